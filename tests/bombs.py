@@ -7,11 +7,9 @@ import gzip
 import io
 import json
 import lzma
-import sqlite3
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -139,34 +137,6 @@ def parquet_equal_rows(path: Path, count: int) -> None:
     with parquet.ParquetWriter(path, table.schema, compression="zstd") as writer:
         for _ in range(count // step):
             writer.write_table(table)
-
-
-ENDLESS = "with recursive n (i) as (select 1 union all select i + 1 from n)"
-VIEWS = {
-    "endless without a row": f"{ENDLESS} select i as id, '[]' as messages from n where i < 0",
-    "endless rows": f"{ENDLESS} select i as conversation_id, 'user' as role, 'hello' as content from n",
-    "slow functions": f"{ENDLESS} select i as id, hex(zeroblob(30000000)) as messages from n"
-    " where length(hex(zeroblob(30000000))) < i",
-}
-
-
-def database(path: Path, view: str, *others: str) -> None:
-    """An SQLite database with a table of two conversations, a view, and what other statements make."""
-    path.unlink(missing_ok=True)
-    with closing(sqlite3.connect(path)) as conn:
-        conn.execute("create table chat (id, messages)")
-        for number in range(2):
-            row = f"c{number}", json.dumps(record(number)["messages"])
-            conn.execute("insert into chat values (?, ?)", row)
-        conn.execute(f"create view v as {view}")
-        for statement in others:
-            conn.execute(statement)
-        conn.commit()
-
-
-def large_view(size: int) -> str:
-    """A view whose only row has a text of that many bytes."""
-    return f"select 1 as id, hex(zeroblob({size // 2})) as messages"
 
 
 def equal_columns(path: Path, count: int) -> None:

@@ -108,7 +108,6 @@ validate m/demo.wb trees
 validate m/demo.wb verdicts
 unusual-trees m/demo.wb
 goals list m/demo.wb
-run assign m/demo.wb --holdout .5
 run complete m/demo.wb --estimate
 run complete m/demo.wb --limit 3
 run trees m/demo.wb --limit 1 --alpha .5 --max-tokens 2

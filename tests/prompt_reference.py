@@ -58,7 +58,6 @@ PURPOSES = {
     "recsim/assistant-speechless": "What the assistant says where its model gave no words.",
     "recsim/closing": "Put behind each answer, so that the user can end the conversation.",
     "recsim/greeting": "The first message, by the assistant.",
-    "recsim/translate": "Translates a message into the other language.",
     "recsim/user-asked-1": "Asked of the user when the conversation is over.",
     "recsim/user-opening": "The beginning of what the user says, so that the model speaks as the user.",
     "recsim/user-profile": "Who the user is, in the system message of the user.",

@@ -13,10 +13,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, fields
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from engine.completeness.records import DecisionRule
-from engine.goals.tables import measurements
 from engine.model.endpoints.endpoint_book import EndpointEntry
 from engine.model.records import Recommended
 from screens.shell.keymap import PRESETS
@@ -87,14 +86,7 @@ def page() -> str:
 
 def project_settings() -> dict[str, str]:
     """The meaning of each setting of a project, by name; a name in capitals stands for many."""
-    found = {
-        f"{kind}:NUMBER": f"what was measured of the clustering of this number: {meaning}"
-        for kind, meaning in (
-            ("hold_out", "`run assign --holdout`"),
-            ("paper_goals", "`run paper-goals`"),
-        )
-    }
-    assert {key.split(":")[0] for key in found} == set(get_args(measurements.Kind))
+    found: dict[str, str] = {}
     for _, value, meaning in _constants(_sources()):
         if value.endswith("."):
             name = f"{value}NAME"

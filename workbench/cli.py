@@ -175,7 +175,7 @@ _BEFORE_COMMAND = ("-h", "--help", "--version", network_guard.FLAG)
 
 def _with_command(words: list[str]) -> list[str]:
     """Returns the arguments with the command that may be left out: `open` before a project or before options of `open`,
-    `start` after `train`.
+    the default of a group before its project.
 
     Raises:
         UsageError: The first word is neither a command nor a project, or the second is no command of its group.
@@ -206,9 +206,10 @@ def _with_command(words: list[str]) -> list[str]:
         all_words = [command.words.split() for command in COMMANDS]
         actions = [action for group, *more in all_words for action in more if group == first]
         if not second.startswith("-") and second not in actions:
-            if first != "train" or not _may_be_project(second):
+            default = GROUPS[first].default
+            if not default or not _may_be_project(second):
                 _refuse_unknown(second, f"{first} ", actions, further)
-            return ["train", "start", *rest]
+            return [first, default, *rest]
     return words
 
 

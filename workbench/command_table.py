@@ -15,11 +15,13 @@ class Group(NamedTuple):
         metavar: What the usage line calls the word that follows.
         help: Its line in `workbench --help`.
         description: What its own help says first.
+        default: The word that is meant where a project follows; empty for none.
     """
 
     metavar: str
     help: str
     description: str
+    default: str = ""
 
 
 class Command(NamedTuple):
@@ -49,18 +51,21 @@ GROUPS = {
         "ACTION",
         "train an adapter on a project's conversations (workbench train PROJECT)",
         "Trains an adapter on a project's conversations. `workbench train PROJECT` starts a run.",
+        "start",
     ),
     "goals": Group(
         "ACTION",
         "list, merge, split, rename and pin groups, and move conversations between them",
         "What the goals screen and the merge desk do. A group is named by its label, else its id, else its number."
-        " Each command is one act, which `goals undo` takes back.",
+        " Each command is one act, which `goals undo` takes back. `workbench goals PROJECT` lists the groups.",
+        "list",
     ),
     "requests": Group(
         "ACTION",
         "find, list and correct the several requests of a conversation, and assign each to a goal",
         "A conversation may hold several requests, one after another. Each has its own score and goal;"
         " `workbench export PROJECT requests` writes each as a conversation.",
+        "list",
     ),
     "models": Group(
         "ACTION",
@@ -78,14 +83,10 @@ COMMANDS = (
     Command("run complete", "score how likely each conversation has ended", "scoring:run_complete"),
     Command("run trees", "grow response trees", "trees:run_trees"),
     Command("run cluster", "cluster what users wanted", "goal_runs:run_cluster"),
-    Command(
-        "run paper-goals",
-        "find goals as Soroka et al. do, with Table 4, Figure 4 and the LLM-only baseline",
-        "goal_runs:run_paper_goals",
-    ),
     Command("goals list", "list the groups", "goals:list_groups"),
     Command("goals clusterings", "list the clusterings, and choose the one that is shown", "goals:clusterings"),
     Command("goals proposals", "list pairs of groups that may be one goal", "goals:proposals"),
+    Command("goals review", "review the decisions of a model, one by one", "goals:review"),
     Command("goals merge", "merge two groups", "goals:merge"),
     Command("goals apart", "keep two groups apart: refuse their merge", "goals:apart"),
     Command(

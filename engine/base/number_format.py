@@ -91,6 +91,12 @@ def bar(p: float | None, width: int = BAR_WIDTH) -> str:
     return "▇" * filled + "▁" * (width - filled)
 
 
+def share_range(part: int, of: int) -> str:
+    """Returns a share of at least one with its 95% interval, `71% (68% to 74%)`."""
+    share = wilson(part, of)
+    return f"{share.value:.0%} ({share.low:.0%} to {share.high:.0%})"
+
+
 def rate(part: int, total: int) -> str:
     """Returns a share with the ends of its 95% interval, `71% [68, 74]`; a dash when there is nothing to share.
 

@@ -25,6 +25,11 @@ class Sign(StrEnum):
         """What the sign says of one message, beside which it stands; empty for one of the whole conversation."""
         return _MARKS.get(self, "")
 
+    @property
+    def words(self) -> str:
+        """What the sign says of a conversation."""
+        return _WORDS.get(self, self.mark)
+
 
 _MARKS = {
     Sign.REFUSED: "refusal or apology",
@@ -35,4 +40,11 @@ _MARKS = {
     Sign.ASKS_AGAIN: "nearly the same was said before",
     Sign.UNANSWERED: "the user has the last word",
     Sign.TOOL_LAST: "no answer follows",
+}
+
+_WORDS = {
+    Sign.REFUSED_LAST: "refusal or apology in the last answer",
+    Sign.ERROR_LAST: "error in the last result",
+    Sign.TOOL_LAST: "ends with a call or its result",
+    Sign.LONG: "longer than most",
 }

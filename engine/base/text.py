@@ -161,6 +161,16 @@ def one_line(text: str, limit: int = 200) -> str:
     return display_safe(flat)
 
 
+def middle_cut(text: str, limit: int) -> str:
+    """Returns a name on one line, display-safe, at most `limit` characters: its beginning and its end where it is
+    longer, since either tells it from others."""
+    flat = one_line(text, 1_000)
+    if len(flat) <= limit:
+        return flat
+    end = (limit - 1) // 2
+    return f"{flat[: limit - 1 - end]}…{flat[-end:]}"
+
+
 def end_of_path(path: str, limit: int) -> str:
     """Returns a path on one line, display-safe, at most `limit` characters.
 

@@ -93,6 +93,16 @@ class StateCounts:
     unscored: int = 0
     above: int = 0
 
+    def __add__(self, other: StateCounts) -> StateCounts:
+        """Returns the counts of the conversations of both."""
+        return StateCounts(
+            self.complete + other.complete,
+            self.incomplete + other.incomplete,
+            self.borderline + other.borderline,
+            self.unscored + other.unscored,
+            self.above + other.above,
+        )
+
     @property
     def scored(self) -> int:
         """Number of conversations that have a score."""

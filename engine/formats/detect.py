@@ -25,7 +25,7 @@ from engine.formats.opening.containers import Content
 from engine.formats.opening.framing import Frame, Framing, lines, server_events, too_large
 from engine.formats.opening.json_records import Slices, Values
 from engine.formats.opening.source import Source
-from engine.formats.paths import Condition, Path, json_within, read_condition, read_path
+from engine.formats.paths import Path, json_within, read_condition, read_path
 from engine.formats.records import Detection, Parsed, Reader
 from engine.formats.registry import all_readers, is_recognised, parse_record, reader_named
 
@@ -207,36 +207,8 @@ _OTHER_KINDS = {
 }
 """What a file is that begins with these bytes and is no text."""
 
-_NO_CONVERSATIONS: tuple[tuple[tuple[Condition, ...], str], ...] = tuple(
-    (tuple(map(read_condition, conditions)), what)
-    for conditions, what in (
-        (
-            ("shards[].shard_id", "task_id"),
-            "its records are sharded tasks, which hold instructions and no conversations;"
-            " `workbench simulate sharded` plays them",
-        ),
-        (
-            ("grouping_size", "form", "model"),
-            "it has the settings of filling a form, whose conversation is in transcript.json",
-        ),
-        *(
-            (
-                (f"{sections}.type", f"{sections}.required"),
-                "it is a form, whose conversation is in transcript.json",
-            )
-            for sections in ("{}", "{}.{}", "{}.{}.{}", "{}.{}.{}.{}")
-        ),
-        (
-            ('"last action"', "chunks"),
-            "it is the state of filling a form, whose conversation is in transcript.json",
-        ),
-        (
-            ('{}."last action"', "{}.fields"),
-            "it is the state of filling a form, whose conversation is in transcript.json",
-        ),
-    )
-)
-"""What people import that holds no conversations: conditions on a record, and what it is."""
+_SHARDED_TASK = tuple(map(read_condition, ("shards[].shard_id", "task_id")))
+"""Conditions on a record that holds instructions of Laban et al. and no conversation."""
 
 
 class Records:
@@ -329,8 +301,12 @@ class Records:
             raise TooMuch(f"{self._content.label} cannot be read: {limit}.")
         chosen = choose_reader(values, len(sample))
         if chosen is None:
-            if values and (what := _known_as_no_log(values[0])):
-                raise FormatError(f"{self._content.label} holds no conversations: {what}.")
+            if values and all(condition.holds(values[0], values[0]) for condition in _SHARDED_TASK):
+                raise FormatError(
+                    f"{self._content.label} holds no conversations: its records are sharded tasks, which hold"
+                    " instructions.",
+                    "`workbench simulate sharded` plays them.",
+                )
             if what := _describe_other_file(sample, head):
                 raise FormatError(
                     f"{self._content.label} holds no conversations: {what}.",
@@ -538,14 +514,6 @@ def _is_one_conversation(values: list[Any], format_name: str | None) -> bool:
         return format_name == "messages" and isinstance(values[0], dict)
     message = next(filter(looks_like_message, values[:2]), None)
     return looks_like_messages(values) and not is_recognised(message, "message_lines")
-
-
-def _known_as_no_log(record: Any) -> str | None:
-    """Returns what a record is, if it is known and no conversation."""
-    for conditions, what in _NO_CONVERSATIONS:
-        if all(condition.holds(record, record) for condition in conditions):
-            return what
-    return None
 
 
 def _describe_other_file(sample: list[Frame], head: bytes) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from engine.base.conversation import State
@@ -43,8 +43,11 @@ DECIDE_THRESHOLD = 0.5
 Author = Literal["human", "auto", "llm"]
 """Who made a decision: a person, the rule by merge probability, or the model's answer."""
 
-DecisionKind = Literal["merge", "apart", "never", "split", "move", "rename", "pin", "unpin"]
-"""The kinds of decisions. `apart` refuses a pair; `never` also forbids it in later clusterings."""
+DecisionKind = Literal[
+    "merge", "apart", "never", "split", "move", "rename", "pin", "unpin", "agree"
+]
+"""The kinds of decisions. `apart` refuses a pair; `never` also forbids it in later clusterings; `agree` confirms a
+decision of a model."""
 
 MergeOrder = Literal["similarity", "probability", "informative"]
 """Which proposal comes first: the most similar (Soroka et al.), the most probable, or the one whose decision has the
@@ -88,6 +91,7 @@ class Clustering:
         outliers: Number of those that are in no cluster.
         without: Number of conversations without a goal text; `export` gives the reasons.
         vector_config: Config hash of the vectors.
+        paper: Whether it was made as Algorithm 1 of Soroka et al.; see `engine.goals.requests`.
         goal_config: Config hash of the summaries; None where no summaries were clustered.
         label_config: Config hash of the labels that are shown.
         pair_config: Config hash of the answers on pairs that are shown; None before a model was asked.
@@ -104,6 +108,7 @@ class Clustering:
     conversations: int
     outliers: int
     without: int
+    paper: bool
     vector_config: str
     goal_config: str | None
     label_config: str | None
@@ -135,19 +140,6 @@ class ClusteringSummary:
     novel: int
 
 
-class Support(NamedTuple):
-    """How many of the members of a group whose texts were read have the content words of its name; `read` is at most
-    the size of a sample."""
-
-    members: int
-    read: int
-
-    @property
-    def share(self) -> float:
-        """The share of those who were read, in [0, 1]."""
-        return self.members / self.read if self.read else 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class GoalGroup:
     """A current or former group: a cluster of the clustering, or one that decisions made.
@@ -165,7 +157,8 @@ class GoalGroup:
         pinned: Whether it is excluded from merge proposals.
         made_of: Ids of the groups that it was made from by a decision; empty for a cluster.
         made_by: Id of the decision that made it; None for a cluster.
-        support: Of the label; None where it was not counted.
+        support: Share, in [0, 1], of the members with the content words of the label; None where it was not counted.
+        members_read: Number of members whose texts were read for that.
     """
 
     id: str
@@ -181,7 +174,21 @@ class GoalGroup:
     pinned: bool
     made_of: tuple[str, ...] = ()
     made_by: int | None = None
-    support: Support | None = None
+    support: float | None = None
+    members_read: int = 0
+
+
+class Support(NamedTuple):
+    """How many of the members of a group whose texts were read have the content words of its name; `read` is at most
+    the size of a sample."""
+
+    members: int
+    read: int
+
+    @property
+    def share(self) -> float:
+        """The share of those who were read, in [0, 1]."""
+        return self.members / self.read if self.read else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +216,7 @@ class MemberRow:
 
     Attributes:
         external_id: Its id in the source.
-        text: Its goal text.
+        text: Its goal text, without sentences of a program that half of the members listed repeat.
         distance: Cosine distance to the center of the group, in [0, 2].
         doubt: Distance to the center of its group divided by that to the nearest other center; doubtful near 1 or
             above.
@@ -308,6 +315,21 @@ class Evidence:
             "member_threshold": self.member_threshold,
         }
 
+    @classmethod
+    def of_decision(cls, decision: GoalDecision) -> Evidence:
+        """Returns the evidence that is stored with a decision on a pair."""
+        values = decision.evidence or {}
+        answer = {field.name for field in fields(PairAnswer)} & values.keys()
+        return cls(
+            probability=decision.probability or 0.0,
+            description_similarity=values.get("description_similarity", 0.0),
+            member_similarity=values.get("member_similarity", 0.0),
+            overlap=values.get("overlap", 0.0),
+            answer=PairAnswer(**{name: values[name] for name in answer}),
+            features=values.get("features") or {},
+            member_threshold=values.get("member_threshold"),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
@@ -318,6 +340,8 @@ class Proposal:
         near_a, near_b: (label, cosine) of the other groups nearest to each, nearest first.
         after: States of the members of the merged group.
         why: The reason why this pair is proposed, as text.
+        decided: The decision of a model that is to be reviewed; None for a pair that nobody decided on. The groups and
+            the evidence are those of then.
     """
 
     a: GoalGroup
@@ -327,6 +351,7 @@ class Proposal:
     near_b: tuple[tuple[str, float], ...]
     after: StateCounts
     why: str
+    decided: GoalDecision | None = None
 
     @property
     def pair(self) -> Pair:
@@ -339,19 +364,22 @@ class ReviewProgress:
     """Progress of the review of merge proposals.
 
     Attributes:
-        merged, refused: Number of active decisions of people that merge a pair, and that keep one apart.
-        merged_by_rule, refused_by_rule: The same of the rule, or of a model.
+        merged, refused: Number of active decisions of people that merge a pair, and that keep one apart; those of a
+            model that they agreed with are among them.
+        merged_by_rule, refused_by_rule: The same of the rule.
+        merged_by_model, refused_by_model: The same of a model, without those that a person agreed with.
+        to_review: Number of decisions of a model on pairs that no person reviewed.
         left: Number of undecided pairs that are proposed.
         to_merge, to_merge_range: How many of them are expected to be one goal, the sum of their merge probabilities;
             and between which numbers, by how sure the merge probability is (5% and 95% quantiles).
         likely: Number of those of them whose merge probability is at least `LIKELY`.
-        unasked: Number of those of the likely ones that the model was not asked about.
+        unasked: Number of the likely ones, as in the paper of all, that the model was not asked about.
         calls: Number of model calls to ask about those.
         seconds: Estimated time of these calls in seconds, from the calls so far; None if there were none.
         agreement: Agreement of the model's answers with the decisions of the person.
         learned_from: Number of decisions that the merge probability is fitted to; 0 is the prior alone.
         least_similarity: Similarity of descriptions below which a pair is not proposed.
-        finished: Whether no pair is left: each was refused or is below the least similarity.
+        finished: Whether no pair is left: each was refused or is below the least similarity, and none is to review.
         order: Which proposal comes first.
         asking: Whether the model is being asked about pairs now.
     """
@@ -360,6 +388,9 @@ class ReviewProgress:
     refused: int = 0
     merged_by_rule: int = 0
     refused_by_rule: int = 0
+    merged_by_model: int = 0
+    refused_by_model: int = 0
+    to_review: int = 0
     left: int = 0
     to_merge: float = 0.0
     to_merge_range: tuple[float, float] = (0.0, 0.0)
@@ -392,11 +423,13 @@ class GoalDecision:
             `at_once` is the merge probability above or below which a whole list was decided in one act. Of a rename
             by the program: `support` of the label, as [members, read].
         source_id: Id of the decision on an earlier clustering that this one repeats.
+        reviewed: Id of the decision of a model that this one of a person confirms (`agree`) or replaces.
         labels: Labels of `sides` when it was given.
         id: Part of the group ids that it makes, `d40` and `d40.1`; 0 before it is stored.
         act: Id of the first decision of its act. The decisions of an act are made together and undone together.
         given_at: ISO 8601 time; empty before it is stored.
-        active: Whether it is in force, that is, was not undone.
+        active: Whether it is in force: it was not undone, nor replaced in a review.
+        agreed: Whether a person agreed with it in a review.
         count: Number of decisions of its act, if a list shows this one in place of all of them.
     """
 
@@ -409,12 +442,19 @@ class GoalDecision:
     probability: float | None = None
     evidence: dict[str, Any] | None = None
     source_id: int | None = None
+    reviewed: int | None = None
     labels: tuple[str, ...] = ()
     id: int = 0
     act: int = 0
     given_at: str = ""
     active: bool = True
+    agreed: bool = False
     count: int = 1
+
+    @property
+    def decided_by(self) -> Author:
+        """Who answers for it: its author, or the person who agreed with it."""
+        return "human" if self.agreed else self.author
 
     @property
     def transferred(self) -> bool:
@@ -450,6 +490,7 @@ class GoalDecision:
             "rename": f"renamed {sides} to {new_label}",
             "pin": f"pinned {sides}",
             "unpin": f"unpinned {sides}",
+            "agree": f"agreed to {'merge' if self.names else 'keep apart'} {sides}",
         }[self.kind]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
+from engine.base.errors import UsageError
 from engine.base.request_options import (
     FRESH,
     MAX_COST,
@@ -40,7 +41,9 @@ class ClusteringRequest:
         text: The text that a conversation is clustered by.
         embedder: `tfidf`, `minilm`, `mixed` (both), the path of a GGUF embedding model, or the URL of an endpoint.
         k: Number of clusters to begin with, an overestimate; None proposes one from the data.
-        decide: Who decides on merges.
+        paper: Whether it runs as Algorithm 1 of Soroka et al.: free summaries, every conversation in a cluster,
+            clusters described and pairs decided on by the model, the most similar descriptions first.
+        decide: Who decides on merges; None is the model with `paper`, else a person.
         threshold: Merge probability from which `auto` merges.
         ask: Most pairs that the model is asked about before a person decides.
         seed: Seed of all random numbers of the run.
@@ -84,11 +87,15 @@ class ClusteringRequest:
     largest: int | None = whole_number(None, "split clusters of more than N conversations")
     seed: int = whole_number(0, "seed of everything random", least=0, metavar="")
     model: str | None = declared(None, MODEL)
-    decide: Decide = choice(
-        "ask",
+    paper: bool = switch(
+        "as Algorithm 1 of Soroka et al.: the model summarizes, describes clusters, and decides on pairs"
+    )
+    decide: Decide | None = choice(
+        None,
         "who decides on merges: a person at the merge desk, the merge probability, the model's answer"
-        " alone as in Soroka et al., or nobody",
+        " alone, or nobody",
         get_args(Decide),
+        words="ask; with --paper llm",
     )
     threshold: float = share(
         DECIDE_THRESHOLD, "merge probability from which `--decide auto` merges", metavar="P"
@@ -110,3 +117,17 @@ class ClusteringRequest:
 
     def __post_init__(self) -> None:
         check(self)
+        if self.paper and not self.labels:
+            raise UsageError("The paper's algorithm asks a model.", "Leave out --no-labels.")
+        if self.paper and self.text not in (DEFAULT_TEXT, "summary"):
+            raise UsageError("The paper's algorithm clusters summaries.", "Leave out --text.")
+
+    @property
+    def goal_text(self) -> GoalText:
+        """The text that is clustered by: with `paper` the summary."""
+        return "summary" if self.paper else self.text
+
+    @property
+    def decided_by(self) -> Decide:
+        """Who decides on merges."""
+        return self.decide or ("llm" if self.paper else "ask")

@@ -300,6 +300,12 @@ class ConversationService:
         with self._project.reading() as conn:
             return counts(conn, query)
 
+    def in_trouble(self, filter: Filter) -> tuple[int, int]:
+        """Returns of how many conversations of a filter the signs of trouble were read, and how many of these have
+        any."""
+        with self._project.reading() as conn, snapshot(conn):
+            return sign_tables.in_trouble(conn, matching(conn, filter))
+
     def reports(self) -> list[str]:
         """Returns the account of each source that was read to its end, as JSON, in the order of the first imports."""
         with self._project.reading() as conn:

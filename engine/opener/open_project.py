@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from engine.opener.jobs import JobService
     from engine.opener.project_file import ProjectFileService
     from engine.opener.requests import RequestService
+    from engine.questions.service.asking import AskingRuns
     from engine.questions.service.calibration import CalibrationService
     from engine.questions.service.example_probes import ExampleProbeService
     from engine.questions.service.questions import QuestionService
@@ -69,7 +70,7 @@ _GUARD = threading.RLock()
 """Held while a part of any open project is made; a part may make others."""
 
 GOAL_STAGES = (
-    "summarise", "embed", "cluster", "label", "propose", "decide", "name", "assign", "stability", "hold-out"
+    "summarise", "embed", "cluster", "label", "propose", "decide", "name", "assign", "stability"
 )  # fmt: skip
 """Names of the stages that work on goals, which all change the same tables."""
 
@@ -323,6 +324,13 @@ class OpenProject:
         from engine.questions.service.questions import QuestionService
 
         return QuestionService(self.project, self.answer_changed)
+
+    @made_once
+    def asking(self) -> AskingRuns:
+        """Makes runs in which patterns or a model answer a question."""
+        from engine.questions.service.asking import AskingRuns
+
+        return AskingRuns(self.project, self.runner, lambda: self.run_setup)
 
     @made_once
     def saved(self) -> SavedViews:

@@ -13,19 +13,22 @@ import numpy as np
 from engine.base import folders
 from engine.base.conversation import SUCCEEDED, State
 from engine.base.errors import NotFound, UsageError
-from engine.base.number_format import counted, figure, is_few, rate, signed
+from engine.base.number_format import counted, figure, is_few, rate, share_range, signed
 from engine.base.report_table import text_table
-from engine.base.statistics.intervals import wilson
+from engine.base.sign import Sign
 from engine.base.text import one_line
 from engine.completeness.service.sets import in_force, name_of, reliability
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.text_checks import KIND_NAMES, KINDS
 from engine.opener.conversations import ConversationService
+from engine.opener.first_reading import conversations_to_read
+from engine.opener.key_figures import KeyFigures, imported_failures, month_change
 from engine.opener.open_project import OpenProject
 from engine.project.records import RunRow
 from engine.questions.question import NOTE
 from engine.questions.service.questions import PEOPLE
-from engine.results.associations.formatting import association_blocks
+from engine.results.associations.formatting import association_blocks, plainest_feature
+from engine.results.associations.records import Associations
 from engine.results.comparison.formatting import (
     breakdown_blocks,
     breakdown_tables,
@@ -104,6 +107,12 @@ REMAINING_CHARACTERS = 200
 MAX_ANSWERS = 5
 """Number of answers to a question that is not yes or no."""
 
+TO_READ = "What to read first"
+"""Title of the section with conversations to read."""
+
+QUOTED, CLEAREST = 3, 3
+"""Number of conversations, and of features that go with the outcome, at the beginning."""
+
 _KIND_NAMES: Mapping[str, str] = {kind: KIND_NAMES[kind] for kind in KINDS}
 """What the report calls each kind of personal data; the kinds are texts of the project file here."""
 
@@ -175,29 +184,43 @@ class _Report:
         """`measured` has the measures of the conversations of the filter."""
         self._services, self._filter, self._measured = services, filter, measured
         self._sets = services.score_sets.all()
+        self._shown = services.goals.shown()
+        self._goals_title = self._shown.clustering.title if self._shown else "What users wanted"
+        self._unknown: list[
+            str
+        ] = []  # sentences on what is not known, with the command that brings it
 
     def document(self, validate: bool, compared: Compared | None) -> Document:
         """Returns the report; see `write_report`."""
         services, filter, total = self._services, self._filter, len(self._measured.ids)
-        shown = services.goals.shown()
-        sections = {
-            "What is here": self._contents(),
+        figures = self._key_figures()
+        contents = {
+            "In short": self._in_short(figures),
+            self._goals_title: self._goals(),
             "Did it end?": self._ended(),
-            "Did they get it?": self._verdicts(),
-            **self._questions(),
-            **self._associations(),
-            shown.clustering.title if shown else "What users wanted": self._goals(),
-            "What to read first": self._to_read(),
+            "Did it go wrong?": self._went_wrong(figures),
+            "What was asked": self._questions(),
+            TO_READ: self._to_read(),
             "How sure the model was": self._trees(),
             "Over time": self._over_time(),
         }
         if compared is not None:
-            sections["What differs"] = _comparison(compared)
+            contents["What differs"] = _comparison(compared)
+        methods = {"What is here": self._contents()}
         if validate and not filter:
-            sections["The metrics against what is known"] = validation_blocks(
+            methods["The metrics against what is known"] = validation_blocks(
                 services.validation, total
             )
-        sections["How this was measured"] = self._method()
+        methods |= {
+            "How good the groups are": self._clusters(),
+            "How this was measured": self._method(),
+            "Not known": self._not_known(),
+        }
+        sections = [
+            Section(title, tuple(blocks), folded)
+            for part, folded in ((contents, False), (methods, True))
+            for title, blocks in part.items()
+        ]
         of = f"Conversations that match {filter}. " if filter else ""
         span = ""
         dates = services.conversations.dates()
@@ -208,8 +231,55 @@ class _Report:
         return Document(
             f"Report on {services.name}",
             f"{of}{span}{made}",
-            tuple(Section(title, tuple(blocks)) for title, blocks in sections.items()),
+            tuple(section for section in sections if section.blocks),
         )
+
+    def _key_figures(self) -> KeyFigures:
+        """Returns what is known best of the conversations."""
+        store = self._services.conversations
+        by_score = self._services.comparison.goes_by_score(self._filter)
+        now = in_force(self._sets)
+        counts = store.counts(ListQuery(self._filter))
+        return KeyFigures(
+            counts.conversations,
+            counts,
+            [(label, len(part.ids)) for label, part in self._parts],
+            store.in_trouble(self._filter),
+            imported_failures(self._services, self._filter),
+            self._measured.rate(by_score=by_score).corrected,
+            counts.verdicts,
+            month_change(self._services, self._filter),
+            reliability(now, self._sets).doubt if now else "",
+            "goal" if self._shown is None else self._shown.clustering.noun,
+        )
+
+    def _in_short(self, figures: KeyFigures) -> Iterator[Block]:
+        """Yields the answers in a sentence each, then the ends of conversations to read first."""
+        answers = {
+            self._goals_title: [", ".join(figures.wanted()[1:6]) or figures.wanted()[0]],
+            "Did it end?": figures.ended(),
+            "Did it go wrong?": figures.went_wrong(),
+        }
+        if self._associations is not None:
+            rows = [row for row in self._associations.rows if row.side == 0]
+            features = [text for row in rows if (text := plainest_feature(row))]
+            outcome = self._associations.split.outcome
+            answers[f"What goes with {outcome}"] = list(dict.fromkeys(features))[:CLEAREST]
+        if figures.change is not None:
+            answers["What changed"] = figures.changed()
+        for question, clauses in answers.items():
+            if clauses:
+                yield Paragraph(f"{question.rstrip('?')}: {'; '.join(clauses)}.", True)
+        readings = conversations_to_read(self._services)
+        ids = set(self._measured.ids.tolist())
+        for reading in [each for each in readings if each.row.id in ids][:QUOTED]:
+            quote = self._quote(reading.row.id)
+            reason = " · ".join(reading.reason.split(" · ")[:2])
+            yield replace(quote, source=f"{quote.source}: {reason}", more_in=TO_READ)
+
+    def _not_known(self) -> Iterator[Block]:
+        """Yields what is not known, with the command that brings it."""
+        yield from map(Paragraph, self._unknown)
 
     def _contents(self) -> Iterator[Block]:
         """Yields numbers of conversations, sources, languages, personal data, copies."""
@@ -257,7 +327,9 @@ class _Report:
         states = self._measured.states()
         now = in_force(self._sets)
         if states.rate is None or now is None:
-            yield Paragraph("Nothing is scored. `workbench run complete PROJECT` scores.", True)
+            self._unknown.append(
+                "Nothing is scored. `workbench run complete PROJECT` scores in seconds."
+            )
             return
         rule = self._services.conversations.rule()
         yield Paragraph(
@@ -272,11 +344,6 @@ class _Report:
                 f"{states.borderline:,} of the scored ones are open: within {figure(rule.band)} of"
                 " the threshold, and counted on their side of it."
             )
-        report = reliability(now, self._sets)
-        yield Paragraph(
-            f"Scores in force: {name_of(now)}. {report.test[:1].upper()}{report.test[1:]}."
-            + (f" Doubt: {report.doubt}." if report.doubt else "")
-        )
         values = self._measured.score[self._measured.scored]
         bins, _ = np.histogram(values, bins=BINS, range=(0.0, 1.0))
         yield Columns(
@@ -284,47 +351,41 @@ class _Report:
             tuple((f"{index / BINS:.2f}", int(count)) for index, count in enumerate(bins)),
             (rule.threshold, f"threshold {figure(rule.threshold)}"),
         )
-        words = self._services.word_reasons.strongest(STRONGEST_WORDS)
-        if words:
-            yield text_table(
-                "The words that speak most for an end and against one",
-                (
-                    "words",
-                    "in a message of",
-                    "messages before the end",
-                    "log-odds",
-                    "conversations",
-                ),
+
+    def _went_wrong(self, figures: KeyFigures) -> Iterator[Block]:
+        """Yields how many show which sign of trouble, what verdicts say, and what goes with the outcome that is known
+        best."""
+        read, with_signs = figures.trouble
+        if with_signs:
+            signs = self._services.conversations.values("sign", self._filter)
+            yield Bars(
+                f"Signs of trouble, in {with_signs:,} of {read:,} conversations. They show where to look; who failed,"
+                " only people say",
                 tuple(
-                    (
-                        one_line(word.text, GOAL_CHARACTERS),
-                        word.role,
-                        f"{word.distance}",
-                        signed(word.weight),
-                        f"{word.share:.0%}",
-                    )
-                    for word in words
+                    Bar(Sign(name).words, count / read, f"{count:,}")
+                    for name, count in sorted(signs, key=lambda sign: -(sign[1] or 0))
+                    if count
                 ),
-                (2, 3, 4),
             )
+        if figures.succeeded is None:
+            by_score = self._services.comparison.goes_by_score(self._filter)
+            why = self._measured.rate(by_score=by_score).why
+            self._unknown.append(
+                f"How many got what they wanted is not known, which only verdicts say: {why}."
+            )
+        else:
+            share = figures.succeeded
+            yield Paragraph(
+                f"{share.value:.0%} (95% interval {share.low:.0%} to {share.high:.0%}) got what they wanted: the"
+                " scores without their errors, as verdicts show them.",
+                True,
+            )
+        if self._associations is not None:
+            yield from association_blocks(self._associations)
 
-    def _verdicts(self) -> Iterator[Block]:
-        """Yields what verdicts say: the rate of complete conversations, or why it is not known."""
-        by_score = self._services.comparison.goes_by_score(self._filter)
-        by_verdicts = self._measured.rate(by_score=by_score)
-        if by_verdicts.corrected is None:
-            yield Paragraph(f"Only verdicts say. The rate is not known: {by_verdicts.why}.", True)
-            return
-        share = by_verdicts.corrected
-        yield Paragraph(
-            f"{share.value:.0%} (95% interval {share.low:.0%} to {share.high:.0%}) of the conversations"
-            " are complete, by verdicts: the scores without their errors, as verdicts show them.",
-            True,
-        )
-
-    def _questions(self) -> dict[str, Iterator[Block]]:
-        """Returns the section on questions that patterns, models, files or people answered; none without any, nor for
-        a filter, whose conversations a check does not stand for."""
+    def _questions(self) -> Iterator[Block]:
+        """Yields the shares of the answers to each question, corrected where a machine was checked; nothing for a
+        filter, for whose conversations a check does not stand."""
         rows, checked = [], False
         for summary in [] if self._filter else self._services.questions.all():
             name = summary.question.name
@@ -351,17 +412,24 @@ class _Report:
                             else ("" if by == PEOPLE else "not checked"),
                         )
                     )
-        if not rows:
-            return {}
-        head = ("question", "answered by", "answer", "conversations", "share", "corrected (95%)")
-        note = "Where people checked a machine on conversations drawn at random, the share is corrected for its errors."
-        blocks: list[Block] = [
-            text_table("Questions and their answers", head, tuple(rows), (3, 4, 5))
-        ]
-        return {"What was asked": iter([*blocks, *([Paragraph(note)] if checked else [])])}
+        if rows:
+            head = (
+                "question",
+                "answered by",
+                "answer",
+                "conversations",
+                "share",
+                "corrected (95%)",
+            )
+            yield text_table("Questions and their answers", head, tuple(rows), (3, 4, 5))
+        if checked:
+            yield Paragraph(
+                "Where people checked a machine on conversations drawn at random, its share is without its errors."
+            )
 
-    def _associations(self) -> dict[str, Iterator[Block]]:
-        """Returns the section on what goes with the outcome that is known best; none where too few have one."""
+    @cached_property
+    def _associations(self) -> Associations | None:
+        """What goes with the outcome that is known best; None where too few have one."""
         service = self._services.associations
         try:
             split = service.split()
@@ -371,17 +439,15 @@ class _Report:
                     for side in (split.first, split.second)
                 )
                 split = replace(split, first=first, second=second)
-            result = service.associations(split)
+            return service.associations(split)
         except UsageError:
-            return {}
-        return {f"What goes with {split.outcome}": association_blocks(result)}
+            return None
 
     def _goals(self) -> Iterator[Block]:
         """Yields the goals with shares, how many ended, and examples, and the map."""
         if not self._measured.goals:
-            yield Paragraph(
-                "Nothing is clustered. `workbench run cluster PROJECT` groups conversations by goal.",
-                True,
+            self._unknown.append(
+                "Nothing is clustered. `workbench run cluster PROJECT` groups conversations by goal."
             )
             return
         parts = self._parts
@@ -413,7 +479,6 @@ class _Report:
             more = f"{counted(unlisted, 'goal')} more are not listed. " if unlisted > 0 else ""
             none = f"{counted(without, 'conversation')} in no goal." if without else ""
             yield Paragraph(f"{more}{none}")
-        yield largest_goals([(label, len(part.ids)) for label, part in parts], total)
         yield Bars(
             "Ended by goal, the lowest share first. Pale: open or broken off; empty: not scored",
             tuple(
@@ -429,7 +494,13 @@ class _Report:
         )
         if not self._filter:
             yield self._map([label for label, _ in parts])
-            measurements = self._services.goals.measurements()
+
+    def _clusters(self) -> Iterator[Block]:
+        """Yields the largest goals and how good the clusters are, as the paper shows them."""
+        if self._parts:
+            total = len(self._measured.ids)
+            yield largest_goals([(label, len(part.ids)) for label, part in self._parts], total)
+            measurements = None if self._filter else self._services.goals.measurements()
             if measurements is not None:
                 yield from clustering_figures(measurements)
 
@@ -461,7 +532,6 @@ class _Report:
         count = min(int(self._measured.scored.sum()), CONVERSATIONS_TO_READ)
         rows = self._services.conversations.rows(ids[:count].tolist())
         if not rows:
-            yield Paragraph("Nothing is scored, so nothing can be put first.")
             return
         yield text_table(
             "The conversations with the lowest scores",
@@ -482,9 +552,9 @@ class _Report:
         """Yields how sure the model was, and the conversations in which it was least sure."""
         measured = self._measured.part(~np.isnan(self._measured.entropy))
         if not len(measured.ids):
-            yield Paragraph(
-                "No response trees. `workbench run trees PROJECT` grows them, which takes a model minutes.",
-                True,
+            self._unknown.append(
+                "How sure the model was is not known. `workbench run trees PROJECT` grows response trees, which takes a"
+                " model minutes."
             )
             return
         items = self._services.trees.items(ListQuery(self._filter))
@@ -541,7 +611,7 @@ class _Report:
         try:
             months = self._services.comparison.breakdown(self._measured, "month", self._filter)
         except UsageError:
-            yield Paragraph("The conversations have no dates.")
+            self._unknown.append("The conversations have no dates, so nothing is said of months.")
             return
         yield from breakdown_tables(
             months, "by month; change against the month before, p corrected for all tests"
@@ -550,7 +620,38 @@ class _Report:
             yield Paragraph(f"{counted(months.without, 'conversation')} without a date.")
 
     def _method(self) -> Iterator[Block]:
-        """Yields sets of scores, runs with their hashes, and what the report does not say."""
+        """Yields the test of the scores, their words and sets, runs with their hashes, and what the report does not
+        say."""
+        now = in_force(self._sets)
+        if now is not None:
+            report = reliability(now, self._sets)
+            yield Paragraph(
+                f"Scores in force: {name_of(now)}. {report.test[:1].upper()}{report.test[1:]}."
+                + (f" Doubt: {report.doubt}." if report.doubt else "")
+            )
+        words = self._services.word_reasons.strongest(STRONGEST_WORDS)
+        if words:
+            yield text_table(
+                "The words that speak most for an end and against one",
+                (
+                    "words",
+                    "in a message of",
+                    "messages before the end",
+                    "log-odds",
+                    "conversations",
+                ),
+                tuple(
+                    (
+                        one_line(word.text, GOAL_CHARACTERS),
+                        word.role,
+                        f"{word.distance}",
+                        signed(word.weight),
+                        f"{word.share:.0%}",
+                    )
+                    for word in words
+                ),
+                (2, 3, 4),
+            )
         if self._sets:
             yield text_table(
                 "Sets of scores",
@@ -589,8 +690,9 @@ class _Report:
 
     def _merges(self) -> str:
         """Returns in words who merged clusters."""
-        by_rule, by_people = self._services.goals.merges()
-        return f"of their merges {by_rule:,} are the rule's and {by_people:,} a person's"
+        merges = self._services.goals.merges()
+        by_model = f", {merges['llm']:,} a model's" if merges["llm"] else ""
+        return f"of their merges {merges['auto']:,} are the rule's{by_model} and {merges['human']:,} a person's"
 
     @cached_property
     def _parts(self) -> list[tuple[str, Measured]]:
@@ -624,7 +726,8 @@ class _Report:
     def _remaining(self, key: int) -> str:
         """Returns the remaining tasks of a conversation on one line; empty where they are not known."""
         remaining = self._services.conversations.remaining(key)
-        return "" if remaining is None else one_line(remaining.text, REMAINING_CHARACTERS)
+        text = "" if remaining is None else one_line(remaining.text, REMAINING_CHARACTERS)
+        return "" if "STEP " in text else text  # a small model may say the log again
 
     def _quote(self, key: int) -> Quote:
         """Returns the first message of the user, and the last two messages with text."""
@@ -669,7 +772,4 @@ def _comparison(compared: Compared) -> Iterator[Block]:
 
 def _share(part: int, of: int) -> str:
     """Returns a share with its interval, as a cell of a table."""
-    if not of:
-        return State.UNSCORED.word
-    share = wilson(part, of)
-    return f"{part / of:.0%} ({share.low:.0%} to {share.high:.0%})"
+    return share_range(part, of) if of else State.UNSCORED.word

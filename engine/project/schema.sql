@@ -476,6 +476,7 @@ CREATE TABLE clustering (
     conversations INTEGER NOT NULL,
     outliers INTEGER NOT NULL,
     no_text INTEGER NOT NULL,
+    paper INTEGER NOT NULL CHECK (paper IN (0, 1)),
     label_config TEXT,
     pair_config TEXT
 ) STRICT;
@@ -547,13 +548,14 @@ CREATE TABLE pair_answer (
 
 -- Append only: undo and redo are rows that name the act they turn. sides, labels: JSON lists of group ids and
 -- of what they were called; names: JSON list of [label, description] of what was made or renamed; evidence:
--- JSON, as it was shown; carried: the decision on an earlier clustering that it was taken over from.
+-- JSON, as it was shown; carried: the decision on an earlier clustering that it was taken over from; reviewed:
+-- the decision of a model that this one of a person confirms ('agree') or replaces.
 CREATE TABLE decision (
     id INTEGER PRIMARY KEY,
     clustering_id INTEGER NOT NULL REFERENCES clustering (id),
     act INTEGER NOT NULL,
     kind TEXT NOT NULL CHECK (kind IN ('merge', 'apart', 'never', 'split', 'move', 'rename',
-        'pin', 'unpin', 'undo', 'redo')),
+        'pin', 'unpin', 'agree', 'undo', 'redo')),
     target INTEGER REFERENCES decision (id),
     sides TEXT NOT NULL,
     labels TEXT NOT NULL,
@@ -564,6 +566,7 @@ CREATE TABLE decision (
     evidence TEXT,
     given_at TEXT NOT NULL,
     carried INTEGER REFERENCES decision (id),
+    reviewed INTEGER REFERENCES decision (id),
     CHECK ((kind IN ('undo', 'redo')) = (target IS NOT NULL))
 ) STRICT;
 CREATE INDEX decision_by_clustering ON decision (clustering_id, act);

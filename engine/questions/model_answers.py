@@ -67,6 +67,8 @@ def reply_form(question: Question) -> type[Reply]:
 def question_prompt(prompt: Prompt, question: Question) -> Prompt:
     """Returns the prompt with a question, its guidance and its labels."""
     lines = [f"Question: {question.text}", *filter(None, [question.guidance])]
+    if question.roles:
+        lines.append(f"It is about the messages of: {', '.join(question.roles)}.")
     lines += [f"- {answer}: {guidance}" for answer, guidance in question.labels.items()]
     if question.between:
         lines.append("The answer is from {:g} to {:g}.".format(*question.between))

@@ -47,19 +47,21 @@ MAX_ANSWERS_SHOWN = 12
 
 
 class PatternStage(CpuStage):
-    """Lets the patterns of a question answer it on what they have not answered in its present text.
+    """Lets the patterns of a question answer it on what they have not answered in its present text, in id order.
 
     Attributes:
         counts: Number of conversations by answer; None for those without one.
+        by: The name under which it answers.
     """
 
     name: ClassVar[str] = "ask"
+    by = "pattern"
 
-    def __init__(self, project: Project, question: Question, ids: Sequence[int]) -> None:
+    def __init__(self, project: Project, question: Question, selection: Selection) -> None:
         """Reads nothing yet.
 
         Args:
-            ids: The conversations that are asked about.
+            selection: The conversations that are asked about.
 
         Raises:
             UsageError: The question has no pattern that can be read.
@@ -67,7 +69,7 @@ class PatternStage(CpuStage):
         super().__init__(project)
         self.title = f"Asking {question.name}"
         self.counts: Counter[str | None] = Counter()
-        self._question, self._ids = question, ids
+        self._question, self._selection = question, selection
         self._matcher = PatternMatcher(question)
 
     @property
@@ -89,8 +91,7 @@ class PatternStage(CpuStage):
     def waiting(self) -> list[int]:
         """Returns the conversations that the patterns have not answered on."""
         with self._project.reading() as conn:
-            known = frozenset(machine_answers.answered(conn, self.config_hash))
-        return [key for key in self._ids if key not in known]
+            return _unanswered(conn, self.config_hash, self._selection)
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Commits the answers batch by batch.
@@ -99,12 +100,12 @@ class PatternStage(CpuStage):
             Cancelled: `interrupt` was called.
         """
         ids = self.waiting()
-        answerer = Answerer(self.config_hash, self._question.name, "pattern", "pattern")
-        self._project.write(lambda conn: machine_answers.register(conn, answerer))
+        answerer = Answerer(self.config_hash, self._question.name, "pattern", self.by)
+        self._project.write(lambda conn: machine_answers.renew(conn, answerer.config_hash))
 
         def put(conn: sqlite3.Connection, answers: Sequence[MachineAnswer]) -> None:
             """Stores the answers of a batch."""
-            machine_answers.put(conn, answerer.config_hash, run_id, answers)
+            machine_answers.put(conn, answerer, run_id, answers)
 
         yield from self._each_batch(run_id, ids, BATCH, self._read_answers, put)
 
@@ -119,7 +120,7 @@ class PatternStage(CpuStage):
 
     def summary(self) -> str:
         """Returns how often each answer was given, in one sentence."""
-        return f"{_counts_text(self._question, self.counts)}."
+        return f"{_counts_text(self.counts)}."
 
 
 class ModelAnswerStage(BlockStage[int, MachineAnswer]):
@@ -155,6 +156,11 @@ class ModelAnswerStage(BlockStage[int, MachineAnswer]):
         self._notes = 0
 
     @property
+    def by(self) -> str:
+        """The name under which it answers."""
+        return self._work.model.name
+
+    @property
     def title(self) -> str:
         """Title of the run, for screens and logs."""
         return f"Asking {self._work.model.label}: {self._question.name}"
@@ -177,8 +183,7 @@ class ModelAnswerStage(BlockStage[int, MachineAnswer]):
     def waiting(self) -> list[int]:
         """Returns the conversations that the model was not asked about, rising."""
         with self._project.reading() as conn:
-            known = frozenset(machine_answers.answered(conn, self.config_hash))
-            return [key for key in self._selection.ids(conn) if key not in known]
+            return _unanswered(conn, self.config_hash, self._selection)
 
     def reading_tokens(self, ids: Sequence[int]) -> int:
         """Returns roughly how many tokens a model of this machine reads and writes for an answer on conversations."""
@@ -195,8 +200,7 @@ class ModelAnswerStage(BlockStage[int, MachineAnswer]):
             Cancelled: `interrupt` was called.
         """
         key = self.config_hash
-        answerer = Answerer(key, self._question.name, "model", self._work.model.name)
-        self._project.write(lambda conn: machine_answers.register(conn, answerer))
+        self._project.write(lambda conn: machine_answers.renew(conn, key))
         if self._asks_again:
             self._project.write(lambda conn: machine_answers.forget_failures(conn, key))
         with self._project.reading() as conn:
@@ -206,7 +210,7 @@ class ModelAnswerStage(BlockStage[int, MachineAnswer]):
 
     def summary(self) -> str:
         """Returns how often each answer was given, and what was left out, in sentences."""
-        text = f"{_counts_text(self._question, self.counts)}."
+        text = f"{_counts_text(self.counts)}."
         if self.counts[None]:
             text += (
                 f" `workbench answers PROJECT {self._question.name}` says why there is no answer."
@@ -223,7 +227,8 @@ class ModelAnswerStage(BlockStage[int, MachineAnswer]):
         self, conn: sqlite3.Connection, run_id: int, entries: Sequence[MachineAnswer]
     ) -> None:
         """Stores the answers of a block."""
-        machine_answers.put(conn, self.config_hash, run_id, entries)
+        answerer = Answerer(self.config_hash, self._question.name, "model", self._work.model.name)
+        machine_answers.put(conn, answerer, run_id, entries)
 
     def _tally(self, entries: Sequence[MachineAnswer]) -> None:
         """Counts the answers of a block after they were stored."""
@@ -272,13 +277,19 @@ class ModelAnswerStage(BlockStage[int, MachineAnswer]):
         return [_none_for_nothing(voted(question, several)) for several in votes]
 
 
+def _unanswered(conn: sqlite3.Connection, config_hash: str, selection: Selection) -> list[int]:
+    """Returns the conversations of a selection that a configuration has not answered on, rising."""
+    known = frozenset(machine_answers.answered(conn, config_hash))
+    return [key for key in selection.ids(conn) if key not in known]
+
+
 def _none_for_nothing(answer: MachineAnswer) -> MachineAnswer:
     """Returns an answer; without a value, and with a note, where none of several labels was chosen."""
     note = ", ".join(filter(None, ["none of the labels was chosen", answer.note]))
     return replace(answer, value=None, note=note) if answer.value == "" else answer
 
 
-def _counts_text(question: Question, counts: Counter[str | None]) -> str:
+def _counts_text(counts: Counter[str | None]) -> str:
     """Returns how often each answer was given."""
     given = ", ".join(
         f"{one_line(value or 'no answer', 40)} {count:,}"
@@ -287,4 +298,4 @@ def _counts_text(question: Question, counts: Counter[str | None]) -> str:
     if len(counts) > MAX_ANSWERS_SHOWN:
         given += f", {len(counts) - MAX_ANSWERS_SHOWN:,} other answers"
     read = counted(counts.total(), "conversation")
-    return f"{question.name}: {read} read{given and ': '}{given}"
+    return f"{read} read{given and ': '}{given}"

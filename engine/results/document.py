@@ -19,10 +19,12 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """What was said in a conversation: whose it is, and (speaker, text) for each message."""
+    """What was said in a conversation: whose it is, (speaker, text) for each message, and the title of the section that
+    says more of it; empty for none."""
 
     source: str
     messages: tuple[tuple[str, str], ...]
+    more_in: str = ""
 
 
 class Bar(NamedTuple):
@@ -130,10 +132,11 @@ Block = Paragraph | ReportTable | Quote | Figure
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what stands below it."""
+    """A heading and what stands below it; what is `folded` is read by those who look for it."""
 
     title: str
     blocks: tuple[Block, ...]
+    folded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +153,10 @@ class Document:
             change(self.title),
             change(self.subtitle),
             tuple(
-                Section(
-                    change(section.title), tuple(_mapped(block, change) for block in section.blocks)
+                replace(
+                    section,
+                    title=change(section.title),
+                    blocks=tuple(_mapped(block, change) for block in section.blocks),
                 )
                 for section in self.sections
             ),

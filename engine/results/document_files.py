@@ -99,27 +99,33 @@ def to_html(document: Document) -> str:
         f'<li><a href="#s{number}">{escape(section.title)}</a></li>'
         for number, section in enumerate(document.sections)
     )
-    body = "\n".join(
-        _html_section(number, section) for number, section in enumerate(document.sections)
-    )
+    places = {section.title: f"s{number}" for number, section in enumerate(document.sections)}
+    sections = [_html_section(section, places) for section in document.sections]
+    nav = f'<nav aria-label="Contents"><ul>{contents}</ul></nav>'
+    body = "\n".join([*sections[:1], nav, *sections[1:]])  # what is said first comes first
     title = escape(document.title)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{title}</title>\n<style>\n{_STYLE}\n</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n"
         f'<p class="subtitle">{escape(document.subtitle)}</p>\n</header>\n'
-        f'<nav aria-label="Contents"><ul>{contents}</ul></nav>\n<main>\n{body}\n</main>\n</body>\n</html>\n'
+        f"<main>\n{body}\n</main>\n</body>\n</html>\n"
     )
 
 
-def _html_section(number: int, section: Section) -> str:
-    """Returns a section as HTML; the contents link to it by its number."""
-    blocks = "\n".join(map(_html_block, section.blocks))
-    return f'<section id="s{number}">\n<h2>{escape(section.title)}</h2>\n{blocks}\n</section>'
+def _html_section(section: Section, places: Mapping[str, str]) -> str:
+    """Returns a section as HTML; `places` has the id of each by its title, which the contents link to."""
+    blocks = "\n".join(_html_block(block, places) for block in section.blocks)
+    heading = f"<h2>{escape(section.title)}</h2>"
+    if section.folded:
+        blocks = f"<details>\n<summary>{heading}</summary>\n{blocks}\n</details>"
+    else:
+        blocks = f"{heading}\n{blocks}"
+    return f'<section id="{places[section.title]}">\n{blocks}\n</section>'
 
 
-def _html_block(block: Block) -> str:
-    """Returns a block as HTML."""
+def _html_block(block: Block, places: Mapping[str, str]) -> str:
+    """Returns a block as HTML; `places` has the ids of sections by their titles."""
     if isinstance(block, Paragraph):
         kind = ' class="important"' if block.important else ""
         text = _CODE_SPAN.sub(r"<code>\1</code>", escape(block.text))
@@ -131,7 +137,9 @@ def _html_block(block: Block) -> str:
             f"<p><strong>{escape(speaker)}:</strong> {escape(text)}</p>"
             for speaker, text in block.messages
         )
-        return f"<blockquote>{messages}<p><cite>{escape(block.source)}</cite></p></blockquote>"
+        more = f' <a href="#{places[block.more_in]}">more</a>' if block.more_in in places else ""
+        cite = f"<cite>{escape(block.source)}</cite>{more}"
+        return f"<blockquote>{messages}<p>{cite}</p></blockquote>"
     if isinstance(block, Points):
         caption = f"{block.title}. {' · '.join(svg.key_of(block))}"
     elif isinstance(block, Plot) and not block.lines:

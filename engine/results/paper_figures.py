@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +26,7 @@ from engine.results.document import Bar, Bars, Block, Columns, Paragraph, Plot
 from engine.trees.records import TreeItem
 
 MAX_GOALS = 10
-"""Most goals, and most groups of a run, that are listed, as in the paper; the title of the goals says "ten"."""
+"""Most goals that are listed, as in the paper; the title of the goals says "ten"."""
 
 MAX_CLUSTERS = 20
 """Most clusters whose stability is shown, the least stable first."""
@@ -35,14 +34,8 @@ MAX_CLUSTERS = 20
 MAX_CLUSTER_CHARS = 60
 """Most characters of the name of a cluster."""
 
-MAX_GROUP_CHARS = 90
-"""Most characters of a group of a run, with its size."""
-
 MAX_SOURCE_CHARS = 50
 """Most characters of the name of a source."""
-
-MAX_RUNS = 4
-"""Most runs that stand side by side."""
 
 HISTOGRAM_COLUMNS = 14
 """Columns of a histogram."""
@@ -81,11 +74,8 @@ def largest_goals(sizes: Sequence[tuple[str, int]], total: int) -> Bars:
 
 
 def clustering_figures(measurements: Measurements) -> Iterator[Block]:
-    """Yields stability and distances of a clustering, as far as they were measured."""
+    """Yields how stable a clustering is, as far as it was measured."""
     yield from _stability(measurements)
-    if measurements.paper_goals is not None:
-        yield from side_by_side(measurements.paper_goals)
-    yield from _distances(measurements)
 
 
 def _stability(measurements: Measurements) -> Iterator[Block]:
@@ -143,111 +133,6 @@ def _stability_word(jaccard: float) -> str:
     if jaccard >= STABLE:
         return "stable"
     return "dissolved" if jaccard <= DISSOLVED else ""
-
-
-def side_by_side(paper: Mapping[str, Any]) -> Iterator[Block]:
-    """Yields the largest groups of several runs of the paper's algorithm side by side.
-
-    Args:
-        paper: What the algorithm measured, as `Measurements.paper_goals` has it. `clustering` is this run;
-            `figure_4` has further runs under `seeds` and `bootstraps`, and under `ari_seeds_mean` and
-            `ari_bootstraps_mean` how far they agree with it. A run has `groups`, each with `description` and `size` in
-            conversations. `llm_only` has the mean agreement between orders of the data, without clusters.
-    """
-    figure = paper["figure_4"]
-    runs = [("this run", paper["clustering"])]
-    for name, title in (("seeds", "seed"), ("bootstraps", "bootstrap")):
-        runs += [(f"{title} {number}", run) for number, run in enumerate(figure[name], 1)]
-    columns = [
-        [f"{group['description']} ({group['size']:,})" for group in _largest_groups(run)]
-        for _, run in runs[:MAX_RUNS]
-    ]
-    depth = max(map(len, columns))
-    yield text_table(
-        "Runs of the algorithm of Soroka et al. side by side (Figure 4): the largest groups with their sizes",
-        ("", *(title for title, _ in runs[:MAX_RUNS])),
-        tuple(
-            (
-                f"{index + 1}",
-                *(
-                    one_line(column[index], MAX_GROUP_CHARS) if index < len(column) else ""
-                    for column in columns
-                ),
-            )
-            for index in range(depth)
-        ),
-    )
-    means = [
-        f"{value:.2f} over {counted(len(figure[name]), what)}"
-        for name, what in (("seeds", "other seed"), ("bootstraps", "bootstrap"))
-        if (value := figure[f"ari_{name}_mean"]) is not None
-    ]
-    orders = paper["llm_only"]["ari_orders_mean"]
-    if orders is not None:
-        means.append(f"{orders:.2f} between orders of the data where a model labels one by one")
-    if means:
-        yield Paragraph(f"Mean adjusted Rand index: {'; '.join(means)}.")
-
-
-def _largest_groups(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Returns the largest groups of a run of the paper's algorithm."""
-    return sorted(run["groups"], key=lambda group: -int(group["size"]))[:MAX_GOALS]
-
-
-def _distances(measurements: Measurements) -> Iterator[Block]:
-    """Yields Table 4: mean distances to the centre of the own cluster, of a training part, of the rest and of all.
-
-    Those of the whole algorithm come from `table_4` of `Measurements.paper_goals`; `clusters_train` and `clusters_full`
-    are numbers of clusters. Those of k-means come from `Measurements.hold_out`, and for all conversations
-    from the clusters.
-    """
-    rows = []
-    table = None if measurements.paper_goals is None else measurements.paper_goals["table_4"]
-    held_out, clusters = measurements.hold_out, measurements.clusters
-    if table is not None:
-        rows += [
-            ("whole algorithm, training part", f"{table['clusters_train']:,}", *_distance_cells(table["train"])),
-            ("whole algorithm, held out", "", *_distance_cells(table["test"])),
-            ("whole algorithm, all", f"{table['clusters_full']:,}", *_distance_cells(table["full"])),
-        ]  # fmt: skip
-    if held_out is not None:
-        inside = sum(cluster.size for cluster in clusters)  # conversations in any cluster
-        # mean cosine distance over them: each cluster counts with its size
-        spread = (
-            sum(cluster.size * cluster.spread for cluster in clusters) / inside if inside else 0.0
-        )
-        rows += [
-            ("k-means, training part", f"{held_out['clusters']:,}", f"{held_out['train']:,}",
-             f"{held_out['cosine_train']:.3f}", f"{held_out['euclidean_train']:.3f}"),
-            ("k-means, held out", "", f"{held_out['test']:,}", f"{held_out['cosine_test']:.3f}",
-             f"{held_out['euclidean_test']:.3f}"),
-            ("k-means, all", f"{len(clusters):,}", f"{inside:,}", f"{spread:.3f}", ""),
-        ]  # fmt: skip
-    if not rows:
-        yield Paragraph(
-            "How near held-out conversations are to the clusters (Table 4 of Soroka et al.) was not measured."
-            " `workbench run assign PROJECT --holdout .5` measures it."
-        )
-        return
-    yield text_table(
-        "Mean distance to the center of the cluster (Table 4 of Soroka et al.)",
-        ("conversations", "clusters", "number", "cosine distance", "Euclidean distance"),
-        tuple(rows),
-        figures=range(1, 5),
-    )
-
-
-def _distance_cells(distances: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Returns the number of conversations and their mean cosine and Euclidean distance, as texts.
-
-    Args:
-        distances: `rows` (number of conversations), `cosine` and `euclidean` (None if not measured).
-    """
-    cosine, euclidean = (
-        "" if distances[name] is None else f"{distances[name]:.3f}"
-        for name in ("cosine", "euclidean")
-    )
-    return f"{distances['rows']:,}", cosine, euclidean
 
 
 # Response trees

@@ -174,6 +174,12 @@ def counts(conn: sqlite3.Connection) -> tuple[int, int, Counter[Sign]]:
     return read, with_signs, Counter({Sign(sign): count for sign, count in rows})
 
 
+def in_trouble(conn: sqlite3.Connection, among: IdSet) -> tuple[int, int]:
+    """Returns of how many conversations of a set the signs were read, and how many of these have any."""
+    read = of_statement(conn, among, "SELECT conversation_id FROM trouble WHERE total IS NOT NULL")
+    return len(read), len(of_statement(conn, among, _SIGNS))
+
+
 def _has_sign(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns those of a set that have a sign that the term names."""
     signs = named_values(term)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -34,7 +34,7 @@ from screens.conversations.query import (
     toggle_sort,
 )
 from screens.conversations.saved_filters import ask_filter_name, choose_filter
-from screens.shell.dialogs import TicksDialog, ask_order
+from screens.shell.dialogs import TicksDialog, ask, ask_order
 from screens.shell.exporting import ask_export, copy_names
 from screens.shell.marking import Marking, Marks, ask_tags
 from screens.shell.workbench_screen import REFRESH_SECONDS, WorkbenchScreen, edit_filter
@@ -45,6 +45,9 @@ from screens.widgets.finding import words_pattern
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import PAGE, RowTable
 from screens.widgets.transcript import Transcript
+
+if TYPE_CHECKING:
+    from engine.questions.service.asking import AskRequest
 
 MOST_COPIED = 10_000
 """Most names copied at once: a terminal receives them in a single escape sequence."""
@@ -101,6 +104,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
             tooltip="Triage of just the marked ones, or of all listed",
             show=False,
         ),
+        Binding("Q", "ask", "Ask", tooltip="Ask a question of what is listed", show=False),
         Binding("X", "export", "Export", tooltip="Export what is marked or listed", show=False),
         Binding("r", "run_scoring", "Score"),
         Binding("i", "import_files", "Import"),
@@ -410,6 +414,22 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         name = f"{len(self.marks):,} marked" if self.marks else str(self.query_shown.filter)
         ids = self.marks.chosen(self.table.ids) if self.marks else self.table.ids
         self.triage_only(one_line(name or "all conversations", 60), ids)
+
+    def action_ask(self) -> None:
+        """Asks for a question and who answers it, and starts that."""
+        if not self.may_write():
+            return
+        services = self.services
+
+        def chosen(answer: tuple[str, AskRequest]) -> None:
+            question, request = answer
+            self._start(
+                lambda: services.asking.start(services.questions.find(question, keep=True), request)
+            )
+
+        from screens.conversations.ask_form import AskForm  # it brings what models need
+
+        ask(self, AskForm(services, self.listed()), chosen)
 
     def action_export(self) -> None:
         """Asks for kind and file of an export of the marked conversations, else of all listed ones."""

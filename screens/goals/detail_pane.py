@@ -86,9 +86,12 @@ def detail_content(detail: GroupDetail, width: int) -> Content:
         text = display_safe(" ".join(group.description[:MAX_DESCRIPTION_CHARACTERS].split()))
         lines.append(Content.styled(text, "$tone-model"))
     if group.support is not None:
-        count, read = group.support
-        text = f"the words of its name are in {count:,} of {read:,}"
-        lines.append(Content.styled(text, "$tone-muted"))
+        said = round(group.support * group.members_read)
+        lines.append(
+            Content.styled(
+                f"the words of its name are in {said:,} of {group.members_read:,}", "$tone-muted"
+            )
+        )
     spread = f"spread {number_format.probability(group.spread)}"
     if group.leaves is not None:
         spread += f" · {group.leaves:,.0f} leaves in the median tree"

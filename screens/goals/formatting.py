@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from textual.content import Content
 
 from engine.base import number_format
-from engine.base.text import one_line
+from engine.base.text import middle_cut, one_line
 from engine.goals.records import ClusteringSummary, GoalGroup, MemberRow, theme_of
 from screens.goals.run_form import TEXT_CHOICES, explanation_choice
 from screens.widgets.formatting import STATE_LOOKS, date_and_minute, rate_piece
@@ -142,7 +142,7 @@ def member_columns(*, alike: bool = False) -> list[Column[MemberRow]]:
 
     columns = [
         Column("state", "", 1, state),
-        Column("name", "conversation", 18, lambda r: [(one_line(r.external_id, 60), "tone--muted")],
+        Column("name", "conversation", 18, lambda r: [(middle_cut(r.external_id, 18), "tone--muted")],
                keep=3),
         Column("text", "goal as written", 20, text, flexible=True),
         Column("distance", "distance", 8, lambda r: [(f"{r.distance:.2f}", "")], right=True, keep=6),

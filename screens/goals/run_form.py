@@ -57,6 +57,17 @@ def explanation_choice(question: str) -> FormChoice:
     )
 
 
+ALGORITHMS: dict[bool, FormChoice] = {
+    False: FormChoice(
+        "of this program", "Vectors and phrases of members make and name the groups; models help."
+    ),
+    True: FormChoice(
+        "of the paper",
+        "A model summarizes each conversation, describes the clusters, and answers on pairs, as in Soroka et al.",
+    ),
+}
+"""The algorithms, by `ClusteringRequest.paper`."""
+
 MERGE_DECIDERS: dict[Decide, FormChoice] = {
     "ask": FormChoice(
         "you, on the merge desk",
@@ -67,7 +78,8 @@ MERGE_DECIDERS: dict[Decide, FormChoice] = {
         "Pairs that are probable enough are merged without you; all can be undone.",
     ),
     "llm": FormChoice(
-        "by the model alone", "Its yes or no decides, as in Soroka et al.; all can be undone."
+        "by the model",
+        "Its yes or no decides, as in Soroka et al.; you review its decisions later.",
     ),
     "none": FormChoice("no proposals", "Clusters with labels, without merges."),
 }
@@ -78,11 +90,11 @@ DEFAULT_REQUEST = ClusteringRequest()
 
 
 class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
-    """Asks for text, embedder, clusters, seed and who decides on merges; shows how long the run takes."""
+    """Asks for algorithm, text, embedder, clusters, seed and who decides on merges; shows how long the run takes."""
 
     PLACE = "goal-run"
     FORM_TITLE = "Cluster conversations by goal"
-    FIRST_FIELD = "text"
+    FIRST_FIELD = "paper"
     OPTIONS = options_of(ClusteringRequest)
     BINDINGS: ClassVar[list[BindingType]] = FORM_KEYS
 
@@ -91,6 +103,8 @@ class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
         estimate: Callable[[ClusteringRequest], ClusteringEstimate],
         shown: ClusteringSummary | None,
         questions: Sequence[str],
+        *,
+        paper: bool,
     ) -> None:
         """Begins with the text and the embedder of `shown`, the clustering on the screen, and with defaults elsewhere.
 
@@ -98,10 +112,13 @@ class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
             estimate: Returns the estimate of a run.
             shown: The clustering; None where none is shown.
             questions: Names of the questions that were answered, whose answers can be explained.
+            paper: Whether the algorithm of the paper is proposed.
         """
         super().__init__()
         explanations = {f"{EXPLANATION}{name}": explanation_choice(name) for name in questions}
-        self.choices = {"text": {**TEXT_CHOICES, **explanations}, "decide": MERGE_DECIDERS}
+        texts = {**TEXT_CHOICES, **explanations}
+        self.choices = {"paper": ALGORITHMS, "text": texts, "decide": MERGE_DECIDERS}
+        self._paper = paper
         self._estimate, self._shown = estimate, None if shown is None else shown.clustering
 
     def compose_fields(self) -> ComposeResult:
@@ -109,6 +126,7 @@ class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
         shown = self._shown
         text = DEFAULT_REQUEST.text if shown is None else shown.text
         embedder = DEFAULT_REQUEST.embedder if shown is None else one_line(shown.embedder)
+        yield field_line("algorithm", self.choice_field("paper", self._paper))
         yield field_line("text", self.choice_field("text", text))
         yield field_line("embedder", LineInput(embedder, id="embedder"))
         proposed = self.OPTIONS["k"].default
@@ -119,14 +137,20 @@ class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
         yield field_line("seed", LineInput(str(DEFAULT_REQUEST.seed), id="seed"))
         yield field_line("merges", self.choice_field("decide"))
 
+    def update_lines(self) -> None:
+        """Hides the text where the algorithm of the paper is chosen, which clusters summaries."""
+        self.query_one("#field-text").display = not self.chosen("paper")
+
     def request(self) -> ClusteringRequest:
         """Returns the run that the fields describe.
 
         Raises:
             UsageError: The number of clusters or the seed cannot be used.
         """
+        paper = self.chosen("paper")
         return ClusteringRequest(
-            text=self.chosen("text"),
+            paper=paper,
+            text=DEFAULT_REQUEST.text if paper else self.chosen("text"),
             decide=self.chosen("decide"),
             **self.typed_values("embedder", "k", "seed"),
         )

@@ -486,11 +486,16 @@ class GoalsScreen(DecisionScreen):
             if request is not None:
                 self._start(lambda: self.runner.start(self.goal_runs.cluster_stages(request)))
 
-        def ask(questions: list[str]) -> None:
-            form = GoalRunForm(self.goal_runs.estimate, self.clustering, questions)
+        def ask(read: tuple[list[str], bool]) -> None:
+            questions, paper = read
+            form = GoalRunForm(self.goal_runs.estimate, self.clustering, questions, paper=paper)
             self.app.push_screen(form, chosen)
 
-        self.in_background(self.services.questions.answered, ask, group="questions")
+        self.in_background(
+            lambda: (self.services.questions.answered(), self.goal_runs.proposes_paper()),
+            ask,
+            group="form",
+        )
 
     def action_assign(self) -> None:
         """Assigns conversations that were imported after the clustering to the groups."""

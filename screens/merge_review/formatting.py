@@ -34,18 +34,25 @@ def counts_content(progress: ReviewProgress, skipped: int) -> Content:
 
 
 def _decided(progress: ReviewProgress) -> str:
-    """Returns how many pairs were merged and refused; where the rule decided, too, who did what."""
-    if not progress.merged_by_rule + progress.refused_by_rule:
-        return f"{progress.merged:,} merged, {progress.refused:,} refused"
-    refused = progress.refused + progress.refused_by_rule
-    return (
-        f"{progress.merged_by_rule:,} merged by the rule, {progress.merged:,} by you,"
-        f" {refused:,} refused"
+    """Returns how many pairs were merged and refused; where the rule or a model decided, too, who did what."""
+    by_rule, by_model = (
+        f"{merged:,} by {who}" if merged + refused else ""
+        for merged, refused, who in (
+            (progress.merged_by_rule, progress.refused_by_rule, "the rule"),
+            (progress.merged_by_model, progress.refused_by_model, "the model"),
+        )
     )
+    refused = progress.refused + progress.refused_by_rule + progress.refused_by_model
+    if not by_rule + by_model:
+        return f"{progress.merged:,} merged, {refused:,} refused"
+    merged = ", ".join(filter(None, (by_rule, by_model, f"{progress.merged:,} by you")))
+    return f"{merged.replace(' by', ' merged by', 1)}, {refused:,} refused"
 
 
 def _left_pieces(progress: ReviewProgress) -> list[Piece]:
     """Returns the pairs that are left, between which numbers those to merge lie, and how many R refuses."""
+    if progress.to_review and not progress.left:
+        return [(f" · {progress.to_review:,} of the model to review", "bold")]
     unlikely = progress.left - progress.likely
     low, high = (round(end) for end in progress.to_merge_range)
     expected = f"{low:,} to {high:,}" if low < high else f"{low:,}"

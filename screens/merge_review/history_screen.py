@@ -68,7 +68,9 @@ class MergeHistoryScreen(DecisionScreen):
                     lambda r: [(date_and_minute(r[1].given_at), "tone--muted")],
                     keep=3,
                 ),
-                Column("who", "who", 5, lambda r: [(AUTHORS[r[1].author], "tone--muted")], keep=4),
+                Column(
+                    "who", "who", 5, lambda r: [(AUTHORS[r[1].decided_by], "tone--muted")], keep=4
+                ),
                 Column("kind", "", 1, _kind_cell),
                 Column("text", "what", 24, _text_cell, flexible=True),
                 Column("p", "p", 4, _p_cell, right=True, keep=5),
@@ -116,10 +118,13 @@ class MergeHistoryScreen(DecisionScreen):
         if not decisions:
             self.show_empty(NOTHING_DECIDED)
         undone = sum(not decision.active for decision in decisions)
+        by_model = sum(decision.active and decision.decided_by == "llm" for decision in decisions)
         transferred = sum(decision.transferred for decision in decisions)
         parts: list[tuple[str, str]] = [(number_format.counted(len(decisions), "act"), "bold")]
         if undone:
             parts.append((f" · {undone:,} undone", "$tone-muted"))
+        if by_model:
+            parts.append((f" · {by_model:,} of a model, not reviewed", "$tone-muted"))
         if transferred:
             parts.append(
                 (f" · {transferred:,} carried over from an earlier clustering", "$tone-muted")
@@ -190,7 +195,7 @@ class MergeHistoryScreen(DecisionScreen):
             "\t".join(
                 (
                     decision.given_at,
-                    AUTHORS[decision.author],
+                    AUTHORS[decision.decided_by],
                     decision_text(decision),
                     number_format.estimate(decision.probability),
                     "" if decision.active else "undone",

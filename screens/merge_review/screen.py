@@ -230,9 +230,14 @@ class MergeDeskScreen(DecisionScreen):
             summary.update("")
             status.update("")
             return
-        by_rule = progress.merged_by_rule + progress.refused_by_rule
-        number = progress.merged + progress.refused + by_rule + 1
-        title = f"proposal {number:,}" if self.cursor.front is not None else ""
+        front = self.cursor.front
+        title = ""
+        if front is not None and front.proposal.decided is not None:
+            title = f"review, {progress.to_review:,} left"
+        elif front is not None:
+            by_rule = progress.merged_by_rule + progress.refused_by_rule
+            by_model = progress.merged_by_model + progress.refused_by_model
+            title = f"proposal {progress.merged + progress.refused + by_rule + by_model + 1:,}"
         self.query_one(TitleLine).say(Content.styled(title, "bold"))
         summary.update(formatting.counts_content(progress, len(self.cursor.skipped)))
         status.update(formatting.status_content(progress))
@@ -352,7 +357,7 @@ class MergeDeskScreen(DecisionScreen):
 
     def undone(self, decision: GoalDecision) -> None:
         """Brings the pair that was decided to the front again."""
-        if decision.kind in ("merge", "apart", "never") and len(decision.sides) == 2:
+        if decision.kind in ("merge", "apart", "never", "agree") and len(decision.sides) == 2:
             self.read((decision.sides[0], decision.sides[1]))
 
     def redone(self, decision: GoalDecision) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from textual.content import Content
 
 from engine.base import number_format
 from engine.base.conversation import SUCCEEDED, State, Verdict
 from engine.base.errors import FilterError
-from engine.base.text import end_of_path, one_line
+from engine.base.sign import Sign
+from engine.base.text import end_of_path, middle_cut, one_line
 from engine.completeness.records import DecisionRule, Histogram, ScoreSet
 from engine.completeness.service.sets import in_force, name_of, reliability
 from engine.conversations.filter_fields import NO_VALUE
@@ -20,12 +22,13 @@ from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.goals.records import ClusteringSummary, GoalGroup, LowestGoal
 from engine.opener.conversations import Counts
 from engine.opener.first_reading import FirstReading
+from engine.opener.key_figures import KeyFigures, MonthChange, imported_failures, month_change
 from engine.opener.open_project import OpenProject
 from engine.questions.records import Agreement, CalibrationReport
 from engine.training.process import missing_libraries
 from screens.shell.workbench_screen import Figure
 from screens.widgets.curve import BINS
-from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS, rate_piece
+from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS, fitting, rate_piece
 from screens.widgets.groups import label_of
 
 Piece = str | tuple[str, str]
@@ -43,17 +46,14 @@ MAX_SHARED_CHARS = 60
 MAX_NAME_CHARS = 40
 """Most characters of the name of a conversation."""
 
-_READING_NAME_CHARACTERS = 22
+_READING_NAME_CHARACTERS = 20
 """Most characters of the name of a conversation to read first."""
+
+_QUESTION_CELLS = 21
+"""Width of the questions that the overview answers, in cells."""
 
 MAX_RUN_CHARS = 30
 """Most characters of the name of a training run."""
-
-MAX_GOALS_IN_LINE = 3
-"""Most goals in a card of one line."""
-
-MAX_GOAL_CELLS = 28
-"""Most cells of the label of a goal in a card of one line."""
 
 MAX_PARTS = 24
 """Most parts that are counted; each count takes a second on a million conversations."""
@@ -72,6 +72,7 @@ class Overview:
         sets: All sets of scores.
         shared: The texts that many conversations share.
         badly_read: Number of sources that were not well read.
+        trouble: Of how many the signs of trouble were read, and how many of these have any.
     """
 
     counts: Counts
@@ -85,6 +86,7 @@ class Overview:
     sets: list[ScoreSet]
     shared: SharedText = NOTHING_SHARED
     badly_read: int = 0
+    trouble: tuple[int, int] = (0, 0)
 
 
 def load_overview(services: OpenProject) -> Overview:
@@ -106,6 +108,7 @@ def load_overview(services: OpenProject) -> Overview:
         sets=services.score_sets.all(),
         shared=conversations.shared_text(),
         badly_read=badly_read(conversations.reports()),
+        trouble=conversations.in_trouble(Filter()),
     )
 
 
@@ -175,6 +178,9 @@ def figures_of(
             for kind, count in values("disagreement", Filter())
         ]
         return [*given, Figure("no verdict yet", _only(SUCCEEDED, NO_VALUE)), *differ]
+    if card == "trouble":
+        signs = sorted(values("sign", Filter()), key=lambda sign: -(sign[1] or 0))
+        return [Figure(Sign(name).words, _only("sign", name), count) for name, count in signs]
     if card == "rate":
         states = [
             Figure(State(name).word, _only("state", name), n)
@@ -309,50 +315,16 @@ def load_training(services: OpenProject) -> TrainingOverview:
     )
 
 
-def goals_content(goals: GoalsOverview, *, brief: bool) -> Content:
-    """Returns how many goals and how stable, then a bar, a label and a size for each, the largest first; `brief` in one
-    line, with the three largest.
-    """
-    if goals.shown is None:
-        split = "  " if brief else "\n"
-        return Content.assemble(
-            ("No goals yet.", "bold"), (f"{split}clustering says what users wanted", "$tone-muted")
-        )
-    if brief:
-        return _goals_line(goals)
-    stabilities = [group.stability for group in goals.groups if group.stability is not None]
-    noun = goals.shown.clustering.noun
-    parts: list[Piece] = [(number_format.counted(len(goals.groups), noun), "bold")]
-    if stabilities:
-        mean = sum(stabilities) / len(stabilities)
-        parts.append((f" · stability {number_format.probability(mean)}", "$tone-muted"))
-    if goals.shown.clustering.outliers:
-        parts.append(
-            (
-                f" · {number_format.counted(goals.shown.clustering.outliers, 'outlier')}",
-                "$tone-muted",
-            )
-        )
+def goals_content(goals: GoalsOverview) -> Content:
+    """Returns a bar, a label and a size for each goal, the largest first."""
     largest = max((group.share for group in goals.groups), default=0.0)  # fills its bar
-    for group in goals.groups[:MAX_GOALS]:
-        parts += [
-            ("\n" + number_format.bar(group.share / largest if largest else 0.0), "$tone-accent"),
+    return Content("\n").join(
+        Content.assemble(
+            (number_format.bar(group.share / largest if largest else 0.0), "$tone-accent"),
             (f" {group.size:>6,}  ", "bold"),
             label_of(group),
-        ]
-    return Content.assemble(*parts)
-
-
-def _goals_line(goals: GoalsOverview) -> Content:
-    """Returns the number of goals, and the three largest with their sizes."""
-    names = [
-        f"“{label_of(group, MAX_GOAL_CELLS)}” {group.size:,}"
-        for group in goals.groups[:MAX_GOALS_IN_LINE]
-    ]
-    noun = goals.shown.clustering.noun if goals.shown else "goal"
-    return Content.assemble(
-        (number_format.counted(len(goals.groups), noun), "bold"),
-        (" · " + " · ".join(names) if names else "", "$tone-muted"),
+        )
+        for group in goals.groups[:MAX_GOALS]
     )
 
 
@@ -422,12 +394,102 @@ def _span(first: str, last: str) -> str:
     return f"{first} to {last.removeprefix(first[:5])}"
 
 
-def reading_content(reading: FirstReading) -> Content:
-    """Returns a conversation to read first as a line: its name and the reason."""
-    name = one_line(reading.row.external_id, _READING_NAME_CHARACTERS)
-    return Content.assemble(
-        name.ljust(_READING_NAME_CHARACTERS), ("  " + one_line(reading.reason, 200), "$tone-muted")
+def reading_content(reading: FirstReading, cells: int) -> Content:
+    """Returns a conversation to read first as a line of at most so many cells: its name and the reason."""
+    name = middle_cut(reading.row.external_id, _READING_NAME_CHARACTERS)
+    reason = fitting(reading.reason.split(" · "), cells - _READING_NAME_CHARACTERS - 2)
+    return Content.assemble(name.ljust(_READING_NAME_CHARACTERS), ("  " + reason, "$tone-muted"))
+
+
+class AnswerLine(NamedTuple):
+    """A question that the overview answers on one line.
+
+    Attributes:
+        key: Name of what it is about: a card, `trouble` or `change`.
+        clauses: The answer, the most important clause first.
+        doubtful: Whether the answer means little.
+    """
+
+    key: str
+    question: str
+    clauses: Sequence[str]
+    doubtful: bool = False
+
+
+class LaterFigures(NamedTuple):
+    """What takes longer to read than the rest, as in `KeyFigures`."""
+
+    failures: tuple[int, int] | None = None
+    change: MonthChange | None = None
+
+
+def load_later(services: OpenProject) -> LaterFigures:
+    """Reads all scores; takes seconds on a million conversations."""
+    return LaterFigures(
+        imported_failures(services, Filter()),
+        month_change(services, Filter()),
     )
+
+
+def answer_lines(
+    overview: Overview,
+    goals: GoalsOverview | None,
+    report: CalibrationReport | None,
+    later: LaterFigures,
+) -> list[AnswerLine]:
+    """Returns what the overview answers first; what is None is not known or not read yet."""
+    now = in_force(overview.sets)
+    doubt = reliability(now, overview.sets).doubt if now else ""
+    groups = () if goals is None else goals.groups
+    clustering = None if goals is None or goals.shown is None else goals.shown.clustering
+    figures = KeyFigures(
+        overview.counts.conversations,
+        overview.counts,
+        [(str(label_of(group)), group.size) for group in groups],
+        overview.trouble,
+        later.failures,
+        None if report is None else report.rate.corrected,
+        sum(overview.tally.values()),
+        later.change,
+        "the scores mean little" if doubt and overview.counts.scored else doubt,
+        "goal" if clustering is None else clustering.noun,
+    )
+    lines = [
+        AnswerLine("project", "What is here?", _contents(overview)),
+        AnswerLine("goals", "What did they want?", figures.wanted() if goals else ["reading …"]),
+        AnswerLine("rate", "Did it end?", figures.ended(), bool(doubt)),
+        AnswerLine("trouble", "Did it go wrong?", figures.went_wrong()),
+    ]
+    if later.change is not None:
+        lines.append(AnswerLine("change", "What changed?", figures.changed()))
+    return lines
+
+
+def answer_content(line: AnswerLine, cells: int) -> Content:
+    """Returns a question and its answer as a line of at most so many cells; clauses that do not fit are left out."""
+    tone = "$tone-borderline" if line.doubtful else ""
+    question = f"{line.question:<{_QUESTION_CELLS}}"
+    return Content.assemble(
+        (question, "bold"), (fitting(line.clauses, cells - _QUESTION_CELLS), tone)
+    )
+
+
+def _contents(overview: Overview) -> list[str]:
+    """Returns how much there is, of which days, and what was kept out, with the key that says why."""
+    counts = overview.counts
+    clauses = [number_format.counted(counts.conversations, "conversation")]
+    if counts.quarantined:
+        records = number_format.counted(counts.quarantined, "record")
+        clauses.append(f"{records} not read (Q says why)")
+    if overview.badly_read:
+        some = number_format.counted(overview.badly_read, "source")
+        clauses.append(f"{some} not well read (A says why)")
+    if overview.dates is not None:
+        clauses.append(_span(*overview.dates))
+    if overview.shared:
+        share = f"{overview.shared.shown[0].conversations:,} share a text (B shows it)"
+        clauses.append(share)
+    return clauses
 
 
 def rate_content(overview: Overview) -> Content:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
@@ -28,16 +28,22 @@ from engine.opener.first_reading import FirstReading, conversations_to_read
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
 from engine.questions.records import CalibrationReport
+from engine.results.associations.records import Split
 from screens.overview.facts import (
+    AnswerLine,
     GoalsOverview,
+    LaterFigures,
     Overview,
     Part,
     TrainingOverview,
     TreesOverview,
+    answer_content,
+    answer_lines,
     corrected_content,
     figures_of,
     goals_content,
     load_goals,
+    load_later,
     load_overview,
     load_parts,
     load_training,
@@ -59,8 +65,9 @@ from screens.shell.workbench_screen import WorkbenchScreen, choose_figure
 from screens.widgets.background import write_in_order
 from screens.widgets.controls import Card, Choices
 from screens.widgets.curve import Histogram
-from screens.widgets.evidence import Pace
+from screens.widgets.evidence import Facts, Pace, load_facts
 from screens.widgets.jobs import EngineFeed, work_of
+from screens.widgets.transcript import Transcript
 
 if TYPE_CHECKING:
     from engine.opener.exports import ExportKind
@@ -84,7 +91,8 @@ REPORT_LACKS: dict[Kind, str] = {
 
 
 class OverviewScreen(WorkbenchScreen[None]):
-    """Cards over the whole project. Reads again while jobs write, never twice at the same time."""
+    """The answers of the whole project, or how they were measured. Reads again while jobs write, never twice at
+    once."""
 
     MODE = "overview"
     FIRST_KEYS = ("card.open", "overview.import-files", "overview.run-scoring")
@@ -92,10 +100,11 @@ class OverviewScreen(WorkbenchScreen[None]):
     AUTO_FOCUS = "#next"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "run_scoring", "Score", tooltip="Score conversations; says first what it costs"),
-        Binding("S", "choose_scores", "Scores", tooltip="Choose which set of scores is in force"),
+        Binding("S", "choose_scores", "Scores", tooltip="Choose which set of scores is in force", show=False),
         Binding("i", "import_files", "Import", tooltip="Import a file or a folder"),
-        Binding("K", "calibration", "Calibration", tooltip="What your verdicts say of the scores"),
-        Binding("p", "report", "Report", show=False, tooltip="Write a report on the project to a file"),
+        Binding("v", "measured", "Measured", tooltip="How the figures were measured, or the answers again"),
+        Binding("K", "calibration", "Calibration", tooltip="What your verdicts say of the scores", show=False),
+        Binding("p", "report", "Report", tooltip="Write a report on the project to a file"),
         Binding("C", "app.compare", "Compare", show=False, tooltip="Compare months, models or two filters"),
         Binding(
             "A", "accounts", "Accounts",
@@ -128,21 +137,38 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._steps: list[Step] = []
         self._readings: list[FirstReading] = []
         self._parts: list[Part] = []
+        self._previewed = 0  # id of the conversation that is shown beside the answers
         self._parts_asked = False  # whether parts were counted, or are being counted
         self._goals: GoalsOverview | None = None
         self._decided = False  # whether the person decided on goals since they were read
         self._proposals: int | None = None  # merge proposals that wait for a decision
+        self._later = LaterFigures()
+        self._later_read = False  # whether these were read
+        self._answers: list[AnswerLine] = []
         self._trees: TreesOverview | None = None
         self._training: TrainingOverview | None = None
         self._report: CalibrationReport | None = None
         self._reported_for: object = None  # what the report was computed from
 
     def compose_body(self) -> ComposeResult:
-        """Yields the cards."""
+        """Yields the answers with what to read and to do, and a conversation beside them; and the cards of how it was
+        measured."""
+        with Horizontal(id="answered"):
+            with Vertical(id="columns"):
+                with Vertical(id="readings", classes="card") as readings:
+                    readings.border_title = Content("Read these first")
+                    yield Choices(id="to-read", markup=False, compact=True)
+                with Vertical(id="answers-card", classes="card") as answers:
+                    answers.border_title = Content("In short")
+                    yield Choices(id="answers", markup=False, compact=True)
+                with Card("What did they want?", id="goals"):
+                    yield Static(id="goals-text")
+                with Vertical(id="next-card", classes="card") as card:
+                    card.border_title = Content("Next")
+                    yield Choices(id="next", markup=False, compact=True)
+            with Vertical(id="preview", classes="card"):
+                yield Transcript(id="text")
         with Vertical(id="cards"):
-            with Vertical(id="readings", classes="card") as readings:
-                readings.border_title = Content("Read these first")
-                yield Choices(id="to-read", markup=False, compact=True)
             with Card("What is here", id="project"):
                 yield Static("reading …", id="project-text")
             with Card("Did it end?", id="rate"):
@@ -154,11 +180,6 @@ class OverviewScreen(WorkbenchScreen[None]):
                 yield Static(id="verdicts-text")
             with Card("How sure was the model?", id="trees"):
                 yield Static(id="trees-text")
-            with Card("What did they want?", id="goals"):
-                yield Static(id="goals-text")
-            with Vertical(id="next-card", classes="card") as card:
-                card.border_title = Content("Next")
-                yield Choices(id="next", markup=False, compact=True)
             with Card("Sources and saved filters", id="parts"):
                 yield Static(id="parts-text")
 
@@ -188,6 +209,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._load_goals()
         self._load_trees()
         self._load_training()
+        self._load_later()
         self._read_on()
 
     def _load_report(self, overview: Overview) -> None:
@@ -213,6 +235,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         """Shows the corrected rate; None stands for a project without verdicts."""
         self._report = report
         self.query_one("#corrected-text", Static).update(corrected_content(report))
+        self._show_answers()
         self._show_steps()
 
     def _load_readings(self) -> None:
@@ -224,13 +247,66 @@ class OverviewScreen(WorkbenchScreen[None]):
             """Lists them in a card, if there are any."""
             self._readings = readings
             self.set_class(bool(readings), "-readings")
-            choices = self.query_one("#to-read", Choices)
-            index = choices.highlighted
-            choices.set_options([Option(reading_content(reading)) for reading in readings])
-            if readings:
-                choices.highlighted = min(index or 0, len(readings) - 1)
+            self.call_after_refresh(self._show_readings)  # once the card has its width
 
         self.in_background(lambda: conversations_to_read(self.services), show, group="readings")
+
+    def _show_readings(self) -> None:
+        """Lists the conversations to read first, as wide as there is room; the cursor stays."""
+        choices = self.query_one("#to-read", Choices)
+        cells = choices.size.width
+        _set_lines(choices, [reading_content(reading, cells) for reading in self._readings])
+
+    def _show_answers(self) -> None:
+        """Shows what is known of each answer, as wide as there is room; the cursor stays."""
+        if self._overview is None:
+            return
+        choices = self.query_one("#answers", Choices)
+        self._answers = answer_lines(self._overview, self._goals, self._report, self._later)
+        cells = choices.size.width
+        _set_lines(choices, [answer_content(line, cells) for line in self._answers])
+
+    def _load_later(self) -> None:
+        """Reads what takes longer, and not again while a job keeps changing it."""
+        if self._later_read and self.services.jobs.active():
+            return
+        self._later_read = True
+
+        def show(later: LaterFigures) -> None:
+            """Shows it in the answers."""
+            self._later = later
+            self._show_answers()
+
+        self.in_background(lambda: load_later(self.services), show, group="later")
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """Shows the conversation under the cursor where there is room for it."""
+        event.stop()
+        if event.option_list.id == "to-read":
+            self._preview()
+
+    def _preview(self) -> None:
+        """Shows the conversation to read under the cursor, on a very wide terminal."""
+        index = self.query_one("#to-read", Choices).highlighted
+        if index is None or index >= len(self._readings) or not self.has_class("-very-wide"):
+            return
+        reading = self._readings[index]
+        if reading.row.id == self._previewed:
+            return
+        self._previewed = reading.row.id
+        self.query_one("#preview").border_title = Content(one_line(reading.row.external_id, 60))
+
+        def show(facts: Facts) -> None:
+            """Shows it, from its first message on."""
+            self.query_one(Transcript).show(facts.messages, facts.leaks, facts.row.signs)
+
+        self.in_background(lambda: load_facts(self.services, reading.row.id), show, group="preview")
+
+    def action_measured(self) -> None:
+        """Shows how the figures were measured, or the answers again."""
+        self.toggle_class("-measured")
+        first = "#rate" if self.has_class("-measured") else "#next"
+        self.query_one(first).focus()
 
     def _load_parts(self) -> None:
         """Counts parts of the project where there is room to show them, and not while a job keeps changing them."""
@@ -305,15 +381,18 @@ class OverviewScreen(WorkbenchScreen[None]):
             verdicts = verdicts_content(overview, self._pace.per_hour, brief=narrow)
             self.query_one("#verdicts-text", Static).update(verdicts)
         if self._goals is not None:
-            goals = goals_content(self._goals, brief=narrow)
-            self.query_one("#goals-text", Static).update(goals)
+            self.query_one("#goals-text", Static).update(goals_content(self._goals))
+            self.set_class(bool(self._goals.groups), "-goals")
         if self._trees is not None:
             trees = trees_content(self._trees, brief=narrow)
             self.query_one("#trees-text", Static).update(trees)
+        self._show_answers()
 
     def on_resize(self) -> None:
-        """Draws the cards anew, since more room may show more."""
+        """Draws the lines and cards anew, since more room may show more."""
         self.call_after_refresh(self._show_cards)
+        self.call_after_refresh(self._show_readings)
+        self.call_after_refresh(self._preview)
         if self._overview is not None and not self._parts_asked:
             self.call_after_refresh(self._load_parts)
 
@@ -414,6 +493,10 @@ class OverviewScreen(WorkbenchScreen[None]):
         if event.option_list.id == "to-read":
             order = array("q", (reading.row.id for reading in self._readings))
             self.open_reader(order, event.option_index)
+            return
+        if event.option_list.id == "answers":
+            line = self._answers[event.option_index]
+            self._open_figures(line.key, line.question)
             return
         self._do(self._steps[event.option_index])
 
@@ -557,18 +640,26 @@ class OverviewScreen(WorkbenchScreen[None]):
     def on_card_opened(self, message: Card.Opened) -> None:
         """Lists the figures of the card, to open the conversations behind one; those of goals and trees are on their
         own screens."""
-        card = message.card.id or ""
+        self._open_figures(message.card.id or "", str(message.card.border_title))
+
+    def _open_figures(self, key: str, title: str) -> None:
+        """Lists the figures of a card or an answer, or goes to the screen that has them."""
         modes = {"goals": "goals", "trees": "trees"}
-        if self._overview is None or card in modes:
-            self.app.switch_mode(modes.get(card, "conversations"))
+        if self._overview is None or key in modes:
+            self.app.switch_mode(modes.get(key, "conversations"))
             return
-        if card == "verdicts" and not any(self._overview.tally.values()):
+        if key == "verdicts" and not any(self._overview.tally.values()):
             self.app.switch_mode("triage")
+            return
+        if key == "change" and self._later.change is not None:
+            first, last, _ = self._later.change
+            sides = [Filter().with_choice("date", month) for month in (last, first)]
+            self.open_why(Split(sides[0], sides[1]))
             return
         services, overview, parts = self.services, self._overview, self._parts
         self.in_background(
-            lambda: figures_of(services, card, overview, parts),
-            lambda figures: choose_figure(self, str(message.card.border_title), figures),
+            lambda: figures_of(services, key, overview, parts),
+            lambda figures: choose_figure(self, title, figures),
             group="figures",
         )
 
@@ -584,6 +675,14 @@ class OverviewScreen(WorkbenchScreen[None]):
             if self.is_active:
                 self.refresh_data()
         super()._handle_event(event)
+
+
+def _set_lines(choices: Choices, lines: Sequence[Content]) -> None:
+    """Puts lines into a list; the cursor stays where it is, or goes to the first one."""
+    index = choices.highlighted or 0
+    choices.set_options([Option(line) for line in lines])
+    if lines:
+        choices.highlighted = min(index, len(lines) - 1)
 
 
 def _lowest_key(goals: GoalsOverview) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 
 from engine.base import number_format
 from engine.base.conversation import State, Verdict
-from engine.base.text import one_line
+from engine.base.text import display_safe, one_line
 from engine.questions.records import Agreement, Answerer, MachineAnswer
 
 TONES = {
@@ -98,3 +99,17 @@ def machine_answer_text(answerer: Answerer, answer: MachineAnswer) -> str:
     value = f"{one_line(answerer.question, 40)}: {one_line(str(answer.value), 40)}"
     why = f" · {one_line(answer.explanation, 300)}" if answer.explanation else ""
     return f"{one_line(answerer.name, 30)}: {value}{why}"
+
+
+def fitting(clauses: Sequence[str], cells: int) -> str:
+    """Returns the first clauses that fit into so many cells, with ` · ` between them; display-safe. The first one alone
+    is cut between words where it does not fit."""
+    line, *others = [display_safe(clause) for clause in clauses]
+    if cell_len(line) > cells:
+        beginning = set_cell_size(line, max(1, cells - 1))
+        return (beginning.rpartition(" ")[0] or beginning).rstrip(" ,;") + "…"
+    for clause in others:
+        if cell_len(line) + 3 + cell_len(clause) > cells:
+            break
+        line += f" · {clause}"
+    return line

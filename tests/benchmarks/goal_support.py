@@ -60,12 +60,12 @@ def print_names(path: Path, count: int, folder: Path, members: int) -> list[floa
     print(f"\n{path.name}, {len(lines):,} conversations")
     with OpenProject(project, read_only=True) as workspace:
         for group in groups:
-            members, read = group.support or (0, 0)
-            print(f"{group.size:>6,}  in {members:>3} of {read:>3}  {group.label}")
+            supporting = round((group.support or 0.0) * group.members_read)
+            print(f"{group.size:>6,}  in {supporting:>3} of {group.members_read:>3}  {group.label}")
             rows = workspace.goals.members(group.id, "name")
             for row in random.Random(MEMBER_SEED).sample(rows, min(members, len(rows))):
                 print(f"{'':>10}{one_line(row.text, MAX_MEMBER_CHARS)}")
-    return [group.support.share if group.support else 0.0 for group in groups]
+    return [group.support or 0.0 for group in groups]
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Imports small files that are huge inside, or never end, and measures memory and time of each import.
 
-    python -m tests.campaign.bombs [--only cell,view] [--tree FOLDER]
+    python -m tests.campaign.bombs [--only cell,line] [--tree FOLDER]
 
 Each file is made, imported by a command of its own into a new project, and removed. Memory is the most that the command
 had resident (`ru_maxrss`), time is processor time. A failure is more than `MEMORY`, or an import that is not over after
@@ -64,11 +64,6 @@ INPUTS: Mapping[str, tuple[str, Callable[[Path], None]]] = {
     "a JSON text of 1.5 GiB": ("a.json", partial(bombs.long_string, size=3 * GIB // 2)),
     "a line of 1 GiB": ("a.jsonl", partial(bombs.long_line, size=GIB)),
     "the same as the first line": ("a.jsonl", partial(bombs.long_line, size=GIB, before=0)),
-    "a view with 900 MB": ("a.db", partial(bombs.database, view=bombs.large_view(900_000_000))),
-    **{
-        f"a view, {name}": ("a.db", partial(bombs.database, view=text))
-        for name, text in bombs.VIEWS.items()
-    },
     "a hole of 200 GiB in a tar archive": ("a.tar", partial(bombs.sparse_tar, size=200 * GIB)),
     "100,000 columns of one name": ("a.csv", partial(bombs.equal_columns, count=100_000)),
 }

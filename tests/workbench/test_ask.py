@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import threading
@@ -14,9 +15,10 @@ from engine.base.errors import Cancelled
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.questions.question import built_in, parse_question
-from engine.questions.service.asking import AskRequest, model_stages
+from engine.questions.service.asking import AskRequest
 from tests.engine.model.endpoints.scripted_server import KINDS, scripted
 from tests.engine.project.support import fill, talk
+from tests.shared_data import shared_file
 from workbench.api.project import Project as ApiProject
 from workbench.cli import main
 
@@ -127,7 +129,7 @@ def test_a_model_answers(path: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert not server.bodies
         assert run(capsys, *words, "--limit", "3")["answered"] == 3
         with ApiProject(path) as project:
-            assert "refused: 1 conversation read: unsure 1." in project.ask("refused", model="one")
+            assert "1 conversation read: unsure 1." in project.ask("refused", model="one")
             rows = project.answers("refused", "refused@one:yes")
         assert len(server.bodies) == 4
     asked = server.bodies[0]["messages"][0]["content"]
@@ -202,7 +204,7 @@ def test_votes(path: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["ask", path, str(file), "--model", "one"]) == 2
     assert "Votes on texts" in capsys.readouterr().err
     assert main(["ask", path, "refused", "--by", "model"]) == 2
-    assert "with --anyway" in capsys.readouterr().err
+    assert "--anyway" in capsys.readouterr().err
 
 
 def test_long_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -242,7 +244,7 @@ def test_cancelled(path: str) -> None:
     question = parse_question("rude", 'text = "Rude?"')
     with scripted(KINDS["vllm"], script) as server, OpenProject(Path(path)) as workspace:
         add(server.url)
-        stage, stages = model_stages(workspace.run_setup, question, AskRequest("one"))
+        stage, stages = workspace.asking.stages(question, AskRequest("model", "one"))
 
         def interrupt() -> None:
             waiting.wait()
@@ -254,7 +256,7 @@ def test_cancelled(path: str) -> None:
             workspace.run(stages)
         release.set()
         thread.join()
-        stage, stages = model_stages(workspace.run_setup, question, AskRequest("one"))
+        stage, stages = workspace.asking.stages(question, AskRequest("model", "one"))
         assert 3 in [key - 1 for key in stage.waiting()]
         workspace.run(stages)
         assert stage.waiting() == []
@@ -290,3 +292,26 @@ def test_rates_by_a_field(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         ["--rates", "diversity", "--by", "goal"],
     ):
         assert main(["questions", path, *words]) == 2
+
+
+SIMULATED = shared_file("recllmsim_agent")
+
+
+@pytest.mark.skipif(SIMULATED is None, reason="the shared data set is not here")
+def test_the_table_of_the_data_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The mean of an annotation that came along, by turns, is what the file itself gives: pairs of messages."""
+    assert SIMULATED is not None
+    with gzip.open(SIMULATED) as file:
+        records = [json.loads(line) for line, _ in zip(file, range(200), strict=False)]
+    (tmp_path / "r.jsonl").write_text("".join(map("{}\n".format, map(json.dumps, records))))
+    path = str(tmp_path / "r.wb")
+    assert main(["import", path, str(tmp_path / "r.jsonl")]) == 0
+    run(capsys, "answers", path, "diversity", "--from", "truth.rating.Diversity")
+    expected: dict[str, list[int]] = {}
+    for record in records:
+        turns = str(len(record["messages"]) // 2)
+        expected.setdefault(turns, []).append(record["truth"]["rating"]["Diversity"])
+    rates = run(capsys, "questions", path, "--rates", "diversity", "--by", "turns")["rates"]
+    assert {row["value"]: row["mean"] for row in rates} == pytest.approx(
+        {turns: sum(grades) / len(grades) for turns, grades in expected.items()}
+    )

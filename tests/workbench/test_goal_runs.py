@@ -175,14 +175,6 @@ class TestAssign:
         assert found["novel"] == 0
         assert asked(capsys, "run", "assign", path) == found
 
-    def test_hold_out(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Table 4 of the paper is one command: clusters of one half, distances of both."""
-        asked(capsys, *CLUSTER, path, "--no-labels", "--k1", "4", "--decide", "none", code=3)
-        found = asked(capsys, "run", "assign", path, "--holdout", ".5")
-        assert (found["train"], found["test"]) == (24, 24)
-        assert 0 <= found["cosine_train"] <= found["cosine_test"] < 1
-        assert 0 <= found["euclidean_train"] <= found["euclidean_test"] < 2
-
     def test_before_any_clustering(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """Without a clustering there is nothing to assign to, and the hint names the command that makes one."""
         assert main(["run", "assign", str(path)]) == 2

@@ -28,6 +28,7 @@ WITH_MODEL = pytest.mark.skipif(
         "simulation",
         "training",
         "scripting",
+        "agents",
         *(
             pytest.param(page, marks=WITH_MODEL)
             for page in ("first-hour", "weekly-triage", "completeness", "trees", "machines")

@@ -29,7 +29,7 @@ from engine.opener.open_project import OpenProject
 from engine.opener.table_export import table_lines
 from engine.questions.question import YES
 from engine.questions.records import Act, AnswerRow
-from engine.questions.service.asking import AskRequest, model_stages
+from engine.questions.service.asking import AskRequest
 from engine.questions.service.questions import GivenAnswer
 from engine.trees.records import TreeRequest
 from workbench.arguments import read_filter
@@ -443,12 +443,8 @@ class Project:
             UsageError: There is no such question or model, the question has no pattern, or the model cannot be asked.
         """
         definition = self._workspace.questions.find(question, keep=True)
-        check_limit(limit)
-        if model is None:
-            stage = self._workspace.questions.pattern_stage(definition, self._ids(filter)[:limit])
-            self._run([stage], progress)
-            return stage.summary()
         request = AskRequest(
+            "pattern" if model is None else "model",
             model,
             read_filter(filter),
             limit,
@@ -457,9 +453,9 @@ class Project:
             fresh=fresh,
             anyway=anyway,
         )
-        answering, stages = model_stages(self._workspace.run_setup, definition, request)
+        stage, stages = self._workspace.asking.stages(definition, request)
         self._run(stages, progress)
-        return answering.summary()
+        return stage.summary()
 
     def undo_answer(self) -> AnswerRow | None:
         """Undoes the newest act of a person, and returns it; None when nothing is left."""

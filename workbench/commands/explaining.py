@@ -117,7 +117,10 @@ def topic_list() -> str:
 def pages() -> dict[str, Path]:
     """Returns the pages of the documentation by the names of their files."""
     folder = INSTALLED_PAGES if INSTALLED_PAGES.is_dir() else CHECKOUT_PAGES
-    return {path.stem: path for path in sorted(folder.glob(f"*{PAGE_SUFFIX}"))}
+    guides = folder.glob(
+        f"guide/*{PAGE_SUFFIX}"
+    )  # a page of the same name says all, and comes last
+    return {path.stem: path for path in (*sorted(guides), *sorted(folder.glob(f"*{PAGE_SUFFIX}")))}
 
 
 def plain_links(text: str) -> str:

@@ -1,4 +1,4 @@
-"""`workbench run cluster`, `paper-goals`, `assign`, `stability` and `splits`: runs on what users wanted."""
+"""`workbench run cluster`, `assign`, `stability` and `splits`: runs on what users wanted."""
 
 from __future__ import annotations
 
@@ -10,31 +10,20 @@ from typing import Any
 
 from engine.base.errors import UsageError
 from engine.base.number_format import counted
-from engine.base.request_options import options_of
 from engine.base.text import one_line
 from engine.goals.records import SplitProposal, theme_of
 from engine.goals.requests import ClusteringRequest
-from engine.goals.service.results import (
-    assignment_result,
-    clustering_result,
-    gold_goals,
-    paper_result,
-    stability_result,
-    store_paper_result,
-)
-from engine.goals.service.runs import ABOUT_KEY, MODEL_TASKS
-from engine.goals.stages.as_paper import PaperMeasurements, PaperStage
+from engine.goals.service.results import assignment_result, clustering_result, stability_result
+from engine.goals.service.runs import ABOUT_KEY
 from engine.opener.open_project import OpenProject
 from engine.project import settings
 from workbench.arguments import (
     PROJECT,
     argument,
     number,
-    positive,
     read_request,
     request_arguments,
     several,
-    share,
     switch,
     takes,
 )
@@ -67,14 +56,7 @@ def run_cluster(arguments: argparse.Namespace) -> CommandResult:
             estimate = workspace.goal_stages().estimate(request)
             asked = f": {', '.join(estimate.asked)}" if estimate.asked else ""
             line = f"{counted(estimate.items, 'conversation')} with {estimate.model}{asked}"
-            estimated = {MODEL_TASKS[cost.stage] for cost in estimate.costs}
-            missing = [task for task in estimate.asked if task not in estimated]
-            later = f"Not estimated before there are groups of such texts: {', '.join(missing)}."
-            return CommandResult(
-                [line, *cost_lines(estimate.costs)],
-                asdict(estimate),
-                notes=[later] if estimate.costs and missing else [],
-            )
+            return CommandResult([line, *cost_lines(estimate.costs)], asdict(estimate))
         run_stages(workspace, workspace.goal_stages().cluster_stages(request))
         clustering = shown_clustering(workspace)
     groups, without = clustering["groups"], clustering["without"]
@@ -112,23 +94,10 @@ def shown_clustering(workspace: OpenProject) -> dict[str, Any]:
 @takes(
     PROJECT,
     argument("--model", help="model that wrote the summaries, for a clustering of summaries"),
-    argument(
-        "--holdout",
-        type=share,
-        metavar="S",
-        help="assign nothing; cluster all but a share, like 0.5, and measure how near the held-out ones"
-        " are to the clusters, as in Table 4 of Soroka et al.",
-    ),
-    argument("--seed", type=int, default=0, help="seed of what is held out"),
 )
 def run_assign(arguments: argparse.Namespace) -> CommandResult:
-    """Assigns the conversations that were imported after the clustering. With --holdout clusters a part of them
-    instead, and measures how near the others are to its clusters."""
+    """Assigns the conversations that were imported after the clustering."""
     with OpenProject(Path(arguments.project)) as workspace:
-        if arguments.holdout is not None:
-            stage = workspace.goal_stages().hold_out_stage(arguments.holdout, arguments.seed)
-            run_stages(workspace, [stage])
-            return CommandResult([stage.summary()], stage.result and asdict(stage.result))
         run_stages(workspace, workspace.goal_stages().assign_stages(arguments.model))
         decision_log = workspace.merge_queue_cache.decision_log
         assigned = assignment_result(workspace.project, decision_log)
@@ -227,116 +196,3 @@ def _split_lines(proposals: Sequence[SplitProposal]) -> list[str]:
             for proposal in proposals
         ],
     )  # fmt: skip
-
-
-# Goals as Soroka et al. find them
-
-MAX_GROUPS_PER_RUN = 10
-"""Groups of each run that are printed for people, as in Figure 4; `--json` has all."""
-
-_K1_HELP = options_of(ClusteringRequest)["k"].help
-"""Help of --k1, which is the `k` of a clustering run: the number of its first groups."""
-
-
-@takes(
-    PROJECT,
-    argument("--k1", type=positive, required=True, metavar="K", help=_K1_HELP),
-    ABOUT,
-    *request_arguments(ClusteringRequest, ("embedder", "seed", "model")),
-    *request_arguments(PaperMeasurements, ("hold_out", "seeds", "bootstraps", "orders")),
-    *request_arguments(ClusteringRequest, ("filter", "limit")),
-)
-def run_paper_goals(arguments: argparse.Namespace) -> CommandResult:
-    """Finds goals by Algorithm 1 of Soroka et al. with the paper's prompts and free replies, shows them as the
-    project's clustering, and says what is measured of it."""
-    request = read_request(ClusteringRequest, arguments, text="summary", k=arguments.k1)
-    measurements = read_request(PaperMeasurements, arguments)
-    with OpenProject(Path(arguments.project)) as workspace:
-        keep_about(workspace, arguments.about)
-        stages = workspace.goal_stages().paper_stages(request, measurements)
-        run_stages(workspace, stages)
-        stage = stages[-1]
-        assert isinstance(stage, PaperStage)
-        assert stage.result is not None
-        report = paper_result(stage.result, gold_goals(workspace.project))
-        store_paper_result(workspace.project, report)
-    return CommandResult(_paper_lines(report), report)
-
-
-def _paper_lines(report: dict[str, Any]) -> list[str]:
-    """Returns the clusterings, Figure 4, Table 4 and the baseline as text."""
-    lines = _run_lines("The clustering", report["clustering"])
-    figure, table, baseline = report["figure_4"], report["table_4"], report["llm_only"]
-    for name in ("seeds", "bootstraps"):
-        if figure[name]:
-            lines += ["", f"Figure 4, {name}: {_ari_text(figure[f'ari_{name}_mean'])}"]
-            for number, run in enumerate(figure[name], 1):
-                lines += _run_lines(f"{name[:-1]} {number}", run)
-    if table:
-        lines += [
-            "",
-            "Table 4           clusters  rows  cosine  Euclidean",
-            _distance_line("train", table["clusters_train"], table["train"]),
-            _distance_line("test", None, table["test"]),
-            _distance_line("full", table["clusters_full"], table["full"]),
-        ]
-        if table["without_vector"]:
-            lines.append(
-                f"  {table['without_vector']:,} have no word that the training part has, and are not in it"
-            )
-    if baseline["orders"]:
-        several = len(baseline["orders"]) > 1
-        ari = f": {_ari_text(baseline['ari_orders_mean'])}" if several else ""
-        lines += ["", f"LLM only{ari}"]
-        if baseline["shortened"]:
-            lines.append(f"  {baseline['shortened']:,} logs did not fit the context and were shortened")  # fmt: skip
-        for number, order in enumerate(baseline["orders"], 1):
-            lines.append(
-                f"  order {number}: {order['categories']:,} categories, {order['several']:,} with several, "
-                f"{order['without']:,} with none{_gold_text(order)}"
-            )
-            lines += [f"{count:>8,}  {one_line(name)}" for name, count in order["most_used"]]
-    return lines
-
-
-def _run_lines(title: str, run: dict[str, Any]) -> list[str]:
-    """Returns one run: its merges and its largest groups."""
-    head = (
-        f"{title}: {run['clusters_before']} clusters merged to {run['clusters']}; {run['asked']} questions,"
-        f" {run['merged']} yes, {run['unread']} replies unread,"
-        f" {run['undescribed']} without a description{_gold_text(run)}"
-    )
-    groups = run["groups"]
-    lines = [f"{g['size']:>8,}  {one_line(g['description'])}" for g in groups[:MAX_GROUPS_PER_RUN]]
-    smaller_groups = len(groups) - MAX_GROUPS_PER_RUN
-    return [
-        head,
-        *lines,
-        *([f"          and {smaller_groups:,} smaller ones"] if smaller_groups > 0 else []),
-    ]
-
-
-def _gold_text(run: dict[str, Any]) -> str:
-    """Returns how well a run agrees with the known goals; empty without any."""
-    against = run["against_gold"]
-    if against is None:
-        return ""
-    figures = [
-        f"{name} {interval['value']:.2f} ({interval['low']:.2f} to {interval['high']:.2f})"
-        for name, interval in (("V", against["v_measure"]), ("ARI", against["ari"]))
-    ]
-    return f"; against gold {', '.join(figures)}, {against['n']:,} conversations"
-
-
-def _ari_text(value: float | None) -> str:
-    """Returns how well the runs agree with one another."""
-    return "no two runs can be compared" if value is None else f"mean ARI between runs {value:.2f}"
-
-
-def _distance_line(name: str, clusters: int | None, distances: dict[str, Any]) -> str:
-    """Returns a line of Table 4; without distances where a part has no rows."""
-    count = "" if clusters is None else f"{clusters:,}"
-    if not distances["rows"]:
-        return f"  {name:<16}{count:>8}  {0:>4}"
-    cosine, euclidean = distances["cosine"], distances["euclidean"]
-    return f"  {name:<16}{count:>8}  {distances['rows']:>4,}  {cosine:>6.3f}  {euclidean:>9.3f}"

@@ -14,8 +14,19 @@ from engine.base.text import one_line
 from engine.goals.records import ClusteringSummary, GoalDecision, GoalGroup, MergeOrder, Proposal
 from engine.goals.service.decision_import import import_decisions
 from engine.goals.service.groups import GoalService
+from engine.goals.service.results import decision_line
 from engine.opener.open_project import OpenProject
-from workbench.arguments import FILTER, PROJECT, argument, number, one_of, share, switch, takes
+from workbench.arguments import (
+    FILTER,
+    PROJECT,
+    argument,
+    number,
+    one_of,
+    several,
+    share,
+    switch,
+    takes,
+)
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import run_stages
 
@@ -62,8 +73,8 @@ def clusterings(arguments: argparse.Namespace) -> CommandResult:
         made = row.clustering
         lines.append(
             f"{'*' if made.id == key else ' '} {made.id:>2}  {made.created_at[:16].replace('T', ' ')}  {made.text},"
-            f" {made.embedder}, k {made.k}, seed {made.seed}: {counted(row.groups, 'group')} of"
-            f" {counted(made.conversations, 'conversation')}"
+            f" {made.embedder}, k {made.k}, seed {made.seed}{', as in the paper' * made.paper}:"
+            f" {counted(row.groups, 'group')} of {counted(made.conversations, 'conversation')}"
         )
     if rows:
         lines.append("* shown; --show N shows another")
@@ -82,6 +93,7 @@ def _clustering_json(row: ClusteringSummary) -> dict[str, Any]:
         "created_at": made.created_at,
         "text": made.text,
         "embedder": made.embedder,
+        "paper": made.paper,
         "k": made.k,
         "seed": made.seed,
         "conversations": made.conversations,
@@ -262,8 +274,58 @@ def proposals(arguments: argparse.Namespace) -> CommandResult:
         lines,
         {
             "left": pairs_left,
-            "proposals": [{**asdict(pair), "evidence": pair.evidence.as_json()} for pair in pairs],
+            "proposals": [
+                {
+                    **asdict(pair),
+                    "evidence": pair.evidence.as_json(),
+                    "decided": None if pair.decided is None else pair.decided.id,
+                }
+                for pair in pairs
+            ],
         },
+    )
+
+
+@takes(
+    PROJECT,
+    several("--agree", "agree with this decision", "N"),
+    several(
+        "--refuse", "decide otherwise: take this merge apart, or merge what was kept apart", "N"
+    ),
+)
+def review(arguments: argparse.Namespace) -> CommandResult:
+    """Lists the decisions of a model on pairs that no person reviewed, with its replies, and reviews those that are
+    named by their numbers.
+
+    Raises:
+        NotFound: There is no such decision to review.
+    """
+    refused = set(map(str, arguments.refuse))
+    named = [*arguments.agree, *arguments.refuse]
+    with OpenProject(Path(arguments.project), read_only=not named) as workspace:
+        service = workspace.merge_review
+        _require_groups(workspace.goals)
+        for name in named:
+            # Read anew each time: a refusal takes what builds on it out of the list.
+            decision = next((d for d in service.to_review() if str(d.id) == name), None)
+            if decision is None:
+                raise NotFound(
+                    f"There is no decision {name} to review.",
+                    "`workbench goals review PROJECT` lists them.",
+                )
+            proposal = service.pair(*decision.sides)
+            if (decision.kind == "merge") != (name in refused):
+                service.merge(proposal)
+            else:
+                service.apart(proposal)
+        decisions = service.to_review()
+    lines = [
+        f"{decision.id:>5}  {one_line(decision.text)}: {one_line((decision.evidence or {})['reason'])}"
+        for decision in decisions
+    ]
+    lines.append(f"{counted(len(decisions), 'decision')} of a model to review.")
+    return CommandResult(
+        lines, {"reviewed": len(named), "decisions": list(map(decision_line, decisions))}
     )
 
 

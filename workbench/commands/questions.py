@@ -11,19 +11,11 @@ from typing import Any
 
 from engine.base.conversation import SUCCEEDED
 from engine.base.errors import FormatError, NotYet, UsageError
-from engine.base.number_format import (
-    counted,
-    duration,
-    figure,
-    figure_range,
-    percent_range,
-    probability,
-)
+from engine.base.number_format import counted, figure, figure_range, percent_range, probability
 from engine.base.report_table import row_as_json
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
-from engine.project.records import Estimate
 from engine.questions.question import NOTE, Question, slug
 from engine.questions.records import (
     MIN_EXAMPLES_OF_EACH,
@@ -33,7 +25,6 @@ from engine.questions.records import (
     ExampleProbeChange,
     Proposed,
 )
-from engine.questions.service import asking
 from engine.questions.service.answer_tables import (
     IDS,
     VALUES,
@@ -62,6 +53,7 @@ from workbench.arguments import (
 )
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.commands.goals import conversation
+from workbench.commands.scoring import estimate_text
 from workbench.narration import narrate, run_stages
 from workbench.text_tables import cost_lines, table_lines
 
@@ -108,29 +100,44 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
         )
         if arguments.check:
             return _check(workspace, question)
-        request = read_request(AskRequest, arguments)
         by = arguments.by or (
-            "model" if request.model else "pattern" if question.patterns else "person"
+            "model" if "model" in arguments else "pattern" if question.patterns else "person"
         )
-        if by == "model":
-            return _ask_model(workspace, question, request, estimates=arguments.estimate)
+        request = read_request(AskRequest, arguments, by="model" if by == "model" else "pattern")
         if by == "examples" and not arguments.estimate:
             return _ask_examples(workspace, question, arguments)
-        ids = workspace.conversations.ids(ListQuery(request.filter))[: request.limit]
-        if by != "pattern":
+        if by in ("person", "examples"):
+            ids = workspace.conversations.ids(ListQuery(request.filter))[: request.limit]
             return _waiting(workspace, question, len(ids), by)
-        stage = workspace.questions.pattern_stage(question, ids)
+        estimate = workspace.asking.estimate(question, request)
         if arguments.estimate:
-            return _waiting(workspace, question, len(stage.waiting()), by)
-        run_stages(workspace, [stage])
+            return CommandResult(
+                [estimate_text(estimate), *cost_lines(estimate.costs)],
+                {
+                    "question": question.name,
+                    "by": by,
+                    "conversations": estimate.items,
+                    **asdict(estimate),
+                },
+            )
+        narrate(estimate_text(estimate))
+        stage, stages = workspace.asking.stages(question, request)
+        run_stages(workspace, stages)
         summary = workspace.questions.summary(question.name)
+    without = stage.counts[None] if by == "model" else 0
     return CommandResult(
         [
             stage.summary(),
-            f"Filter: {question.name}@pattern:yes, or {question.name}:yes.",
+            f"Filter: {question.name}@{slug(stage.by)}:ANSWER, or {question.name}:ANSWER.",
             _check_line(workspace, question),
         ],
-        {**_summary_json(summary), "answered": stage.answered, "by": by},
+        {
+            **_summary_json(summary),
+            "answered": stage.answered,
+            "without_answer": stage.counts[None],
+            "by": by,
+        },
+        EXIT_INCOMPLETE if without else EXIT_DONE,
     )
 
 
@@ -173,46 +180,6 @@ def _check(workspace: OpenProject, question: Question) -> CommandResult:
         ],
         {"question": question.name, "waiting": names},
     )
-
-
-def _ask_model(
-    workspace: OpenProject, question: Question, request: AskRequest, *, estimates: bool
-) -> CommandResult:
-    """Lets a model answer, or says what that costs."""
-    cost = asking.estimate(workspace.run_setup, question, request)
-    line = asked_estimate_text(cost)
-    if estimates:
-        document = {"question": question.name, "by": "model", "conversations": cost.items}
-        return CommandResult([line, *cost_lines(cost.costs)], {**document, **asdict(cost)})
-    narrate(line)
-    stage, stages = asking.model_stages(workspace.run_setup, question, request)
-    run_stages(workspace, stages)
-    summary = workspace.questions.summary(question.name)
-    by, failed = slug(stage.model.name), stage.counts[None]
-    return CommandResult(
-        [
-            stage.summary(),
-            f"Filter: {question.name}@{by}:ANSWER, or {question.name}:ANSWER.",
-            _check_line(workspace, question),
-        ],
-        {
-            **_summary_json(summary),
-            "answered": stage.answered,
-            "without_answer": failed,
-            "by": "model",
-        },
-        EXIT_INCOMPLETE if failed else EXIT_DONE,
-    )
-
-
-def asked_estimate_text(estimate: Estimate) -> str:
-    """Returns what asking a model costs in words."""
-    text = counted(estimate.items, "conversation") + f" to ask {estimate.model}"
-    if not estimate.items or estimate.costs:
-        return f"{text}."
-    text += f", about {estimate.tokens:,} tokens"
-    time = "" if estimate.seconds is None else f": about {duration(estimate.seconds)}"
-    return f"{text}{time}."
 
 
 def _ask_examples(

@@ -105,7 +105,7 @@ def run_complete(arguments: argparse.Namespace) -> CommandResult | int:
 def estimate_text(estimate: Estimate) -> str:
     """Returns an estimate in words."""
     if not estimate.items:
-        return "Nothing is left to score."
+        return "Nothing is left to read."
     text = counted(estimate.items, "conversation")
     if estimate.of is not None:
         text = f"about {estimate.items:,} of {estimate.of:,} conversations, those that words leave open first"

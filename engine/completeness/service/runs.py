@@ -25,6 +25,7 @@ from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.stages.refining import RefiningStage
 from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.stages.scoring import ScoringStage, question_for
+from engine.completeness.tables import score_sets, scores
 from engine.conversations.selection import Selection
 from engine.conversations.tables import conversations
 from engine.jobs.contract import Stage
@@ -137,7 +138,7 @@ def estimate_scoring(
         return Estimate(fits, 0, model.tokens_per_s, seconds=0.0, model=model.label)
     in_words = run.reading.question.prompt is not None
     if model.endpoints and in_words and isinstance(run.reading.stage, ScoringStage):
-        return _estimate_requests(run.reading.stage, run.stages, waiting_ids, model.label)
+        return _estimate_requests(project, run.reading.stage, run.stages, waiting_ids, model.label)
     logs = [render_log(messages) for _, messages in sample]
     return _estimate_reading(
         process, run.reading, chars_by_conversation, sampled, logs, record_long_speed
@@ -145,22 +146,27 @@ def estimate_scoring(
 
 
 UNENDED_SHARE = 0.5
-"""Share of the conversations whose remaining tasks are written, for estimates: nobody knows before."""
+"""Share of the conversations whose remaining tasks are written, for estimates before any scores."""
 
 
 def _estimate_requests(
-    scoring: ScoringStage, stages: Sequence[Stage], ids: Sequence[int], model: str
+    project: Project, scoring: ScoringStage, stages: Sequence[Stage], ids: Sequence[int], model: str
 ) -> Estimate:
     """Returns the cost of scoring over endpoints, and of the remaining tasks after it, by the requests for a sample.
+    The scores in force say which conversations have remaining tasks.
 
     Args:
         ids: The conversations that wait, rising.
     """
     costs = [scoring.estimate(ids)]
+    unended, count = ids, round(UNENDED_SHARE * len(ids))
+    with project.reading() as conn:
+        in_force = score_sets.hash_in_force(conn)
+        if in_force is not None:
+            unended = sorted({*ids}.intersection(scores.below_threshold(conn, in_force)))
+            count = len(unended)
     costs += [
-        stage.estimate(ids, round(UNENDED_SHARE * len(ids)))
-        for stage in stages
-        if isinstance(stage, RemainingStage)
+        stage.estimate(unended, count) for stage in stages if isinstance(stage, RemainingStage)
     ]
     tokens = sum(cost.read for cost in costs)
     return Estimate(len(ids), tokens, None, None, model, costs=tuple(costs))

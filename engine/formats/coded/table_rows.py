@@ -341,7 +341,7 @@ def _turn_count(key: str, value: Any) -> int:
         divided = turns_of(value)
         return len(divided["messages"]) if divided is not None else 0
     # a name may go on after one of these, as `transcript_with_tool_calls`
-    if not isinstance(value, list) or not name.startswith(_LISTS):
+    if not isinstance(value, list) or not (name.startswith(_LISTS) or name in _TRANSCRIPTS):
         return 0
     return len(value) if looks_like_messages(value) or _are_turns(value) else 0
 

@@ -275,35 +275,6 @@ def _helicone_span(record: Any) -> Span | None:
     )
 
 
-def _openpipe_span(record: Any) -> Span | None:
-    """Returns a request of OpenPipe as a span; None if the record is none."""
-    if not isinstance(record, dict):
-        return None
-    request = json_within(first_filled(record, "reqPayload", "req_payload"))
-    if not isinstance(request, dict):
-        return None
-    key = as_text(first_filled(record, "id")) or as_text(
-        object_in(record.get("respPayload")).get("id")
-    )
-    start = time_text(first_filled(record, "requestedAt", "requested_at", "startTime"))
-    metadata = object_in(first_filled(record, "metadata", "tags"))
-    session = as_text(first_filled(metadata, *SESSION_KEYS))
-    answer = first_filled(record, "respPayload", "resp_payload")
-    facts = facts_of(start, request.get("model"), None)
-    return Span(
-        trace=key or start,
-        key=key,
-        parent="",
-        session=session,
-        kind="model",
-        name="",
-        start=start,
-        given=request,
-        answered=answer,
-        facts=facts,
-    )
-
-
 def _plain_span(record: Any) -> Span | None:
     """Returns a span of Braintrust, or of Datadog with all it says in `meta`, as a span; None if the record is none."""
     if not isinstance(record, dict) or not record.get("span_id"):
@@ -392,7 +363,6 @@ TRACES: tuple[Reader, ...] = (
     _reader("mlflow", "traces of MLflow", "made/mlflow_trace.json", _mlflow_span, _mlflow_spans),
     _reader("weave", "calls of Weights & Biases Weave", "", _weave_span),
     _reader("helicone", "requests of Helicone", "", _helicone_span),
-    _reader("openpipe", "requests of OpenPipe", "", _openpipe_span),
     _reader("braintrust", "spans of Braintrust, or of Datadog LLM Observability", "", _plain_span),
     _reader(
         "opentelemetry",

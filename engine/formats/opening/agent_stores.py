@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from engine.base.errors import TooMuch
 from engine.formats.json_values import (
     BadRecord,
     as_object,
@@ -43,14 +42,14 @@ def stored_sessions(path: str, tables: frozenset[str], count: Reading) -> Iterat
     sessions = next(sessions for names, sessions in _STORES if names == tables)
     number = 0
     try:
-        with Database(path, count.expansion) as database:
+        with Database(path, count.bounds) as database:
             for number, session in enumerate(sessions(database), 1):
                 frame = _session_frame(number, session)
                 yield frame
                 if not count.add(max(len(frame.raw), LEAST_OF_RECORD)):
                     yield Frame(None, b"", None, count.bounds.too_much)
                     return
-    except (DatabaseDamaged, TooMuch) as error:
+    except DatabaseDamaged as error:
         yield Frame(number + 1, b"", None, str(error))
     except ValueTooLarge:
         yield Frame(number + 1, b"", None, f"{too_large()}; what follows is not read")

@@ -1,4 +1,4 @@
-"""How much a file may unpack to, and how long its own SQL may compute, before reading it ends.
+"""How much a file may unpack to before reading it ends.
 
 A log that compresses a thousand times has nothing new in its records, so the limits refuse no honest one; a person can
 raise them all the same (`import --most-unpacked`).
@@ -26,15 +26,6 @@ byte of the file, and a quarter of a million of a small one."""
 FORGIVEN = 3
 """Number of parts of a file that may be too much by themselves and take nothing from the others."""
 
-SECONDS = 30.0
-"""Processor time that SQL of a file may take from one row to the next, for each `FREELY_UNPACKED` that is allowed."""
-
-IN_ALL = 10
-"""How many times that the SQL of a file may take for all rows of all its tables and views together."""
-
-_A_SECOND = 1 << 20
-"""Number of bytes of the file for which it may take a second more."""
-
 RAISED = "(`import --most-unpacked` raises the limit)"
 """What each reason of a limit that can be raised ends with."""
 
@@ -60,10 +51,6 @@ class Bounds:
         if self.is_cancelled():
             raise Cancelled("Reading was cancelled.")
 
-    def seconds(self, size: int) -> float:
-        """Processor time that SQL of a file of that size may take from one row to the next."""
-        return SECONDS * self.unpacked / FREELY_UNPACKED + size / _A_SECOND
-
     @property
     def too_much(self) -> str:
         """Why reading ends at the limit."""
@@ -77,7 +64,6 @@ class Expansion:
 
     Attributes:
         bounds: The limits.
-        computed: Processor time that its SQL took, in seconds.
     """
 
     def __init__(self, size: int | None, bounds: Bounds) -> None:
@@ -89,7 +75,6 @@ class Expansion:
         self._size = size
         self._parts: dict[str, int] = {}
         self._total = 0
-        self.computed = 0.0
         self._forgiven: set[str] = set()
 
     def reading(self, part: str, size: int | None) -> Reading:

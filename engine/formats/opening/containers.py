@@ -212,7 +212,7 @@ def _row_content(
 
 
 def _table_contents(file: _File) -> Iterator[Content]:
-    """Yields the tables and views of a database, or the conversations of a log of `llm`; the tables in which an agent
+    """Yields the tables of a database, or the conversations of a log of `llm`; the tables in which an agent
     stores sessions are one content."""
     names = sqlite_tables(file.path, file.label, file.expansion.bounds)
     if not names:

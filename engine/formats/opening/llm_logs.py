@@ -10,17 +10,9 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
-from engine.base.errors import TooMuch
 from engine.formats.json_values import json_text, object_or_empty, storable
 from engine.formats.opening.bounds import LEAST_OF_RECORD, Reading
-from engine.formats.opening.databases import (
-    Database,
-    DatabaseDamaged,
-    ValueTooLarge,
-    key_of,
-    most_of_value,
-    row_too_large,
-)
+from engine.formats.opening.databases import Database, DatabaseDamaged, ValueTooLarge, key_of
 from engine.formats.opening.framing import KEPT_OF_OVERSIZED, MAX_RECORD, Frame, too_large
 
 _THREADS = frozenset(("threads", "messages", "parts", "turns"))
@@ -42,14 +34,13 @@ def is_llm_log(tables: list[str]) -> bool:
 def llm_conversations(path: str, count: Reading) -> Iterator[Frame]:
     """Yields a frame for each conversation, with `thread`, `messages` and `turns`."""
     number = 0
-    log: _Log | None = None
     try:
-        with Database(path, count.expansion) as database:
+        with Database(path, count.bounds) as database:
             log = _Log(database)
             for record in chain(log.threads(), log.conversations()):
                 number += 1
                 if record is None:
-                    yield Frame(number, b"", None, row_too_large(log.widest))
+                    yield Frame(number, b"", None, too_large())
                     continue
                 value = storable(record)
                 raw = json_text(value).encode()
@@ -60,23 +51,17 @@ def llm_conversations(path: str, count: Reading) -> Iterator[Frame]:
                 if not count.add(max(len(raw), LEAST_OF_RECORD)):
                     yield Frame(None, b"", None, count.bounds.too_much)
                     return
-    except (DatabaseDamaged, TooMuch) as error:
+    except DatabaseDamaged as error:
         yield Frame(number + 1, b"", None, str(error))
     except ValueTooLarge:
-        columns = 1 if log is None else log.widest
-        yield Frame(number + 1, b"", None, f"{row_too_large(columns)}; what follows is not read")
+        yield Frame(number + 1, b"", None, f"{too_large()}; what follows is not read")
 
 
 class _Log:
-    """What the tables hold, one conversation in memory at a time.
-
-    Attributes:
-        widest: Number of columns of the widest table that was read.
-    """
+    """What the tables hold, one conversation in memory at a time."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.widest = 0
         self._size = 0
         query = "select name from sqlite_master where type = 'table'"
         self._tables = {name for (name,) in database.rows(query)}
@@ -85,10 +70,7 @@ class _Log:
     def _columns_of(self, table: str) -> list[str]:
         """Returns the names of the columns of a table."""
         if table not in self._columns:
-            columns = self._database.columns(f'select * from "{table}" limit 0')
-            self._columns[table] = columns
-            self.widest = max(self.widest, len(columns))
-            self._database.limit_values(most_of_value(self.widest))
+            self._columns[table] = self._database.columns(f'select * from "{table}" limit 0')
         return self._columns[table]
 
     def _rows(self, table: str, where: str = "1", *values: Any) -> Iterator[dict[str, Any]]:

@@ -93,6 +93,7 @@ def cluster(
     *,
     restarts: int = RESTARTS,
     cut: float | None = OUTLIER_DEVIATIONS,
+    least: int = MIN_MEMBERS,
     largest: int | None = None,
     note: Note = lambda done, total: None,
 ) -> Clusters:
@@ -107,6 +108,7 @@ def cluster(
         restarts: Number of k-means runs; the result with the least inertia (mean distance to the center) is returned.
         cut: Robust standard deviations above the median distance beyond which a row is an outlier, see
             `outlier_limits`; None marks no outliers.
+        least: Clusters with fewer members are dropped.
         largest: Clusters with more members are split; None splits none.
         note: Called with (steps done, steps in all); may raise to stop the work.
 
@@ -126,7 +128,7 @@ def cluster(
         ).centres
         if largest is not None:
             centres = _split_large(vectors, order, centres, max(MIN_MEMBERS, largest), seed)
-        centres = _means(vectors, order, centres)
+        centres = _means(vectors, order, centres, least)
         # In the canonical order, so that rounding does not depend on the order of the rows. For large inputs the copy
         # of all rows costs more than that is worth.
         return _finish(vectors, order if full_batch else rows, centres, cut, seed)
@@ -219,13 +221,13 @@ def _nearest_rows(vectors: Vectors, rows: Indices, centres: Vectors) -> Nearest:
     return Nearest(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def _means(vectors: Vectors, order: Indices, centres: Vectors) -> Vectors:
+def _means(vectors: Vectors, order: Indices, centres: Vectors, least: int) -> Vectors:
     """Returns the mean direction of the rows nearest to each center, shape (k, d); drops centers with fewer than
-    `MIN_MEMBERS`."""
+    `least` rows."""
     # Without a small center its rows go to others, so the sizes must be counted anew until none is too small.
     while True:
         labels = _closest_rows(vectors, order, centres)
-        too_small = np.bincount(labels, minlength=len(centres)) < MIN_MEMBERS
+        too_small = np.bincount(labels, minlength=len(centres)) < least
         if not too_small.any() or len(centres) == 1:
             break
         if too_small.all():

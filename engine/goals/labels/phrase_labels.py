@@ -1,10 +1,11 @@
 """Names of clusters without a model, from phrases of their members, and the words that distinguish clusters.
 
-A name is supported by the members: its content words stand in at least half of them. Of the phrases that are, one is
-chosen by the share of the members who ask for it, by its support, and by how much rarer its content words are in the
-other clusters. Where no phrase has that support, the name lists the things that most members ask for ("Find a lamp, a
-chair or a rug"), or says that the cluster is mixed. Names of places, people and products are values, no part of a
-phrase; they follow it where two clusters would have the same name ("Find a restaurant · Lebanese, Swedish").
+A name is supported by the members: its content words stand in at least half of them. Of the requests that are, one is
+chosen by the share of the members who make it, by its support, and by how much rarer its content words are in the other
+clusters; what many of the others ask for follows it. Where no request has that support, the name has the verb of most
+members and what they name ("Look for lamp, rug", "Ask about dogs", "Return something"), or says that they have
+different goals. Names of places, people and products are values, no part of a phrase; they follow it where two clusters
+would have the same name ("Find a restaurant · Lebanese, Swedish").
 
 The *content* of a phrase is the set of the stems of its content words, without its verb: phrases of one content are
 wordings of one thing. A *request* is a part of a text that asks for something; what else a text says is an aside.
@@ -17,6 +18,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -40,6 +42,7 @@ from engine.goals.labels.word_kinds import (
     REQUEST_VERBS,
     VAGUE_STEMS,
     is_content,
+    is_participle,
     stem,
     stems,
     words_of,
@@ -57,9 +60,6 @@ CENTRAL_MEMBERS = 10
 """Members nearest to the center among which the sentence is looked for."""
 MAX_SENTENCE_CHARS = 220
 """Most characters of the description of a cluster."""
-MAX_PHRASES_PER_CLUSTER = 200
-"""Phrases of a cluster that are compared with the other clusters, those asked for by most members."""
-
 MIN_SUPPORT = 0.5
 """Least share of the members that contain the content words of a phrase which names the cluster."""
 MIN_INSTRUCTION_WORDS = 8
@@ -71,63 +71,59 @@ LATER_REQUEST_DECAY = 0.5
 """The n-th request of a text counts 1 / (1 + LATER_REQUEST_DECAY n): what is asked for first is the goal more often."""
 ASIDE_WEIGHT = 0.1
 """Weight of a phrase outside requests."""
-ASKED_EXPONENT, SUPPORT_EXPONENT, CONTRAST_EXPONENT = 0.5, 0.5, 1.0
-"""Exponents of the three factors of a score (`_candidates`)."""
 MIN_CONTRAST = 0.2
 """Least contrast of what is listed."""
-LISTED_CONTRAST_EXPONENT = 0.5
-"""Exponent of the contrast where several things are listed, which are there to cover the members."""
 SMOOTHING = 0.05
 """Added to shares before they are divided by one another, so that a word which no other cluster has is not infinite."""
 SPECIFIC_FACTOR = 1.5
 """Factor for a phrase of more than one content word: "rental car" says more than "car"."""
-SHORT_FACTOR = 0.5
-"""Factor for a single word of two characters, in any script."""
-NO_VERB_FACTOR = 0.3
-"""Factor for a phrase without a verb."""
 MIN_NAME_SHARE = 0.7
 """Least share of the uses of a word, within sentences, that begin with a capital letter where it is a name."""
 MIN_FILLED_SHARE = 0.5
 """A longer phrase counts as much as a part of it where at least this share of the texts with the part contain the rest
 too: "find a rental car" as "find a car"."""
-MIN_FILLING_SHARE, MIN_FILLING_TEXTS = 0.04, 1.2
-"""Least weight of those who ask for the longer phrase, as a share of the texts; and in texts, so that it is not one."""
-FIXED_PAIR_SHARE = 0.5
+MIN_FILLING_SHARE = 0.3
+"""Least weight of those who ask for the longer phrase, as a share of those who ask for the part."""
+FIXED_PAIR_SHARE = 0.75
 """A noun phrase is not cut where its words stand together in at least this share of the uses of the second: in "gas
 station", not in "cheap restaurant"."""
 MAX_CONTINUED_SHARE = 0.6
 """A phrase does not end with a word that a further word of a noun phrase, or an adverb as of a verb, follows in more
 than this share of its uses: "gluten" ("free"), "pick" ("up")."""
-MIN_SECOND_SCORE = 0.6
-"""A cluster whose best phrase names another one takes a phrase with at least this share of the score of its best."""
-MIN_ADDED_SHARE = 0.2
+MIN_ADDED_SHARE = 0.1
 """Least share of the members that a further thing adds to the support of a name."""
 OTHER_WORD_WEIGHT = 0.1
 """Weight of a word that ends no noun phrase beside one that does, in a list of what members mention."""
-MAX_REQUESTS, MAX_MENTIONED = 3, 4
-"""Most requests in a name, and most things in the name of a cluster that is mixed."""
+MAX_REQUESTS, MIN_THINGS, MAX_THINGS = 3, 2, 5
+"""Most requests in a name, and least and most things in the name of a cluster without a common request."""
 LISTED_SUPPORT, LEAST_SUPPORT = 0.7, 0.4
 """The support of a name from which on nothing more is listed; and the same where so many things are listed already, and
 of a phrase with a verb where no such phrase has `MIN_SUPPORT`."""
-MIN_ASKED_SHARE, MIN_ASKED_LIST_SHARE = 0.05, 0.1
-"""Least weight of those who ask for what a name says, as a share of the members: of a phrase, and of a list."""
+MIN_ASKED_SHARE = 0.05
+"""Least weight of those who ask for what a name says, as a share of the members."""
 MAX_TELLING_WORDS, MIN_TELLING_SHARE = 2, 0.15
 """Most words that tell two clusters of one name apart, and the least share of the members that have such a word."""
-GET_SHARE, MIN_VERB_SHARE = 0.3, 0.15
+MIN_VERB_AGREEMENT = 0.6
+"""Least share of the members' first requests that have one verb where a name lists things with it."""
+GET_SHARE, MIN_VERB_SHARE = 0.3, 0.05
 """The share of the members that is taken for those who say "get", which stands for several verbs; and the share below
 which it stands for the verb of a phrase, too."""
-_VERB_WEIGHTS = {"get": 0.5, "will": 0.5, "count": 0.5, "go": 1.0}
-"""Weights of verbs beside others for the same content: of those that say little; all others have 1."""
-_CLUMSY_FLUENCY = 0.2
-"""How well a wording reads, 0–1, that has no verb or is very short."""
+_WEAK_VERBS = {"": 1.0, "do": 1.0, "get": 0.5, "will": 0.5, "count": 0.5, "go": 1.0}
+"""Verbs that say little, with their weights beside others for the same content; all others have 1."""
 _NO_ARTICLE_FACTOR = 0.5
-"""Factor to that for a verb with a bare noun in the singular: "set meeting"."""
+"""How well a verb reads with a bare noun in the singular, 0–1: "set meeting"."""
 _ABOVE_PART = 1 + 1e-9
 """Factor to the score of a part that a longer phrase gets, so that it stands just before the part."""
 _EDGE_PUNCTUATION = ".,;:!?()[]\"'“”"
 """Punctuation that is stripped from both ends of a word."""
 _PHRASE_DRAW, _WORD_DRAW = 0x7068, 0x776F
 """Stand beside the seed for the draw of the texts for phrases and for words, so that these differ ("ph", "wo")."""
+_QUESTION = re.compile(
+    r"\W*(?:(?:hi|hello|hey|please|so|and|ok|okay|tell me|i want to know)\W+)*(?:what|which|who|whose|how|when|where"
+    r"|why|is|are|was|were|do|does|did|has|will)\b",
+    re.IGNORECASE,
+)
+"""How a text begins that asks a question."""
 _PARTS = re.compile(r"(?<=[.!?:])\s+|\n+")
 """What separates the parts of a text that a program may have written."""
 _UNNAMED = "Unnamed goal"
@@ -142,11 +138,11 @@ class _Candidate:
     phrase: Phrase
 
 
-class _Wordings(NamedTuple):
-    """How the same content words are put most often, and how most often with a verb; None if never with one."""
+class _Request(NamedTuple):
+    """The weight of the members who ask for a content, as a share of all, and how they put it best."""
 
-    usual: Phrase
-    with_verb: Phrase | None
+    asked: float
+    phrase: Phrase
 
 
 class _Cluster:
@@ -155,13 +151,14 @@ class _Cluster:
     def __init__(self, texts: Sequence[str], phrases: Sequence[Sequence[Phrase]]) -> None:
         self.texts = texts
         self.phrases = phrases
+        self.are_questions = sum(map(bool, map(_QUESTION.match, texts))) >= MIN_SUPPORT * len(texts)
         self._texts_with: defaultdict[str, set[int]] = defaultdict(set)
         self._forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for index, text in enumerate(texts):
             for word in words_of(text):
                 self._texts_with[word].add(index)
                 self._texts_with[stem(word)].add(index)
-                if is_content(word) and word not in REQUEST_VERBS:
+                if is_content(word) and word not in REQUEST_VERBS and not word.endswith("'s"):
                     self._forms[stem(word)][word] += 1
             for pair in pairs(text):
                 self._texts_with[pair].add(index)
@@ -206,11 +203,9 @@ class _Cluster:
         texts = set().union(*(self._texts_with.get(form, set()) for form in forms))
         return len(texts) / len(self.texts)
 
-    def requested_contents(
-        self,
-    ) -> tuple[dict[frozenset[str], float], dict[frozenset[str], _Wordings]]:
-        """Returns two maps by content, in the order of the texts: the weight of the members who ask for it, and how it
-        is best put."""
+    @cached_property
+    def requests(self) -> dict[frozenset[str], _Request]:
+        """Returns what members ask for, by content, in the order of the texts."""
         weights: defaultdict[frozenset[str], float] = defaultdict(float)
         wordings: defaultdict[frozenset[str], defaultdict[Phrase, float]] = defaultdict(
             lambda: defaultdict(float)
@@ -225,34 +220,44 @@ class _Cluster:
                 )
                 # a text counts once, by the request that weighs most
                 text_weights[phrase.content] = max(text_weights.get(phrase.content, 0.0), weight)
-                # the same words are one wording, wherever in a text they stand
-                counted_phrase = Phrase(
-                    phrase.words, phrase.content, verb=phrase.verb, request_index=0
-                )
-                wordings[phrase.content][counted_phrase] += weight * _fluency(phrase)
+                if phrase.verb or len(phrase.words) == 1:
+                    # the same words are one wording, wherever in a text they stand
+                    wording = replace(phrase, request_index=0, cut=())
+                    wordings[phrase.content][wording] += weight * _fluency(phrase)
             for content, weight in text_weights.items():
                 weights[content] += weight
-        return weights, {
-            content: self._best_wordings(weight_by_phrase)
-            for content, weight_by_phrase in wordings.items()
+        return {
+            content: _Request(weights[content] / len(self.texts), self._best_wording(own))
+            for content, own in wordings.items()
         }
 
-    def _best_wordings(self, weights: Mapping[Phrase, float]) -> _Wordings:
-        """Returns the wording with the most weight, and that with the most weight among those with a verb, each times
-        the share of the texts with the verb; "get" stands in for a verb of few."""
-        usual = max(weights, key=weights.__getitem__)
-        verbs = {
+    def _best_wording(self, weights: Mapping[Phrase, float]) -> Phrase:
+        """Returns the wording with the most weight times the share of the texts with its verb; "get" stands in for a
+        verb of few."""
+        worth = {
             phrase: weight
-            * (GET_SHARE if phrase.verb in _VERB_WEIGHTS else self.verb_share(phrase.verb))
+            * (GET_SHARE if phrase.verb in _WEAK_VERBS else self.verb_share(phrase.verb))
             for phrase, weight in weights.items()
-            if phrase.verb
         }
-        if not verbs:
-            return _Wordings(usual, None)
-        best = max(verbs, key=verbs.__getitem__)
-        if best.verb not in (*_VERB_WEIGHTS, "do") and self.verb_share(best.verb) < MIN_VERB_SHARE:
-            best = replace(best, words=("get", *best.words[len(_verb_of(best)) :]), verb="get")
-        return _Wordings(usual, best)
+        best = max(worth, key=worth.__getitem__)
+        if best.verb in _WEAK_VERBS or self.verb_share(best.verb) >= MIN_VERB_SHARE:
+            return best
+        return replace(best, words=("get", *best.words[len(_verb_of(best)) :]), verb="get")
+
+    def activity(self) -> tuple[str, ...]:
+        """Returns the verb of what most members do with different things: they ask about them, or their first requests
+        have one verb; empty where they do not."""
+        if self.are_questions:
+            return "ask", "about"
+        requests = ([phrase for phrase in own if phrase.verb] for own in self.phrases)
+        verbs = Counter(_verb_of(own[0]) for own in requests if own).most_common()
+        kinds: Counter[str] = Counter()
+        for verb, count in verbs:
+            kinds[_kind(verb[0]) if verb else ""] += count
+        for kind, count in kinds.most_common(1):
+            if count >= max(LEAST_SUPPORT * len(self.texts), MIN_VERB_AGREEMENT * kinds.total()):
+                return next((verb for verb, _ in verbs if verb and _kind(verb[0]) == kind), ())
+        return ()
 
 
 def phrase_labels(
@@ -285,7 +290,7 @@ def phrase_labels(
         near = near[:CENTRAL_MEMBERS]
         if len(rows) > max_texts:
             rows = np.sort(rng.choice(rows, max_texts, replace=False))
-        read = _without_instructions([texts[int(row)] for row in [*near, *rows]])
+        read = without_instructions([texts[int(row)] for row in [*near, *rows]])
         central[number], sampled_texts[number] = read[: len(near)], read[len(near) :]
     all_texts = [text for cluster_texts in sampled_texts.values() for text in cluster_texts]
     verbs, usage = verbs_of(all_texts), _Usage(all_texts)
@@ -300,7 +305,7 @@ def phrase_labels(
         key: _Cluster(cluster_texts, [find_phrases(text) for text in cluster_texts])
         for key, cluster_texts in sampled_texts.items()
     }
-    chosen = _choose({key: _candidates(key, clusters, usage) for key in numbers})
+    chosen = {number: _best_request(number, clusters, usage) for number in numbers}
     names = {number: _name(number, chosen[number], clusters, usage) for number in numbers}
     full_labels = _told_apart({key: name.label for key, name in names.items()}, clusters, usage)
     return {
@@ -315,14 +320,14 @@ def phrase_labels(
 
 def support_of(label: str, texts: Sequence[str]) -> Support:
     """Returns how many of the texts of a cluster contain the content words of a label, its verb aside."""
-    stripped = _without_instructions(texts)
+    stripped = without_instructions(texts)
     cluster = _Cluster(stripped, [[] for _ in stripped])
     words = stems(label) - REQUEST_VERBS | pairs(label)
     return cluster.support(frozenset(words)) if words else Support(0, len(texts))
 
 
-def _without_instructions(texts: Sequence[str]) -> list[str]:
-    """Returns the texts of a cluster without what a program wrote in them: sentences that half of the members repeat
+def without_instructions(texts: Sequence[str]) -> list[str]:
+    """Returns the texts of a group without what a program wrote in them: sentences that half of the members repeat
     word for word (`MIN_INSTRUCTION_WORDS`), and sentences that one text has several times. No text is left empty."""
     parts = [_PARTS.split(text[:MAX_TEXT_CHARS]) for text in texts]
     counts = Counter(part for text_parts in parts for part in set(text_parts))
@@ -339,22 +344,24 @@ def _without_instructions(texts: Sequence[str]) -> list[str]:
 
 def _fluency(phrase: Phrase) -> float:
     """Returns how well a wording reads, 0–1, to choose among those of the same content."""
-    if not phrase.verb or _is_short(phrase):
-        return _CLUMSY_FLUENCY
-    last = phrase.words[-1]
-    if phrase.verb not in ("do", "will") and len(phrase.words) == 2 and stem(last) == last:
-        return _NO_ARTICLE_FACTOR * _VERB_WEIGHTS.get(phrase.verb, 1.0)
-    return _VERB_WEIGHTS.get(phrase.verb, 1.0)
-
-
-def _is_short(phrase: Phrase) -> bool:
-    """Returns whether a phrase is a single word of two characters."""
-    return len(phrase.words) == 1 and len(phrase.words[0]) == 2
+    weight = _WEAK_VERBS.get(phrase.verb, 1.0)
+    if (
+        phrase.verb != "will"
+        and len(phrase.words) == 2
+        and stem(phrase.words[1]) == phrase.words[1]
+    ):
+        return _NO_ARTICLE_FACTOR * weight
+    return weight
 
 
 def _says_much(word: str) -> bool:
     """Returns whether a stem may stand alone in a name."""
-    return len(word) > 2 and is_content(word) and word not in VAGUE_STEMS | ADJECTIVES
+    return (
+        len(word) > 2
+        and is_content(word)
+        and word not in VAGUE_STEMS | ADJECTIVES
+        and not is_participle(word)
+    )
 
 
 class _Usage:
@@ -392,7 +399,8 @@ class _Usage:
         spellings = self._forms.get(word)
         if not spellings or not is_content(word) or word in ADJECTIVES:
             return word
-        return spellings.most_common(1)[0][0]
+        form = spellings.most_common(1)[0][0]
+        return word if form.istitle() and not self.is_name(word) else form
 
     def has_value(self, phrase: Phrase) -> bool:
         """Returns whether a phrase has the name of a place, a person or a title, or a code after a preposition ("a
@@ -408,66 +416,44 @@ class _Usage:
         """Returns whether most uses of a word within sentences begin with a capital letter, which not all letters
         are: "Paris", but not "SQL"."""
         spellings = self._forms.get(word)
-        if not spellings or not is_content(word) or word in ADJECTIVES or self.form(word).isupper():
+        if not spellings or not is_content(word) or word in ADJECTIVES:
+            return False
+        if spellings.most_common(1)[0][0].isupper():
             return False
         capital = sum(count for form, count in spellings.items() if form[:1].isupper())
         return capital >= MIN_NAME_SHARE * spellings.total()
 
 
-def _candidates(number: int, clusters: dict[int, _Cluster], usage: _Usage) -> list[_Candidate]:
-    """Returns the supported phrases that may label a cluster, the best first.
+def _best_request(number: int, clusters: Mapping[int, _Cluster], usage: _Usage) -> Phrase | None:
+    """Returns the supported request that says best what a cluster is; None where none is supported.
 
-    The score of a phrase is the share of the members who ask for it, times its support, times the logarithm of how
-    many times larger its support, or the share of those who use its verb, is than in the mean of the other clusters,
-    each to its exponent.
+    The score of a request is the share of the members who make it, times the square root of its support, times the
+    logarithm of how many times larger its support, or the share of those who use its verb, is than in the mean of the
+    other clusters.
     """
     this_cluster = clusters[number]
-    weights, wordings = this_cluster.requested_contents()
+    requests = this_cluster.requests
     candidates = []
-    for content, weight in sorted(weights.items(), key=lambda item: -item[1])[
-        :MAX_PHRASES_PER_CLUSTER
-    ]:
+    for content, (asked, phrase) in requests.items():
         inside = this_cluster.share(content)
+        if inside < LEAST_SUPPORT or asked < MIN_ASKED_SHARE or usage.has_value(phrase):
+            continue
         contrast = max(
-            _contrast(number, content, clusters),
-            _verb_contrast(number, wordings[content].with_verb, clusters),
+            _contrast(number, content, clusters), _verb_contrast(number, phrase.verb, clusters)
         )
-        phrase = wordings[content].usual
-        asked = weight / len(this_cluster.texts)
-        least = LEAST_SUPPORT if phrase.verb else MIN_SUPPORT
-        if inside < least or contrast <= 0 or (phrase.verb and asked < MIN_ASKED_SHARE):
-            continue
-        if usage.has_value(phrase):
-            continue
-        score = asked**ASKED_EXPONENT * inside**SUPPORT_EXPONENT * contrast**CONTRAST_EXPONENT
-        score *= SPECIFIC_FACTOR if len(content) > 1 else 1.0
-        score *= SHORT_FACTOR if _is_short(phrase) else 1.0
-        score *= 1.0 if phrase.verb else NO_VERB_FACTOR
-        candidates.append(_Candidate(score, phrase))
+        if contrast > 0:
+            score = asked * math.sqrt(inside) * contrast
+            candidates.append(
+                _Candidate(score * (SPECIFIC_FACTOR if len(content) > 1 else 1.0), phrase)
+            )
     supported = [
         candidate
         for candidate in candidates
         if this_cluster.share(candidate.phrase.content) >= MIN_SUPPORT
     ]
-    # A fragment that half of the members mention says less than what a few less ask for.
-    if any(candidate.phrase.verb for candidate in supported):
-        candidates = supported
-    candidates.sort(key=lambda candidate: -candidate.score)
-    min_weight = max(MIN_FILLING_TEXTS, MIN_FILLING_SHARE * len(this_cluster.texts))
-    filled = [
-        _with_score_of_part(candidate, candidates, this_cluster)
-        if weights[candidate.phrase.content] >= min_weight
-        else candidate
-        for candidate in candidates
-    ]
-    # "Gas station" is said more often than "go to the gas station", but the latter says what is wanted.
-    with_verbs = [
-        _Candidate(
-            candidate.score, wordings[candidate.phrase.content].with_verb or candidate.phrase
-        )
-        for candidate in filled
-    ]
-    return sorted(with_verbs, key=lambda candidate: -candidate.score)
+    candidates = sorted(supported or candidates, key=lambda candidate: -candidate.score)
+    filled = [_with_score_of_part(candidate, candidates, this_cluster) for candidate in candidates]
+    return max(filled, key=lambda candidate: candidate.score).phrase if filled else None
 
 
 def _contrast(number: int, content: frozenset[str], clusters: Mapping[int, _Cluster]) -> float:
@@ -482,109 +468,80 @@ def _log_ratio(number: int, shares: Mapping[int, float]) -> float:
     return math.log((shares[number] + SMOOTHING) / (outside + SMOOTHING))
 
 
-def _verb_contrast(number: int, phrase: Phrase | None, clusters: Mapping[int, _Cluster]) -> float:
+def _verb_contrast(number: int, verb: str, clusters: Mapping[int, _Cluster]) -> float:
     """Returns the same of the verb of a phrase, which alone may tell what is wanted ("cancel an order"); 0 for a verb
     that says little or that fewer members use than a name needs."""
-    if phrase is None or phrase.verb in (*_VERB_WEIGHTS, "do"):
+    if verb in _WEAK_VERBS:
         return 0.0
-    shares = {key: cluster.verb_share(phrase.verb) for key, cluster in clusters.items()}
+    shares = {key: cluster.verb_share(verb) for key, cluster in clusters.items()}
     return _log_ratio(number, shares) if shares[number] >= MIN_SUPPORT else 0.0
 
 
 def _with_score_of_part(
-    candidate: _Candidate, others: Sequence[_Candidate], this_cluster: _Cluster
+    candidate: _Candidate,
+    others: Sequence[_Candidate],
+    this_cluster: _Cluster,
 ) -> _Candidate:
     """Returns a longer phrase with the score of its best part, where most who mention the part mention the rest too.
 
     Few put all of it into one phrase: who wants a car says elsewhere that it is to be rented.
     """
-    phrase = candidate.phrase
-    if not phrase.verb:
-        return candidate
+    phrase, requests = candidate.phrase, this_cluster.requests
     inside = this_cluster.share(phrase.content)
     for part in others:
         if part.score <= candidate.score:  # they are sorted: all that follow are no better
             break
         added = phrase.content - part.phrase.content
         if (
-            part.phrase.verb
-            and part.phrase.content < phrase.content
-            and not added <= ADJECTIVES  # "cheap" says how, not what
+            part.phrase.content < phrase.content
+            and not added <= ADJECTIVES | {part.phrase.verb}  # "cheap" says how, not what
             and inside >= MIN_FILLED_SHARE * this_cluster.share(part.phrase.content)
+            and requests[phrase.content].asked
+            >= MIN_FILLING_SHARE * requests[part.phrase.content].asked
         ):
             return _Candidate(part.score * _ABOVE_PART, phrase)
     return candidate
-
-
-def _choose(candidates: dict[int, list[_Candidate]]) -> dict[int, Phrase | None]:
-    """Returns the best phrase of each cluster; where it names a cluster with a better one, the next that is nearly as
-    good and names none. None where no phrase is supported."""
-    taken_contents: set[frozenset[str]] = set()
-    chosen: dict[int, Phrase | None] = {}
-    for key in sorted(
-        candidates, key=lambda key: -max((c.score for c in candidates[key]), default=0)
-    ):
-        ranked = candidates[key]
-        free_phrases = (
-            candidate.phrase
-            for candidate in ranked
-            if candidate.phrase.content not in taken_contents
-            and candidate.score >= MIN_SECOND_SCORE * ranked[0].score
-        )
-        phrase = next(free_phrases, ranked[0].phrase if ranked else None)
-        chosen[key] = phrase
-        if phrase:
-            taken_contents.add(phrase.content)
-    return chosen
 
 
 def _name(
     number: int, chosen: Phrase | None, clusters: Mapping[int, _Cluster], usage: _Usage
 ) -> Named:
     """Returns the label of a cluster with its support: the chosen phrase, with what many of the other members ask for
-    ("Reserve a table or check my balance"); without one a list of what most ask for, or of things that they mention
-    ("Mixed: lamps, chairs"). Labels of several clusters may be alike."""
+    ("Reserve a table or check my balance"); without one a list of what most ask for, or what they do with which things
+    ("Look for lamp, chair"). Labels of several clusters may be alike."""
     cluster = clusters[number]
-    weights, wordings = cluster.requested_contents()
-    requests: dict[frozenset[str], Phrase] = {}
-    for content, (usual, with_verb) in wordings.items():
-        if (
-            with_verb
-            and with_verb.verb != "will"
-            and len(content) <= 2
-            and not usage.has_value(usual)
-        ):
-            requests[content] = with_verb
-    if chosen and not chosen.verb:
-        return Named(
-            _spelled(" ".join(chosen.words), usage), support=cluster.support(chosen.content)
-        )
-    first = [] if chosen is None else [chosen.content]
+    requests = cluster.requests
     asked = {
-        content: share**ASKED_EXPONENT
-        for content in requests
-        if (share := weights[content] / len(cluster.texts)) >= MIN_ASKED_SHARE
+        content: request.asked
+        for content, request in requests.items()
+        if request.asked >= MIN_ASKED_SHARE
+        and len(content) <= 2
+        and request.phrase.verb not in ("", "will")
+        and not usage.has_value(request.phrase)
     }
-    listed = _cover(number, clusters, asked, MAX_REQUESTS, first)
+    listed = _cover(number, clusters, asked, MAX_REQUESTS, [chosen.content] if chosen else [])
     support = cluster.support(*listed)
-    asked_share = sum(weights[content] for content in listed) / len(cluster.texts)
-    if chosen or (support.share >= MIN_SUPPORT and asked_share >= MIN_ASKED_LIST_SHARE):
-        if chosen:
-            requests[chosen.content] = chosen
-        label = _either([requests[content] for content in listed])
-        return Named(_spelled(label, usage), support=support)
+    if chosen or support.share >= MIN_SUPPORT:
+        phrases = [requests[content].phrase for content in listed]
+        return Named(_spelled(_either(phrases, cluster.are_questions), usage), support=support)
+    verb = cluster.activity()
+    if verb and _kind(verb[0]) != "get" and _verb_contrast(number, verb[0], clusters) > 0:
+        label = f"{' '.join(verb)} something"
+        return Named(_spelled(label, usage), support=cluster.support(frozenset({verb[0]})))
     heads = cluster.heads()
-    words = {
+    things = {
         frozenset({word}): 1.0 if word in heads else OTHER_WORD_WEIGHT
         for word in cluster.words()
         if not usage.is_name(word)
     }
-    listed = _cover(number, clusters, words, MAX_MENTIONED)
+    listed = _cover(number, clusters, things, MAX_THINGS, least=MIN_THINGS)
     if not listed:
         return Named(_UNNAMED, support=support)
-    text = ", ".join(cluster.form(word) for (word,) in listed)
-    mixed = "mixed: " if len(listed) > 1 else ""
-    return Named(_spelled(mixed + text, usage), support=cluster.support(*listed))
+    if not verb:
+        is_common = cluster.share(listed[0]) > MIN_SUPPORT
+        verb = ("talk about",) if is_common else ("different goals:",)
+    label = f"{' '.join(verb)} {', '.join(cluster.form(word) for (word,) in listed)}"
+    return Named(_spelled(label, usage), support=cluster.support(*listed))
 
 
 def _spelled(label: str, usage: _Usage) -> str:
@@ -601,36 +558,48 @@ def _cover(
     weights: Mapping[frozenset[str], float],
     most: int,
     first: Sequence[frozenset[str]] = (),
+    least: int = 1,
 ) -> list[frozenset[str]]:
-    """Returns at most so many contents that members have and other clusters seldom: each time the one with the
-    largest product of the texts that it adds, its contrast and its weight.
+    """Returns contents that members have and other clusters seldom: each time the one with the largest product of the
+    texts that it adds, its weight and the square root of its contrast.
 
     Args:
+        most, least: Contents from which on those that have `LEAST_SUPPORT` are enough, or `LISTED_SUPPORT`.
         first: The contents that the list begins with; what follows them adds `MIN_ADDED_SHARE` of the texts.
     """
     cluster = clusters[number]
     worth = {
-        content: contrast**LISTED_CONTRAST_EXPONENT * weight
+        content: math.sqrt(contrast) * weight
         for content, weight in weights.items()
         if (contrast := _contrast(number, content, clusters)) > MIN_CONTRAST
     }
     listed = list(first)
     covered: set[int] = set().union(*map(cluster.texts_with, listed))
-    least = MIN_ADDED_SHARE * len(cluster.texts) if first else min(2, (len(cluster.texts) + 1) // 2)
-    while len(covered) < (LISTED_SUPPORT if len(listed) < most else LEAST_SUPPORT) * len(
-        cluster.texts
+    count = len(cluster.texts)
+    min_added = MIN_ADDED_SHARE * count if first else min(2, (count + 1) // 2)
+    while len(listed) < least or len(covered) < count * (
+        LISTED_SUPPORT if len(listed) < most else LEAST_SUPPORT
     ):
         gains = {
-            content: len(cluster.texts_with(content) - covered) * value
+            content: len(texts - covered) * value + len(texts) * value * (len(listed) < least)
             for content, value in worth.items()
-            if not any(_alike(content, other) for other in listed)
-            and len(cluster.texts_with(content) - covered) >= least
+            if (texts := cluster.texts_with(content))
+            and not any(_alike(content, other) for other in listed)
+            and len(texts if len(listed) < least else texts - covered) >= min_added
         }
+        if not gains and least > 1 < min_added and len(covered) < LEAST_SUPPORT * count:
+            min_added = 1
+            continue
         if not gains:
             break
         listed.append(max(gains, key=gains.__getitem__))
         covered |= cluster.texts_with(listed[-1])
     return listed
+
+
+def _kind(verb: str) -> str:
+    """Returns "get" for the verbs that ask for a thing, which stand for one another; the verb itself for others."""
+    return "get" if verb in ("find", "look", "search") else verb
 
 
 def _alike(a: frozenset[str], b: frozenset[str]) -> bool:
@@ -650,14 +619,18 @@ def _verb_of(phrase: Phrase) -> tuple[str, ...]:
     return phrase.words[:count]
 
 
-def _either(requests: Sequence[Phrase]) -> str:
-    """Returns requests as one, which repeats no verb: "find a lamp or a chair", "cancel a card or report a fraud"."""
+def _either(requests: Sequence[Phrase], are_questions: bool) -> str:
+    """Returns requests as one, which repeats no verb: "find a lamp or a chair", "cancel a card or report a fraud". In
+    questions "ask about" is said for verbs that say little."""
     parts: list[str] = []
-    verb: tuple[str, ...] = ()
-    for phrase in sorted(requests, key=lambda phrase: phrase.verb != requests[0].verb):
+    last_verb: tuple[str, ...] = ()
+    kind = _kind(requests[0].verb)
+    for phrase in sorted(requests, key=lambda phrase: _kind(phrase.verb) != kind):
         own = _verb_of(phrase)
-        parts.append(" ".join(phrase.words[len(own) :] if own == verb else phrase.words))
-        verb = own
+        verb = ("ask", "about") if are_questions and phrase.verb in ("get", "count") else own
+        same = last_verb and _kind(verb[0]) == _kind(last_verb[0])
+        parts.append(" ".join((*(() if same else verb), *phrase.words[len(own) :])))
+        last_verb = verb
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
 
 

@@ -62,7 +62,8 @@ VERB_FORMS = word_set(
     "sell sells sold pay pays paid spend spends spent go goes went gone come comes came want wants wanted need needs "
     "needed know knows knew eat eats ate see sees saw seen find finds found tell tells told ask asks asked think "
     "thinks thought keep keeps kept become becomes became begin begins began bring brings brought put puts lets seem "
-    "seems try tries tried use uses used include includes require requires write writes wrote contain contains"
+    "seems looking looked try tries tried use uses used include includes require requires write writes wrote contain "
+    "contains"
 )
 """Forms of common verbs that are seldom a noun."""
 FUNCTION_WORDS = (
@@ -137,6 +138,7 @@ def stems(text: str) -> set[str]:
     return {stem(word) for word in words_of(text) if is_content(word)}
 
 
+@cache
 def is_content(word: str) -> bool:
     """Returns whether a word of lower case can stand in a noun phrase: letters of a script with spaces, in none of the
     closed lists, and no adverb by its ending -ly."""
@@ -151,12 +153,20 @@ def is_content(word: str) -> bool:
     )
 
 
+def is_participle(word: str) -> bool:
+    """Returns whether a word of lower case ends as a participle does and is no noun: "priced", "lasting"."""
+    return (word.endswith("ing") and word not in ING_NOUNS) or (
+        word.endswith("ed") and word not in ED_NOUNS
+    )
+
+
 _VAGUE = word_set(
     "thing things stuff lot bit kind kinds sort sorts type types way ways time times help assistance question "
     "questions request information info details detail option options example examples case anything idea ideas "
     "suggestion suggestions recommendation recommendations name number date place answer list problem issue "
     "reason look want need wants needs know think guess mean hope love prefer sense matter end part rest fact "
-    "chance pack pair piece bunch people person guys sir madam user goal goals task tasks step steps turn order"
+    "chance pack pair piece bunch color colour inch people person guys sir madam user goal goals task "
+    "tasks step steps turn order"
 )
 """Heads of noun phrases that say little."""
 VAGUE_STEMS = frozenset(map(stem, _VAGUE))

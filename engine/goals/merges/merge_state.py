@@ -236,6 +236,8 @@ class MergeState:
         Raises:
             UsageError: It cannot be applied to the current groups; the state is unchanged.
         """
+        if decision.kind == "agree":
+            return  # it changes who answers for a decision, not the groups
         {
             "merge": self._merge,
             "apart": self._refuse,
@@ -444,6 +446,25 @@ class MergeState:
 def pair_of(a: str, b: str) -> Pair:
     """Returns the ids of two groups, sorted."""
     return (a, b) if a <= b else (b, a)
+
+
+def after_reviews(decisions: Iterable[GoalDecision]) -> list[GoalDecision]:
+    """Returns decisions, oldest first, with what the active reviews among them make of the others: a decision of a
+    model that a person agreed with is the person's, too; one that a person replaced is not active, nor is any on a
+    group that it made."""
+    history = list(decisions)
+    reviews = {d.reviewed: d for d in history if d.active and d.reviewed is not None}
+    lost_groups: set[str] = set()
+    reviewed_history = []
+    for decision in history:
+        review = reviews.get(decision.id)
+        agreed = review is not None and review.kind == "agree"
+        if (review and not agreed) or not lost_groups.isdisjoint(decision.sides):
+            lost_groups.update(decision.made if decision.active else ())
+            reviewed_history.append(replace(decision, active=False))
+        else:
+            reviewed_history.append(replace(decision, agreed=True) if agreed else decision)
+    return reviewed_history
 
 
 def replay(base: MergeState, decisions: Iterable[GoalDecision]) -> MergeState:

@@ -60,7 +60,7 @@ def transfer_decisions(
         decisions: The decisions to transfer, in order.
         new: The state to which the caller applies the yielded decisions.
     """
-    decisions_by_people = {d.id: d for d in decisions if d.author == "human"}
+    decisions_by_people = {d.id: d for d in decisions if d.decided_by == "human"}
     transfer = _Transfer(old, new, decisions_by_people, {})
     yield from transfer.transfer_merges()
     for step in (
@@ -254,7 +254,7 @@ class _Transfer:
         while remaining:
             group = self.old.groups[remaining.pop(0)]
             made_by = group.made_by
-            if made_by is not None and made_by.kind == "merge" and made_by.author != "human":
+            if made_by is not None and made_by.kind == "merge" and made_by.decided_by != "human":
                 remaining += group.made_of
             else:
                 groups.append(group)
@@ -308,5 +308,5 @@ def _copy_for_new(
     """Returns a decision on the new state, copied from one on the old state."""
     return replace(
         decision, kind=kind, sides=sides, names=names, parts=parts, source_id=decision.id,
-        labels=(), evidence=None, id=0, act=0, given_at="",
+        labels=(), evidence=None, id=0, act=0, given_at="", author="human", agreed=False, reviewed=None,
     )  # fmt: skip

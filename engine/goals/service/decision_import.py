@@ -60,6 +60,8 @@ def import_decisions(decide_all: Callable[[Plan], int], path: Path) -> DecisionR
     def plan(state: MergeState) -> Iterator[GoalDecision]:
         """Yields the decisions of the lines; the groups that one makes can be meant by the next."""
         for number, line in lines:
+            if line["kind"] == "agree":
+                continue  # the decision that it agrees with has the person as its author
             if line.get("stands") is False:
                 report.undone += 1
                 continue

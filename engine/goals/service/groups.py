@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
@@ -15,8 +16,10 @@ from engine.conversations.filters import NO_FILTER, Filter
 from engine.conversations.tables.conversations import names
 from engine.conversations.tables.selecting import matching
 from engine.goals.clusters.projection import project_to_plane
+from engine.goals.labels.phrase_labels import without_instructions
 from engine.goals.records import (
     LEAST_SHARE,
+    Author,
     ClusteringSummary,
     GoalGroup,
     GroupExamples,
@@ -138,14 +141,12 @@ class GoalService:
         space = None if view.mean(group_id) is not None else self._cache.space(view.stored)
         return group_row(view, group_id, space)
 
-    def merges(self) -> tuple[int, int]:
-        """Returns the number of merges in force by the rule or a model, and by people; none before a clustering."""
+    def merges(self) -> Counter[Author]:
+        """Returns the number of merges in force by who decided; none before a clustering."""
         if self.shown() is None:
-            return 0, 0
+            return Counter()
         made_by = [group.made_by for group in self.view().state.groups.values()]
-        authors = [d.author for d in made_by if d is not None and d.kind == "merge"]
-        by_people = authors.count("human")
-        return len(authors) - by_people, by_people
+        return Counter(d.decided_by for d in made_by if d is not None and d.kind == "merge")
 
     def lowest(self, groups: Sequence[GoalGroup]) -> LowestGoal | None:
         """Returns of the current groups the one whose rate of complete conversations is surely the lowest: by the upper
@@ -308,21 +309,22 @@ class GoalService:
         """Returns the rows of conversations in the order of `ids`, compared with the groups `keys`."""
         conversation_ids = ids.tolist()
         with self._project.reading() as conn, snapshot(conn):
-            texts = source_of(view.stored).shown.read(conn, conversation_ids)
+            entries = source_of(view.stored).shown.read(conn, conversation_ids)
             external_ids = names(conn, conversation_ids)
             states = scores.states(conn, conversation_ids)
         labels = [view.state.groups[key].label for key in keys]
+        texts = without_instructions([entry.text for entry in entries])
         return [
             MemberRow(
                 conversation_id=key,
                 external_id=external_ids[key],
-                text=entry.text,
+                text=text,
                 distance=float(own),
                 doubt=float(doubt),
                 other=labels[int(other)] if other >= 0 else "",
                 state=states[key],
             )
-            for key, entry, own, doubt, other in zip(
+            for key, text, own, doubt, other in zip(
                 conversation_ids, texts, *distances, strict=True
             )
         ]

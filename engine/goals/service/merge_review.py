@@ -20,6 +20,7 @@ from engine.goals.clusters.clustering import split
 from engine.goals.labels.phrase_labels import distinctive_words, phrase_labels
 from engine.goals.merges.merge_state import MergeState
 from engine.goals.records import (
+    Evidence,
     GoalDecision,
     Ids,
     MergeOrder,
@@ -102,8 +103,9 @@ class MergeReviewService:
     # Proposals
 
     def proposal(self, skipped: Sequence[Pair] = ()) -> Proposal | None:
-        """Returns the next pair to decide on that is not skipped; None when none is left, or before anything was
-        clustered. Does not wait for the model: the evidence has None for what was not asked yet."""
+        """Returns the next pair to decide on that is not skipped, after these the next decision of a model to review;
+        None when none is left, or before anything was clustered. Does not wait for the model: the evidence has None
+        for what was not asked yet."""
         if self.goals.shown() is None:
             return None
         queue = self._queue()
@@ -112,15 +114,59 @@ class MergeReviewService:
             (pair for pair in queue.ordered_pairs() if frozenset(pair) not in skipped_pairs), None
         )
         if pair is None:
-            return None
+            return next(
+                (
+                    self._reviewable(decision)
+                    for decision in self.to_review()
+                    if frozenset(decision.sides) not in skipped_pairs
+                ),
+                None,
+            )
         return self._proposals(queue, [pair], REASON_OF_ORDER[queue.order])[0]
 
     def pair(self, a: str, b: str) -> Proposal:
-        """Returns a proposal for any two groups."""
+        """Returns a proposal for any two groups, or the review of a model's decision on them."""
+        decided = next((d for d in self.to_review() if {*d.sides} == {a, b}), None)
+        if decided is not None:
+            return self._reviewable(decided)
         queue = self._queue()
         for key in (a, b):
             queue.table.view.state.group(key)
         return self._proposals(queue, [queue.table.ordered(a, b)], "chosen by hand")[0]
+
+    def to_review(self) -> list[GoalDecision]:
+        """Returns the decisions of a model on pairs that no person reviewed, in its order: first the merges, then the
+        refusals of groups that there still are."""
+        state = self.goals.view().state
+        unreviewed = [
+            decision
+            for decision in self._log.active(self.goals.view().stored.id)
+            if decision.decided_by == "llm" and decision.evidence is not None
+        ]
+        merges = [decision for decision in unreviewed if decision.kind == "merge"]
+        return merges + [
+            decision
+            for decision in unreviewed
+            if decision.kind == "apart" and all(key in state.current for key in decision.sides)
+        ]
+
+    def _reviewable(self, decision: GoalDecision) -> Proposal:
+        """Returns a decision of a model as a proposal to review, with the groups and the evidence of then."""
+        groups = [group for key in decision.sides if (group := self.goals.group(key))]
+        a, b = sorted(groups, key=lambda group: -group.size)
+        merged = decision.kind == "merge"
+        return Proposal(
+            a=a,
+            b=b,
+            evidence=Evidence.of_decision(decision),
+            near_a=(),
+            near_b=(),
+            after=a.states + b.states,
+            why="the model merged these; n takes them apart"
+            if merged
+            else "the model kept these apart; y merges them",
+            decided=decision,
+        )
 
     def above(self, probability: float) -> list[Proposal]:
         """Returns the undecided pairs with at least this merge probability, most probable first."""
@@ -134,22 +180,27 @@ class MergeReviewService:
         """Returns how far the review of pairs is, also before anything was clustered."""
         if self.goals.shown() is None:
             with self._project.reading() as conn:
-                order, least = queue_settings(conn)
+                order, least = queue_settings(conn, paper=False)
             return ReviewProgress(agreement=agreement([]), least_similarity=least, order=order)
         queue = self._queue()
         stored, pairs = queue.table.view.stored, queue.ordered_pairs()
         likely = queue.likely(pairs)
         to_merge, to_merge_range = queue.to_merge(pairs)
-        unasked = sum(not queue.asked(pair) for pair in likely)
+        # The paper asks about every pair, however alike the members are.
+        unasked = sum(not queue.asked(pair) for pair in (pairs if stored.paper else likely))
         active = self._log.active(stored.id)
-        decided = Counter((decision.kind, decision.author == "human") for decision in active)
+        decided = Counter((decision.kind, decision.decided_by) for decision in active)
+        to_review = len(self.to_review())
         with self._project.reading() as conn:
             cost = decisions.answer_cost(conn, stored.pair_config)
         return ReviewProgress(
-            merged=decided["merge", True],
-            refused=decided["apart", True] + decided["never", True],
-            merged_by_rule=decided["merge", False],
-            refused_by_rule=decided["apart", False] + decided["never", False],
+            merged=decided["merge", "human"],
+            refused=decided["apart", "human"] + decided["never", "human"],
+            merged_by_rule=decided["merge", "auto"],
+            refused_by_rule=decided["apart", "auto"],
+            merged_by_model=decided["merge", "llm"],
+            refused_by_model=decided["apart", "llm"],
+            to_review=to_review,
             left=len(pairs),
             to_merge=to_merge,
             to_merge_range=to_merge_range,
@@ -161,7 +212,7 @@ class MergeReviewService:
             learned_from=queue.model.decisions,
             least_similarity=queue.least_similarity,
             order=queue.order,
-            finished=not pairs,
+            finished=not pairs and not to_review,
             asking=any(job.stage == ASKING_STAGE for job in self._runner.active()),
         )
 
@@ -209,17 +260,38 @@ class MergeReviewService:
     # Decisions on pairs
 
     def merge(self, shown: Proposal, label: str | None = None) -> GoalDecision:
-        """Merges the two groups of a proposal and stores the proposal as the person saw it; returns the decision.
+        """Merges the two groups of a proposal and stores the proposal as the person saw it; returns the decision. Where
+        a model merged them, the person agrees.
 
         Args:
             label: Of the merged group; None takes the proposed one unless a group is pinned, or else that of the larger
                 group.
         """
-        return self._decide(_merge(shown, label))
+        decided = shown.decided
+        if decided is None:
+            return self._decide(_merge(shown, label))
+
+        def plan(state: MergeState) -> Iterator[GoalDecision]:
+            """Yields the review, and a rename where the person wrote another label."""
+            if decided.kind == "merge":
+                yield _agreement(decided)
+                (name, description), (made,) = decided.names[0], decided.made
+                if label and label != name and made in state.current:
+                    yield GoalDecision("rename", (made,), ((label, description),))
+            else:
+                yield replace(_merge(shown, label), reviewed=decided.id)
+
+        return self._act(plan)[0]
 
     def apart(self, shown: Proposal, *, never: bool = False) -> GoalDecision:
-        """Refuses a pair and stores the proposal as the person saw it; `never` refuses it in later clusterings too."""
-        return self._decide(_refusal(shown, "never" if never else "apart"))
+        """Refuses a pair and stores the proposal as the person saw it; `never` refuses it in later clusterings too.
+        Where a model merged the two, that merge and all that was decided on the merged group are no longer in force;
+        where it refused, the person agrees."""
+        decided = shown.decided
+        if decided is not None and decided.kind == "apart" and not never:
+            return self._decide(_agreement(decided))
+        refusal = _refusal(shown, "never" if never else "apart")
+        return self._decide(replace(refusal, reviewed=None if decided is None else decided.id))
 
     def merge_all(self, shown: Sequence[Proposal], probability: float) -> int:
         """Merges the pairs of a list, which `above` gave for this probability, as one act, and returns how many. Where
@@ -429,10 +501,17 @@ def model_and_person(decisions: Sequence[GoalDecision]) -> list[tuple[bool, bool
     for decision in decisions:
         evidence = decision.evidence or {}
         answer = model_says_yes(evidence.get("yes"), evidence.get("yes_reversed"))
-        by_person = decision.author == "human" and decision.kind in ("merge", "apart", "never")
+        by_person = decision.decided_by == "human" and decision.kind in ("merge", "apart", "never")
         if answer is not None and by_person and "at_once" not in evidence:
             answers.append((answer, decision.kind == "merge"))
     return answers
+
+
+def _agreement(decided: GoalDecision) -> GoalDecision:
+    """Returns a person's agreement with a decision of a model."""
+    return GoalDecision(
+        "agree", decided.sides, decided.names, model=decided.model, reviewed=decided.id
+    )
 
 
 def _merge(shown: Proposal, label: str | None) -> GoalDecision:

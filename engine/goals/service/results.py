@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from statistics import mean
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from engine.base.statistics.agreement import OUTSIDE, agreement
-from engine.conversations.tables.conversations import imported, truth_by_conversation
+from engine.conversations.tables.conversations import imported
 from engine.goals.clusters.clustering import MAX_OTHERS, MIN_OTHER_SCORE, Membership, membership_of
 from engine.goals.clusters.validation import DISSOLVED, STABLE
-from engine.goals.paper import PaperClusters, pairwise_ari
 from engine.goals.records import GoalDecision, GoalGroup
-from engine.goals.stages.as_paper import PaperResult
 from engine.goals.stages.validation import StabilityStage
 from engine.goals.tables import clusterings, measurements, second_goals, vectors
 from engine.goals.tables import decisions as goal_decisions
@@ -33,9 +30,6 @@ OUTLIER = "like no group"
 """Reason of a conversation that is too far from every group."""
 NOT_ASSIGNED = "came after the clustering and was not assigned"
 """Reason of a conversation that is not in the clustering."""
-
-_MOST_USED_CATEGORIES = 10
-"""Categories of the LLM-only baseline that a result lists."""
 
 _Scores = npt.NDArray[np.float64]
 """Membership scores, 0–1."""
@@ -62,8 +56,8 @@ def _cluster_line(row: GoalGroup, words: Sequence[str]) -> dict[str, Any]:
         "cluster": row.id,
         "label": row.label,
         "description": row.description,
-        "support": None if row.support is None else row.support.share,
-        "members_read": 0 if row.support is None else row.support.read,
+        "support": row.support,
+        "members_read": row.members_read,
         "words": list(words),
         "size": row.size,
         "share": row.share,
@@ -91,12 +85,12 @@ def decision_lines(conn: sqlite3.Connection) -> Iterator[dict[str, Any]]:
     with snapshot(conn):
         stored = stored_clustering(conn, None)
         for _, decision, reason in unplaced_decisions(conn, stored.id):
-            yield _decision_line(replace(decision, active=False), reason)
+            yield decision_line(replace(decision, active=False), reason)
         for decision in goal_decisions.history(conn, stored.id):
-            yield _decision_line(decision, None)
+            yield decision_line(decision, None)
 
 
-def _decision_line(decision: GoalDecision, reason: str | None) -> dict[str, Any]:
+def decision_line(decision: GoalDecision, reason: str | None = None) -> dict[str, Any]:
     """Returns the line of a decision; `reason` says why it could not be taken over, None if it applies here."""
     return {
         "id": decision.id,
@@ -107,12 +101,13 @@ def _decision_line(decision: GoalDecision, reason: str | None) -> dict[str, Any]
         "labels": list(decision.labels),
         "names": [name for name, _ in decision.names],
         "made": list(decision.made),
-        "author": decision.author,
+        "author": decision.decided_by,
         "model": decision.model,
         "probability": decision.probability,
         "evidence": decision.evidence,
         "given_at": decision.given_at,
         "carried": decision.source_id,
+        "reviewed": decision.reviewed,
         "stands": decision.active,
         "waiting": reason,
     }
@@ -243,12 +238,13 @@ def clustering_result(
         stored = stored_clustering(conn, None)
         without = len(vectors.reasons(conn, stored.vector_config))
     decisions = Counter(
-        f"{decision.kind} by {decision.author}" for decision in decision_log.active(stored.id)
+        f"{decision.kind} by {decision.decided_by}" for decision in decision_log.active(stored.id)
     )
     return {
         "clustering": stored.id,
         "text": stored.text,
         "embedder": stored.embedder,
+        "paper": stored.paper,
         "k": stored.k,
         "seed": stored.seed,
         "conversations": stored.conversations,
@@ -329,165 +325,3 @@ def _stable(jaccard: float | None) -> bool | None:
     if jaccard is None or DISSOLVED < jaccard < STABLE:
         return None
     return jaccard >= STABLE
-
-
-def gold_goals(project: Project) -> dict[int, str]:
-    """Returns the gold goal of each conversation that has one, by id."""
-    with project.reading() as conn:
-        return {
-            key: truth["goal"]
-            for key, truth in truth_by_conversation(conn)
-            if isinstance(truth.get("goal"), str)
-        }
-
-
-def paper_result(result: PaperResult, gold: Mapping[int, str]) -> dict[str, Any]:
-    """Returns the result of a run of goals as in the paper.
-
-    Args:
-        gold: Gold goals by conversation; may be empty.
-    """
-    labels_of_orders = [_as_clusters(categories) for categories in result.categories]
-    ari_orders = pairwise_ari(labels_of_orders)
-    return {
-        "conversations": len(result.ids),
-        "clustering": _paper_clusters(result.full, result.ids, gold),
-        "table_4": _table_4(result),
-        "figure_4": {
-            "ari_seeds": result.ari_seeds,
-            "ari_seeds_mean": _mean(result.ari_seeds),
-            "ari_bootstraps": result.ari_bootstraps,
-            "ari_bootstraps_mean": _mean(result.ari_bootstraps),
-            "seeds": [_paper_clusters(run, result.ids, gold) for run in result.seeds],
-            "bootstraps": [_paper_clusters(run, result.ids, gold) for run in result.bootstraps],
-        },
-        "llm_only": {
-            "orders": [
-                {**_category_counts(categories), "against_gold": _against(labels, result.ids, gold)}
-                for categories, labels in zip(result.categories, labels_of_orders, strict=True)
-            ],
-            "ari_orders": ari_orders,
-            "ari_orders_mean": _mean(ari_orders),
-            "shortened": result.shortened,
-        },
-    }
-
-
-def _paper_clusters(
-    clusters: PaperClusters, ids: Sequence[int], gold: Mapping[int, str]
-) -> dict[str, Any]:
-    """Returns the values of one run of the algorithm.
-
-    Args:
-        ids: Ids of the conversations, in the order of the labels.
-        gold: Gold goals by conversation.
-    """
-    sizes = np.bincount(clusters.labels[clusters.labels >= 0], minlength=len(clusters.descriptions))
-    return {
-        "clusters_before": int(clusters.first.max()) + 1,
-        "clusters": len(clusters.descriptions),
-        "asked": clusters.asked,
-        "merged": clusters.merged,
-        "unread": clusters.unread,
-        "undescribed": clusters.undescribed,
-        "questions": [
-            {
-                "clusters": list(question.clusters),
-                "shown": [[ids[row] for row in part] for part in question.shown],
-                "merge": question.merge,
-            }
-            for question in clusters.questions
-        ],
-        "groups": [
-            {"size": int(size), "description": description}
-            for size, description in zip(sizes, clusters.descriptions, strict=True)
-        ],
-        "against_gold": _against(clusters.labels, ids, gold, placed=True),
-    }
-
-
-def _table_4(result: PaperResult) -> dict[str, Any] | None:
-    """Returns the values of the hold-out, Table 4 of the paper; None if no conversation was held out."""
-    train, test = result.train_distances, result.test_distances
-    if result.train is None or not (train and test):
-        return None
-    return {
-        "clusters_train": len(result.train.descriptions),
-        "train": asdict(train),
-        "test": asdict(test),
-        "without_vector": len(result.ids) - train.rows - test.rows,
-        "clusters_full": len(result.full.descriptions),
-        "full": asdict(result.distances),
-    }
-
-
-def _category_counts(categories_by_conversation: Sequence[tuple[str, ...]]) -> dict[str, Any]:
-    """Returns the counts of one order of the LLM-only baseline: categories, conversations with several of them or none,
-    and the categories of most conversations."""
-    uses = Counter(category for categories in categories_by_conversation for category in categories)
-    return {
-        "categories": len(uses),
-        "several": sum(1 for categories in categories_by_conversation if len(categories) > 1),
-        "without": sum(1 for categories in categories_by_conversation if not categories),
-        "most_used": uses.most_common(_MOST_USED_CATEGORIES),
-    }
-
-
-def store_paper_result(project: Project, result: Mapping[str, Any]) -> None:
-    """Stores the result with the clustering that is shown, which is that of the run; reports show it."""
-
-    def put(conn: sqlite3.Connection) -> None:
-        """Stores the result with the clustering that is shown."""
-        shown = clusterings.shown_id(conn)
-        assert shown is not None
-        measurements.put(conn, "paper_goals", shown, result)
-
-    project.write(put)
-
-
-def _as_clusters(labels: Sequence[tuple[str, ...]]) -> Numbers:
-    """Returns the cluster of each conversation, shape (conversations,): those with the same set of categories are one
-    cluster. A conversation without a category has -1."""
-    numbers: dict[frozenset[str], int] = {}
-    return np.array(
-        [
-            numbers.setdefault(frozenset(categories), len(numbers)) if categories else -1
-            for categories in labels
-        ],
-        dtype=np.int32,
-    )
-
-
-def _against(
-    labels: Numbers, ids: Sequence[int], gold: Mapping[int, str], *, placed: bool = False
-) -> dict[str, Any] | None:
-    """Returns the agreement with gold goals, with 95% intervals; None without two different ones.
-
-    Args:
-        labels: Cluster of each conversation, negative for none, shape (conversations,).
-        ids: Ids of the conversations, in the order of the labels.
-        gold: Gold goals by conversation.
-        placed: Only conversations that the run placed, as a bootstrap does not have all; else those in no group are one
-            more group.
-    """
-    positions = [
-        position
-        for position, key in enumerate(ids)
-        if key in gold and not (placed and labels[position] < 0)
-    ]
-    goals = [gold[ids[position]] for position in positions]
-    if len(set(goals)) < 2:
-        return None
-    clusters = np.where(labels[positions] < 0, OUTSIDE, labels[positions]).astype(np.int64)
-    agreement_with_gold = agreement(goals, clusters)
-    return {
-        "n": len(positions),
-        "v_measure": asdict(agreement_with_gold.v),
-        "ari": asdict(agreement_with_gold.ari),
-    }
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    """Returns the mean of the values that are there; None without any."""
-    values_present = [value for value in values if value is not None]
-    return mean(values_present) if values_present else None

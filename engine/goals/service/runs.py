@@ -1,4 +1,4 @@
-"""The stages of goal runs: clustering, asking the model, assigning, stability, holding out.
+"""The stages of goal runs: clustering, asking the model, assigning, stability.
 
 A stage is handed the source of its texts as a function (`source`), because the texts of a run may be summaries that an
 earlier stage of the same run writes: under which hash they are stored is known when that stage has begun.
@@ -7,31 +7,31 @@ earlier stage of the same run writes: under which hash they are stored is known 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.base.errors import NotYet, UsageError
+from engine.base.errors import NotYet, UsageError, WorkbenchError
 from engine.conversations.filters import Filter
 from engine.conversations.selection import ALL, Selection
-from engine.goals.questions import with_context
+from engine.goals.questions import LABEL_EXAMPLES, with_context
 from engine.goals.records import EXPLANATION
 from engine.goals.requests import MAX_ASKED_PAIRS, ClusteringRequest
-from engine.goals.stages.as_paper import PaperMeasurements, PaperStage
 from engine.goals.stages.assigning import AssignRequestsStage, AssignStage
-from engine.goals.stages.clustering import ClusterStage, LabelStage
+from engine.goals.stages.clustering import ClusterStage, GroupSample, LabelStage
 from engine.goals.stages.deciding import DecideStage, NameStage
 from engine.goals.stages.embedding import EmbedStage, SummariseStage, Vectoriser
 from engine.goals.stages.proposing import ProposeStage, SplitQuestionsStage
-from engine.goals.stages.validation import BOOTSTRAPS, SEEDS, HoldOutStage, StabilityStage
+from engine.goals.stages.validation import BOOTSTRAPS, SEEDS, StabilityStage
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import source_of, stored_clustering
 from engine.goals.tables.texts import TextSource
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.contract import Stage
 from engine.model.catalog import LoadableModel
-from engine.model.embedders.embedder import HttpEmbedder, Served, embedder_for
+from engine.model.embedders.embedder import Embedder, HttpEmbedder, Served, embedder_for
 from engine.model.embedders.vectors import Vectors
 from engine.model.interface import LoadOptions, Spending
 from engine.model.process.requests import Embed
@@ -54,8 +54,8 @@ sentence."""
 SUMMARY_PROMPTS = ("summary", FREE_SUMMARY_PROMPT)
 """Names of the prompts with which summaries may have been written: one sentence, of a model that follows instructions
 with `summary-json`, or as in the paper."""
-PAPER_PROMPTS = ("paper-label", "paper-merge", "paper-first-category", "paper-categories")
-"""Names of the further prompts of a run as in the paper."""
+SUMMARY_LIKE_OTHERS = "The user wants to change the date of a booked flight."
+"""Stands for a summary in estimates before there are any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,18 @@ class GoalStages:
             ModelRequest("goals", name, max_cost=max_cost, fresh=fresh)
         )
 
+    def proposes_paper(self) -> bool:
+        """Returns whether a run is proposed as in the paper: as the clustering that is shown was made; before the first
+        one, where the model for goals follows instructions."""
+        with self.setup.project.reading() as conn:
+            shown = clusterings.shown_id(conn)
+            if shown is not None:
+                return stored_clustering(conn, shown).paper
+        try:
+            return self.model_of_run().follows_instructions
+        except WorkbenchError:  # the form says what is wrong with the model
+            return False
+
     def first_request(self, model: LoadableModel) -> Mapping[str, Any] | None:
         """Returns the body of the request for the first summary of a run over endpoints, as it would be sent; None
         without conversations. Sends nothing."""
@@ -93,7 +105,7 @@ class GoalStages:
         return next(iter(self._summarise(model, ALL).rehearse(first)), None)
 
     def cluster_stages(self, request: ClusteringRequest) -> list[Stage]:
-        """Returns the stages of a clustering run: texts, vectors, clusters, labels, and what `request.decide` says
+        """Returns the stages of a clustering run: texts, vectors, clusters, labels, and what `request.decided_by` says
         about merges: for `ask` questions to the model, whose answers a person sees; for `auto` decisions by the merge
         probability; for `llm` decisions by the model's answers; for `none` nothing.
 
@@ -109,7 +121,8 @@ class GoalStages:
                         f"Nobody has answered “{name}”.", f"`workbench ask PROJECT {name}` asks it."
                     )
         selection = Selection(request.filter, limit=request.limit)
-        needs_model = request.labels or request.text == "summary"
+        text, decided_by = request.goal_text, request.decided_by
+        needs_model = request.labels or text == "summary"
         model = (
             self.model_of_run(request.model, request.max_cost, request.fresh)
             if needs_model
@@ -118,15 +131,17 @@ class GoalStages:
         spending = model.spending if model else Spending(request.max_cost, request.fresh)
         stages = self.setup.tuning_before(model) if model else []
         summarise: SummariseStage | None = None
-        if model and request.text == "summary":
-            summarise = self._summarise(model, selection)
+        if model and text == "summary":
+            prompt = FREE_SUMMARY_PROMPT if request.paper else "summary"
+            summarise = self._summarise(model, selection, prompt)
             stages.append(summarise)
 
         def source() -> TextSource:
             """Returns the source of the texts; the hash of the summaries is known once they are written."""
-            return TextSource(request.text, summarise.config_hash if summarise else None)
+            return TextSource(text, summarise.config_hash if summarise else None)
 
-        embed = self._embedding(request.embedder, request.seed, source, selection, spending)
+        vectoriser = self._vectoriser(request.embedder, request.seed, spending)
+        embed = EmbedStage(self.setup.project, vectoriser, source, selection=selection)
         clustering = ClusterStage(
             self.setup.project,
             self.queue_cache.decision_log,
@@ -134,20 +149,25 @@ class GoalStages:
             k=request.k,
             seed=request.seed,
             largest=request.largest,
+            paper=request.paper,
         )
         stages += [embed, clustering]
         propose: ProposeStage | None = None
         model_labels = False
         if model and request.labels:
-            if model.follows_instructions:
+            if model.follows_instructions or request.paper:
                 stages.append(self._label(model, request, clustering))
                 model_labels = True
-            if request.decide != "none":
-                propose = self._propose(model, request.ask, clustering)
-        if request.decide == "ask" and propose is not None:
+            if decided_by != "none":
+                propose = self._propose(model, request.ask, clustering, paper=request.paper)
+        if decided_by == "ask" and propose is not None:
             stages.append(propose)
-        elif request.decide in ("auto", "llm"):
-            stages += self._decide(request, clustering, propose, name_groups=not model_labels)
+        elif decided_by in ("auto", "llm"):
+            over_http = isinstance(vectoriser.embedder, HttpEmbedder)
+            embedder = vectoriser.embedder if request.paper and over_http else None
+            stages += self._decide(
+                request, clustering, propose, embedder, name_groups=not model_labels
+            )
         return stages
 
     def _decide(
@@ -155,6 +175,7 @@ class GoalStages:
         request: ClusteringRequest,
         clustering: ClusterStage,
         propose: ProposeStage | None,
+        embedder: Embedder | None,
         *,
         name_groups: bool,
     ) -> list[Stage]:
@@ -162,6 +183,7 @@ class GoalStages:
 
         Args:
             propose: Asks the model about pairs; None decides without a model.
+            embedder: Makes the vectors of labels; None takes one that runs here.
             name_groups: Whether merged groups are named by phrases of their members, because no model labels them.
         """
         project, log = self.setup.project, self.queue_cache.decision_log
@@ -169,10 +191,11 @@ class GoalStages:
             DecideStage(
                 project,
                 self.queue_cache,
-                "auto" if request.decide == "auto" else "llm",
+                "auto" if request.decided_by == "auto" else "llm",
                 cluster=clustering,
                 asking=propose,
                 threshold=request.threshold,
+                embedder=embedder,
             )
         ]
         if name_groups:
@@ -206,12 +229,13 @@ class GoalStages:
 
     def _costs(self, request: ClusteringRequest, stages: Sequence[Stage]) -> tuple[StageCost, ...]:
         """Returns the cost of each stage that asks endpoints, by the requests for a sample of its items. Of labels and
-        pairs these are those of the clustering that is shown; without one of the same texts they are not estimated."""
+        pairs these are those of the clustering that is shown, without one of the same texts those of groups of equal
+        size."""
         project = self.setup.project
         with project.reading() as conn:
             shown = clusterings.shown_id(conn)
             stored = clusterings.clustering(conn, shown) if shown else None
-            same_text = stored is not None and stored.text == request.text
+            same_text = stored is not None and stored.text == request.goal_text
             numbers = (
                 [c.number for c in clusterings.clusters(conn, stored.id)]
                 if same_text and stored
@@ -221,71 +245,44 @@ class GoalStages:
         for stage in stages:
             if isinstance(stage, SummariseStage) and stage.asks_endpoints:
                 costs.append(stage.estimate(stage.waiting()))
-            elif isinstance(stage, LabelStage) and stage.asks_endpoints and numbers:
+            elif isinstance(stage, LabelStage | ProposeStage) and stage.asks_endpoints:
+                if not numbers:
+                    costs.append(stage.estimate_ahead(self._group_sample(request)))
+                    continue
                 model = self.model_of_run(request.model)
-                label = self._label(model, request, None)
-                costs.append(label.estimate(numbers, request.k or len(numbers)))
-            elif isinstance(stage, ProposeStage) and stage.asks_endpoints and numbers:
-                model = self.model_of_run(request.model)
-                costs.append(self._propose(model, request.ask).estimate())
+                if isinstance(stage, LabelStage):
+                    label = self._label(model, request, None)
+                    costs.append(label.estimate(numbers, request.k or len(numbers)))
+                else:
+                    asking = self._propose(model, request.ask, paper=request.paper)
+                    costs.append(asking.estimate())
         return tuple(costs)
 
-    def paper_stages(
-        self, request: ClusteringRequest, measurements: PaperMeasurements
-    ) -> list[Stage]:
-        """Returns the stages that find goals as Soroka et al. do: free summaries, their vectors, and the algorithm with
-        what is measured of it. The last one is a `PaperStage`.
-
-        Args:
-            request: Of it `embedder`, `k`, `seed`, `model`, `filter` and `limit` are taken.
-            measurements: What is measured beside the clustering.
-
-        Raises:
-            UsageError: There is no such embedder or model, or no number of clusters is asked for.
-        """
-        if request.k is None:
-            raise UsageError(
-                "The paper's algorithm needs the number of clusters to begin with.",
-                "Give an overestimate with --k1.",
-            )
-        model, selection = (
-            self.model_of_run(request.model),
-            Selection(request.filter, limit=request.limit),
-        )
-        summarise = self._summarise(model, selection, FREE_SUMMARY_PROMPT)
-
-        def source() -> TextSource:
-            """Returns the source of the summaries, whose hash is known once they are written."""
-            return TextSource("summary", summarise.config_hash)
-
-        embed = self._embedding(request.embedder, request.seed, source, selection)
-        paper = PaperStage(
-            self.setup.project,
-            self.setup.process,
-            model,
-            decision_log=self.queue_cache.decision_log,
-            embed=embed,
-            source=source,
-            make_embedder=lambda: self._vectoriser(request.embedder, request.seed).embedder,
-            prompts={name: self.setup.prompts.prompt(name) for name in PAPER_PROMPTS},
-            k=request.k,
-            seed=request.seed,
-            measurements=measurements,
-        )
-        return [*self.setup.tuning_before(model), summarise, embed, paper]
+    def _group_sample(self, request: ClusteringRequest) -> GroupSample:
+        """Returns groups of equal size of the conversations of a run that was not made yet."""
+        with self.setup.project.reading() as conn:
+            ids = Selection(request.filter, limit=request.limit).ids(conn)
+            entries = TextSource(request.text).shown.read(conn, ids[:LABEL_EXAMPLES])
+        texts = [entry.text for entry in entries if entry.text]
+        texts = texts or [SUMMARY_LIKE_OTHERS] * LABEL_EXAMPLES
+        groups = request.k or max(1, round(math.sqrt(len(ids))))
+        return GroupSample(groups, max(1, len(ids) // groups), texts)
 
     def ask_stages(self, model: str | None = None, limit: int = MAX_ASKED_PAIRS) -> list[Stage]:
         """Returns the stages that ask a model about at most `limit` undecided pairs of the clustering that is shown."""
-        run_model = self.model_of_run(model)
-        return [*self.setup.tuning_before(run_model), self._propose(run_model, limit)]
+        return self._asking(model, limit, ProposeStage)
 
     def ask_split_stages(self, model: str | None = None, limit: int | None = None) -> list[Stage]:
         """Returns the stages that ask a model about the parts of groups that seem to hold several goals."""
-        run_model = self.model_of_run(model)
-        return [
-            *self.setup.tuning_before(run_model),
-            self._propose(run_model, limit, kind=SplitQuestionsStage),
-        ]
+        return self._asking(model, limit, SplitQuestionsStage)
+
+    def _asking(self, name: str | None, limit: int | None, kind: type[ProposeStage]) -> list[Stage]:
+        """Returns the stages that ask a model about pairs of the clustering that is shown, as it was asked before."""
+        model = self.model_of_run(name)
+        with self.setup.project.reading() as conn:
+            paper = stored_clustering(conn, None).paper
+        propose = self._propose(model, limit, paper=paper, kind=kind)
+        return [*self.setup.tuning_before(model), propose]
 
     def assign_stages(self, model: str | None = None) -> list[Stage]:
         """Returns the stages that embed conversations that came after the clustering that is shown, and assign them to
@@ -344,32 +341,17 @@ class GoalStages:
         """Returns the stage that measures the stability of the clustering that is shown."""
         return StabilityStage(self.setup.project, seeds=seeds, bootstraps=bootstraps)
 
-    def hold_out_stage(self, share: float, seed: int = 0) -> HoldOutStage:
-        """Returns the stage that measures how well a share of the conversations can be assigned to clusters of the
-        others.
-
-        Args:
-            share: Share of the conversations to hold out, between 0 and 1.
-            seed: Seed of the draw of those held out and of the new clusters; the embedder has that of the clustering.
-        """
-        return HoldOutStage(
-            self.setup.project,
-            lambda name, embedder_seed: self._vectoriser(name, embedder_seed).embedder,
-            share,
-            seed,
-        )
-
     def _label(
         self, model: LoadableModel, request: ClusteringRequest, cluster: ClusterStage | None
     ) -> LabelStage:
-        """Returns the stage that labels clusters, for None those that are shown, with a model that follows
-        instructions."""
+        """Returns the stage that labels clusters, for None those that are shown."""
         return LabelStage(
             self.setup.project,
             self.setup.process,
             model,
-            self.setup.prompts.prompt("label-json"),
+            self.setup.prompts.prompt("paper-label" if request.paper else "label-json"),
             near=request.near,
+            paper=request.paper,
             cluster=cluster,
         )
 
@@ -379,6 +361,8 @@ class GoalStages:
         limit: int | None,
         cluster: ClusterStage | None = None,
         kind: type[ProposeStage] = ProposeStage,
+        *,
+        paper: bool,
     ) -> ProposeStage:
         """Returns the stage that asks about pairs; raises UsageError if the model cannot answer such questions.
 
@@ -386,9 +370,13 @@ class GoalStages:
             limit: Most pairs to ask about; None asks about all.
             cluster: The stage before that makes the clustering; None takes the one that is shown.
             kind: Class of the stage.
+            paper: Whether it asks in the words of the paper.
         """
-        prompt = self.setup.prompts.prompt("merge-json" if model.follows_instructions else "merge")
-        if not model.follows_instructions:
+        name = "merge-json" if model.follows_instructions else "merge"
+        prompt = self.setup.prompts.prompt("paper-merge" if paper else name)
+        if paper:
+            self.setup.endpoints.check_writing(model, prompt)
+        elif not model.follows_instructions:
             self.setup.endpoints.check_reading(model, prompt)
         return kind(
             self.setup.project,
@@ -419,18 +407,6 @@ class GoalStages:
             whole=name == FREE_SUMMARY_PROMPT,
             by_fields=name == "summary-json",
         )
-
-    def _embedding(
-        self,
-        embedder: str,
-        seed: int,
-        source: Callable[[], TextSource],
-        selection: Selection,
-        spending: Spending | None = None,
-    ) -> EmbedStage:
-        """Returns the stage that makes vectors of the texts of a source; `spending` is that of the run."""
-        vectoriser = self._vectoriser(embedder, seed, spending)
-        return EmbedStage(self.setup.project, vectoriser, source, selection=selection)
 
     def _vectoriser(self, name: str, seed: int, spending: Spending | None = None) -> Vectoriser:
         """Returns the embedder of a name; a GGUF file runs in the model process. It is made now, so that a wrong name

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from engine.base.number_format import counted
-from engine.goals.clusters.clustering import Clusters, cluster
+from engine.goals.clusters.clustering import MIN_MEMBERS, OUTLIER_DEVIATIONS, Clusters, cluster
 from engine.goals.clusters.kmeans import propose_k
 from engine.goals.labels.phrase_labels import (
     LEAST_SUPPORT,
@@ -21,7 +21,9 @@ from engine.goals.labels.phrase_labels import (
     phrase_labels,
     support_of,
 )
+from engine.goals.paper import lists, read_description
 from engine.goals.questions import (
+    EXAMPLES,
     LABEL_EXAMPLES,
     GoalLabel,
     Named,
@@ -52,6 +54,7 @@ from engine.model.stages import BlockStage
 from engine.model.structured_replies import ask
 from engine.project import runs
 from engine.project.project import Project
+from engine.project.records import StageCost
 
 REACH_QUANTILE = 0.99
 """Quantile of the members' distances to the center that is stored as the reach of a cluster."""
@@ -92,6 +95,7 @@ class ClusterStage(CpuStage):
         k: int | None = None,
         seed: int = 0,
         largest: int | None = None,
+        paper: bool = False,
     ) -> None:
         """Reads nothing yet.
 
@@ -99,10 +103,11 @@ class ClusterStage(CpuStage):
             embed: The stage before, whose vectors are clustered.
             k: Number of clusters, an overestimate; None proposes one from the data.
             largest: Clusters with more members are split again; None splits none.
+            paper: Whether every conversation is placed, as in the paper.
         """
         super().__init__(project)
         self._decision_log, self._embed = decision_log, embed
-        self._k, self._seed, self._largest = k, seed, largest
+        self._k, self._seed, self._largest, self._paper = k, seed, largest, paper
         self.clustering_id: int | None = None
         self._summary = "Nothing was clustered."
 
@@ -115,6 +120,7 @@ class ClusterStage(CpuStage):
             "k": self._k,
             "seed": self._seed,
             "largest": self._largest,
+            "paper": self._paper,
             "labels": PHRASES,
         }
 
@@ -161,6 +167,8 @@ class ClusterStage(CpuStage):
                 rows,
                 k,
                 self._seed,
+                cut=None if self._paper else OUTLIER_DEVIATIONS,
+                least=1 if self._paper else MIN_MEMBERS,
                 largest=self._largest,
                 note=lambda step, steps: report(0, f"{k} clusters, step {step} of {steps}"),
             )
@@ -193,6 +201,7 @@ class ClusterStage(CpuStage):
             clusters=new.cluster_rows,
             members=_members(new.ids, new.clusters),
             names=new.labels,
+            paper=self._paper,
         )
         outliers = int((new.clusters.labels < 0).sum())
         conversations = counted(len(new.ids), "conversation")
@@ -257,6 +266,8 @@ def _members(ids: Ids, clusters: Clusters) -> Iterator[Member]:
 
 OUTSIDE_EXAMPLES = 10
 """Number of texts outside a cluster in a label question."""
+LABEL_LIKE_OTHERS = "Book a flight"
+"""Stands for the label of another group in estimates."""
 CLUSTERS_PER_BLOCK = 8
 """Clusters in one request to the model."""
 
@@ -272,6 +283,25 @@ class OnClustering:
         """The clustering; read when it is first needed, because the stage before must have made it."""
         with self._project.reading() as conn:
             return stored_clustering(conn, self._cluster.clustering_id if self._cluster else None)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSample:
+    """What an estimate takes for the groups of a clustering that is still to be made.
+
+    Attributes:
+        groups: Number of groups.
+        members: Number of members of each.
+        texts: Some texts, at least as many as a question shows.
+    """
+
+    groups: int
+    members: int
+    texts: Sequence[str]
+
+    def texts_of(self, groups: int, most: int) -> Sequence[str]:
+        """Returns as many texts as so many groups have, at most `most`."""
+        return self.texts[: min(groups * self.members, most)]
 
 
 class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
@@ -293,6 +323,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         prompt: Prompt,
         *,
         near: bool = True,
+        paper: bool = False,
         cluster: ClusterStage | None = None,
     ) -> None:
         """Reads nothing yet.
@@ -300,10 +331,12 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         Args:
             near: Whether to show the model the texts outside a cluster that are nearest to it, which gives more
                 specific labels, or random ones.
+            paper: Whether the prompt is that of the paper: ten random members and ten random others, and the free reply
+                is the label.
             cluster: The stage before that makes the clustering; None takes the one that is shown.
         """
         super().__init__(project, process, model)
-        self._prompt, self._near = prompt, near
+        self._prompt, self._near, self._paper = prompt, near and not paper, paper
         self._cluster = cluster
         self.written = self.without = 0
 
@@ -350,6 +383,17 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         if self.without:
             text += f"; {self.without:,} are named by phrases of their members"
         return f"{text}.{self._work.spent()}"
+
+    def estimate_ahead(self, sample: GroupSample) -> StageCost:
+        """Returns what asking endpoints costs before there are groups; sends nothing."""
+        body = numbered_lists(
+            self._work.room(self._prompt),
+            other_labels=[LABEL_LIKE_OTHERS] * min(sample.groups - 1, LABEL_EXAMPLES),
+            not_in_group=sample.texts_of(sample.groups - 1, OUTSIDE_EXAMPLES),
+            group=sample.texts_of(1, LABEL_EXAMPLES),
+        )
+        asking = partial(ask, self._work.process, self._prompt, GoalLabel, [body])
+        return self._work.estimate(self.name, [asking], sample.groups)
 
     @cached_property
     def _clusters(self) -> dict[int, Cluster]:
@@ -410,6 +454,9 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
     def _ask(self, block: Sequence[int], report: OnProgress) -> list[Named]:
         """Returns the model's name for each cluster of a block, or why it gave none."""
         bodies = [self._body(number) for number in block]
+        if self._paper:
+            texts = map(read_description, self._work.free_replies(bodies, self._prompt, report))
+            return [Named(text, reason="" if text else "the model wrote nothing") for text in texts]
         names = []
         for reply in ask(self._work.process, self._prompt, GoalLabel, bodies, report):
             name = reply.fields
@@ -436,8 +483,9 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         """Returns the lists of the label question: members, other conversations, and labels of other clusters."""
         ids, numbers = self._members
         inside = numbers == number
+        count = EXAMPLES if self._paper else LABEL_EXAMPLES
         samples = (
-            choose(ids[inside].tolist(), LABEL_EXAMPLES, self._stored.seed),
+            choose(ids[inside].tolist(), count, self._stored.seed),
             self._outside(number, inside),
         )
         with self._project.reading() as conn:
@@ -445,6 +493,8 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
             members, others = (
                 [entry.text for entry in source.read(conn, sample)] for sample in samples
             )
+        if self._paper:
+            return lists(("GROUP", members), ("NOT IN GROUP", others))
         labels = [entry.label for other, entry in self._phrases.items() if other != number]
         return numbered_lists(
             self._work.room(self._prompt),

@@ -38,6 +38,7 @@ from engine.goals.views.clustering_view import ClusteringView
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache, QueueSnapshot
 from engine.jobs.contract import CpuStage, Lane, OnProgress, Progress, ThreadedWork
+from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Mask
 from engine.project import runs
 from engine.project.project import Project
@@ -104,10 +105,12 @@ class DecideStage(OnClustering, CpuStage):
     `auto` merges the most probable pair as long as its probability reaches the threshold, of the pairs whose members
     mix: groups that lie apart from each other are not joined by their words alone. It refuses no pair, so unclear pairs
     are left to a person; at the end it settles conversations (`engine.goals.clusters.neighbors`). `llm` merges or
-    refuses the most similar pair as the model answers, until every pair was refused or is below the least similarity.
+    refuses the most similar pair as the model answers, until every pair was refused or is below the least similarity;
+    without an answer it refuses.
 
     Attributes:
         merged, refused: Number of pairs merged and refused.
+        unanswered: Number of those refused because the model said neither yes nor no.
         moved: Number of conversations moved by settling.
     """
 
@@ -123,6 +126,7 @@ class DecideStage(OnClustering, CpuStage):
         cluster: ClusterStage | None = None,
         asking: ProposeStage | None = None,
         threshold: float = DECIDE_THRESHOLD,
+        embedder: Embedder | None = None,
     ) -> None:
         """Reads nothing yet.
 
@@ -130,6 +134,7 @@ class DecideStage(OnClustering, CpuStage):
             cluster: The stage before that makes the clustering; None takes the one that is shown.
             asking: The stage that asks the model about pairs; None decides without a model.
             threshold: Merge probability from which `auto` merges.
+            embedder: Makes the vectors of descriptions in this run, where it is behind an endpoint.
 
         Raises:
             UsageError: The rule is `llm` and no model is asked.
@@ -143,9 +148,9 @@ class DecideStage(OnClustering, CpuStage):
         self._queue_cache = queue_cache
         self._decision_log = queue_cache.decision_log
         self._rule, self._cluster = rule, cluster
-        self._asking, self._threshold = asking, threshold
+        self._asking, self._threshold, self._embedder = asking, threshold, embedder
         self.lane: Lane = "cpu" if asking is None else "model"
-        self.merged = self.refused = self.moved = 0
+        self.merged = self.refused = self.unanswered = self.moved = 0
 
     @property
     def title(self) -> str:
@@ -186,6 +191,8 @@ class DecideStage(OnClustering, CpuStage):
         """
         if self._asking is not None:
             self._asking.show_answers()
+        if self._embedder is not None:
+            self._queue_cache.embed_labels(self._stored, self._embedder)
         while True:
             self._check()
             snapshot = self._queue_cache.snapshot(self._stored.id)
@@ -217,6 +224,8 @@ class DecideStage(OnClustering, CpuStage):
         text = f"Merged {counted(self.merged, 'pair')}"
         if self.refused:
             text += f", refused {self.refused:,}"
+        if self.unanswered:
+            text += f", {self.unanswered:,} of them because the model said neither yes nor no"
         if self._asking is not None:
             text += f", asked about {self._asking.asked:,}"
         if self.moved:
@@ -260,6 +269,8 @@ class DecideStage(OnClustering, CpuStage):
             ]
         elif snapshot.asked(pairs[0]):
             return []
+        elif self._stored.paper:
+            return pairs[:1]  # the next pair depends on the description that comes with a yes
         return [pair for pair in first_pairs if not snapshot.asked(pair)][:PAIRS_PER_BLOCK]
 
     def _ask(self, run_id: int, pairs: list[Pair]) -> Iterator[Progress]:
@@ -293,6 +304,7 @@ class DecideStage(OnClustering, CpuStage):
             return  # a person decided meanwhile; the queue is read again
         self.merged += merging
         self.refused += not merging
+        self.unanswered += self._rule == "llm" and answer.yes is None
 
 
 class NameStage(OnClustering, CpuStage):

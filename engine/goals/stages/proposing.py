@@ -15,6 +15,7 @@ import numpy as np
 
 from engine.base.number_format import counted
 from engine.goals.merges.merge_state import MergeState
+from engine.goals.paper import lists, read_description, read_merge
 from engine.goals.questions import (
     EXAMPLES,
     VERDICT_EXAMPLES,
@@ -29,12 +30,11 @@ from engine.goals.questions import (
     numbered_lists,
     read_mixed,
 )
-from engine.goals.records import Pair, PairAnswer
-from engine.goals.stages.clustering import ClusterStage, OnClustering
+from engine.goals.records import Clustering, Pair, PairAnswer
+from engine.goals.stages.clustering import ClusterStage, GroupSample, OnClustering
 from engine.goals.tables import decisions
 from engine.goals.tables.clusterings import source_of
 from engine.goals.tables.decisions import AnswerEntry
-from engine.goals.tables.texts import TextSource
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.goals.views.splitting import as_if_split, split_candidates
 from engine.jobs.contract import OnProgress, Progress
@@ -43,7 +43,7 @@ from engine.model.endpoints.model import EndpointModel
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import LogProbs, ModelClient
 from engine.model.prompt_files import Prompt
-from engine.model.stages import REHEARSED_ITEMS, ModelStage, ModelWork
+from engine.model.stages import ModelStage, ModelWork
 from engine.model.structured_replies import StructuredReply, ask
 from engine.project import runs
 from engine.project.project import Project
@@ -56,29 +56,36 @@ SURE = 0.1
 """Distance from 0 and 1 within which a probability of yes is sure, so that the reverse order is not asked about."""
 
 
+UNSURE_SHARE = 0.1
+"""Share of the pairs whose probability of yes is not sure, for estimates: nobody knows before."""
+
+
 class PairQuestions:
     """Asks about pairs of groups of one clustering.
 
     A model that follows instructions gives a verdict with reasons for and against, in the reverse order too where the
     first is not sure, or is a word without a probability. Of another, the probability of yes is read in both orders,
-    and the likelihood ratio.
+    and the likelihood ratio. As in the paper, a model is asked once, about texts that are drawn for this question, and
+    replies freely, with the description of the merged group after its yes.
 
     Each block of pairs has requests of its own, and so have the texts that are read once for each group. So no answer
     depends on the questions before it.
     """
 
     def __init__(
-        self, project: Project, source: TextSource, prompt: Prompt, *, seed: int, work: ModelWork
+        self, project: Project, stored: Clustering, prompt: Prompt, work: ModelWork
     ) -> None:
         """Sends nothing yet.
 
         Args:
-            prompt: The prompt `merge-json` where the model follows instructions, else `merge`.
-            seed: Seed of the sample of texts that the model reads.
+            stored: The clustering.
+            prompt: The prompt `paper-merge` for a clustering as in the paper; of others `merge-json` where the model
+                follows instructions, else `merge`.
             work: Asks the model.
         """
-        self._project, self._source = project, source
-        self._prompt, self._seed, self._work = prompt, seed, work
+        self._project, self._source = project, source_of(stored).shown
+        self._paper, self._seed = stored.paper, stored.seed
+        self._prompt, self._work = prompt, work
         self._mixed: dict[tuple[int, ...], list[LogProb]] = {}
 
     def params(self) -> dict[str, Any]:
@@ -95,20 +102,14 @@ class PairQuestions:
     ) -> list[AnswerEntry]:
         """Returns an answer on each of a block of pairs of current groups, in order."""
         start_time = time.monotonic()
-        sides = sorted({key for pair in pairs for key in pair})
-        samples = {key: self._sample(state.members(key).tolist()) for key in sides}
-        outsiders = [self._outside(state, pair) for pair in pairs]
-        texts = self._texts([*samples.values(), *outsiders])
-
-        def texts_of(ids: Sequence[int]) -> tuple[str, ...]:
-            """Returns the texts of conversations, in the order of the ids."""
-            return tuple(texts[key] for key in ids)
-
+        samples = [self._samples(state, pair) for pair in pairs]
+        texts = self._texts([ids for shown in samples for ids in shown])
         questions = [
-            MergeQuestion(texts_of(samples[a]), texts_of(samples[b]), texts_of(others))
-            for (a, b), others in zip(pairs, outsiders, strict=True)
+            MergeQuestion(*(tuple(texts[key] for key in ids) for ids in shown)) for shown in samples
         ]
-        if self._work.model.follows_instructions:
+        if self._paper:
+            answers = self._replies(questions, report)
+        elif self._work.model.follows_instructions:
             answers = self._verdicts(questions, report)
         else:
             read = log_probs_reader(self._work.process, report)
@@ -123,6 +124,26 @@ class PairQuestions:
             )
             for pair, (answer, requests) in zip(pairs, answers, strict=True)
         ]
+
+    def _replies(
+        self, questions: Sequence[MergeQuestion], report: OnProgress
+    ) -> list[tuple[PairAnswer, int]]:
+        """Returns what the model replies on each pair, as in the paper, and that it took one request."""
+        bodies = [
+            lists(("GROUP 1", q.first), ("GROUP 2", q.second), ("NOT IN GROUP", q.others))
+            for q in questions
+        ]
+        answers = []
+        for reply in self._work.free_replies(bodies, self._prompt, report):
+            verdict, description = read_merge(reply)
+            text = read_description(reply)
+            answer = (
+                PairAnswer(reason=f"neither yes nor no: {text}" if text else "an empty reply")
+                if verdict is None
+                else PairAnswer(yes=float(verdict), reason=text, label=description, spoken=True)
+            )
+            answers.append((answer, 1))
+        return answers
 
     def _verdicts(
         self, questions: Sequence[MergeQuestion], report: OnProgress
@@ -204,24 +225,32 @@ class PairQuestions:
         group."""
         members = tuple(state.members(key).tolist())
         if members not in self._mixed:
-            outside = self._outside(state, (key,))
+            outside = self._outside(state, (key,), self._seed)
             texts = self._texts([outside])
             self._mixed[members] = read_mixed(
                 read, {key: [texts[each] for each in outside]}, {key: member_texts}
             )[key]
         return self._mixed[members]
 
-    def _sample(self, ids: Sequence[int]) -> list[int]:
-        """Returns a random sample of these conversations, the same for the same ids."""
-        count = VERDICT_EXAMPLES if self._work.model.follows_instructions else EXAMPLES
-        return choose(ids, count, self._seed)
+    def _samples(self, state: MergeState, pair: Pair) -> tuple[list[int], list[int], list[int]]:
+        """Returns the conversations that the question on a pair shows: of both groups, and of neither. A group shows
+        the same ones in all questions, so that a model reads them once; as in the paper each question draws anew."""
+        seed = self._seed
+        if self._paper:
+            seed ^= int(state.sides_key(*pair)[:8], 16)
+        first, second = (self._sample(state.members(key).tolist(), seed) for key in pair)
+        return first, second, self._outside(state, pair, seed)
 
-    def _outside(self, state: MergeState, but: Sequence[str]) -> list[int]:
+    def _sample(self, ids: Sequence[int], seed: int) -> list[int]:
+        """Returns a random sample of these conversations, the same for the same ids and seed."""
+        many = self._work.model.follows_instructions and not self._paper
+        return choose(ids, VERDICT_EXAMPLES if many else EXAMPLES, seed)
+
+    def _outside(self, state: MergeState, but: Sequence[str], seed: int) -> list[int]:
         """Returns a sample of the conversations that are in none of the groups `but`."""
         members = np.concatenate([state.members(key) for key in but])
-        return self._sample(
-            np.setdiff1d(state.conversation_ids, members, assume_unique=True).tolist()
-        )
+        others = np.setdiff1d(state.conversation_ids, members, assume_unique=True)
+        return self._sample(others.tolist(), seed)
 
     def _texts(self, samples: Sequence[Sequence[int]]) -> Mapping[int, str]:
         """Returns the texts of all conversations of some samples, by id."""
@@ -288,7 +317,7 @@ class ProposeStage(OnClustering, ModelStage):
 
         Args:
             queue_cache: Reads the merge queue.
-            prompt: The prompt `merge-json` where the model follows instructions, else `merge`.
+            prompt: The prompt of the question; see `PairQuestions`.
             limit: Most pairs to ask about; None asks about all.
             cluster: The stage before that makes the clustering; None takes the one that is shown.
         """
@@ -335,16 +364,31 @@ class ProposeStage(OnClustering, ModelStage):
 
     def estimate(self) -> StageCost:
         """Returns what asking endpoints about the pairs of the clustering that is shown costs; sends nothing."""
-        client, state = self._work.process, self._state()
-        assert isinstance(client, EndpointModel)
-        pairs = self.waiting()[: self._limit]
-        sample = pairs[:REHEARSED_ITEMS]
-        bodies = client.rehearse(
-            lambda: [
-                self._answer_block(state, [pair], lambda _count, _note: None) for pair in sample
-            ]
+        state, pairs = self._state(), self.waiting()[: self._limit]
+        asks = [
+            partial(self._answer_block, state, [pair], lambda _count, _note: None) for pair in pairs
+        ]
+        return self._work.estimate(self.name, asks, self._expected_requests(len(pairs)))
+
+    def estimate_ahead(self, sample: GroupSample) -> StageCost:
+        """Returns what asking endpoints costs before there are groups; sends nothing."""
+        texts = sample.texts_of(1, VERDICT_EXAMPLES)
+        body = numbered_lists(
+            self._work.room(self._prompt),
+            not_in_group=sample.texts_of(max(0, sample.groups - 2), VERDICT_EXAMPLES),
+            group_1=texts,
+            group_2=texts,
         )
-        return client.estimate(self.name, bodies, len(sample), len(pairs))
+        asking = partial(ask, self._work.process, self._prompt, MergeVerdict, [body])
+        pairs = sample.groups * (sample.groups - 1) // 2
+        pairs = pairs if self._limit is None else min(pairs, self._limit)
+        return self._work.estimate(self.name, [asking], self._expected_requests(pairs))
+
+    def _expected_requests(self, pairs: int) -> float:
+        """Returns the number of requests about so many pairs: one each, and one for the reverse order where needed."""
+        client = self._work.process
+        assert isinstance(client, EndpointModel)
+        return pairs * (1 + (UNSURE_SHARE if client.can.reads_verdicts else 1))
 
     def show_answers(self) -> None:
         """Makes the answers of this configuration those that the merge queue shows."""
@@ -386,13 +430,7 @@ class ProposeStage(OnClustering, ModelStage):
     def _questions(self) -> PairQuestions:
         """The questions about the clustering; made when it is first needed, because the stage before must have made
         it."""
-        return PairQuestions(
-            self._project,
-            source_of(self._stored).shown,
-            self._prompt,
-            seed=self._stored.seed,
-            work=self._work,
-        )
+        return PairQuestions(self._project, self._stored, self._prompt, self._work)
 
     def _answer(
         self, state: MergeState, block: Sequence[Pair], report: OnProgress

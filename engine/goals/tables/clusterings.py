@@ -7,7 +7,8 @@ import math
 import sqlite3
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from engine.base.errors import NotYet
 from engine.goals.records import Clustering, Support, theme_of
@@ -120,11 +121,13 @@ def add(
     clusters: Sequence[Cluster],
     members: Iterable[Member],
     names: Sequence[LabelEntry] = (),
+    paper: bool = False,
 ) -> int:
     """Stores a clustering with its clusters and members, shows it and returns its id.
 
     Args:
         names: Labels of clusters that are phrases of their members; shown until a model writes others.
+        paper: See `Clustering`.
     """
     (vector_id,) = conn.execute(
         "SELECT id FROM vector_config WHERE config_hash = ?", (vector_config,)
@@ -134,8 +137,8 @@ def add(
     ).fetchone()
     cursor = conn.execute(
         "INSERT INTO clustering (config_hash, run_id, vector_config, created_at, k, seed,"
-        " conversations, outliers, no_text) VALUES (?, ?, ?, ?, ?, ?, 0, 0, ?)",
-        (config_hash, run_id, vector_id, utc_now(), k, seed, no_text),
+        " conversations, outliers, no_text, paper) VALUES (?, ?, ?, ?, ?, ?, 0, 0, ?, ?)",
+        (config_hash, run_id, vector_id, utc_now(), k, seed, no_text, paper),
     )
     key = int(cursor.lastrowid or 0)
     conn.executemany(
@@ -199,7 +202,7 @@ def put_second_shares(conn: sqlite3.Connection, clustering_id: int) -> None:
 
 _CLUSTERING = (
     "SELECT g.id, g.config_hash, g.run_id, g.created_at, v.text, v.embedder, g.k, g.seed,"
-    " g.conversations, g.outliers, g.no_text, v.config_hash, v.goal_config, g.label_config, g.pair_config"
+    " g.conversations, g.outliers, g.no_text, g.paper, v.config_hash, v.goal_config, g.label_config, g.pair_config"
     " FROM clustering AS g JOIN vector_config AS v ON v.id = g.vector_config"
 )
 """SQL for clusterings, with the columns of `Clustering`."""
@@ -207,13 +210,19 @@ _CLUSTERING = (
 
 def clusterings(conn: sqlite3.Connection) -> list[Clustering]:
     """Returns all clusterings, oldest first."""
-    return [Clustering(*row) for row in conn.execute(f"{_CLUSTERING} ORDER BY g.id")]
+    return [_clustering(row) for row in conn.execute(f"{_CLUSTERING} ORDER BY g.id")]
 
 
 def clustering(conn: sqlite3.Connection, clustering_id: int) -> Clustering | None:
     """Returns one clustering; None if there is none of this id."""
     row = conn.execute(f"{_CLUSTERING} WHERE g.id = ?", (clustering_id,)).fetchone()
-    return None if row is None else Clustering(*row)
+    return None if row is None else _clustering(row)
+
+
+def _clustering(row: tuple[Any, ...]) -> Clustering:
+    """Returns the clustering of a row of `_CLUSTERING`; SQLite has no booleans."""
+    made = Clustering(*row)
+    return replace(made, paper=bool(made.paper))
 
 
 def find(conn: sqlite3.Connection, config_hash: str) -> int | None:

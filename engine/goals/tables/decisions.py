@@ -1,7 +1,8 @@
 """Decisions on groups, appended and never changed or deleted, and the answers of a model on pairs of groups.
 
 An act is one or more decisions that were made together. Undo and redo append a row that names the act by its first
-decision; an act is active unless the newest row that names it is an `undo`.
+decision; an act is active unless the newest row that names it is an `undo`. `reviewed` names the decision of a
+model that a person's decision confirms (`agree`) or replaces.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import Any, Literal
 
+from engine.goals.merges.merge_state import after_reviews
 from engine.goals.records import GoalDecision, PairAnswer
 from engine.goals.tables.vectors import packed, unpacked
 from engine.project.sql import to_json, utc_now
@@ -26,7 +28,7 @@ _IS_ACTIVE = (
 """SQL condition on a decision `d` whose act is active."""
 _COLUMNS = (
     "d.kind, d.sides, d.names, d.author, d.model, d.probability, d.evidence, d.carried, d.labels,"
-    " d.id, d.act, d.given_at"
+    " d.id, d.act, d.given_at, d.reviewed"
 )
 """The columns of a decision `d`, as `_decision` reads them."""
 
@@ -49,12 +51,13 @@ def append(conn: sqlite3.Connection, clustering_id: int, decisions: Sequence[Goa
     """Appends decisions with the ids and the act that they carry."""
     conn.executemany(
         "INSERT INTO decision (id, clustering_id, act, kind, sides, labels, names, author, model,"
-        " probability, evidence, given_at, carried) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " probability, evidence, given_at, carried, reviewed)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (
                 d.id, clustering_id, d.act, d.kind, to_json(d.sides), to_json(d.labels), to_json(d.names),
                 d.author, d.model, d.probability, None if d.evidence is None else to_json(d.evidence),
-                d.given_at, d.source_id,
+                d.given_at, d.source_id, d.reviewed,
             )
             for d in decisions
         ],
@@ -100,7 +103,7 @@ def _undo_or_redo(
 
 
 def history(conn: sqlite3.Connection, clustering_id: int) -> list[GoalDecision]:
-    """Returns all decisions on a clustering, oldest first, including those that were undone."""
+    """Returns all decisions on a clustering, oldest first, including those that are not in force."""
     parts: dict[int, list[array[int]]] = {}
     for decision, ids in conn.execute(
         "SELECT p.decision_id, p.ids FROM decision AS d JOIN decision_part AS p ON p.decision_id = d.id"
@@ -108,25 +111,14 @@ def history(conn: sqlite3.Connection, clustering_id: int) -> list[GoalDecision]:
         (clustering_id,),
     ):
         parts.setdefault(decision, []).append(unpacked(ids))
-    return [
+    return after_reviews(
         _decision(row, parts)
         for row in conn.execute(
             f"SELECT {_COLUMNS}, {_IS_ACTIVE} FROM decision AS d"
             f" WHERE d.clustering_id = ? AND d.{IS_DECISION} ORDER BY d.id",
             (clustering_id,),
         )
-    ]
-
-
-def group_count(conn: sqlite3.Connection, clustering_id: int) -> int:
-    """Returns the number of groups after the active decisions: a merge makes one of two, a split several of one."""
-    row = conn.execute(
-        "SELECT (SELECT count(*) FROM cluster WHERE clustering_id = ?1) + coalesce(sum(CASE d.kind"
-        " WHEN 'merge' THEN -1 WHEN 'split' THEN json_array_length(d.names) - 1 ELSE 0 END), 0)"
-        f" FROM decision AS d WHERE d.clustering_id = ?1 AND d.{IS_DECISION} AND {_IS_ACTIVE}",
-        (clustering_id,),
-    ).fetchone()
-    return int(row[0])
+    )
 
 
 def _decision(row: tuple[Any, ...], parts: Mapping[int, Sequence[array[int]]]) -> GoalDecision:
@@ -145,7 +137,8 @@ def _decision(row: tuple[Any, ...], parts: Mapping[int, Sequence[array[int]]]) -
         id=row[9],
         act=row[10],
         given_at=row[11],
-        active=bool(row[12]),
+        reviewed=row[12],
+        active=bool(row[13]),
     )
 
 

@@ -76,6 +76,12 @@ def proposed_second(condition: str, least: float = LEAST_SHARE) -> str:
     return _PROPOSED_SECOND.format(condition, least)
 
 
+def group_count(conn: sqlite3.Connection, clustering_id: int) -> int:
+    """Returns the number of current groups of a clustering."""
+    sql = "SELECT count(DISTINCT current) FROM goal_group WHERE clustering_id = ?"
+    return int(conn.execute(sql, (clustering_id,)).fetchone()[0])
+
+
 SECOND_GOALS = (
     f"SELECT * FROM ({proposed_second('IS NOT NULL')}) WHERE current IS NOT NULL AND conversation_id || current"
     " NOT IN (SELECT conversation_id || current FROM (SELECT s.conversation_id, b.current, s.kind, max(s.id)"

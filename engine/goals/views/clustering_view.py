@@ -14,7 +14,7 @@ from engine.completeness.records import StateCounts
 from engine.completeness.tables import score_sets
 from engine.goals.merges.merge_state import Group, MergeState
 from engine.goals.records import Clustering, ClusteringSummary, GoalGroup, Ids
-from engine.goals.tables import clusterings, decisions, measurements
+from engine.goals.tables import clusterings, groups, measurements
 from engine.goals.tables.clusterings import Assignment, Cluster
 from engine.goals.tables.vectors import read_vectors
 from engine.model.embedders.vectors import Vectors, unit_rows
@@ -229,7 +229,7 @@ def summarize(conn: sqlite3.Connection, clustering: Clustering) -> ClusteringSum
     """Returns a clustering with the numbers of its groups and of its novel conversations as they are now."""
     return ClusteringSummary(
         clustering,
-        groups=decisions.group_count(conn, clustering.id),
+        groups=groups.group_count(conn, clustering.id),
         novel=clusterings.assigned_version(conn, clustering.id)[1],
     )
 
@@ -292,7 +292,8 @@ def group_row(
         pinned=group.pinned,
         made_of=group.made_of,
         made_by=None if group.made_by is None else group.made_by.id,
-        support=group.support,
+        support=None if group.support is None else group.support.share,
+        members_read=0 if group.support is None else group.support.read,
     )
 
 

@@ -174,10 +174,14 @@ class DecisionLog:
             decision = replace(
                 state.complete(planned), id=next_id, act=act, given_at=planned.given_at or utc_now()
             )
-            state.apply(decision)
+            if decision.reviewed is None:
+                state.apply(decision)
             decisions.append(decision)
             next_id += 1
         goal_decisions.append(conn, clustering_id, decisions)
+        if any(decision.reviewed is not None for decision in decisions):
+            # A review changes decisions before it, so all are replayed.
+            state = _apply_decisions(conn, clustering_id, self._read_clusters(conn, clustering_id))
         self._cache_state(clustering_id, _version(conn, clustering_id), state)
         self._store_groups(conn, clustering_id, state, decisions)
         return decisions
@@ -190,7 +194,7 @@ class DecisionLog:
         decisions: Iterable[GoalDecision],
     ) -> None:
         """Stores the groups after these decisions for filters and views of SQL."""
-        moved = any(decision.kind in MOVING_KINDS for decision in decisions)
+        moved = any(d.kind in MOVING_KINDS or d.reviewed is not None for d in decisions)
         clusters = self._read_clusters(conn, clustering_id) if moved else None
         store_groups(conn, clustering_id, state, clusters)
 

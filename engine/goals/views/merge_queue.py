@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-from engine.completeness.records import StateCounts
 from engine.goals.merges.merge_probability import MergeModel, rank_pairs
 from engine.goals.records import (
     LIKELY,
@@ -33,6 +32,7 @@ from engine.goals.views.pair_table import (
     named_features,
     pair_features,
 )
+from engine.model.embedders.embedder import Embedder
 from engine.project import settings
 from engine.project.project import Project
 from engine.project.sql import snapshot
@@ -51,10 +51,12 @@ NEAREST_GROUPS = 3
 """Number of nearest other groups that a proposal lists for each of its groups."""
 
 
-def queue_settings(conn: sqlite3.Connection) -> tuple[MergeOrder, float]:
-    """Returns the stored order and least similarity; the default for a value that is missing or unknown."""
+def queue_settings(conn: sqlite3.Connection, *, paper: bool) -> tuple[MergeOrder, float]:
+    """Returns the stored order and least similarity; the default for a value that is missing or unknown, which for a
+    clustering as in the paper is its order."""
     stored = settings.get(conn, QUEUE_SETTING, {})
-    order = next((o for o in get_args(MergeOrder) if o == stored.get("order")), DEFAULT_ORDER)
+    default = "similarity" if paper else DEFAULT_ORDER
+    order = next((o for o in get_args(MergeOrder) if o == stored.get("order")), default)
     least = stored.get("floor")
     return order, float(least) if isinstance(least, int | float) else DEFAULT_LEAST_SIMILARITY
 
@@ -176,7 +178,7 @@ class QueueSnapshot:
                 evidence=evidence,
                 near_a=self.table.nearest(a, b, NEAREST_GROUPS),
                 near_b=self.table.nearest(b, a, NEAREST_GROUPS),
-                after=_states_of_both(group_by_id[a].states, group_by_id[b].states),
+                after=group_by_id[a].states + group_by_id[b].states,
                 why=why,
             )
             for (a, b), evidence in zip(pairs, self.evidence(pairs), strict=True)
@@ -191,17 +193,6 @@ class QueueSnapshot:
             self.table.description[self.table.rows_and_columns(pairs)] >= self.least_similarity
         )
         return [pair for pair, similar in zip(pairs, is_similar, strict=True) if similar]
-
-
-def _states_of_both(a: StateCounts, b: StateCounts) -> StateCounts:
-    """Returns the sums of two groups' counts of states."""
-    return StateCounts(
-        a.complete + b.complete,
-        a.incomplete + b.incomplete,
-        a.borderline + b.borderline,
-        a.unscored + b.unscored,
-        a.above + b.above,
-    )
 
 
 class MergeQueueCache:
@@ -262,6 +253,10 @@ class MergeQueueCache:
                 self._space = version, Space.read(conn, stored.vector_config)
             return self._space[1]
 
+    def embed_labels(self, stored: Clustering, embedder: Embedder) -> None:
+        """Takes the embedder of a run for the labels of its clustering, until another clustering is read."""
+        self._tables.embed_labels(stored.vector_config, embedder)
+
     def snapshot(self, clustering_id: int) -> QueueSnapshot:
         """Returns the merge queue of a clustering as it is now.
 
@@ -271,7 +266,7 @@ class MergeQueueCache:
         view = self.view(clustering_id)
         table = self._tables.table(view, self.space(view.stored))
         with self._project.reading() as conn:
-            order, least_similarity = queue_settings(conn)
+            order, least_similarity = queue_settings(conn, paper=view.stored.paper)
         cached_model = self._model
         if cached_model is None or cached_model[0] is not view:
             cached_model = view, fit_merge_model(self.decision_log.active(clustering_id))

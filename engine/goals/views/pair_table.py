@@ -161,6 +161,12 @@ class PairTables:
             self._table = version, table
             return table
 
+    def embed_labels(self, vector_config: str, embedder: Embedder) -> None:
+        """Takes an embedder for the labels of clusterings of these vectors, until one of others is read."""
+        with self._guard:
+            self._embedder, self._table = (vector_config, embedder), None
+            self._label_vectors.clear()
+
     def _descriptions(
         self, view: ClusteringView, keys: Sequence[str]
     ) -> tuple[Floats, RobustScale]:
@@ -304,7 +310,7 @@ def fit_merge_model(decisions: Sequence[GoalDecision]) -> MergeModel:
     merged: list[bool] = []
     for decision in decisions:
         features = (decision.evidence or {}).get("features")
-        if decision.kind not in ("merge", "apart", "never") or decision.author != "human":
+        if decision.kind not in ("merge", "apart", "never") or decision.decided_by != "human":
             continue
         if isinstance(features, dict):
             values = (features.get(name) for name in NAMES)

@@ -11,9 +11,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import struct
+from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,22 +79,8 @@ _TERM = rf"[{_SPACELESS}]|(?:(?![{_SPACELESS}])[^\W\d_]){{2,}}"
 """A word of at least two letters, or one character of a script without spaces, so that pairs of these are terms.
 Numbers are left out: they identify a booking, not a goal."""
 
-_LEFTOVERS = (
-    "ve",
-    "ll",
-    "don",
-    "didn",
-    "doesn",
-    "isn",
-    "wasn",
-    "couldn",
-    "wouldn",
-    "won",
-    "aren",
-    "haven",
-    "hasn",
-)
-"""Parts of contractions such as `I've` that are stop words."""
+_find_words = re.compile(_TERM).findall
+"""Returns the words of a lower-case text, in order."""
 
 _MAGIC = b"WTFIDF1\n"
 """First bytes of a state."""
@@ -114,7 +106,7 @@ class TfidfEmbedder:
         self._words: list[str] = []
         self._rarity: Floats = np.zeros(0, dtype=np.float32)
         self._axes: Vectors = np.zeros((0, 0), dtype=np.float32)
-        self._counter: CountVectorizer | None = None
+        self._columns: dict[str, int] = {}
         self._fingerprint = ""
 
     @property
@@ -125,7 +117,7 @@ class TfidfEmbedder:
     @property
     def fitted(self) -> bool:
         """Whether words and axes are known."""
-        return self._counter is not None
+        return bool(self._columns)
 
     @property
     def fingerprint(self) -> str:
@@ -180,13 +172,12 @@ class TfidfEmbedder:
         Raises:
             UsageError: The embedder has not been fitted.
         """
-        counter = self._counter
-        if counter is None:
+        if not self.fitted:
             raise UsageError("The TF-IDF embedder has not been fitted yet.")
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         for start in range(0, len(texts), TEXTS_PER_BATCH):
             batch = [text[:MAX_TEXT_CHARS] for text in texts[start : start + TEXTS_PER_BATCH]]
-            weights = _weigh(counter.transform(batch), self._rarity)
+            weights = _weigh(self._count_terms(batch), self._rarity)
             vectors[start : start + TEXTS_PER_BATCH] = unit_rows(weights @ self._axes)
         return vectors
 
@@ -229,9 +220,29 @@ class TfidfEmbedder:
         embedder._finish_fit()
         return embedder
 
+    def _count_terms(self, texts: Sequence[str]) -> Any:
+        """Returns how often each text has each known term, a sparse matrix of shape (texts, words), as `term_counter`
+        counts. scikit-learn, which takes a second to import, is not needed for it: the merge review opens with some
+        hundred labels to embed."""
+        from scipy.sparse import csr_matrix
+
+        stop, columns_of = stop_words(), self._columns
+        counts, columns, ends = array("f"), array("i"), [0]
+        for text in texts:
+            words = [word for word in _find_words(text.lower()) if word not in stop]
+            terms = Counter((*words, *map(" ".join, pairwise(words))))
+            known = sorted((columns_of[term], n) for term, n in terms.items() if term in columns_of)
+            columns.extend(column for column, _ in known)
+            counts.extend(count for _, count in known)
+            ends.append(len(columns))
+        return csr_matrix(
+            (np.array(counts, np.float32), np.array(columns, np.int32), ends),
+            shape=(len(texts), len(columns_of)),
+        )
+
     def _finish_fit(self) -> None:
-        """Makes the counter and the fingerprint from words, rarity and axes."""
-        self._counter = term_counter(self._words)
+        """Makes the columns and the fingerprint from words, rarity and axes."""
+        self._columns = {word: column for column, word in enumerate(self._words)}
         self._fingerprint = f"tfidf:{hashlib.sha256(self.state()).hexdigest()[:16]}"
 
 
@@ -248,25 +259,28 @@ def _sample(texts: Iterable[str], seed: int) -> list[str]:
     return sample
 
 
-def term_counter(
-    words: list[str] | None = None, *, least: int = 1, longest: int = 2
-) -> CountVectorizer:
-    """Makes a counter of the terms of texts, without stop words.
+@cache
+def stop_words() -> frozenset[str]:
+    """Returns English words that say nothing of a goal, and parts of contractions such as `I've`: those of scikit-learn
+    1.9, after the Information Retrieval Group of Glasgow, in a file of ours, so that terms do not change with it."""
+    return frozenset(Path(__file__).with_name("stop_words.txt").read_text("utf-8").split())
+
+
+def term_counter(*, least: int = 1, longest: int = 2) -> CountVectorizer:
+    """Makes a counter of the terms of texts, without stop words, which learns its terms when it is fitted.
 
     Args:
-        words: The vocabulary; None learns it when the counter is fitted.
         least: Number of texts in which a term has to occur to become a dimension.
         longest: Most words in a term.
     """
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
+    from sklearn.feature_extraction.text import CountVectorizer
 
     return CountVectorizer(
         token_pattern=_TERM,
-        stop_words=[*sorted(ENGLISH_STOP_WORDS), *_LEFTOVERS],
+        stop_words=sorted(stop_words()),
         ngram_range=(1, longest),
         min_df=least,
         max_features=MAX_TERMS,
-        vocabulary=words,
         dtype=np.float32,
     )
 

@@ -271,8 +271,7 @@ def _stored(
             fingerprints={},
             code_version=folders.version(),
         )
-        machine_answers.register(conn, answerer)
-        machine_answers.put(conn, answerer.config_hash, run_id, answers)
+        machine_answers.put(conn, answerer, run_id, answers)
         runs.count(conn, run_id, len(answers), len(answers))
         runs.finish(conn, run_id, "done", report.sentences()[1])
 

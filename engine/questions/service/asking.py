@@ -1,7 +1,8 @@
-"""Makes the stages in which a model answers a question, and estimates what they cost."""
+"""Makes the runs in which patterns or a model answer a question, and estimates what they cost."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,20 +22,26 @@ from engine.base.request_options import (
 from engine.conversations.filters import FILTER, Filter
 from engine.conversations.selection import Selection
 from engine.jobs.contract import Stage
+from engine.jobs.runner import JobRunner
 from engine.model.catalog import DEFAULT_MODEL
 from engine.model.interface import Sampling
 from engine.model.records import ModelRequest
 from engine.model.service.run_setup import RunSetup
+from engine.project.project import Project
 from engine.project.records import Estimate
 from engine.questions.question import Question
-from engine.questions.stages import ModelAnswerStage
+from engine.questions.stages import ModelAnswerStage, PatternStage
+
+PATTERNS_PER_SECOND = 5_000
+"""Conversations that patterns read in a second, roughly."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskRequest:
-    """A question that a model is asked of conversations.
+    """A run that asks a question of conversations; all but `by`, `filter` and `limit` is for a model.
 
     Attributes:
+        by: Who answers.
         model: Name or path; None is the one that the project uses for questions.
         filter, limit: The conversations, and how many of them, the first ones.
         votes, windows: In place of those of the question, see `Question`.
@@ -46,6 +53,7 @@ class AskRequest:
         UsageError: A value cannot be used.
     """
 
+    by: Literal["pattern", "model"] = "pattern"
     model: str | None = declared(None, MODEL)
     filter: Filter = declared(Filter(), FILTER)
     limit: int | None = whole_number(None, "ask of the first N only")
@@ -71,61 +79,81 @@ class AskRequest:
         check(self)
 
 
-def model_stages(
-    setup: RunSetup, question: Question, request: AskRequest
-) -> tuple[ModelAnswerStage, list[Stage]]:
-    """Returns the stage in which a model answers a question, and all stages of the run in their order: tuning if the
-    model was never tuned here, then that stage.
+AnswerStage = PatternStage | ModelAnswerStage
+"""A stage that answers a question; its `counts` say how often which answer was given."""
 
-    Raises:
-        UsageError: There is no such model, it gives no replies with fields, it is the built-in one and that is not
-            asked for, or votes are asked for on texts.
-    """
-    model = setup.models.resolve(
-        ModelRequest(
-            "questions",
-            request.model,
-            context=request.context,
-            max_cost=request.max_cost,
-            fresh=request.fresh,
+
+class AskingRuns:
+    """Makes the runs in which the patterns of a question or a model answer it."""
+
+    def __init__(self, project: Project, runner: JobRunner, setup: Callable[[], RunSetup]) -> None:
+        """`setup` is called when a model is asked: what it needs takes long to import."""
+        self._project, self._runner, self._setup = project, runner, setup
+
+    def stages(
+        self, question: Question, request: AskRequest
+    ) -> tuple[AnswerStage, Sequence[Stage]]:
+        """Returns the stage that answers a question, and all stages of the run, of which it is the last: a model that
+        was never tuned here is tuned before.
+
+        Raises:
+            UsageError: The question has no pattern that can be read, there is no such model, it gives no replies with
+                fields, it is the built-in one and that is not asked for, or votes are asked for on texts.
+        """
+        selection = Selection(request.filter, limit=request.limit)
+        if request.by == "pattern":
+            by_pattern = PatternStage(self._project, question, selection)
+            return by_pattern, [by_pattern]
+        setup = self._setup()
+        model = setup.models.resolve(
+            ModelRequest(
+                "questions",
+                request.model,
+                context=request.context,
+                max_cost=request.max_cost,
+                fresh=request.fresh,
+            )
         )
-    )
-    if model.entry is not None and model.entry.name == DEFAULT_MODEL and not request.anyway:
-        raise UsageError(
-            "The built-in model is too small to answer questions: on all that were tried it is near chance.",
-            "Name a larger GGUF file or an endpoint with --model (`workbench models add`), or ask it all the same"
-            " with --anyway.",
+        if model.entry is not None and model.entry.name == DEFAULT_MODEL and not request.anyway:
+            raise UsageError(
+                "The built-in model is too small to answer questions: on all that were tried it is near chance.",
+                "Name a larger GGUF file or an endpoint (`workbench models add`). `workbench ask --anyway` asks it all"
+                " the same.",
+            )
+        setup.endpoints.check_chat(model, Sampling(json_schema="{}"))
+        question = msgspec.structs.replace(
+            question,
+            votes=request.votes or question.votes,
+            windows=request.windows or question.windows,
         )
-    setup.endpoints.check_chat(model, Sampling(json_schema="{}"))
-    question = msgspec.structs.replace(
-        question,
-        votes=request.votes or question.votes,
-        windows=request.windows or question.windows,
-    )
-    if question.kind == "text" and question.votes > 1:
-        raise UsageError("Votes on texts cannot be counted.", "Ask once, or make it a choice.")
-    stage = ModelAnswerStage(
-        setup.project,
-        setup.process,
-        model,
-        question,
-        setup.prompts.prompt("ask-json"),
-        Selection(request.filter, limit=request.limit),
-    )
-    return stage, [*setup.tuning_before(model), stage]
+        if question.kind == "text" and question.votes > 1:
+            raise UsageError("Votes on texts cannot be counted.", "Ask once, or make it a choice.")
+        prompt = setup.prompts.prompt("ask-json")
+        stage = ModelAnswerStage(setup.project, setup.process, model, question, prompt, selection)
+        return stage, [*setup.tuning_before(model), stage]
 
+    def start(self, question: Question, request: AskRequest) -> int:
+        """Starts a run in the background; returns the job id.
 
-def estimate(setup: RunSetup, question: Question, request: AskRequest) -> Estimate:
-    """Returns what asking costs: over endpoints by the requests for a sample, else at the speed measured here. Sends
-    nothing.
+        Raises:
+            UsageError: As `stages` does.
+        """
+        return self._runner.start(self.stages(question, request)[1])
 
-    Raises:
-        UsageError: As `model_stages` does.
-    """
-    stage, _ = model_stages(setup, question, request)
-    model, ids = stage.model, stage.waiting()
-    if model.endpoints:
-        cost = stage.estimate(ids)
-        return Estimate(len(ids), cost.read, None, None, model.label, costs=(cost,))
-    tokens, speed = stage.reading_tokens(ids), model.tokens_per_s
-    return Estimate(len(ids), tokens, speed, tokens / speed if speed else None, model.label)
+    def estimate(self, question: Question, request: AskRequest) -> Estimate:
+        """Returns what asking costs: over endpoints by the requests for a sample, else at the speed measured here.
+        Sends nothing.
+
+        Raises:
+            UsageError: As `stages` does.
+        """
+        stage, _ = self.stages(question, request)
+        ids = stage.waiting()
+        if isinstance(stage, PatternStage):
+            return Estimate(len(ids), None, None, len(ids) / PATTERNS_PER_SECOND, "its patterns")
+        model = stage.model
+        if model.endpoints:
+            cost = stage.estimate(ids)
+            return Estimate(len(ids), cost.read, None, None, model.label, costs=(cost,))
+        tokens, speed = stage.reading_tokens(ids), model.tokens_per_s
+        return Estimate(len(ids), tokens, speed, tokens / speed if speed else None, model.label)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -20,7 +20,6 @@ from engine.questions.answer_check import draw, extend, report
 from engine.questions.question import NOTE, Question, built_in, parse_question, slug, tag_question
 from engine.questions.records import Answerer, CheckReport, MachineAnswer
 from engine.questions.service.intake import read_text
-from engine.questions.stages import PatternStage
 from engine.questions.tables import answer_checks, answers, machine_answers, questions
 
 NAME_WORDS = 5
@@ -161,14 +160,6 @@ class QuestionService:
         if not self._project.write(lambda conn: questions.remove(conn, name)):
             raise NotFound(f"The project has no question “{name}” of its own.", "")
         self._changed()
-
-    def pattern_stage(self, question: Question, ids: Sequence[int]) -> PatternStage:
-        """Returns the stage in which the patterns of a question answer it.
-
-        Raises:
-            UsageError: It has none that can be read.
-        """
-        return PatternStage(self._project, question, ids)
 
     def on_conversation(self, conversation_id: int) -> list[tuple[Answerer, MachineAnswer]]:
         """Returns what answered which question how on a conversation, by question, the newest first."""

@@ -18,24 +18,28 @@ IN_FORCE = "a.rowid IN (SELECT max(rowid) FROM answerer GROUP BY question, kind,
 """Whether an answerer `a` is the newest one of its name."""
 
 
-def register(conn: sqlite3.Connection, answerer: Answerer) -> None:
-    """Stores who answers, as the newest."""
+def renew(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Makes a configuration that has answered the newest one of its name again."""
     conn.execute(
-        "INSERT INTO answerer (config_hash, question, kind, name) VALUES (?, ?, ?, ?)"
-        " ON CONFLICT DO UPDATE SET rowid = (SELECT max(rowid) + 1 FROM answerer)",
-        astuple(answerer),
+        "UPDATE answerer SET rowid = (SELECT max(rowid) + 1 FROM answerer) WHERE config_hash = ?",
+        (config_hash,),
     )
 
 
 def put(
-    conn: sqlite3.Connection, config_hash: str, run_id: int, answers: Iterable[MachineAnswer]
+    conn: sqlite3.Connection, answerer: Answerer, run_id: int, answers: Iterable[MachineAnswer]
 ) -> None:
-    """Stores answers in place of those on the same conversations."""
+    """Stores answers in place of those on the same conversations, and who gives them."""
+    conn.execute(
+        "INSERT INTO answerer (config_hash, question, kind, name) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT DO NOTHING",
+        astuple(answerer),
+    )
     conn.executemany(
         "INSERT OR REPLACE INTO machine_answer VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         (
             (
-                config_hash,
+                answerer.config_hash,
                 answer.conversation_id,
                 run_id,
                 answer.value,

@@ -7,9 +7,17 @@ from typing import Any
 
 from engine.base.number_format import counted
 from engine.base.report_table import ReportTable, tab_separated, text_table
+from engine.base.sign import Sign
 from engine.base.text import one_line
 from engine.conversations.filters import Term
-from engine.results.associations.records import Association, Associations, Feature, Place, Speaker
+from engine.results.associations.records import (
+    Association,
+    Associations,
+    Feature,
+    Place,
+    Speaker,
+    WordFeature,
+)
 from engine.results.document import Block, Paragraph
 
 MAX_ROWS = 15
@@ -57,6 +65,19 @@ def feature_text(feature: Feature) -> str:
         return one_line(str(feature), _FEATURE_CHARACTERS)
     speaker = f"{_SPEAKER_NAMES[feature.speaker]}{_PLACE_NAMES[feature.place]}"
     return f"{speaker}: “{one_line(feature.text, _FEATURE_CHARACTERS)}”"
+
+
+def plainest_feature(row: Association) -> str:
+    """Returns of near-equal features the one that says most to a reader: a sign of trouble in words, another property,
+    or the longest phrase; empty where there is only a word."""
+    features = (row.feature, *row.near_equal)
+    terms = [feature for feature in features if isinstance(feature, Term)]
+    signs = [Sign(term.values[0]).words for term in terms if term.field == "sign"]
+    phrases = [feature for feature in features if isinstance(feature, WordFeature)]
+    longest = max(phrases, key=lambda phrase: len(phrase.text.split()), default=None)
+    if terms:
+        return signs[0] if signs else feature_text(terms[0])
+    return "" if longest is None or " " not in longest.text else feature_text(longest)
 
 
 def association_cells(row: Association) -> tuple[str, str, str, str]:
@@ -218,7 +239,9 @@ def _feature_json(feature: Feature) -> dict[str, str | None]:
 def _sentence(row: Association, verbs: tuple[str, str]) -> str:
     """Returns an association as a sentence, beginning with the side that it goes with."""
     feature = row.feature
-    if isinstance(feature, Term):
+    if isinstance(feature, Term) and feature.field == "sign":
+        holds = f"there is a sign of trouble: {Sign(feature.values[0]).words}"
+    elif isinstance(feature, Term):
         holds = f"{feature_text(feature)} holds"
     else:
         words = one_line(feature.text, _FEATURE_CHARACTERS)

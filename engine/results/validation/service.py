@@ -254,7 +254,7 @@ def validation_blocks(service: ValidationService, conversations: int) -> Iterato
             ends=True,
         )
     for missing in report.missing:
-        yield Paragraph(f"Missing ({missing.metric}): {missing.what} {missing.how}")
+        yield Paragraph(f"Not compared ({missing.metric}): {missing.what} {missing.how}")
 
 
 def _table_2(table: ReportTable) -> ReportTable:

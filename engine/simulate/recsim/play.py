@@ -33,12 +33,6 @@ FAREWELLS: tuple[tuple[str, str], ...] = (("thank you", "goodbye"), ("谢谢", "
 _CHINESE: Language = "zh"
 """The language whose prompts have names that end with `-zh`."""
 
-_OTHER_LANGUAGES: Mapping[Language, tuple[Language, str]] = {
-    "en": ("zh", "Chinese"),
-    "zh": ("en", "English"),
-}
-"""By language of a conversation: the one that its messages are translated into, and the name of that one."""
-
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -51,7 +45,6 @@ class Setting:
         temperature: Temperature of both models.
         user_tokens, assistant_tokens: Longest reply of each side, in tokens.
         asks: Whether both sides are asked closing questions.
-        translates: Whether each message is also translated into the other language, by the judge.
         seed: Determines which profiles and situations meet, and the seeds of all calls.
     """
 
@@ -62,7 +55,6 @@ class Setting:
     user_tokens: int = USER_TOKENS
     assistant_tokens: int = ASSISTANT_TOKENS
     asks: bool = False
-    translates: bool = False
     seed: int = 0
 
 
@@ -180,8 +172,6 @@ class _Conversation:
             # The limit of turns is reached; the user may still say goodbye.
             request = yield from self._next_message("user")
             ended = "goodbye" if says_goodbye(request) else "limit"
-        if setting.translates:
-            yield from self._translate(history)
         questions = (yield from self._ask_closing_questions()) if setting.asks else []
         return Ending(self._record(history, ended, questions), FORMAT, self._result(history, ended))
 
@@ -239,28 +229,6 @@ class _Conversation:
             )
         seen.append(ChatMessage("assistant", text))
         return text
-
-    def _translate(self, history: list[dict[str, str]]) -> Generator[Call, Completion, None]:
-        """Adds each message in the other language, as `content_zh` (or `content_en`); none where the reply is empty."""
-        setting = self.scenario.setting
-        other_language, language_name = _OTHER_LANGUAGES[setting.language]
-        for index, message in enumerate(history):
-            prompt = filled(
-                setting.texts["translate"],
-                {"LANGUAGE": language_name, "MESSAGE": message["content"]},
-            )
-            call = Call(
-                module="translate",
-                role="judge",
-                messages=(ChatMessage("user", prompt.strip()),),
-                sampling=Sampling(temperature=0.0),
-                # A text may have more tokens in the other language.
-                max_tokens=2 * max(setting.user_tokens, setting.assistant_tokens),
-                seed=seed_from(setting.seed, self.scenario.key, "translate", index),
-            )
-            text = (yield call).text.strip()
-            if text:
-                message[f"content_{other_language}"] = text
 
     def _ask_closing_questions(self) -> Generator[Call, Completion, list[dict[str, str]]]:
         """Returns the closing questions and answers of both sides, which are not part of `history`."""

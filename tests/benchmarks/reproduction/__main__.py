@@ -11,6 +11,7 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
+from functools import partial
 from pathlib import Path
 
 from engine.base.errors import Cancelled, NameTaken, NotFound, NotYet, UsageError, WorkbenchError
@@ -26,6 +27,7 @@ from engine.results.document_files import write_document
 from engine.training.service import TrainingRuns
 from tests.benchmarks.reproduction.data_sets import RUN, RUN_WITHOUT_TAG, DataSet, read_data_set
 from tests.benchmarks.reproduction.document import as_json, document
+from tests.benchmarks.reproduction.goals import label_one_by_one
 from tests.benchmarks.reproduction.paper import DATA_SETS
 from tests.benchmarks.reproduction.tables import tables
 from tests.benchmarks.tool import run_tool
@@ -113,14 +115,19 @@ def reproduce(arguments: argparse.Namespace) -> int:
     found: list[DataSet] = []
     for project, wanted in filters.items():
         name, failures = project.stem, []
-        for words in _commands(project, wanted, arguments):
-            commands.append(shlex.join(words))
+        steps = [
+            (words, partial(run_once, project, words))
+            for words in _commands(project, wanted, arguments)
+        ]
+        commands += [shlex.join(words) for words, _ in steps]
+        baseline = partial(_label_one_by_one, project, arguments)
+        for words, step in [*steps, (["baseline", "of appendix C.1"], baseline)]:
             try:
-                run_once(project, words)
+                step()
             except Cancelled:
                 raise
             except WorkbenchError as error:
-                failures.append(f"{shlex.join(words[:2])}: {error.message} {error.hint}".strip())
+                failures.append(f"{' '.join(words[:2])}: {error.message} {error.hint}".strip())
                 narrate(f"{name}: {failures[-1]}")
         with OpenProject(project, read_only=True) as workspace:
             found.append(
@@ -239,10 +246,10 @@ def _commands(project: Path, wanted: str, arguments: argparse.Namespace) -> list
     base = ["--base", arguments.model] if arguments.model else []
     adapter = [] if arguments.no_train else ["--adapter", RUN]
     complete = ["run", "complete", place, "--no-remaining", *some, *model]
-    goals = [
-        "--k1", str(arguments.k1), "--hold-out", "0.5", "--seeds", str(arguments.seeds),
-        "--llm-only", str(arguments.orders),
-    ]  # fmt: skip
+    goals = ["run", "cluster", place, "--paper", "--k1", str(arguments.k1), *model]
+    # Half of what the filter draws; the run of all with the first seed comes last, so that it is shown.
+    half = f"--filter=draw<{float(wanted.removeprefix('draw<') or 1) / 2!r}"
+    seeds = [[*goals, *some, "--seed", str(seed)] for seed in range(arguments.seeds, -1, -1)]
     grow = ["--alpha", str(arguments.alpha), "--nodes", str(arguments.nodes)]
     chosen = [f"--set={one}" for one in arguments.set]
 
@@ -261,8 +268,15 @@ def _commands(project: Path, wanted: str, arguments: argparse.Namespace) -> list
         [*complete, "--mode", "base", "--paper"],
         *tuned,
         ["run", "trees", place, "--paper", *adapter, *grow, *some, *model],
-        ["run", "paper-goals", place, *goals, *some, *model],
+        [*goals, half],
+        *seeds,
     ]
+
+
+def _label_one_by_one(project: Path, arguments: argparse.Namespace) -> None:
+    """Lets the model label one conversation after another, in the orders that are not done yet."""
+    with OpenProject(project) as workspace:
+        label_one_by_one(workspace, arguments.model, arguments.orders)
 
 
 def run_once(project: Path, words: Sequence[str]) -> None:

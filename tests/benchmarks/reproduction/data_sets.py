@@ -18,6 +18,7 @@ from engine.results.records import CompletenessTable, SeparationRow, TruncationT
 from engine.results.validation.completeness import completeness_table, only_run
 from engine.training.run_files import all_runs
 from engine.trees.records import TreeItem
+from tests.benchmarks.reproduction.goals import measured_goals
 
 RUN, RUN_WITHOUT_TAG = "reproduce", "reproduce-no-end-tag"
 """Names of the training runs of each data set: by recipe `paper`, and by `no-end-tag` for the ablation of Table 2."""
@@ -50,7 +51,7 @@ class DataSet:
         topics: Descriptions of the largest groups, the largest first.
         evaluated: Rows of Table 2.
         held_out: Whether they have only conversations that the training run did not train on.
-        paper_goals: What `workbench run paper-goals --json` prints; None if that was not run.
+        paper_goals: What `measured_goals` returns.
         trees: Its trees that have a best response.
         lengths: Characters of each conversation with a tree, by id.
         missing: What could not be computed, a sentence each.
@@ -101,8 +102,7 @@ def read_data_set(
     about = rows.rows(ids.tolist())
     with_tools = rows.ids(ListQuery(Filter((*wanted.terms, *parse_filter("tool:*").terms))))
     tools = wilson(len(with_tools), len(ids))
-    measured = workspace.goals.measurements()
-    goals = None if measured is None else measured.paper_goals
+    goals = measured_goals(workspace)
     groups = [] if goals is None else goals["clustering"]["groups"]
     largest = sorted(groups, key=lambda group: -int(group["size"]))
     project = Path(workspace.project.path)

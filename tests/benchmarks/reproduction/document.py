@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,17 +10,17 @@ import numpy as np
 from engine.base import folders
 from engine.base.number_format import counted
 from engine.base.report_table import ReportTable, row_as_json, table_block, text_table
+from engine.base.text import one_line
 from engine.results.document import Block, Document, Paragraph, Plot, Section
-from engine.results.paper_figures import (
-    against_length,
-    largest_goals,
-    leaves_against_log_prob,
-    side_by_side,
-)
+from engine.results.paper_figures import against_length, largest_goals, leaves_against_log_prob
 from engine.trees.records import TreeItem
 from tests.benchmarks.reproduction.data_sets import DataSet
 from tests.benchmarks.reproduction.tables import tables
 
+MAX_GROUPS, MAX_RUNS = 10, 4
+"""Most groups of a run, and most runs, that stand side by side."""
+MAX_GROUP_CHARS = 90
+"""Most characters of a group of a run, with its size."""
 FIGURES_OF_TREES: tuple[tuple[str, str, Callable[[TreeItem], float]], ...] = (
     ("number of leaves", "{:.0f}", lambda item: float(item.row.leaves)),
     ("log-probability of the best leaf", "{:.2f}", lambda item: item.row.max_log_prob or 0.0),
@@ -114,6 +114,50 @@ def _goals(sets: Sequence[DataSet]) -> Iterator[Block]:
         yield Paragraph(f"{one.name}:", True)
         yield largest_goals(sizes, int(one.paper_goals["conversations"]))
         yield from side_by_side(one.paper_goals)
+
+
+def side_by_side(paper: Mapping[str, Any]) -> Iterator[Block]:
+    """Yields the largest groups of several runs of the paper's algorithm side by side.
+
+    Args:
+        paper: What `measured_goals` returns.
+    """
+    figure = paper["figure_4"]
+    runs = [("this run", paper["clustering"])]
+    runs += [(f"seed {number}", run) for number, run in enumerate(figure["seeds"], 1)]
+    columns = [
+        [f"{group['description']} ({group['size']:,})" for group in _largest_groups(run)]
+        for _, run in runs[:MAX_RUNS]
+    ]
+    depth = max(map(len, columns))
+    yield text_table(
+        "Runs of the algorithm of Soroka et al. side by side (Figure 4): the largest groups with their sizes",
+        ("", *(title for title, _ in runs[:MAX_RUNS])),
+        tuple(
+            (
+                f"{index + 1}",
+                *(
+                    one_line(column[index], MAX_GROUP_CHARS) if index < len(column) else ""
+                    for column in columns
+                ),
+            )
+            for index in range(depth)
+        ),
+    )
+    means = []
+    if figure["ari_seeds_mean"] is not None:
+        seeds = counted(len(figure["seeds"]), "other seed")
+        means.append(f"{figure['ari_seeds_mean']:.2f} over {seeds}")
+    orders = paper["llm_only"]["ari_orders_mean"]
+    if orders is not None:
+        means.append(f"{orders:.2f} between orders of the data where a model labels one by one")
+    if means:
+        yield Paragraph(f"Mean adjusted Rand index: {'; '.join(means)}.")
+
+
+def _largest_groups(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Returns the largest groups of a run of the paper's algorithm."""
+    return sorted(run["groups"], key=lambda group: -int(group["size"]))[:MAX_GROUPS]
 
 
 def _trees(sets: Sequence[DataSet]) -> Iterator[Block]:

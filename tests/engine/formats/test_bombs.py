@@ -10,20 +10,16 @@ import os
 import random
 import socket
 import sqlite3
-import threading
-import time
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pyarrow
 import pytest
 from pyarrow import parquet
 
 from engine.base.errors import Cancelled, FormatError
-from engine.conversations.stages import ImportStage
 from engine.formats.input_kinds import _Ids
 from engine.formats.inputs import open_inputs
 from engine.formats.opening import bounds as bounds_module
@@ -33,7 +29,6 @@ from engine.formats.opening.bounds import Bounds, Expansion, Reading
 from engine.formats.opening.parquet import parquet_rows
 from engine.formats.opening.tables import column_names
 from engine.formats.records import Parsed, Rejected
-from engine.project.project import Project
 from tests import bombs
 
 MIB = bombs.MIB
@@ -159,14 +154,10 @@ class TestRecords:
             assert [frame.value for frame in frames] == rows, options
 
     def test_a_large_value_of_a_database(self, tmp_path: Path) -> None:
-        """Of a table the rows beside a large one are read, whichever of its values is large; a view is read no
-        further."""
-        large = "a" * 2 * MIB
-        many = ", ".join(f"c{at}" for at in range(20))
+        """Of a table the rows beside a large one are read."""
         with closing(sqlite3.connect(tmp_path / "a.db")) as conn:
-            conn.execute(f"create table chat (id, messages, {many})")
-            conn.execute("create view v as select * from chat")
-            for number, text in enumerate(("x", large, "x" * 700_000, "y")):
+            conn.execute("create table chat (id, messages)")
+            for number, text in enumerate(("x", "a" * 2 * MIB, "x" * 700_000, "y")):
                 said = json.dumps([{"role": "user", "content": text}])
                 conn.execute("insert into chat (id, messages) values (?, ?)", (f"c{number}", said))
             conn.commit()
@@ -174,88 +165,6 @@ class TestRecords:
         frames = list(databases.sqlite_rows(str(tmp_path / "a.db"), "chat", count))
         assert [frame.value and frame.value["id"] for frame in frames] == ["c0", None, "c2", "c3"]
         assert frames[1].reason == "record is larger than 1 MiB"
-        *before, last = databases.sqlite_rows(str(tmp_path / "a.db"), "v", count)
-        assert [frame.value["id"] for frame in before] == ["c0"]
-        assert last.reason is not None
-        assert last.reason.startswith("record is larger than 1 MiB")
-        assert last.reason.endswith("what follows is not read")
-
-    def test_a_row_that_is_too_large_raises_no_limit(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """After a row that is passed over, the values of the next are as limited as before it."""
-        monkeypatch.setattr(databases, "_ROW_MEMORY", 2 * MIB)
-        path = tmp_path / "a.db"
-        bombs.database(path, "select 1", "create table wide (id, a, b, c, d, e, f)")
-        with closing(sqlite3.connect(path)) as conn:
-            cells = [(1, 2 * MIB, 0), (2, 700_000, 700_000), (3, 10, 10)]
-            conn.executemany(
-                "insert into wide (id, a, b) values (?, zeroblob(?), zeroblob(?))", cells
-            )
-            conn.commit()
-        limits = []
-        with databases.Database(str(path), Expansion(None, SMALL)) as database:
-            for row in databases._read_rows(database, "wide", 7):
-                limit = database._connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
-                limits.append((row is None, limit))
-        assert limits == [(True, 2 * MIB // 7), (True, 2 * MIB // 7), (False, 2 * MIB // 7)]
-
-    @pytest.mark.parametrize("large", ["threads", "turns", "responses"])
-    def test_rows_of_an_llm_log_that_are_large_together(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: str
-    ) -> None:
-        """Of tables whose computed values are large together, no more rows are fetched than fit in a record, and the
-        conversations beside one that is too large are read."""
-        path = tmp_path / "a.db"
-        tables = {
-            "threads": "id, tip_message_hash",
-            "messages": "hash, parent_hash, role",
-            "parts": "message_hash, position, type, text",
-            "turns": "thread_id, tip_message_hash, datetime_utc",
-            "conversations": "id",
-            "responses": "id, conversation_id, prompt, response, datetime_utc",
-        }
-        with closing(sqlite3.connect(path)) as conn:
-            for name, columns in tables.items():
-                computed = ", x as (hex(zeroblob(100000)))" if name == large else ""
-                conn.execute(f"create table {name} ({columns}{computed})")
-            conn.executemany("insert into threads (id) values (?)", [(at,) for at in range(40)])
-            conn.executemany("insert into turns (thread_id) values (?)", [(7,)] * 40)
-            rows = [(at, "c" if at < 40 else "d") for at in range(41)]
-            conn.executemany("insert into responses (id, conversation_id) values (?, ?)", rows)
-            conn.commit()
-        size = largest = 0
-        rows_of = databases.Database.rows
-
-        def noted(
-            database: databases.Database, query: str, cells: Sequence[Any] = ()
-        ) -> Iterator[tuple[Any, ...]]:
-            nonlocal size, largest
-            for row in rows_of(database, query, cells):
-                size += sum(len(cell) for cell in row if isinstance(cell, str))
-                largest = max(largest, size)
-                yield row
-
-        monkeypatch.setattr(databases.Database, "rows", noted)
-        reasons = []
-        for frame in llm_logs.llm_conversations(str(path), counting(Bounds(unpacked=64 * MIB))):
-            reasons.append(frame.reason)
-            size = 0
-        expected: list[str | None] = [None] * 42
-        if large != "threads":
-            expected[{"turns": 7, "responses": 40}[large]] = "record is larger than 1 MiB"
-        assert reasons == expected
-        assert largest < 1.5 * MIB
-
-    def test_a_computed_value(self, tmp_path: Path) -> None:
-        """A view, or a computed column, that makes a large value is refused; the tables beside it are read."""
-        column = f"create table made (id, messages as (hex(zeroblob({4 * MIB}))))"
-        path = tmp_path / "a.db"
-        bombs.database(path, bombs.large_view(8 * MIB), column, "insert into made values (1)")
-        ids, reasons = read(path)
-        assert sorted(ids) == ["c0", "c1"]
-        assert len(reasons) == 2
-        assert all("record is larger than 1 MiB" in reason for reason in reasons)
 
 
 def counting(bounds: Bounds) -> Reading:
@@ -374,86 +283,8 @@ class TestExpansion:
         assert reasons == []
 
 
-class TestComputing:
-    """SQL of a foreign file is limited in time and can be stopped."""
-
-    @pytest.mark.parametrize("view", ["endless without a row", "slow functions"])
-    def test_a_view_that_never_yields(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, view: str
-    ) -> None:
-        """It ends after some processor time, with the reason; the tables beside it are read."""
-        monkeypatch.setattr(databases, "MAX_RECORD", 64 * MIB)
-        bombs.database(tmp_path / "a.db", bombs.VIEWS[view])
-        ids, (reason,) = read(tmp_path / "a.db", Bounds(unpacked=MIB))
-        assert sorted(ids) == ["c0", "c1"]
-        assert "computes for more than" in reason
-
-    def test_a_view_of_rows_without_end(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """It ends at a number of rows."""
-        monkeypatch.setattr(bounds_module, "MOST_TIMES", 10)
-        bombs.database(tmp_path / "a.db", bombs.VIEWS["endless rows"])
-        ids, reasons = read(tmp_path / "a.db", Bounds(unpacked=1_000 << 10))
-        assert len(ids) == 1_001  # two of them are of the table
-        assert ["unpacks to more than" in reason for reason in reasons] == [True]
-
-    def test_a_view_that_yields_slowly(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Rows that each come in time end at a processor time of the file in all, also over several readings of it."""
-        clock = iter(range(10**9))
-        monkeypatch.setattr(time, "thread_time", lambda: next(clock) * 0.1)
-        bombs.database(tmp_path / "a.db", bombs.VIEWS["endless rows"])
-        count = counting(Bounds(unpacked=64 * MIB))
-        seconds = count.bounds.seconds((tmp_path / "a.db").stat().st_size)
-        numbers = []
-        for _ in range(2):
-            *rows, last = databases.sqlite_rows(str(tmp_path / "a.db"), "v", count)
-            assert last.reason is not None
-            assert f"computes for more than {10 * seconds:.0f} s in all" in last.reason
-            assert "`import --most-unpacked`" in last.reason
-            numbers.append(len(rows))
-        assert numbers[1] < numbers[0] / 2
-
-    def test_an_import_is_stopped_within_a_query(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """An import that a person cancels ends though SQLite has yielded no row."""
-        bombs.database(tmp_path / "a.db", bombs.VIEWS["endless without a row"])
-        began = threading.Event()
-        must_stop = databases.Database._must_stop
-
-        def noted(database: databases.Database) -> bool:
-            began.set()
-            return must_stop(database)
-
-        monkeypatch.setattr(databases.Database, "_must_stop", noted)
-        with Project.open(tmp_path / "p.wb", create=True) as project:
-            stage = ImportStage(project, [str(tmp_path / "a.db")], most_unpacked=1 << 60)
-
-            def stop() -> None:
-                began.wait()
-                stage.interrupt()
-
-            stopper = threading.Thread(target=stop)
-            stopper.start()
-            with pytest.raises(Cancelled):
-                list(stage.run(1))
-            stopper.join()
-
-    def test_ctrl_c_is_not_lost_in_a_query(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """A key that interrupts Python while SQLite computes ends the reading, though SQLite swallows it."""
-        bombs.database(tmp_path / "a.db", bombs.VIEWS["endless without a row"])
-
-        def pressed(_: databases.Database) -> bool:
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr(databases.Database, "_must_stop", pressed)
-        with pytest.raises(KeyboardInterrupt):
-            read(tmp_path / "a.db")
+class TestStopping:
+    """A person can stop reading."""
 
     def test_reading_is_stopped_within_a_record(self, tmp_path: Path) -> None:
         """So does one within a record that has no end yet."""

@@ -92,7 +92,7 @@ def test_files_with_these_names_are_their_own_without_a_transcript(tmp_path: Pat
 if (folder := original_folder("formfill")) is not None:
 
     def test_stored_runs_of_the_source_are_read() -> None:
-        """Both runs come with their scores, and nothing of them is refused; the blank forms are told as forms."""
+        """Both runs come with their scores, and nothing of them is refused."""
         assert folder is not None
         found, refused = parsed(list(open_inputs([folder / "result_store"])))
         assert refused == []
@@ -101,5 +101,3 @@ if (folder := original_folder("formfill")) is not None:
             for one in found
         ]
         assert scores == [{"form": "disc", "complete": True}, {"form": "epa", "complete": True}]
-        _, forms = parsed(list(open_inputs([folder / "resources"])))
-        assert sum("it is a form" in one.reason for one in forms) == 4

@@ -334,6 +334,7 @@ TURNS = [
     "record",
     [
         {"turns": TURNS},
+        {"text": "### Human: Water the roses### Assistant: Watered."},
         {"messages": [message("user", "Hi")], "turns": TURNS},
         {"transcript": "User: Water the roses", "sentences": [
             {"speaker_name": "Bob", "text": "Water the roses"}, {"speaker_name": "Ann", "text": "Watered."}]},

@@ -37,7 +37,7 @@ TEXTS: dict[str, tuple[str, Any]] = {
     "user_tokens": ("50", 50), "assistant_tokens": ("60", 60),
 }  # fmt: skip
 """Text and value of each field that is no switch."""
-SWITCHES = ("unapproved", "questions", "translate", "free_replies")
+SWITCHES = ("unapproved", "questions", "free_replies")
 
 
 def flags(kind: Kind, *words: str) -> SimulationRequest:

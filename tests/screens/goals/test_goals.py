@@ -368,7 +368,7 @@ class TestRuns:
             await until(pilot, lambda: "33 conversations · time unknown" in text(pilot))
             assert "it was 7 for 32 conversations" in text(pilot)
             assert "asked of smollm2-135m: merges" in text(pilot)
-            await press(pilot, "right", "down", "down", *"40", "down", *"3", "down")
+            await press(pilot, "down", "right", "down", "down", *"40", "down", *"3", "down")
             assert "Every proposed merge waits for your yes or no" in text(pilot)
             await press(pilot, "right")
             assert form.request() == ClusteringRequest(
@@ -391,7 +391,7 @@ class TestRuns:
         """A text that is no number, or an unknown embedder, is refused with the reason; no run starts."""
         support = clustered()
         async with opened(support, mode="5") as pilot:
-            await press(pilot, "r", "down", "down", *"many", "enter")
+            await press(pilot, "r", "down", "down", "down", *"many", "enter")
             await until(pilot, lambda: "it must be a whole number from 1 on" in text(pilot))
             await press(pilot, *["backspace"] * 4, "up", *"nowhere")
             await until(pilot, lambda: "There is no embedder 'nowhere'." in text(pilot))

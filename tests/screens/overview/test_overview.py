@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -60,11 +59,22 @@ def found(support: ScreenProject) -> Overview:
 
 class TestFigures:
     async def test_first_screen(self) -> None:
-        """The program begins with how much there is, who got it with interval and coverage, and what to do."""
+        """The program begins with three questions, each answered on a line with its range, and what to do; how that was
+        measured is a key away."""
         async with opened(project(), mode="1") as pilot:
             assert isinstance(pilot.app.screen, OverviewScreen)
+            answers = [
+                line[:66] for line in lines(pilot) if line[1:].lstrip().startswith(("What", "Did"))
+            ]
+            assert [" ".join(line.strip("│ ").split()) for line in answers] == [
+                "What is here? 36 conversations",
+                "What did they want? nothing is clustered yet",
+                "Did it end? 55% (38% to 70%) ended · 12 broken off · 6 open · 3 not scored",
+                "Did it go wrong? who failed, only verdicts say",
+            ]
+            assert "AUROC" not in text(pilot)
+            await press(pilot, "v")
             shown = text(pilot)
-            assert "36 conversations" in shown
             assert "55% [38, 70] ended, ≥ .50  (n 33 · 92% scored)" in shown
             assert "● 15 ended" in shown
             assert "· 3 not scored" in shown
@@ -72,30 +82,38 @@ class TestFigures:
             assert "▲ .50" in shown
 
     async def test_fits_80_by_24(self) -> None:
-        """On the smallest terminal every card and the first steps are in sight without scrolling."""
+        """On the smallest terminal every answer and card and the first steps are in sight without scrolling."""
         async with opened(project(), size=(80, 24), mode="1") as pilot:
             shown = text(pilot)
             for words in (
-                "What is here",
+                "What is here?",
                 "Did it end?",
-                "Did they get it?",
-                "How sure was the model?",
-                "4 and then r grows them",
                 "What did they want?",
                 "Next",
                 "about 6 min",
             ):
                 assert words in shown
-            cards = pilot.app.screen.query_one("#cards")
-            assert cards.max_scroll_y == 0
             steps = [line for line in lines(pilot) if line.startswith(" ▸ ")]
             assert len(steps) >= 3
+            await press(pilot, "v")
+            shown = text(pilot)
+            for words in (
+                "What is here",
+                "Did they get it?",
+                "How sure was the model?",
+                "4 and then r grows them",
+            ):
+                assert words in shown
+            cards = pilot.app.screen.query_one("#cards")
+            assert cards.max_scroll_y == 0
 
     async def test_wide_layout_puts_cards_side_by_side(self) -> None:
         """Two columns from 100 cells, three from 150."""
         for width, columns in ((90, 1), (110, 2), (200, 3)):
             async with opened(project(), size=(width, 50), mode="1") as pilot:
-                lefts = {card.region.x for card in pilot.app.screen.query(Card) if card.display}
+                await press(pilot, "v")
+                cards = pilot.app.screen.query("#cards Card").results(Card)
+                lefts = {card.region.x for card in cards if card.display}
                 assert len(lefts) == columns, width
 
     async def test_resize_keeps_everything(self) -> None:
@@ -105,7 +123,7 @@ class TestFigures:
             await settle(pilot)
             await pilot.resize_terminal(200, 50)
             await settle(pilot)
-            assert "55% [38, 70] ended, ≥ .50" in text(pilot)
+            assert "55% (38% to 70%) ended" in text(pilot)
 
     async def test_verdicts_and_agreement(self) -> None:
         """What was said is counted, and compared with the model where both decided."""
@@ -115,6 +133,7 @@ class TestFigures:
         support.triage.give(5, Verdict.YES)
         support.triage.give(3, Verdict.UNSURE)
         async with opened(support, mode="1") as pilot:
+            await press(pilot, "v")
             shown = text(pilot)
             assert "● 2 yes" in shown
             assert "model agrees 67%" in shown
@@ -124,10 +143,12 @@ class TestFigures:
         """On a large terminal each source has its own rate; conversations of one source need no comparison."""
         support = project()
         async with opened(support, size=(200, 50), mode="1") as pilot:
+            await press(pilot, "v")
             assert "Sources and saved filters" not in text(pilot)
         found = samples()
         found[0].source = "other.jsonl"
         async with opened(project_of(found), size=(200, 50), mode="1") as pilot:
+            await press(pilot, "v")
             assert "other.jsonl" in text(pilot)
             assert "n 1 of 1" in text(pilot)
 
@@ -146,6 +167,7 @@ class TestFigures:
         with_probe(support, Interval(0.5, 0.46, 0.54), at_chance=True)
         support.file.write(lambda conn: score_sets.replace_keeping_rule(conn, "f1"))
         async with opened(support, size=size, mode="1") as pilot:
+            await press(pilot, "v")
             shown = text(pilot)
             assert "No scores yet" not in shown
             assert shown.count(chance) == 1
@@ -268,7 +290,7 @@ class TestNext:
 
         support.file.write(reject)
         async with opened(support, size=(80, 24), mode="1") as pilot:
-            assert "1 quarantined  Q says why" in text(pilot)
+            assert "1 record not read (Q says why)" in text(pilot)
             await press(pilot, "Q")
             assert isinstance(pilot.app.screen, QuarantineDialog)
             await until(pilot, lambda: "logs.jsonl, line 7: messages: not a list" in text(pilot))
@@ -292,7 +314,7 @@ class TestNext:
         support.file.write(lambda conn: shared_text.put(conn, shared))
         for size in ((80, 24), (120, 40), (200, 50)):
             async with opened(support, size=size, mode="1") as pilot:
-                assert re.search(r"\d of 42 share  B shows “", text(pilot))
+                assert "6 share a text (B shows it)" in text(pilot)
                 await press(pilot, "B")
                 await press(pilot, "y")
                 copied = pilot.app.clipboard
@@ -413,10 +435,12 @@ class TestLive:
         """New scores are counted while the job runs, and the step that scores is gone meanwhile."""
         support = project()
         async with opened(support, mode="1") as pilot:
+            await press(pilot, "v")
             support.emit(JobProgress(7, "complete", "Scoring", 1, 9, "c", None, None, ""))
             support.rescore(3, 0.99)
             support.emit(DataChanged(frozenset({"score"})))
             await until(pilot, lambda: "● 16 ended" in text(pilot))
+            await press(pilot, "v")
             assert "Score 812" not in text(pilot)
 
             support.emit(JobEnded(7, "complete", "Scoring", "done", "Done."))
@@ -428,13 +452,14 @@ class TestLive:
         async with opened(support, mode="2") as pilot:
             support.rescore(3, 0.99)
             support.emit(DataChanged(frozenset({"score"})))
-            await press(pilot, "1")
+            await press(pilot, "1", "v")
             await until(pilot, lambda: "● 16 ended" in text(pilot))
 
     async def test_error_is_a_dialog(self) -> None:
         """A project that cannot be read says so, and the overview still reads again later."""
         support = project()
         async with opened(support, mode="1") as pilot:
+            await press(pilot, "v")
             error = WorkbenchError("The disk is gone.", "Plug it in.")
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(support.conversations, "counts", raising(error))
@@ -490,6 +515,7 @@ class TestSets:
         help; on the smallest terminal in one line."""
         for size in ((80, 24), (120, 36), (200, 60)):
             async with opened(project(), size=size, mode="1") as pilot:
+                await press(pilot, "v")
                 shown = text(pilot)
                 assert "base · SmolLM2-135M-Instruct" in shown
                 assert "not tested on these conversations" in shown
@@ -501,9 +527,10 @@ class TestSets:
         support.calibration.pin(0.7)
         with_probe(support, Interval(0.98, 0.96, 0.99))
         async with opened(support, size=(120, 36), mode="1") as pilot:
+            assert "Choose the scores of set 2, which are tested" in text(pilot)
+            await press(pilot, "v")
             await until(pilot, lambda: "1 more" in text(pilot))
             assert "▲ .70" in text(pilot)
-            assert "Choose the scores of set 2, which are tested" in text(pilot)
             await press(pilot, "S", "down", "enter")
             await until(pilot, lambda: "probe · smollm2-135m (bf16)" in text(pilot))
             shown = " ".join(text(pilot).split())
@@ -533,6 +560,8 @@ class TestSets:
         support.score_sets.use("f1")
         assert rate_content(found(support)).spans[0].style == "$tone-muted"
         async with opened(support, size=(200, 50), mode="1") as pilot:
+            assert "the scores mean little" in text(pilot)
+            await press(pilot, "v")
             assert "these scores mean little" in text(pilot)
             assert words in text(pilot)
             assert "what would help: more conversations" in text(pilot)
@@ -566,6 +595,7 @@ class TestCards:
         and escape goes back each time. What the list showed before is kept."""
         support = project()
         async with opened(support, mode="1") as pilot:
+            await press(pilot, "v")
             await pilot.click("#rate-text")
             await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog))
             await until(pilot, lambda: "broken off" in text(pilot))

@@ -411,12 +411,12 @@ def answered_by(support: ScreenProject, question: str, values: Mapping[int, str]
     def write(conn: sqlite3.Connection) -> None:
         about = {"params": {}, "fingerprints": {}, "code_version": "1"}
         run = runs.create(conn, stage="ask", config_hash=question, **about)  # type: ignore[arg-type]
-        machine_answers.register(conn, Answerer(question, question, "model", "judge"))
         answers = [
             MachineAnswer(key, value, None, "It says so.", ((2, 0, 0),))
             for key, value in values.items()
         ]
-        machine_answers.put(conn, question, run, answers)
+        judge = Answerer(question, question, "model", "judge")
+        machine_answers.put(conn, judge, run, answers)
 
     support.file.write(write)
 
@@ -502,9 +502,8 @@ class TestQuestions:
         run = 1
 
         def write(conn: sqlite3.Connection) -> None:
-            machine_answers.register(conn, other)
             rows = [MachineAnswer(1, "no", 0.9), MachineAnswer(2, "no", 0.6)]
-            machine_answers.put(conn, other.config_hash, run, rows)
+            machine_answers.put(conn, other, run, rows)
 
         support.file.write(write)
         (differs,) = support.triage.queue("answerers", question="refused").items

@@ -137,7 +137,25 @@ def test_several_requests() -> None:
 def test_mixed() -> None:
     """Members that ask for nothing in common give a name that says so."""
     things = ["The lamp fell.", "A lamp was there.", "The chair broke.", "Chairs hurt."]
-    assert named(things, FLIGHTS)[0].label == "Mixed: chair, lamp"
+    assert named(things, FLIGHTS)[0].label == "Different goals: chair, lamp"
+
+
+def test_questions_and_different_things() -> None:
+    """Members that ask questions ask about things; those that use one verb for different things have it in the name."""
+    pets = ["How many dogs are there?", "Which dogs are old?", "What is the age of the dogs?"]
+    assert named(pets, FLIGHTS)[0].label == "Ask about dogs"
+    wares = [
+        "a red lamp",
+        "a blue lamp",
+        "a chair",
+        "a chair",
+        "a rug",
+        "a rug",
+        "a mirror",
+        "a mirror",
+    ]
+    names = named([f"I am looking for {ware}." for ware in wares], FLIGHTS)
+    assert names[0].label.startswith("Look for ")
 
 
 def test_one_name_of_two_groups() -> None:
@@ -159,7 +177,7 @@ def test_instructions() -> None:
 
 def test_words_of_nothing_else() -> None:
     """A member that asks for nothing gives a word of it."""
-    assert named(["Morning sunshine, everybody!"])[0].label == "Sunshine"
+    assert named(["Morning sunshine, everybody!"])[0].label == "Talk about sunshine"
 
 
 def test_outliers_are_left_out() -> None:

@@ -18,7 +18,7 @@ from engine.goals.records import GoalDecision
 from engine.goals.stages import clustering, embedding
 from engine.goals.stages.assigning import AssignStage
 from engine.goals.stages.embedding import EmbedStage, Vectoriser
-from engine.goals.stages.validation import HoldOutStage, StabilityStage
+from engine.goals.stages.validation import StabilityStage
 from engine.goals.tables import clusterings, measurements, vectors
 from engine.goals.tables.clusterings import source_of, stored_clustering
 from engine.goals.tables.texts import TextSource
@@ -319,28 +319,6 @@ class TestStability:
         assert all(-1 <= ari <= 1 for _, ari in found)
         assert sorted(jaccard) == list(range(count))
         assert all(0 <= value <= 1 for value in jaccard.values())
-
-
-class TestHoldingOut:
-    def test_figures(self, project: Project, decision_log: DecisionLog) -> None:
-        """The held-out test clusters half and assigns half; the same seed gives the same figures, and nothing
-        is stored.
-        """
-        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
-        before = goal_content(Path(project.path))
-
-        def measured(seed: int) -> object:
-            stage = HoldOutStage(project, lambda name, own: embedder_for(name, seed=own), 0.5, seed)
-            goal_runs.run(project, [stage])
-            assert stage.result is not None
-            assert stage.result.train + stage.result.test == 48
-            assert stage.result.clusters <= 4
-            assert 0 <= stage.result.cosine_train <= stage.result.cosine_test < 1
-            return stage.result
-
-        assert measured(0) == measured(0)
-        assert measured(1) != measured(0)
-        assert goal_content(Path(project.path)) == before
 
 
 def _run_id(project: Project) -> int:

@@ -1,0 +1,172 @@
+"""The answers that the overview and the report begin with, each in a few clauses with its figure and its range."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from engine.base.errors import NotFound
+from engine.base.number_format import counted, share_range
+from engine.base.statistics.intervals import Interval
+from engine.base.text import one_line
+from engine.completeness.records import StateCounts
+from engine.conversations.filters import Filter, ListQuery, Term
+from engine.opener.open_project import OpenProject
+from engine.results.comparison.records import Difference
+
+MIN_IN_MONTH = 20
+"""Fewest conversations of a month that is compared with another."""
+
+MAX_GOALS = 8
+"""Most goals that are named."""
+
+MAX_LABEL_CHARACTERS = 40
+"""Most characters of the label of a goal."""
+
+
+class MonthChange(NamedTuple):
+    """The last month of a project against the one before.
+
+    Attributes:
+        first, last: The months, `2026-03`.
+        differences: The significant ones.
+    """
+
+    first: str
+    last: str
+    differences: tuple[Difference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFigures:
+    """What is known best of some conversations.
+
+    Attributes:
+        conversations: Their number.
+        states: Numbers of those that ended, broke off, are open or not scored.
+        goals: (label, number of conversations) of each goal, the most frequent first.
+        trouble: Of how many the signs of trouble were read, and how many of these have any.
+        failures: How many failed by imported outcomes, and of how many these are known; None where they are not.
+        succeeded: Share of those who got what they wanted, by verdicts; None where it is not known.
+        verdicts: Number of verdicts.
+        change: The last month against the one before; None where there are not two months with enough conversations.
+        doubt: Why the scores mean little; empty where they do not.
+        noun: What one of `goals` is.
+    """
+
+    conversations: int
+    states: StateCounts
+    goals: Sequence[tuple[str, int]] = ()
+    trouble: tuple[int, int] = (0, 0)
+    failures: tuple[int, int] | None = None
+    succeeded: Interval | None = None
+    verdicts: int = 0
+    change: MonthChange | None = None
+    doubt: str = ""
+    noun: str = "goal"
+
+    def wanted(self) -> list[str]:
+        """Returns how many goals there are, then the most frequent ones with their shares."""
+        if not self.goals:
+            return ["nothing is clustered yet"]
+        shares = [
+            f"{one_line(label, MAX_LABEL_CHARACTERS)} {size / self.conversations:.0%}"
+            for label, size in self.goals[:MAX_GOALS]
+        ]
+        return [counted(len(self.goals), self.noun), *shares]
+
+    def ended(self) -> list[str]:
+        """Returns the share that ended with its range, and the numbers of the others."""
+        states = self.states
+        if not states.scored:
+            return [self.doubt or "nothing is scored yet"]
+        clauses = [f"{share_range(states.above, states.scored)} ended"]
+        clauses += [f"{self.doubt}"] if self.doubt else []
+        clauses.append(f"{states.incomplete:,} broken off")
+        clauses += [f"{states.borderline:,} open"] if states.borderline else []
+        clauses += [f"{states.unscored:,} not scored"] if states.unscored else []
+        return clauses
+
+    def went_wrong(self) -> list[str]:
+        """Returns the share that got what they wanted where verdicts tell, else the share that failed by imported
+        outcomes, and the share with signs of trouble."""
+        clauses = []
+        if self.succeeded is not None:
+            share = self.succeeded
+            clauses += [
+                f"{share.value:.0%} ({share.low:.0%} to {share.high:.0%}) got what they wanted",
+                f"by {counted(self.verdicts, 'verdict')}",
+            ]
+        elif self.failures is not None:
+            clauses.append(f"{share_range(*self.failures)} failed, by imported outcomes")
+        read, with_signs = self.trouble
+        if read:
+            clauses.append(f"{share_range(with_signs, read)} show signs of trouble")
+        if self.succeeded is None and self.failures is None:
+            clauses.append("who failed, only verdicts say")
+        return clauses
+
+    def changed(self) -> list[str]:
+        """Returns the last month against the one before: what differs significantly, or that nothing does."""
+        if self.change is None:
+            return [f"no two months with {MIN_IN_MONTH} conversations each"]
+        first, last, differences = self.change
+        if not differences:
+            return [f"{last} against {first}: no real change"]
+        clauses = [_change_text(difference) for difference in differences]
+        return [f"{last} against {first}: {clauses[0]}", *clauses[1:]]
+
+
+def _change_text(difference: Difference) -> str:
+    """Returns a difference in words: its measure, whether it rose or fell, and both values."""
+    # here: the overview's first lines wait for no library of numbers
+    from engine.results.comparison.formatting import difference_cells
+
+    name, first, last, *_ = difference_cells(difference)
+    rose = difference.change.value > 0
+    if difference.measure in (
+        "trouble",
+        "trouble in goal",
+    ):  # standard scores mean nothing to a reader
+        return f"{'more' if rose else 'less'} {name}"
+    verb = "rose" if rose else "fell"
+    return f"{name} {verb} from {first} to {last}"
+
+
+def imported_failures(project: OpenProject, filter: Filter) -> tuple[int, int] | None:
+    """Returns how many conversations of a filter failed by the outcomes that came with them, and of how many these are
+    known; None where outcomes are known of too few, or verdicts say more."""
+    try:
+        split = project.associations.split()
+    except NotFound:
+        return None
+    if not all(
+        term.field.startswith("truth") for term in (*split.first.terms, *split.second.terms)
+    ):
+        return None
+    failed, succeeded = (
+        project.conversations.counts(ListQuery(Filter((*filter.terms, *side.terms)))).conversations
+        for side in (split.first, split.second)
+    )
+    return (failed, failed + succeeded) if failed + succeeded else None
+
+
+def month_change(project: OpenProject, filter: Filter) -> MonthChange | None:
+    """Returns how the last month of a filter differs from the one before; None without two months of enough
+    conversations. Reads all scores."""
+    months = [
+        month
+        for month, count in project.conversations.values("date", filter)
+        if (count or 0) >= MIN_IN_MONTH
+    ]
+    if len(months) < 2:
+        return None
+    first, last = sorted(months)[-2:]
+    first_side, last_side = (
+        Filter((*filter.terms, Term("date", ":", (month,)))) for month in (first, last)
+    )
+    comparison = project.comparison.compare(first_side, last_side)
+    return MonthChange(
+        first, last, tuple(each for each in comparison.differences if each.significant)
+    )
