@@ -484,7 +484,7 @@ class TestQuestions:
             await choose_question(pilot, "refused")
             assert "20 drawn to check judge" in lines(pilot)[2]
             assert "1 of 20" in lines(pilot)[0]
-            assert "It says so." not in text(pilot)
+            await until(pilot, lambda: "It says so." not in text(pilot))
             await press(pilot, "y", "y", "n", "n")
             await until(pilot, lambda: "judge right on 2 of 4 · yes " in lines(pilot)[2])
             (checked,) = support.services().questions.checks("refused")
