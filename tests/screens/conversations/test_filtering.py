@@ -6,6 +6,7 @@ import pytest
 from textual.widgets import Input
 
 from engine.base.errors import WorkbenchError
+from engine.questions.records import Act
 from screens.conversations.screen import ConversationsScreen
 from screens.shell.dialogs import ErrorDialog
 from tests.screens.conversations.listing import filtered, paste, strip, table
@@ -108,7 +109,7 @@ class TestFilterLine:
         """Sources and tags of the project complete their fields, unless they cannot be shown as they are."""
         support = project()
         for tag in ("angry", "a\x1b[2Jb"):
-            support.triage.tag([1], tag)
+            support.triage.answer([Act(1, tag, "yes")])
         async with opened(support) as pilot:
             await press(pilot, "f")
             await paste(pilot, "tag:a")

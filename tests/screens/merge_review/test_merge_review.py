@@ -140,7 +140,7 @@ def test_a_model_that_says_no_names_nothing(yes: float | None, label: str) -> No
 
 def test_equal_texts_stand_once() -> None:
     """Members with the same text in other case or spacing are shown once, in order, with their number."""
-    member = MemberRow(1, "a", "Hello  there", 0.1, 0.2, "", State.COMPLETE)
+    member = MemberRow(1, "a", "Hello  there", 0, 0.1, 0.2, "", State.COMPLETE)
     found = distinct([member, replace(member, text="Bye"), replace(member, text="hello there")])
     assert [(row.text, copies) for row, copies in found] == [("Hello  there", 2), ("Bye", 1)]
 

@@ -86,7 +86,7 @@ class TestScreen:
             change = support.example_probes.change()
             assert change is not None
             await press(pilot, "s")
-            assert support.example_probes.success_in_force() == change.then
+            assert support.example_probes.in_force() == change.then
             await until(pilot, lambda: "newer verdicts:" not in text(pilot))
             await press(pilot, "s")
             assert "No newer verdicts wait" in text(pilot)
