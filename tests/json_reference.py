@@ -52,6 +52,7 @@ answers d/demo.wb succeeded --undo
 questions d/demo.wb
 questions d/demo.wb --agreement succeeded
 ask d/demo.wb refused
+questions d/demo.wb --rates refused
 calibrate d/demo.wb
 second-goals d/demo.wb desk-0004
 compare d/demo.wb --by source
@@ -108,7 +109,6 @@ validate m/demo.wb trees
 validate m/demo.wb verdicts
 unusual-trees m/demo.wb
 goals list m/demo.wb
-run assign m/demo.wb --holdout .5
 run complete m/demo.wb --estimate
 run complete m/demo.wb --limit 3
 run trees m/demo.wb --limit 1 --alpha .5 --max-tokens 2

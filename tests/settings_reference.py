@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from engine.completeness.records import DecisionRule
-from engine.goals.tables import measurements
 from engine.model.endpoints.endpoint_book import EndpointEntry
 from engine.model.records import Recommended
 from screens.shell.keymap import PRESETS
@@ -87,9 +86,7 @@ def page() -> str:
 
 def project_settings() -> dict[str, str]:
     """The meaning of each setting of a project, by name; a name in capitals stands for many."""
-    found = {
-        f"{measurements.HOLD_OUT}:NUMBER": "what `run assign --holdout` measured of the clustering of this number"
-    }
+    found: dict[str, str] = {}
     for _, value, meaning in _constants(_sources()):
         if value.endswith("."):
             name = f"{value}NAME"

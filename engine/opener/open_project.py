@@ -70,7 +70,7 @@ _GUARD = threading.RLock()
 """Held while a part of any open project is made; a part may make others."""
 
 GOAL_STAGES = (
-    "summarise", "embed", "cluster", "label", "propose", "decide", "name", "assign", "stability", "hold-out"
+    "summarise", "embed", "cluster", "label", "propose", "decide", "name", "assign", "stability"
 )  # fmt: skip
 """Names of the stages that work on goals, which all change the same tables."""
 
@@ -330,7 +330,7 @@ class OpenProject:
         """Makes runs in which patterns or a model answer a question."""
         from engine.questions.service.asking import AskingRuns
 
-        return AskingRuns(self.project, lambda: self.run_setup)
+        return AskingRuns(self.project, self.runner, lambda: self.run_setup)
 
     @made_once
     def saved(self) -> SavedViews:

@@ -120,7 +120,7 @@ class PatternStage(CpuStage):
 
     def summary(self) -> str:
         """Returns how often each answer was given, in one sentence."""
-        return f"{_counts_text(self._question, self.counts)}."
+        return f"{_counts_text(self.counts)}."
 
 
 class ModelAnswerStage(BlockStage[int, MachineAnswer]):
@@ -210,7 +210,7 @@ class ModelAnswerStage(BlockStage[int, MachineAnswer]):
 
     def summary(self) -> str:
         """Returns how often each answer was given, and what was left out, in sentences."""
-        text = f"{_counts_text(self._question, self.counts)}."
+        text = f"{_counts_text(self.counts)}."
         if self.counts[None]:
             text += (
                 f" `workbench answers PROJECT {self._question.name}` says why there is no answer."
@@ -289,7 +289,7 @@ def _none_for_nothing(answer: MachineAnswer) -> MachineAnswer:
     return replace(answer, value=None, note=note) if answer.value == "" else answer
 
 
-def _counts_text(question: Question, counts: Counter[str | None]) -> str:
+def _counts_text(counts: Counter[str | None]) -> str:
     """Returns how often each answer was given."""
     given = ", ".join(
         f"{one_line(value or 'no answer', 40)} {count:,}"
@@ -298,4 +298,4 @@ def _counts_text(question: Question, counts: Counter[str | None]) -> str:
     if len(counts) > MAX_ANSWERS_SHOWN:
         given += f", {len(counts) - MAX_ANSWERS_SHOWN:,} other answers"
     read = counted(counts.total(), "conversation")
-    return f"{question.name}: {read} read{given and ': '}{given}"
+    return f"{read} read{given and ': '}{given}"

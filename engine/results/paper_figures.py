@@ -74,9 +74,8 @@ def largest_goals(sizes: Sequence[tuple[str, int]], total: int) -> Bars:
 
 
 def clustering_figures(measurements: Measurements) -> Iterator[Block]:
-    """Yields stability and distances of a clustering, as far as they were measured."""
+    """Yields how stable a clustering is, as far as it was measured."""
     yield from _stability(measurements)
-    yield from _distances(measurements)
 
 
 def _stability(measurements: Measurements) -> Iterator[Block]:
@@ -134,35 +133,6 @@ def _stability_word(jaccard: float) -> str:
     if jaccard >= STABLE:
         return "stable"
     return "dissolved" if jaccard <= DISSOLVED else ""
-
-
-def _distances(measurements: Measurements) -> Iterator[Block]:
-    """Yields Table 4: mean distances to the centre of the own cluster, of a training part, of the rest and of all.
-
-    Those of a part come from `Measurements.hold_out`, those of all conversations from the clusters.
-    """
-    held_out, clusters = measurements.hold_out, measurements.clusters
-    if held_out is None:
-        yield Paragraph(
-            "How near held-out conversations are to the clusters (Table 4 of Soroka et al.) was not measured."
-            " `workbench run assign PROJECT --holdout .5` measures it."
-        )
-        return
-    inside = sum(cluster.size for cluster in clusters)  # conversations in any cluster
-    # mean cosine distance over them: each cluster counts with its size
-    spread = sum(cluster.size * cluster.spread for cluster in clusters) / inside if inside else 0.0
-    yield text_table(
-        "Mean distance to the center of the cluster (Table 4 of Soroka et al.)",
-        ("conversations", "clusters", "number", "cosine distance", "Euclidean distance"),
-        (
-            ("training part", f"{held_out['clusters']:,}", f"{held_out['train']:,}",
-             f"{held_out['cosine_train']:.3f}", f"{held_out['euclidean_train']:.3f}"),
-            ("held out", "", f"{held_out['test']:,}", f"{held_out['cosine_test']:.3f}",
-             f"{held_out['euclidean_test']:.3f}"),
-            ("all", f"{len(clusters):,}", f"{inside:,}", f"{spread:.3f}", ""),
-        ),
-        figures=range(1, 5),
-    )  # fmt: skip
 
 
 # Response trees

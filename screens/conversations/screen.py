@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -21,7 +21,6 @@ from engine.opener.conversations import ConversationRow
 from engine.opener.exports import ExportKind
 from engine.opener.open_project import OpenProject
 from screens.conversations.columns import COLUMN_TITLES, DEFAULT_COLUMNS, FIXED, ListColumns
-from screens.conversations.marked import ask_tag, copy_marked_names
 from screens.conversations.query import (
     SORT_TITLES,
     HitCounts,
@@ -35,9 +34,9 @@ from screens.conversations.query import (
     toggle_sort,
 )
 from screens.conversations.saved_filters import ask_filter_name, choose_filter
-from screens.shell.dialogs import TicksDialog, ask_order
-from screens.shell.exporting import ask_export
-from screens.shell.marking import Marking, Marks
+from screens.shell.dialogs import TicksDialog, ask, ask_order
+from screens.shell.exporting import ask_export, copy_names
+from screens.shell.marking import Marking, Marks, ask_tags
 from screens.shell.workbench_screen import REFRESH_SECONDS, WorkbenchScreen, edit_filter
 from screens.widgets.background import write_in_order
 from screens.widgets.evidence import Evidence, Facts, load_facts
@@ -47,6 +46,11 @@ from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import PAGE, RowTable
 from screens.widgets.transcript import Transcript
 
+if TYPE_CHECKING:
+    from engine.questions.service.asking import AskRequest
+
+MOST_COPIED = 10_000
+"""Most names copied at once: a terminal receives them in a single escape sequence."""
 EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
     ("conversations", "conversations, as they can be imported again"),
     ("scores", "scores, with their curves"),
@@ -100,6 +104,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
             tooltip="Triage of just the marked ones, or of all listed",
             show=False,
         ),
+        Binding("Q", "ask", "Ask", tooltip="Ask a question of what is listed", show=False),
         Binding("X", "export", "Export", tooltip="Export what is marked or listed", show=False),
         Binding("r", "run_scoring", "Score"),
         Binding("i", "import_files", "Import"),
@@ -176,7 +181,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
 
     def _default_columns(self) -> Sequence[str]:
         """With that of success once it is fitted to verdicts and tells anything."""
-        success = self.services.example_probes.success_in_force()
+        success = self.services.example_probes.in_force()
         tells = success is not None and success.tells
         return [
             key for key in COLUMN_TITLES if key in DEFAULT_COLUMNS or (tells and key == "success")
@@ -385,18 +390,46 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
     # Actions on the marked conversations, else on the one under the cursor
 
     def action_copy_names(self) -> None:
-        """Copies their names."""
-        copy_marked_names(self, self._meant())
+        """Reads their names and copies them; too many for a clipboard are refused."""
+        ids = self._meant()
+
+        def read(rows: list[ConversationRow]) -> None:
+            copy_names(self, [row.external_id for row in rows])
+
+        if len(ids) > MOST_COPIED:
+            self.notify(
+                f"{len(ids):,} names are too many for a clipboard; X exports to a file.",
+                severity="warning",
+                markup=False,
+            )
+        elif ids:
+            self.in_background(lambda: self.services.conversations.rows(ids), read, group="copy")
 
     def action_tag(self) -> None:
-        """Asks for a tag, and adds or removes it."""
-        ask_tag(self, self._meant())
+        """Asks for tags, and adds or removes them."""
+        ask_tags(self, self._meant(), lambda done: self.notify(done, markup=False))
 
     def action_judge(self) -> None:
         """Goes to triage of the marked conversations, else of all listed ones."""
         name = f"{len(self.marks):,} marked" if self.marks else str(self.query_shown.filter)
         ids = self.marks.chosen(self.table.ids) if self.marks else self.table.ids
         self.triage_only(one_line(name or "all conversations", 60), ids)
+
+    def action_ask(self) -> None:
+        """Asks for a question and who answers it, and starts that."""
+        if not self.may_write():
+            return
+        services = self.services
+
+        def chosen(answer: tuple[str, AskRequest]) -> None:
+            question, request = answer
+            self._start(
+                lambda: services.asking.start(services.questions.find(question, keep=True), request)
+            )
+
+        from screens.conversations.ask_form import AskForm  # it brings what models need
+
+        ask(self, AskForm(services, self.listed()), chosen)
 
     def action_export(self) -> None:
         """Asks for kind and file of an export of the marked conversations, else of all listed ones."""

@@ -271,7 +271,7 @@ SCORING_CHOICES = (
     ),
     ScoringChoice("probe", "read all", "words, then the model reads every conversation"),
     ScoringChoice("base", "base", "an unadapted model, asked what remains; often near chance"),
-    ScoringChoice("tuned", "tuned", "with an adapter: yours, else one of the demo's logs"),
+    ScoringChoice("tuned", "tuned", "with an adapter of yours"),
     ScoringChoice("judge", "judge", "a yes/no question; the baseline to compare with"),
 )
 """The ways of scoring in the order of the dialog, each with a few words on what it does."""
@@ -420,8 +420,12 @@ def estimate_content(estimate: Estimate) -> Content:
     adapter = Content("")
     if estimate.adapter:
         adapter = Content.assemble(" and the adapter ", (one_line(estimate.adapter), "bold"))
+    costs = [
+        f"\n{cost.stage}: {number_format.cost_text(cost.requests, cost.read, cost.written, cost.cost)}"
+        for cost in estimate.costs
+    ]
     return Content.assemble(
-        " · ".join(facts), "\nwith ", (one_line(estimate.model), "bold"), adapter
+        " · ".join(facts), "\nwith ", (one_line(estimate.model), "bold"), adapter, *costs
     )
 
 

@@ -38,7 +38,6 @@ _STAGE_NAMES = {
     "name": "naming groups",
     "assign": "assignment",
     "stability": "stability",
-    "hold-out": "the held-out test",
     "trees": "response trees",
     "grow": "growing a tree",
     "simulate": "simulation",

@@ -17,6 +17,7 @@ from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from screens.shell.run_form import RunDialog
 from tests.engine.model.tuned import tune
+from tests.engine.project.support import fill, talk
 from tests.screens.driving import press, settle, text, until
 from workbench.app import WorkbenchApp
 
@@ -107,3 +108,22 @@ async def test_estimate_and_play(workspace: Path, tmp_path: Path) -> None:
             assert question in text(pilot)
         (setting,) = opened.simulation_runs.settings("sharded")
     assert setting.played == 1
+
+
+async def test_a_question(tmp_path: Path) -> None:
+    """A question is asked of what is listed, by its patterns; a model that cannot be asked is refused in the form with
+    the way out."""
+    with OpenProject(tmp_path / "p.wb", create=True) as opened:
+        texts = ["Sure.", "I am unable to do that."]
+        fill(opened.project, [talk(f"c{n}", f"Lamp {n}?", text) for n, text in enumerate(texts)])
+        async with screens_of(opened) as pilot:
+            await press(pilot, "2", "Q")
+            await shown(pilot, lambda seen: "No question yet." in seen)
+            await pilot.press(*"refused")
+            await press(pilot, "down", "right")
+            await shown(pilot, lambda seen: "too small" in seen and "--anyway" in seen)
+            await press(pilot, "left")
+            await shown(pilot, lambda seen: "with its patterns" in seen)
+            await press(pilot, "enter")
+            answers = [("pattern", {"no": 1, "yes": 1})]
+            await until(pilot, lambda: list(opened.questions.summary("refused").answers) == answers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import threading
@@ -17,6 +18,7 @@ from engine.questions.question import built_in, parse_question
 from engine.questions.service.asking import AskRequest
 from tests.engine.model.endpoints.scripted_server import KINDS, scripted
 from tests.engine.project.support import fill, talk
+from tests.shared_data import shared_file
 from workbench.api.project import Project as ApiProject
 from workbench.cli import main
 
@@ -127,7 +129,7 @@ def test_a_model_answers(path: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert not server.bodies
         assert run(capsys, *words, "--limit", "3")["answered"] == 3
         with ApiProject(path) as project:
-            assert "refused: 1 conversation read: unsure 1." in project.ask("refused", model="one")
+            assert "1 conversation read: unsure 1." in project.ask("refused", model="one")
             rows = project.answers("refused", "refused@one:yes")
         assert len(server.bodies) == 4
     asked = server.bodies[0]["messages"][0]["content"]
@@ -202,7 +204,7 @@ def test_votes(path: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["ask", path, str(file), "--model", "one"]) == 2
     assert "Votes on texts" in capsys.readouterr().err
     assert main(["ask", path, "refused", "--by", "model"]) == 2
-    assert "with --anyway" in capsys.readouterr().err
+    assert "--anyway" in capsys.readouterr().err
 
 
 def test_long_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -273,20 +275,43 @@ def test_rates_by_a_field(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     run(capsys, "answers", path, "diversity", "--from", "truth.grade")
     run(capsys, "answers", path, "diversity", "--give", "c1", "0")
     rates = run(capsys, "questions", path, "--rates", "diversity", "--by", "turns")["rates"]
-    assert [(row["value"], row["by"], row["answered"], row["mean"], row["2"]) for row in rates] == [
-        ("2", "people", 1, 0.0, 0.0), ("2", "truth", 3, 1.0, pytest.approx(1 / 3)), ("10", "truth", 1, 0.0, 0.0),
+    assert [(row["value"], row["by"], row["answered"], row["mean"]["value"]) for row in rates] == [
+        ("2", "people", 1, 0.0), ("2", "truth", 3, 1.0), ("10", "truth", 1, 0.0),
     ]  # fmt: skip
-    assert rates[1]["ci"]["mean"] == pytest.approx(
-        [1 - 1.96 / 3**0.5, 1 + 1.96 / 3**0.5], abs=0.001
-    )
+    shares = {share["answer"]: share["value"] for share in rates[1]["shares"]}
+    assert shares == pytest.approx(dict.fromkeys("012", 1 / 3))
+    assert rates[1]["mean"]["low"] == pytest.approx(1 - 1.96 / 3**0.5, abs=0.001)
     run(capsys, "ask", path, "repeated-itself")
     (only,) = run(capsys, "questions", path, "--rates", "repeated-itself", "--filter", "turns>2")[
         "rates"
     ]
-    assert (only["value"], only["yes"], only["answered"]) == ("all", 1.0, 1)
+    assert (only["value"], only["shares"][0]["value"], only["answered"]) == ("all", 1.0, 1)
     for words in (
         ["--by", "turns"],
         ["--rates", "unsafe"],
         ["--rates", "diversity", "--by", "goal"],
     ):
         assert main(["questions", path, *words]) == 2
+
+
+SIMULATED = shared_file("recllmsim_agent")
+
+
+@pytest.mark.skipif(SIMULATED is None, reason="the shared data set is not here")
+def test_the_table_of_the_data_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The mean of an annotation that came along, by turns, is what the file itself gives: pairs of messages."""
+    assert SIMULATED is not None
+    with gzip.open(SIMULATED) as file:
+        records = [json.loads(line) for line, _ in zip(file, range(200), strict=False)]
+    (tmp_path / "r.jsonl").write_text("".join(map("{}\n".format, map(json.dumps, records))))
+    path = str(tmp_path / "r.wb")
+    assert main(["import", path, str(tmp_path / "r.jsonl")]) == 0
+    run(capsys, "answers", path, "diversity", "--from", "truth.rating.Diversity")
+    expected: dict[str, list[int]] = {}
+    for record in records:
+        turns = str(len(record["messages"]) // 2)
+        expected.setdefault(turns, []).append(record["truth"]["rating"]["Diversity"])
+    rates = run(capsys, "questions", path, "--rates", "diversity", "--by", "turns")["rates"]
+    assert {row["value"]: row["mean"]["value"] for row in rates} == pytest.approx(
+        {turns: sum(grades) / len(grades) for turns, grades in expected.items()}
+    )

@@ -12,13 +12,10 @@ from engine.conversations.tables import conversations
 from engine.project.project import Project
 from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.modules import MODULES
-from engine.simulate.forms.table import FormRow
 from engine.simulate.request import SimulationRequest
 from engine.simulate.service.forms import dummies, forms_of, profiles_of, rules_of
-from engine.simulate.service.result_tables import form_table
 from workbench.arguments import read_request
 from workbench.cli import build_parser, main
-from workbench.text_tables import table_lines
 
 FORM = {
     "Town": {"type": "text", "required": True, "answer": None},
@@ -114,24 +111,3 @@ class TestWords:
         assert main(["simulate", "forms", str(project), option, "no-such.json"]) == 2
         assert "no-such.json cannot be read" in capsys.readouterr().err
         assert not project.exists()
-
-
-class TestTelling:
-    def test_a_line_for_each_form_and_variant(self) -> None:
-        """The table has the columns of Hakimov et al., beside them what is filled, then
-        complete runs, correct fields, and how runs ended."""
-        row = FormRow(
-            form="epa", variant="modular", runs=10, fields=16, required=0.9, optional=0.5, turns=12.34,
-            repetitions=0.5, filled_share=0.91, success=0.83, efficiency=0.72, filled_score=0.8, score=0.77,
-            complete=7, right=(60, 120),
-            ended={"turns": 2, "stop": 8}, fallbacks=0.1,
-        )  # fmt: skip
-        head, line = table_lines(form_table([row]))
-        assert head.split() == [
-            "form", "variant", "runs", "length", "turns", "reps", "Filled", "Success", "Efficiency", "Filled",
-            "score", "Score", "complete", "right", "ended",
-        ]  # fmt: skip
-        assert line.split()[:11] == [
-            "epa", "modular", "10", "16", "12.3", "0.5", ".91", ".83", ".72", ".80", ".77",
-        ]  # fmt: skip
-        assert line.endswith("7 of 10   60 of 120 (.50)  stop 8, turns 2")

@@ -14,7 +14,7 @@ from engine.base.text import one_line
 from engine.goals.records import SplitProposal, theme_of
 from engine.goals.requests import ClusteringRequest
 from engine.goals.service.results import assignment_result, clustering_result, stability_result
-from engine.goals.service.runs import ABOUT_KEY, MODEL_TASKS
+from engine.goals.service.runs import ABOUT_KEY
 from engine.opener.open_project import OpenProject
 from engine.project import settings
 from workbench.arguments import (
@@ -24,7 +24,6 @@ from workbench.arguments import (
     read_request,
     request_arguments,
     several,
-    share,
     switch,
     takes,
 )
@@ -57,14 +56,7 @@ def run_cluster(arguments: argparse.Namespace) -> CommandResult:
             estimate = workspace.goal_stages().estimate(request)
             asked = f": {', '.join(estimate.asked)}" if estimate.asked else ""
             line = f"{counted(estimate.items, 'conversation')} with {estimate.model}{asked}"
-            estimated = {MODEL_TASKS[cost.stage] for cost in estimate.costs}
-            missing = [task for task in estimate.asked if task not in estimated]
-            later = f"Not estimated before there are groups of such texts: {', '.join(missing)}."
-            return CommandResult(
-                [line, *cost_lines(estimate.costs)],
-                asdict(estimate),
-                notes=[later] if estimate.costs and missing else [],
-            )
+            return CommandResult([line, *cost_lines(estimate.costs)], asdict(estimate))
         run_stages(workspace, workspace.goal_stages().cluster_stages(request))
         clustering = shown_clustering(workspace)
     groups, without = clustering["groups"], clustering["without"]
@@ -102,23 +94,10 @@ def shown_clustering(workspace: OpenProject) -> dict[str, Any]:
 @takes(
     PROJECT,
     argument("--model", help="model that wrote the summaries, for a clustering of summaries"),
-    argument(
-        "--holdout",
-        type=share,
-        metavar="S",
-        help="assign nothing; cluster all but a share, like 0.5, and measure how near the held-out ones"
-        " are to the clusters, as in Table 4 of Soroka et al.",
-    ),
-    argument("--seed", type=int, default=0, help="seed of what is held out"),
 )
 def run_assign(arguments: argparse.Namespace) -> CommandResult:
-    """Assigns the conversations that were imported after the clustering. With --holdout clusters a part of them
-    instead, and measures how near the others are to its clusters."""
+    """Assigns the conversations that were imported after the clustering."""
     with OpenProject(Path(arguments.project)) as workspace:
-        if arguments.holdout is not None:
-            stage = workspace.goal_stages().hold_out_stage(arguments.holdout, arguments.seed)
-            run_stages(workspace, [stage])
-            return CommandResult([stage.summary()], stage.result and asdict(stage.result))
         run_stages(workspace, workspace.goal_stages().assign_stages(arguments.model))
         decision_log = workspace.merge_queue_cache.decision_log
         assigned = assignment_result(workspace.project, decision_log)

@@ -10,11 +10,10 @@ from typing import Any
 
 from engine.base.errors import NameTaken, NotYet
 from engine.base.number_format import duration
-from engine.base.report_table import CellKind
 from engine.base.text import one_line
 from engine.opener.open_project import OpenProject
 from engine.simulate.draft import Draft
-from engine.simulate.forms.table import by_model, draw_forms, table_of
+from engine.simulate.forms.table import by_model, table_of
 from engine.simulate.records import PlayEstimate, PlayRow
 from engine.simulate.recsim.play import by_task
 from engine.simulate.request import COMMON, FIELDS, OPTIONS, Kind, SimulationRequest
@@ -25,19 +24,21 @@ from engine.simulate.service.result_tables import (
     aptitude_json,
     aptitude_table,
     form_model_table,
-    form_table,
-    task_table,
+    tables_of,
 )
 from engine.simulate.service.simulations import ProjectSimulations, Simulation
 from engine.simulate.sharded.aptitude import Scored, aptitudes
-from engine.simulate.sharded.scenario import CATEGORIES, CONDITIONS, Condition, place_of
+from engine.simulate.sharded.scenario import CONDITIONS, Condition, place_of
 from workbench.arguments import PROJECT, Argument, argument, read_request, request_arguments, takes
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import narrate, run_stages
-from workbench.text_tables import cell_lines, table_lines
+from workbench.text_tables import table_lines
 
 MAX_LINE_CHARACTERS = 80
 """Most characters of the line that names an instruction and counts its shards."""
+
+MAX_ROWS = 40
+"""Most rows of a table that is printed for people."""
 
 MAX_SHARD_CHARS = 160
 """Most characters of a shard, or of what the shards lack, on one line."""
@@ -148,7 +149,7 @@ def forms(arguments: argparse.Namespace) -> CommandResult:
         for row in ended
     ]
     return CommandResult(
-        table_lines(form_table(table)),
+        _lines(forms_service.KIND, rows),
         {
             "config": simulation.play.config_hash,
             "rows": [asdict(row) for row in table],
@@ -189,7 +190,7 @@ def recsim(arguments: argparse.Namespace) -> CommandResult:
         rows = played(workspace, simulation)
     ended = [row for row in rows if row.reason is None]
     return CommandResult(
-        table_lines(task_table(ended)),
+        _lines(recsim_service.KIND, rows),
         {
             "config": simulation.play.config_hash,
             "tasks": [asdict(row) for row in by_task(row.result for row in ended)],
@@ -208,18 +209,12 @@ def report_of_plays(rows: list[PlayRow], conditions: Sequence[Condition]) -> Com
         aptitudes(sharded_service.scored(finished)),
         key=lambda row: (row.task, place_of(row.condition, conditions)),
     )
-    lines = table_lines(aptitude_table(table))
-    replies = sharded_service.replies_by_condition(finished, conditions)
-    if replies:
-        lines += ["", *_reply_lines(replies)]
-    if any(row.fewest == 1 for row in table):
-        narrate("Where an instruction was played once, nothing is known of its reliability.")
     return CommandResult(
-        lines,
+        _lines(sharded_service.KIND, rows),
         {
             "aptitude": aptitude_json(table),
             "instructions": _by_instruction(finished),
-            "replies": replies,
+            "replies": sharded_service.replies_by_condition(finished, conditions),
         },
         exit_code(rows),
     )
@@ -261,34 +256,23 @@ def _by_instruction(rows: Sequence[PlayRow]) -> list[dict[str, Any]]:
     ]
 
 
-def _reply_lines(replies: Sequence[dict[str, Any]]) -> list[str]:
-    """Returns how the replies were classified, as a table."""
-    kinds: list[tuple[str, CellKind]] = [(name, "count") for name in CATEGORIES]
-    return cell_lines(
-        [("turns", "count"), ("stand-ins", "count"), *kinds, ("replies of", "text")],
-        [
-            [row[name] for name in ("turns", "stand_ins", *CATEGORIES, "condition")]
-            for row in replies
-        ],
-    )
+def _lines(kind: Kind, rows: Sequence[PlayRow]) -> list[str]:
+    """Returns the tables of plays as text; of one with many rows only what there is, because `--json` has them."""
+    lines: list[str] = []
+    for table in tables_of(kind, rows):
+        count = len(table.rows)
+        shown = table_lines(table) if count <= MAX_ROWS else [f"{count:,} rows; --json has them."]
+        lines += [table.title, *shown, *table.notes, ""]
+    return lines[:-1]
 
 
-@takes(
-    argument("projects", nargs="+", metavar="project", help="project files"),
-    argument(
-        "--plot",
-        metavar="FILE",
-        help="also draw Figure 2 of Hakimov et al. (means over forms; fields and turns by form), as .svg",
-    ),
-)
+@takes(argument("projects", nargs="+", metavar="project", help="project files"))
 def results(arguments: argparse.Namespace) -> CommandResult:
     """Gives the tables of what was simulated here or elsewhere and imported: performance, aptitude and unreliability by
     task, condition and model, and models by forms.
 
     Raises:
         NotYet: No project has a simulation with a score, nor a filled form.
-        UsageError: The picture cannot be drawn.
-        ProjectError: The picture cannot be written.
     """
     scores: list[Scored] = []
     runs: list[tuple[str, Mapping[str, Any]]] = []
@@ -301,16 +285,12 @@ def results(arguments: argparse.Namespace) -> CommandResult:
             "There is no simulation with a score, and nobody filled a form.",
             "Use `workbench simulate`, import what its --files wrote, or logs with `conv_type`, `task_id` and `score`.",
         )
-    rows, models = aptitudes(scores), by_model(runs)
-    if any(row.fewest == 1 for row in rows):
-        narrate("Where an instruction was simulated once, nothing is known of its reliability.")
-    if arguments.plot:
-        draw_forms(models, Path(arguments.plot))
-        narrate(f"Drew {arguments.plot}.")
-    lines = table_lines(aptitude_table(rows)) if rows else []
-    lines += table_lines(form_model_table(runs)) if runs else []
+    rows = aptitudes(scores)
+    tables = [aptitude_table(rows)] if rows else []
+    tables += [form_model_table(runs)] if runs else []
     return CommandResult(
-        lines, {"aptitude": aptitude_json(rows), "forms": [asdict(row) for row in models]}
+        [line for table in tables for line in (*table_lines(table), *table.notes)],
+        {"aptitude": aptitude_json(rows), "forms": [asdict(row) for row in by_model(runs)]},
     )
 
 

@@ -1,7 +1,4 @@
-"""How well clusters hold: on held-out conversations, and under other seeds and bootstrap samples.
-
-Hold-out: a share is held out, the others are clustered, and those held out are assigned to the nearest cluster (Soroka
-et al., "Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions", Table 4).
+"""How well clusters hold under other seeds and bootstrap samples.
 
 Stability per cluster after Hennig (2007, Cluster-wise assessment of cluster stability, Comput. Stat. Data Anal. 52):
 the mean over bootstraps of the Jaccard similarity with the most similar cluster of the bootstrap. He takes a mean of
@@ -16,90 +13,9 @@ from typing import Literal
 
 import numpy as np
 
-from engine.base.errors import NotYet, UsageError
-from engine.goals.clusters.clustering import assign, cluster, membership_of
+from engine.goals.clusters.clustering import cluster
 from engine.goals.clusters.kmeans import FULL_BATCH_ROWS
-from engine.model.embedders.vectors import Floats, Mask, Numbers, Vectors, has_vector
-
-_HOLD_OUT_STREAM = 0x484F
-"""Number of the stream of random numbers of a hold-out (ASCII "HO"), so that no other use of the seed draws the same
-ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeldOut:
-    """Result of a hold-out; distances are means over conversations, to the center of their own cluster.
-
-    Attributes:
-        clusters: Number of clusters of the training conversations.
-        train, test: Number of training and of held-out conversations that have a vector.
-        outliers: Number of training conversations in no cluster; they are not in the distances.
-        novel: Number of held-out conversations that are farther from every cluster than its own members are.
-        cosine_train, cosine_test: Mean cosine distance; that of the held-out ones includes novel ones.
-        euclidean_train, euclidean_test: Mean Euclidean distance between the vectors of length 1.
-    """
-
-    clusters: int
-    train: int
-    test: int
-    outliers: int
-    novel: int
-    cosine_train: float
-    cosine_test: float
-    euclidean_train: float
-    euclidean_test: float
-
-
-def choose_held_out(count: int, share: float, seed: int) -> Mask:
-    """Returns a mask of the conversations to hold out, shape (count,): a random share, at least one held out and one
-    not.
-
-    Raises:
-        UsageError: There are fewer than two conversations, or the share is not between 0 and 1.
-    """
-    if not 0 < share < 1:
-        raise UsageError(f"A share of {share} cannot be held out.", "Choose one like 0.5.")
-    if count < 2:
-        raise NotYet("There are too few conversations to hold any out.")
-    is_held_out = np.zeros(count, dtype=np.bool_)
-    held_out_count = min(count - 1, max(1, round(share * count)))
-    order = np.random.default_rng([seed, _HOLD_OUT_STREAM]).permutation(count)
-    is_held_out[order[:held_out_count]] = True
-    return is_held_out
-
-
-def measure_held_out(train: Vectors, labels: Numbers, test: Vectors) -> HeldOut:
-    """Returns the distances of the clustered rows, and of the held-out rows after these are assigned to clusters.
-
-    Args:
-        train, test: Rows of length 1 from one embedder, shapes (n, d) and (m, d); rows of zeros are ignored.
-        labels: Cluster of each row of `train` in 0 .. k - 1, negative for outliers, shape (n,).
-    """
-    k = int(labels.max()) + 1
-    membership = membership_of(train, labels, k)
-    inside = labels >= 0
-    cosines = np.einsum("ij,ij->i", train[inside], membership.centres[labels[inside]])
-    test_rows = test[has_vector(test)]
-    assigned = assign(test_rows, membership)
-    train_distances, test_distances = np.maximum(0, 1 - cosines), assigned.distances
-    return HeldOut(
-        clusters=k,
-        train=int(has_vector(train).sum()),
-        test=len(test_rows),
-        outliers=int((has_vector(train) & ~inside).sum()),
-        novel=int((assigned.labels < 0).sum()),
-        cosine_train=_mean(train_distances),
-        cosine_test=_mean(test_distances),
-        # between vectors of length 1 the Euclidean distance follows from the cosine
-        euclidean_train=_mean(np.sqrt(2 * train_distances)),
-        euclidean_test=_mean(np.sqrt(2 * test_distances)),
-    )
-
-
-def _mean(values: Floats) -> float:
-    """Returns the mean of values of shape (n,); 0 without values."""
-    return float(values.mean(dtype=np.float64)) if len(values) else 0.0
-
+from engine.model.embedders.vectors import Numbers, Vectors
 
 Kind = Literal["seed", "bootstrap"]
 """How a clustering is repeated: on the same rows with another seed, or on rows drawn with replacement."""

@@ -138,6 +138,7 @@ def stems(text: str) -> set[str]:
     return {stem(word) for word in words_of(text) if is_content(word)}
 
 
+@cache
 def is_content(word: str) -> bool:
     """Returns whether a word of lower case can stand in a noun phrase: letters of a script with spaces, in none of the
     closed lists, and no adverb by its ending -ly."""
@@ -149,6 +150,13 @@ def is_content(word: str) -> bool:
         and word not in NUMBERS
         and word not in TIMES
         and not (word.endswith("ly") and len(word) > 4 and word not in LY_NOUNS)
+    )
+
+
+def is_participle(word: str) -> bool:
+    """Returns whether a word of lower case ends as a participle does and is no noun: "priced", "lasting"."""
+    return (word.endswith("ing") and word not in ING_NOUNS) or (
+        word.endswith("ed") and word not in ED_NOUNS
     )
 
 

@@ -16,6 +16,7 @@ from engine.conversations.filters import NO_FILTER, Filter
 from engine.conversations.tables.conversations import names
 from engine.conversations.tables.selecting import matching
 from engine.goals.clusters.projection import project_to_plane
+from engine.goals.labels.phrase_labels import distinct_starts, without_instructions
 from engine.goals.records import (
     LEAST_SHARE,
     Author,
@@ -308,22 +309,24 @@ class GoalService:
         """Returns the rows of conversations in the order of `ids`, compared with the groups `keys`."""
         conversation_ids = ids.tolist()
         with self._project.reading() as conn, snapshot(conn):
-            texts = source_of(view.stored).shown.read(conn, conversation_ids)
+            entries = source_of(view.stored).shown.read(conn, conversation_ids)
             external_ids = names(conn, conversation_ids)
             states = scores.states(conn, conversation_ids)
         labels = [view.state.groups[key].label for key in keys]
+        texts = without_instructions([entry.text for entry in entries])
         return [
             MemberRow(
                 conversation_id=key,
                 external_id=external_ids[key],
-                text=entry.text,
+                text=text,
+                start=start,
                 distance=float(own),
                 doubt=float(doubt),
                 other=labels[int(other)] if other >= 0 else "",
                 state=states[key],
             )
-            for key, entry, own, doubt, other in zip(
-                conversation_ids, texts, *distances, strict=True
+            for key, text, start, own, doubt, other in zip(
+                conversation_ids, texts, distinct_starts(texts), *distances, strict=True
             )
         ]
 

@@ -1,4 +1,4 @@
-"""The stages of goal runs: clustering, asking the model, assigning, stability, holding out.
+"""The stages of goal runs: clustering, asking the model, assigning, stability.
 
 A stage is handed the source of its texts as a function (`source`), because the texts of a run may be summaries that an
 earlier stage of the same run writes: under which hash they are stored is known when that stage has begun.
@@ -7,6 +7,7 @@ earlier stage of the same run writes: under which hash they are stored is known 
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,15 +16,15 @@ from typing import Any
 from engine.base.errors import NotYet, UsageError, WorkbenchError
 from engine.conversations.filters import Filter
 from engine.conversations.selection import ALL, Selection
-from engine.goals.questions import with_context
+from engine.goals.questions import LABEL_EXAMPLES, with_context
 from engine.goals.records import EXPLANATION
 from engine.goals.requests import MAX_ASKED_PAIRS, ClusteringRequest
 from engine.goals.stages.assigning import AssignRequestsStage, AssignStage
-from engine.goals.stages.clustering import ClusterStage, LabelStage
+from engine.goals.stages.clustering import ClusterStage, GroupSample, LabelStage
 from engine.goals.stages.deciding import DecideStage, NameStage
 from engine.goals.stages.embedding import EmbedStage, SummariseStage, Vectoriser
 from engine.goals.stages.proposing import ProposeStage, SplitQuestionsStage
-from engine.goals.stages.validation import BOOTSTRAPS, SEEDS, HoldOutStage, StabilityStage
+from engine.goals.stages.validation import BOOTSTRAPS, SEEDS, StabilityStage
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import source_of, stored_clustering
 from engine.goals.tables.texts import TextSource
@@ -53,6 +54,8 @@ sentence."""
 SUMMARY_PROMPTS = ("summary", FREE_SUMMARY_PROMPT)
 """Names of the prompts with which summaries may have been written: one sentence, of a model that follows instructions
 with `summary-json`, or as in the paper."""
+SUMMARY_LIKE_OTHERS = "The user wants to change the date of a booked flight."
+"""Stands for a summary in estimates before there are any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +229,8 @@ class GoalStages:
 
     def _costs(self, request: ClusteringRequest, stages: Sequence[Stage]) -> tuple[StageCost, ...]:
         """Returns the cost of each stage that asks endpoints, by the requests for a sample of its items. Of labels and
-        pairs these are those of the clustering that is shown; without one of the same texts they are not estimated."""
+        pairs these are those of the clustering that is shown, without one of the same texts those of groups of equal
+        size."""
         project = self.setup.project
         with project.reading() as conn:
             shown = clusterings.shown_id(conn)
@@ -241,14 +245,28 @@ class GoalStages:
         for stage in stages:
             if isinstance(stage, SummariseStage) and stage.asks_endpoints:
                 costs.append(stage.estimate(stage.waiting()))
-            elif isinstance(stage, LabelStage) and stage.asks_endpoints and numbers:
+            elif isinstance(stage, LabelStage | ProposeStage) and stage.asks_endpoints:
+                if not numbers:
+                    costs.append(stage.estimate_ahead(self._group_sample(request)))
+                    continue
                 model = self.model_of_run(request.model)
-                label = self._label(model, request, None)
-                costs.append(label.estimate(numbers, request.k or len(numbers)))
-            elif isinstance(stage, ProposeStage) and stage.asks_endpoints and numbers:
-                model = self.model_of_run(request.model)
-                costs.append(self._propose(model, request.ask, paper=request.paper).estimate())
+                if isinstance(stage, LabelStage):
+                    label = self._label(model, request, None)
+                    costs.append(label.estimate(numbers, request.k or len(numbers)))
+                else:
+                    asking = self._propose(model, request.ask, paper=request.paper)
+                    costs.append(asking.estimate())
         return tuple(costs)
+
+    def _group_sample(self, request: ClusteringRequest) -> GroupSample:
+        """Returns groups of equal size of the conversations of a run that was not made yet."""
+        with self.setup.project.reading() as conn:
+            ids = Selection(request.filter, limit=request.limit).ids(conn)
+            entries = TextSource(request.text).shown.read(conn, ids[:LABEL_EXAMPLES])
+        texts = [entry.text for entry in entries if entry.text]
+        texts = texts or [SUMMARY_LIKE_OTHERS] * LABEL_EXAMPLES
+        groups = request.k or max(1, round(math.sqrt(len(ids))))
+        return GroupSample(groups, max(1, len(ids) // groups), texts)
 
     def ask_stages(self, model: str | None = None, limit: int = MAX_ASKED_PAIRS) -> list[Stage]:
         """Returns the stages that ask a model about at most `limit` undecided pairs of the clustering that is shown."""
@@ -322,21 +340,6 @@ class GoalStages:
     def stability_stage(self, seeds: int = SEEDS, bootstraps: int = BOOTSTRAPS) -> StabilityStage:
         """Returns the stage that measures the stability of the clustering that is shown."""
         return StabilityStage(self.setup.project, seeds=seeds, bootstraps=bootstraps)
-
-    def hold_out_stage(self, share: float, seed: int = 0) -> HoldOutStage:
-        """Returns the stage that measures how well a share of the conversations can be assigned to clusters of the
-        others.
-
-        Args:
-            share: Share of the conversations to hold out, between 0 and 1.
-            seed: Seed of the draw of those held out and of the new clusters; the embedder has that of the clustering.
-        """
-        return HoldOutStage(
-            self.setup.project,
-            lambda name, embedder_seed: self._vectoriser(name, embedder_seed).embedder,
-            share,
-            seed,
-        )
 
     def _label(
         self, model: LoadableModel, request: ClusteringRequest, cluster: ClusterStage | None

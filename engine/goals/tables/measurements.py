@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, Literal
+from typing import Literal
 
 from engine.base.conversation import State
 from engine.completeness.records import StateCounts
@@ -19,11 +19,7 @@ from engine.completeness.tables import score_sets
 from engine.completeness.tables.scores import state_sql
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import Cluster
-from engine.project import settings
 from engine.project.sql import snapshot
-
-HOLD_OUT = "hold_out"
-"""Key of the setting that has `Measurements.hold_out`, before the number of the clustering."""
 
 RepetitionKey = tuple[Literal["seed", "bootstrap"], int]
 """A kind of resampling and its number, from 0."""
@@ -38,13 +34,11 @@ class Measurements:
         agreements: ("seed" or "bootstrap", adjusted Rand index, at most 1) of each repetition of the newest measurement
             of stability.
         jaccard: Mean Jaccard similarity of clusters under the bootstraps, in [0, 1], by number.
-        hold_out: `engine.goals.clusters.validation.HeldOut` by field, with `share` and `seed`; None if not measured.
     """
 
     clusters: list[Cluster]
     agreements: list[tuple[str, float]]
     jaccard: Mapping[int, float]
-    hold_out: Mapping[str, Any] | None
 
 
 def of_shown(conn: sqlite3.Connection) -> Measurements | None:
@@ -61,13 +55,7 @@ def of_shown(conn: sqlite3.Connection) -> Measurements | None:
         clusterings.clusters(conn, shown),
         [(kind, ari) for (kind, _), ari in repetitions],
         stability(conn, shown),
-        settings.get(conn, f"{HOLD_OUT}:{shown}"),
     )
-
-
-def put_hold_out(conn: sqlite3.Connection, clustering_id: int, values: Mapping[str, Any]) -> None:
-    """Stores the hold-out of a clustering in place of the one before it."""
-    settings.put(conn, f"{HOLD_OUT}:{clustering_id}", dict(values))
 
 
 # Stability

@@ -194,6 +194,7 @@ def work_lines(can: Capabilities) -> list[str]:
         "curves with an end tag in words": no_curve(can, None, "END"),
         "curves with the prompt of mode `base`": no_curve(can, base, None),
         "labels of goals": fields,
+        "answers to questions": fields,
         "the judge": fields and no_curve(can, judge, None),
         "merge questions": fields and no_curve(can, merge, None),
         "trees": no_tree(can),

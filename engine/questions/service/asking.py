@@ -22,6 +22,7 @@ from engine.base.request_options import (
 from engine.conversations.filters import FILTER, Filter
 from engine.conversations.selection import Selection
 from engine.jobs.contract import Stage
+from engine.jobs.runner import JobRunner
 from engine.model.catalog import DEFAULT_MODEL
 from engine.model.interface import Sampling
 from engine.model.records import ModelRequest
@@ -85,9 +86,9 @@ AnswerStage = PatternStage | ModelAnswerStage
 class AskingRuns:
     """Makes the runs in which the patterns of a question or a model answer it."""
 
-    def __init__(self, project: Project, setup: Callable[[], RunSetup]) -> None:
+    def __init__(self, project: Project, runner: JobRunner, setup: Callable[[], RunSetup]) -> None:
         """`setup` is called when a model is asked: what it needs takes long to import."""
-        self._project, self._setup = project, setup
+        self._project, self._runner, self._setup = project, runner, setup
 
     def stages(
         self, question: Question, request: AskRequest
@@ -116,8 +117,8 @@ class AskingRuns:
         if model.entry is not None and model.entry.name == DEFAULT_MODEL and not request.anyway:
             raise UsageError(
                 "The built-in model is too small to answer questions: on all that were tried it is near chance.",
-                "Name a larger GGUF file or an endpoint with --model (`workbench models add`), or ask it all the same"
-                " with --anyway.",
+                "Name a larger GGUF file or an endpoint (`workbench models add`). `workbench ask --anyway` asks it all"
+                " the same.",
             )
         setup.endpoints.check_chat(model, Sampling(json_schema="{}"))
         question = msgspec.structs.replace(
@@ -130,6 +131,14 @@ class AskingRuns:
         prompt = setup.prompts.prompt("ask-json")
         stage = ModelAnswerStage(setup.project, setup.process, model, question, prompt, selection)
         return stage, [*setup.tuning_before(model), stage]
+
+    def start(self, question: Question, request: AskRequest) -> int:
+        """Starts a run in the background; returns the job id.
+
+        Raises:
+            UsageError: As `stages` does.
+        """
+        return self._runner.start(self.stages(question, request)[1])
 
     def estimate(self, question: Question, request: AskRequest) -> Estimate:
         """Returns what asking costs: over endpoints by the requests for a sample, else at the speed measured here.

@@ -1,5 +1,5 @@
 """Runs of form filling as the tables of Hakimov, Weiser and Schlangen, "Evaluating Modular Dialogue System for Form
-Filling Using Large Language Models" (2024): means over the runs of each form and variant, and their Figure 2.
+Filling Using Large Language Models" (2024): means over the runs of each form and variant.
 """
 
 from __future__ import annotations
@@ -7,14 +7,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from engine.base.text import end_of_path
 from engine.formats.form_runs import FormScores
-from engine.results.document import Bar, Bars
-from engine.results.svg import save_figures
 from engine.simulate.forms.form import TOPICS
 from engine.simulate.forms.run import BAD_OUTPUTS, VARIANTS
 
@@ -217,76 +213,3 @@ def by_module(results: Iterable[Mapping[str, Any]]) -> list[ModuleRow]:
         failed.update(result.get("failed", {}))
     names = dict.fromkeys([*replies, *failed])
     return [ModuleRow(name, replies[name], repeated_calls[name], failed[name]) for name in names]
-
-
-FIGURES = {
-    "filled_share": "Filled",
-    "success": "Success",
-    "efficiency": "Efficiency",
-    "filled_score": "Filled score",
-    "score": "Score",
-}
-"""The figures of a `ModelRow` that are drawn, with their titles. Figure 2a has Success, Efficiency and Score."""
-
-_MAX_NAME_CHARS = 32
-"""Most characters of the name of a model, of which the end is shown."""
-
-
-def draw_forms(rows: Sequence[ModelRow], path: Path) -> None:
-    """Draws the means over forms (Figure 2a), and fields and turns by form (Figure 2b).
-
-    Each model and variant has a bar, unless all its runs failed or, of Success and Score, no answers are known. The
-    number of fields is that of the form's first row.
-
-    Args:
-        rows: From `by_model`: the forms of a model and variant, then the mean over them.
-        path: Ends with `.svg`; an existing file is replaced.
-
-    Raises:
-        UsageError: The path has another ending.
-        ProjectError: The file cannot be written.
-    """
-    series: dict[tuple[str, str], list[ModelRow]] = {}
-    for row in rows:
-        series.setdefault((row.model, row.variant), []).append(row)
-    has_several_variants = len({variant for _, variant in series}) > 1
-    by_label = {
-        end_of_path(model, _MAX_NAME_CHARS)
-        + (f", {variant}" if has_several_variants else ""): of_model
-        for (model, variant), of_model in series.items()
-    }
-    figures = [
-        _bars(
-            f"{title}, mean over forms (Figure 2a)",
-            # The last row of a model and variant is the mean over forms.
-            {label: getattr(of_model[-1], name) for label, of_model in by_label.items()},
-            full_length=1.0,
-        )
-        for name, title in FIGURES.items()
-    ]
-    forms = list(dict.fromkeys(row.form for row in rows if row.form))
-    longest = max((value or 0.0 for row in rows for value in (row.fields, row.turns)), default=0.0)
-    for form in forms:
-        of_form = {
-            label: row for label, rows in by_label.items() for row in rows if row.form == form
-        }
-        fields = next((row.fields for row in of_form.values()), None)
-        turns = {f"turns, {label}": row.turns for label, row in of_form.items()}
-        title = f"{form}: fields and turns (Figure 2b)"
-        figures.append(_bars(title, {"fields": fields, **turns}, full_length=longest or 1.0))
-    save_figures(path, figures)
-
-
-def _bars(title: str, values: Mapping[str, float | None], full_length: float) -> Bars:
-    """Returns a bar for each value, with its value beside it; an unknown one is a bar of length 0 without a text.
-
-    Args:
-        full_length: The value whose bar has the whole length.
-    """
-    return Bars(
-        title,
-        tuple(
-            Bar(label, (value or 0.0) / full_length, f"{value:.2g}" if value else "")
-            for label, value in values.items()
-        ),
-    )

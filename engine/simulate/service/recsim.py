@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from engine.model.chat import Role
 from engine.model.interface import Sampling
 from engine.simulate.recsim.people import TASKS, profiles, situations
 from engine.simulate.recsim.play import Setting, recsim_scenarios
@@ -23,16 +22,12 @@ def recsim_simulation(simulations: ProjectSimulations, request: SimulationReques
         UsageError: A model cannot do this.
     """
     texts = simulations.texts(KIND)
-    if not request.translate:
-        del texts["translate"]  # so that a setting without translations keeps its hash
     setting = Setting(
         texts,
         language=request.language,
         max_turns=request.turns,
         user_tokens=request.user_tokens,
         assistant_tokens=request.assistant_tokens,
-        asks=request.questions,
-        translates=request.translate,
         seed=request.seed,
     )
     if request.temperature is not None:
@@ -41,15 +36,12 @@ def recsim_simulation(simulations: ProjectSimulations, request: SimulationReques
         setting, request.tasks or TASKS, request.runs, profiles(), situations()
     )[: request.limit]
 
-    asks: dict[Role, Sampling] = {"assistant": Sampling(), "user": Sampling()}
-    if setting.translates:
-        asks["judge"] = Sampling()
     return simulations.simulation(
         KIND,
         # The conversations do not depend on the labels of the models.
         scenarios=lambda labels: conversations,
         params=_params(setting),
-        asks=asks,
+        asks={"assistant": Sampling(), "user": Sampling()},
         options=request,
         texts=texts,
     )
@@ -64,7 +56,4 @@ def _params(setting: Setting) -> dict[str, Any]:
         "max_turns": setting.max_turns,
         "user_tokens": setting.user_tokens,
         "assistant_tokens": setting.assistant_tokens,
-        "asks": setting.asks,
-        # Only where it is not the default, so that earlier settings keep their hash
-        **({"translates": True} if setting.translates else {}),
     }

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from engine.base.number_format import counted, figure
-from engine.base.report_table import UNKNOWN, Cell, ReportColumn, ReportRow, ReportTable
+from engine.base.number_format import counted
+from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
 from engine.base.text import one_line
 from engine.formats.form_runs import FormScores
 from engine.simulate.draft import as_draft
@@ -80,9 +80,6 @@ _A_OF_FULL = _column_of_full("A of FULL", "A90")
 _U_OF_FULL = _column_of_full("U of FULL", "U90-10")
 """Unreliability compared with FULL."""
 
-_COLUMNS_OF_FULL = (_P_OF_FULL, _A_OF_FULL, _U_OF_FULL)
-"""The columns that compare a condition with FULL."""
-
 _APTITUDE_COLUMNS = (
     ReportColumn("runs", "count", description="Conversations, all instructions together."),
     ReportColumn("P", "number", description="Averaged performance: the mean score, 0 to 100."),
@@ -106,61 +103,40 @@ _CONDITION_COLUMN = ReportColumn("condition", "text", description="How the instr
 """The column of the condition."""
 
 
-def aptitude_table(rows: Sequence[Aptitude]) -> ReportTable:
-    """Returns a row for each task, condition and model, named in the last column. Where the condition FULL was played,
-    P, A90 and U90-10 are also given as shares of its own, as Laban et al. tell them."""
-    columns = (
-        ReportColumn("instructions", "count"),
-        *_APTITUDE_COLUMNS,
-        ReportColumn("task, condition, model", "text"),
-    )
+def aptitude_table(rows: Sequence[Aptitude], plays: Sequence[PlayRow] = ()) -> ReportTable:
+    """Returns a row for each task, condition and model; the model is named where there are several. P, A90 and U90-10
+    are also given as shares of those of the condition FULL, as Laban et al. tell them.
+
+    Args:
+        plays: Listed behind the rows. Their `conv_type` is the condition: with the number of merged shards and
+            temperatures.
+    """
     full_rows = _full_by_task_and_model(rows)
-    shown_indices = [
-        index for index, column in enumerate(columns) if full_rows or column not in _COLUMNS_OF_FULL
-    ]
+    has_models = len({row.model for row in rows}) > 1
     table = []
     for row in rows:
-        name = one_line(f"{row.task}, {row.condition}, {row.model}", _MAX_NAME_CHARS)
-        cells = (row.instructions, *_aptitude_cells(row, full_rows), name)
-        table.append(ReportRow(tuple(cells[index] for index in shown_indices)))
-    shown_columns = tuple(columns[index] for index in shown_indices)
-    return ReportTable("by condition", shown_columns, tuple(table))
-
-
-def _sharded(plays: Sequence[PlayRow]) -> list[ReportTable]:
-    """Returns the tables of sharded conversations: by condition, by instruction, and the kinds of replies.
-
-    The condition of an `Aptitude` is the `conv_type` of a result: with the number of merged shards and temperatures.
-    """
-    rows = sorted(_by_condition(plays), key=lambda row: row.task)
-    full_rows = _full_by_task_and_model(rows)
-    table = [
-        _row(
-            [row.condition, row.task, row.instructions, *_aptitude_cells(row, full_rows)],
-            plays,
-            task=row.task,
-            conv_type=row.condition,
-        )
-        for row in rows
-    ]
+        cells: list[Cell] = [row.condition, one_line(row.task, _MAX_NAME_CHARS)]
+        cells += [one_line(row.model, _MAX_NAME_CHARS)] if has_models else []
+        cells += [row.instructions, *_aptitude_cells(row, full_rows)]
+        table.append(_row(cells, plays, task=row.task, conv_type=row.condition, model=row.model))
     columns = (
         _CONDITION_COLUMN,
         ReportColumn("task", "text", description="Kind of the instruction."),
+        *([ReportColumn("model", "text", description="Of the assistant.")] if has_models else []),
         ReportColumn("instr.", "count", description="Instructions."),
         *_APTITUDE_COLUMNS,
     )
     # `fewest` is the least number of runs of one instruction; one run alone says nothing of the spread of its scores.
     is_played_once = any(row.fewest == 1 for row in rows)
-    notes = (
-        ("Where an instruction was played once, its reliability is not known.",)
-        if is_played_once
-        else ()
-    )
-    return [
-        ReportTable("by condition", columns, tuple(table), notes),
-        _by_instruction(plays, notes),
-        *_categories(plays),
-    ]
+    notes = ("Where an instruction was played once, its reliability is not known.",)
+    return ReportTable("by condition", columns, tuple(table), notes if is_played_once else ())
+
+
+def _sharded(plays: Sequence[PlayRow]) -> list[ReportTable]:
+    """Returns the tables of sharded conversations: by condition, by instruction, and the kinds of replies."""
+    rows = sorted(_by_condition(plays), key=lambda row: row.task)
+    by_condition = aptitude_table(rows, plays)
+    return [by_condition, _by_instruction(plays, by_condition.notes), *_categories(plays)]
 
 
 def _by_condition(plays: Sequence[PlayRow]) -> list[Aptitude]:
@@ -301,22 +277,6 @@ _FORM_COLUMNS = (
     *_SCORE_COLUMNS,
 )
 """Columns of the table of Hakimov et al."""
-
-
-def form_table(rows: Iterable[FormRow]) -> ReportTable:
-    """Returns a row for each form and variant; the last columns have counts, and how the runs ended."""
-    last_columns = [ReportColumn(title, "text") for title in ("complete", "right", "ended")]
-    table = []
-    for row in rows:
-        right = UNKNOWN
-        if row.right is not None:
-            right_fields, judged_fields = row.right
-            share = f" ({figure(right_fields / judged_fields)})" if judged_fields else ""
-            right = f"{right_fields:,} of {judged_fields:,}{share}"
-        ended = ", ".join(f"{reason} {count:,}" for reason, count in sorted(row.ended.items()))
-        complete = f"{row.complete:,} of {row.runs:,}"
-        table.append(ReportRow((*_form_cells(row), complete, right, ended)))
-    return ReportTable("forms", (*_FORM_COLUMNS, *last_columns), tuple(table))
 
 
 def _forms(plays: Sequence[PlayRow]) -> list[ReportTable]:

@@ -82,14 +82,13 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenProject]:
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenProject]:
-    """A clustered project whose clusters were clustered again and held out, with a tree for 24 conversations."""
+    """A clustered project whose clusters were clustered again, with a tree for 24 conversations."""
     path = tmp_path_factory.mktemp("measured") / "p.wb"
     with Project.open(path, create=True) as project:
         fill_topics(project)
         cluster(project, k=4)
         stages = stages_of(project)
         run(project, [stages.stability_stage(2, 3)])
-        run(project, [stages.hold_out_stage(0.5)])
         give_trees(project, {n: (n - 1 + (n > 12), -n / 10) for n in range(1, 25)})
     with OpenProject(path, read_only=True) as workspace:
         yield workspace
@@ -120,10 +119,6 @@ def test_figures_of_the_paper(measured: OpenProject, tmp_path: Path) -> None:
     text = (tmp_path / "p.md").read_text("utf-8")
     assert re.search(r"\| other seeds \| 2 \| \d\.\d\d \|", text)
     assert re.search(r"\| conversations drawn with replacement \| 3 \|", text)
-    found = measured.goals.measurements()
-    assert found is not None
-    assert found.hold_out is not None
-    assert f"| held out |  | {found.hold_out['test']} | " in text
     assert text.count("(Figure 6 of Soroka et al.)") == 2
     leaves = text.partition("Trees by the number of leaves")[2].partition("Trees by")[0]
     assert sum(int(count) for count in re.findall(r"^\| \d+ \| (\d+) \|$", leaves, re.M)) == 24

@@ -14,8 +14,8 @@ from engine.completeness.records import DecisionRule, StateCounts
 from engine.goals.service.groups import GoalService
 from engine.goals.service.merge_review import MergeReviewService
 from engine.project.project import Project
-from tests.engine.goals.service.goal_project import TOPIC, members, stored_review, texts
-from tests.engine.project.support import give_scores
+from tests.engine.goals.service.goal_project import TOPIC, cluster, members, stored_review, texts
+from tests.engine.project.support import fill, give_scores, talk
 
 
 class TestLooking:
@@ -48,6 +48,21 @@ class TestLooking:
         assert sorted(found) == list(range(1, 33))
         assert sum(row.share for row in rows) == pytest.approx(1 - made.outliers / 32)
         assert all(row.label and 0 <= row.spread < 1 for row in rows)
+
+    def test_members_without_their_prompt(self, tmp_path: Path) -> None:
+        """Members are shown without the sentences of a prompt that half of them repeat, and begin in lists where they
+        differ."""
+        prompt = "You are the assistant of a small shop, and you always answer in short sentences."
+        lamps = [f"I would like a lamp. Number {n} please." for n in range(3)]
+        asked = [*lamps, *(f"I would like a lamp, number {n}, please." for n in range(4))]
+        with Project.open(tmp_path / "shop.wb", create=True) as project:
+            fill(project, [talk(f"shop-{n}", f"{prompt} {text}") for n, text in enumerate(asked)])
+            cluster(project, k=1)
+            goals = stored_review(project).goals
+            (group,) = goals.groups()
+            rows = goals.members(group.id, "name")
+            assert [" ".join(row.text.split()) for row in rows] == asked
+            assert [row.text[row.start :][:6] for row in rows] == ["Number"] * 3 + ["I woul"] * 4
 
     def test_states(self, clustered: Project, goals: GoalService) -> None:
         """The states of a group follow the decision rule in force and every new score; a conversation without a score
