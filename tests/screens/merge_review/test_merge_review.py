@@ -390,13 +390,6 @@ class TestHistory:
             assert "undone: kept" in alone[3]
             assert (shown[:6], shown[-2:]) == (alone[:6], alone[-2:])
 
-    async def test_a_rename_is_one_sentence(self) -> None:
-        """A rename is one sentence of the history, with the old and the new label, each once."""
-        async with opened(clustered(), (160, 40), mode="6") as pilot:
-            await press(pilot, "r", "b", *"Lamps", "enter", "H", "y")
-            assert f"renamed “{FIRST[1]}”" in text(pilot)
-            assert f"\trenamed “{FIRST[1]}” to “Lamps”" in pilot.app.clipboard
-
     async def test_empty(self) -> None:
         """Before the first decision the history says what will be kept there."""
         async with opened(clustered(), mode="6") as pilot:
