@@ -14,10 +14,10 @@ import numpy as np
 from engine.base.number_format import counted
 from engine.goals.clusters.clustering import MIN_MEMBERS, OUTLIER_DEVIATIONS, Clusters, cluster
 from engine.goals.clusters.kmeans import propose_k
+from engine.goals.labels.distinctive_words import distinctive_words
 from engine.goals.labels.phrase_labels import (
     LEAST_SUPPORT,
     MAX_TEXTS_PER_CLUSTER,
-    distinctive_words,
     phrase_labels,
     support_of,
 )
