@@ -72,6 +72,7 @@ MEANINGS = {
     "demo: check": "how right the result is, against what is true of the samples",
     "demo: check.goals": "goals that there are",
     "failures_in_first_20": "failed ones among the 20 conversations with the most trouble",
+    "tree": "what the response tree that the demo grew says, in a sentence; empty without one",
     "false_changes": "other differences between the months that are called significant",
     "goals_found": "those that have a group whose name says them",
     "same_step": "P(a whole conversation has a higher score than a longer one cut at the same step)",

@@ -30,7 +30,7 @@ from engine.conversations.selection import Selection
 from engine.conversations.tables import conversations
 from engine.jobs.contract import Stage
 from engine.model.adapter_files import AdapterOrigin
-from engine.model.catalog import BUNDLED_ADAPTERS, LoadableModel
+from engine.model.catalog import DEFAULT_MODEL, LoadableModel
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import SPEED_TOKENS
 from engine.model.process.process import ModelProcess
@@ -284,6 +284,12 @@ class ScoringRuns:
                 "An endpoint does not say whether the model writes the end tag, which decides with --paper.",
                 "Use a model of this machine, or score without --paper.",
             )
+        is_built_in = model.entry is not None and model.entry.name == DEFAULT_MODEL
+        if mode == "tuned" and is_built_in and model.adapter is None and request.end_tag is None:
+            raise UsageError(
+                "Mode tuned needs an adapter, and none is in use.",
+                "`workbench train PROJECT` trains one, `workbench train use PROJECT NAME` chooses one.",
+            )
         prompts = {name: setup.prompts.prompt(name) for name in prompt_names()}
         tag = request.end_tag
         if mode == "tuned" and tag is None:
@@ -442,8 +448,7 @@ class ScoringRuns:
         allow.
 
         From `MIN_CONVERSATIONS_FOR_PROBE` conversations that is `probe` on a local model and `words` beside endpoints.
-        With fewer it is `tuned` where somebody trained or added an adapter, `probe` on the built-in model, otherwise
-        `tuned` or `base`.
+        With fewer it is `tuned` where an adapter is in use, `probe` on the built-in model, otherwise `base`.
         """
         if request.mode is not None:
             return request.mode
@@ -457,13 +462,10 @@ class ScoringRuns:
             return "words" if model.endpoints else "probe"
         if model.endpoints:
             return "base"
-        adapter = model.adapter
-        if adapter is not None and adapter.parent != BUNDLED_ADAPTERS:
+        if model.adapter is not None:
             return "tuned"
         bare = setup.models.resolve(replace(request, mode="probe").model_request)
-        if bundled_probe.bundled_probe_for(bare) is not None:
-            return "probe"
-        return "tuned" if adapter is not None else "base"
+        return "base" if bundled_probe.bundled_probe_for(bare) is None else "probe"
 
     def _enough_for_probe(self, request: ScoringRequest) -> bool:
         """Returns whether enough of the first conversations could end in two places; copies are not noticed."""

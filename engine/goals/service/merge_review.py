@@ -17,7 +17,8 @@ import numpy as np
 
 from engine.base.errors import NotYet, UsageError
 from engine.goals.clusters.clustering import split
-from engine.goals.labels.phrase_labels import distinctive_words, phrase_labels
+from engine.goals.labels.distinctive_words import distinctive_words
+from engine.goals.labels.phrase_labels import phrase_labels
 from engine.goals.merges.merge_state import MergeState
 from engine.goals.records import (
     Evidence,

@@ -147,14 +147,17 @@ class CalibrationService:
                 itself=_with_itself(conn),
             )
 
-    def agreements(self) -> tuple[Agreement, Agreement]:
-        """Returns the agreement of the verdicts with the model, and with their blind repeats."""
+    def agreements(self, question: str = SUCCEEDED) -> tuple[Agreement, Agreement]:
+        """Returns the agreement of people's answers with the model, of verdicts only, and with their blind repeats."""
         with self._project.reading() as conn, snapshot(conn):
-            return _with_model(conn, score_sets.rule(conn)), _with_itself(conn)
+            model = Agreement(0)
+            if question == SUCCEEDED:
+                model = _with_model(conn, score_sets.rule(conn))
+            return model, _with_itself(conn, question)
 
-    def people(self) -> PeopleAgreement:
-        """Returns the agreement of the people who judged. Slow with many verdicts."""
-        return people_agreement(self._project)
+    def people(self, question: str = SUCCEEDED) -> PeopleAgreement:
+        """Returns the agreement of those who answered a question. Slow with many answers."""
+        return people_agreement(self._project, question)
 
     def pin(self, threshold: float | None) -> DecisionRule:
         """Fixes the threshold, or returns to the default with None; returns the resulting rule.
@@ -254,10 +257,10 @@ def _with_model(conn: sqlite3.Connection, rule: DecisionRule) -> Agreement:
     return calibration.agreement(pairs)
 
 
-def _with_itself(conn: sqlite3.Connection) -> Agreement:
-    """Returns how first verdicts agree with blind repeats by the same person."""
+def _with_itself(conn: sqlite3.Connection, question: str = SUCCEEDED) -> Agreement:
+    """Returns how first answers agree with blind repeats by the same person."""
     return calibration.agreement(
-        [(first, second) for _, first, second in second_answers.repeated_pairs(conn)]
+        [(first, second) for _, first, second in second_answers.repeated_pairs(conn, question)]
     )
 
 
@@ -343,7 +346,8 @@ def people_agreement(project: Project, question: str = SUCCEEDED) -> PeopleAgree
     with project.reading() as conn, snapshot(conn):
         values_by_name = second_answers.values_by_person(conn, question)
         for answerer, _ in reversed(machine_answers.answerers(conn, question)):
-            values_by_name[answerer.name] = machine_answers.values(conn, answerer.config_hash)
+            rows = machine_answers.of_answerer(conn, answerer.config_hash)
+            values_by_name[answerer.name] = {row.conversation_id: str(row.value) for row in rows}
         disagreements = len(second_answers.disagreements(conn, question))
     people = {name: len(values) for name, values in values_by_name.items()}
     people = dict(sorted(people.items(), key=lambda row: -row[1]))
