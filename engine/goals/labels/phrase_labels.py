@@ -194,8 +194,9 @@ class _Cluster:
         return set(filter(_says_much, words))
 
     def form(self, of_stem: str) -> str:
-        """Returns the word of a stem that most texts contain: "series" of "sery"."""
-        return self._forms[of_stem].most_common(1)[0][0] if of_stem in self._forms else of_stem
+        """Returns the word of a stem that most texts contain, of equal ones the longest: "series" of "sery"."""
+        forms = self._forms.get(of_stem, Counter())
+        return max(forms, key=lambda word: (forms[word], len(word), word), default=of_stem)
 
     def verb_share(self, verb: str) -> float:
         """Returns the share of the texts, in [0, 1], that contain a form of a verb."""
