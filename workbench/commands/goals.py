@@ -29,6 +29,7 @@ from workbench.arguments import (
 )
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import run_stages
+from workbench.text_tables import agreement_text
 
 NO_GROUP = "none"
 """Stands for no group, where conversations are moved out of all."""
@@ -259,7 +260,8 @@ def proposals(arguments: argparse.Namespace) -> CommandResult:
             proposal := review.proposal([earlier.pair for earlier in pairs])
         ):
             pairs.append(proposal)
-        pairs_left = review.progress().left
+        progress, agreements = review.progress(), review.agreements()
+        pairs_left = progress.left
     lines = [
         f"{pair.evidence.probability:>4.0%}  {pair.a.id} “{one_line(pair.a.label, 40)}” ({pair.a.size:,})"
         f" and {pair.b.id} “{one_line(pair.b.label, 40)}” ({pair.b.size:,});"
@@ -267,13 +269,23 @@ def proposals(arguments: argparse.Namespace) -> CommandResult:
         f" members {figure(pair.evidence.member_similarity)}"
         for pair in pairs
     ]
+    lines += [
+        f"{one_line(model, 40)} agrees with your decisions: {agreement_text(agreement)}"
+        for model, agreement in agreements.items()
+    ]
     lines.append(
         f"{counted(pairs_left, 'pair')} left to decide; `workbench goals merge`, or `goals apart`."
     )
+    if progress.to_review:
+        decisions = counted(progress.to_review, "decision")
+        lines.append(f"{decisions} of a model to review: `workbench goals review`.")
     return CommandResult(
         lines,
         {
             "left": pairs_left,
+            "agreement": [
+                {"model": model, **asdict(agreement)} for model, agreement in agreements.items()
+            ],
             "proposals": [
                 {
                     **asdict(pair),
