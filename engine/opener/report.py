@@ -181,9 +181,7 @@ class _Report:
         self._sets = services.score_sets.all()
         self._shown = services.goals.shown()
         self._goals_title = self._shown.clustering.title if self._shown else "What users wanted"
-        self._unknown: list[
-            str
-        ] = []  # sentences on what is not known, with the command that brings it
+        self._unknown: list[str] = []  # what is not known, with the command that brings it
 
     def document(self, validate: bool, compared: Compared | None) -> Document:
         """Returns the report; see `write_report`."""

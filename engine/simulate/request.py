@@ -282,9 +282,6 @@ class SimulationRequest(SimulationOptions):
         default="en", metadata={"option": _choice("language of the conversations", LANGUAGES)}
     )
     turns: int = whole_number(MAX_TURNS, "answers of the assistant, at most")
-    questions: bool = declared(
-        False, Option("ask both sides after the conversation what came of it")
-    )
     user_tokens: int = whole_number(USER_TOKENS, "longest message of the user in tokens")
     assistant_tokens: int = whole_number(
         ASSISTANT_TOKENS, "longest answer of the assistant in tokens"
@@ -328,7 +325,7 @@ FIELDS: Mapping[Kind, tuple[str, ...]] = {
         "forms", "variants", "profile", "profiles", "dummies", "high", "grouping", "follow_ups", "turns_per_field",
         "history", "free_replies",
     ),
-    "recsim": ("tasks", "language", "turns", "questions", "user_tokens", "assistant_tokens"),
+    "recsim": ("tasks", "language", "turns", "user_tokens", "assistant_tokens"),
     "shards": ("instructions", "checks", "max_tokens", "databases"),
 }  # fmt: skip
 """The fields that a kind has beside those of all kinds."""

@@ -10,7 +10,6 @@ from textual.content import Content
 from engine.base import number_format
 from engine.base.text import middle_cut, one_line
 from engine.goals.records import ClusteringSummary, GoalGroup, MemberRow, theme_of
-from screens.goals.run_form import TEXT_CHOICES, explanation_choice
 from screens.widgets.formatting import STATE_LOOKS, date_and_minute, rate_piece
 from screens.widgets.groups import GLYPHS, UNSTABLE, UNSTABLE_SIGN, label_of, state_bar
 from screens.widgets.row_table import Column, Piece, ordered_by
@@ -168,7 +167,7 @@ def clustering_line(row: ClusteringSummary) -> str:
 def summary_content(
     shown: ClusteringSummary, groups: Sequence[GoalGroup], *, filtered: bool = False
 ) -> Content:
-    """Returns the number of groups, the conversations in none, how many groups are unstable, the settings; where a
+    """Returns the number of groups, the conversations in none, how many groups are unstable; where a
     filter leaves conversations out, how many are in the groups.
     """
     made = shown.clustering
@@ -200,7 +199,4 @@ def summary_content(
             if unstable
             else (" · all stable", "$tone-muted")
         )
-    text = TEXT_CHOICES.get(made.text) or explanation_choice(theme)
-    embedder = one_line(made.embedder, 30)
-    parts.append((f" · {text.name} · {embedder} · k {made.k} · seed {made.seed}", "$tone-muted"))
     return Content.assemble(*parts)

@@ -101,6 +101,8 @@ def near_line(near: Sequence[tuple[str, float]], other: str) -> Content:
     Args:
         other: Label of the other side.
     """
+    if not near:
+        return Content()  # in a review of what a model decided, the groups are those of then
     groups = [
         f"{one_line(label, 40)} {number_format.signed(cosine)}"
         for label, cosine in near

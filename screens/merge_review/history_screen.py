@@ -96,7 +96,7 @@ class MergeHistoryScreen(DecisionScreen):
         """Reads the decisions and the groups again."""
         goals, review = self.services.goals, self.services.merge_review
 
-        def read() -> tuple[list[GoalDecision], list[GoalGroup], dict[str, int]]:
+        def read() -> tuple[list[GoalDecision], list[GoalGroup], dict[str, int], int]:
             decisions, groups = folded(review.history()), goals.groups()
             sizes = {group.id: group.size for group in groups}
             involved = {key for decision in decisions for key in (*decision.sides, *decision.made)}
@@ -104,12 +104,16 @@ class MergeHistoryScreen(DecisionScreen):
                 former = goals.group(key)
                 if former is not None:
                     sizes[key] = former.size
-            return decisions, groups, sizes
+            return decisions, groups, sizes, review.progress().to_review
 
         self.in_background(read, lambda parts: self._show(*parts), group="history")
 
     def _show(
-        self, decisions: list[GoalDecision], groups: list[GoalGroup], sizes: dict[str, int]
+        self,
+        decisions: list[GoalDecision],
+        groups: list[GoalGroup],
+        sizes: dict[str, int],
+        to_review: int,
     ) -> None:
         """Shows the decisions, newest first, beside the groups after the one under the cursor."""
         self._decisions, self._sizes = decisions, sizes
@@ -118,13 +122,12 @@ class MergeHistoryScreen(DecisionScreen):
         if not decisions:
             self.show_empty(NOTHING_DECIDED)
         undone = sum(not decision.active for decision in decisions)
-        by_model = sum(decision.active and decision.decided_by == "llm" for decision in decisions)
         transferred = sum(decision.transferred for decision in decisions)
         parts: list[tuple[str, str]] = [(number_format.counted(len(decisions), "act"), "bold")]
         if undone:
             parts.append((f" · {undone:,} undone", "$tone-muted"))
-        if by_model:
-            parts.append((f" · {by_model:,} of a model, not reviewed", "$tone-muted"))
+        if to_review:
+            parts.append((f" · {to_review:,} of a model to review", "$tone-muted"))
         if transferred:
             parts.append(
                 (f" · {transferred:,} carried over from an earlier clustering", "$tone-muted")

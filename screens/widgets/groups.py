@@ -245,12 +245,10 @@ def evidence_content(proposal: Proposal, progress: ReviewProgress | None, width:
         )
         parts.append((f"  {basis}", "$tone-muted"))
     parts += ["\n", *_model_pieces(evidence, progress, gap)]
-    # Without an answer the reason is why there is none.
-    title = "for" if evidence.answer.yes is not None else "reason"
-    for name, text in (
-        (title, evidence.answer.reason),
-        ("against", evidence.answer.reason_against),
-    ):
+    answer = evidence.answer
+    # Without an answer the reason is why there is none; one reason alone is a free reply, as in the paper.
+    title = "reason" if answer.yes is None else "for" if answer.reason_against else "reply"
+    for name, text in ((title, answer.reason), ("against", answer.reason_against)):
         if text.strip():
             safe = display_safe(" ".join(text[:MAX_REASON_CHARACTERS].split()))
             heading = f"{name} ".ljust(TITLE_WIDTH)

@@ -275,17 +275,17 @@ def test_rates_by_a_field(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     run(capsys, "answers", path, "diversity", "--from", "truth.grade")
     run(capsys, "answers", path, "diversity", "--give", "c1", "0")
     rates = run(capsys, "questions", path, "--rates", "diversity", "--by", "turns")["rates"]
-    assert [(row["value"], row["by"], row["answered"], row["mean"], row["2"]) for row in rates] == [
-        ("2", "people", 1, 0.0, 0.0), ("2", "truth", 3, 1.0, pytest.approx(1 / 3)), ("10", "truth", 1, 0.0, 0.0),
+    assert [(row["value"], row["by"], row["answered"], row["mean"]["value"]) for row in rates] == [
+        ("2", "people", 1, 0.0), ("2", "truth", 3, 1.0), ("10", "truth", 1, 0.0),
     ]  # fmt: skip
-    assert rates[1]["ci"]["mean"] == pytest.approx(
-        [1 - 1.96 / 3**0.5, 1 + 1.96 / 3**0.5], abs=0.001
-    )
+    shares = {share["answer"]: share["value"] for share in rates[1]["shares"]}
+    assert shares == pytest.approx(dict.fromkeys("012", 1 / 3))
+    assert rates[1]["mean"]["low"] == pytest.approx(1 - 1.96 / 3**0.5, abs=0.001)
     run(capsys, "ask", path, "repeated-itself")
     (only,) = run(capsys, "questions", path, "--rates", "repeated-itself", "--filter", "turns>2")[
         "rates"
     ]
-    assert (only["value"], only["yes"], only["answered"]) == ("all", 1.0, 1)
+    assert (only["value"], only["shares"][0]["value"], only["answered"]) == ("all", 1.0, 1)
     for words in (
         ["--by", "turns"],
         ["--rates", "unsafe"],
@@ -312,6 +312,6 @@ def test_the_table_of_the_data_set(tmp_path: Path, capsys: pytest.CaptureFixture
         turns = str(len(record["messages"]) // 2)
         expected.setdefault(turns, []).append(record["truth"]["rating"]["Diversity"])
     rates = run(capsys, "questions", path, "--rates", "diversity", "--by", "turns")["rates"]
-    assert {row["value"]: row["mean"] for row in rates} == pytest.approx(
+    assert {row["value"]: row["mean"]["value"] for row in rates} == pytest.approx(
         {turns: sum(grades) / len(grades) for turns, grades in expected.items()}
     )

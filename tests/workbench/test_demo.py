@@ -18,3 +18,4 @@ def test_the_demo_is_right(tmp_path: Path) -> None:
     assert check["causes_found"] == check["causes"] == 3
     assert check["change_found"]
     assert check["false_changes"] == 0
+    assert "the model wavers between “" in check["tree"]

@@ -39,14 +39,12 @@ SEED = 4
 PROJECT = "demo.wb"
 """Name of the project in the folder."""
 
-TREES = TreeRequest(
-    TreeOptions(alpha=0.01, max_tokens=48, stop=(STEP_STOP,), transform=Transform(temperature=0.5)),
-    at="every",
-    adapter="smollm2-135m-samples",
+TREE = TreeRequest(
+    TreeOptions(alpha=0.02, max_tokens=48, stop=(STEP_STOP,), transform=Transform(temperature=0.5)),
     limit=1,
 )
-"""A tree before each answer of one shop conversation. The adapter knows such logs, and half the temperature keeps
-to what is likely, so that whole answers hold most of the probability, and the trees show between which it wavers."""
+"""One tree of the last answer, in a few seconds. Half the temperature keeps to what is likely, so that the tree shows
+between which answers the model wavers."""
 
 
 def _folder(help: str) -> Argument:
@@ -80,7 +78,9 @@ def demo(arguments: argparse.Namespace) -> CommandResult | int:
             return result.code
         return result
     check = check_demo if arguments.count >= MIN_CHECKED else None
-    looked = first_look.first_look([samples], path, as_json=arguments.json, minutes=0, check=check)
+    looked = first_look.first_look(
+        [samples], path, as_json=arguments.json, minutes=0, check=check, further=_tree
+    )
     return looked.code
 
 
@@ -138,10 +138,15 @@ def _samples(folder: Path, count: int, seed: int) -> tuple[Path, Path]:
     return samples, folder / PROJECT
 
 
+def _tree(workspace: OpenProject) -> Sequence[Stage]:
+    """Returns the stages that grow a response tree."""
+    return workspace.trees.stages(TREE)
+
+
 def _further(workspace: OpenProject) -> Sequence[Stage]:
-    """Returns the stages of remaining tasks and trees, which the demo has beside what `workbench open` does."""
+    """Returns the stages of the tree and of remaining tasks, which the demo has beside what `workbench open` does."""
     remaining = workspace.scoring_runs.make_run(ScoringRequest()).stages[-1]
-    return [remaining, *workspace.trees.stages(TREES)]
+    return [*_tree(workspace), remaining]
 
 
 def _import_only(samples: Path, path: Path) -> CommandResult:

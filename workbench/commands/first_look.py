@@ -174,15 +174,15 @@ class _FirstLook:
             _goal_lines(goals["groups"]),
             *self._badly_read(import_stage),
         )
-        check = self._check(workspace) if self._check else None
-        check_lines = ["", *check.lines()] if check else []
         if screens:
-            self._say(*check_lines)
+            self._say(*([] if self._check is None else ["", *self._check(workspace).lines()]))
             return Looked(self._code(import_stage), self._go_on)
         if self._minutes != 0:
             self._read_and_score()
             self._say(f"\nAfter the model has read, {self._after()}:", *self._score_lines())
         self._run(self._further_stages(self._workspace))
+        check = self._check(workspace) if self._check else None
+        check_lines = ["", *check.lines()] if check else []
         to_read = conversations_to_read(self._workspace)
         if self._json:
             document = self._document(goals["groups"], to_read)
@@ -262,9 +262,9 @@ class _FirstLook:
         except Cancelled:
             raise
         except WorkbenchError as error:
-            narrate(f"{error.message} So they are scored in mode tuned.")
-            tuned = replace(SCORING, mode="tuned")
-            self._run(self._workspace.scoring_runs.make_run(tuned).stages)
+            narrate(f"{error.message} So they are scored in mode base.")
+            base = replace(SCORING, mode="base")
+            self._run(self._workspace.scoring_runs.make_run(base).stages)
 
     def _go_on(self, workspace: OpenProject) -> None:
         """Starts in the background what is left to do."""

@@ -14,7 +14,7 @@ from engine.base.text import one_line
 from engine.goals.records import SplitProposal, theme_of
 from engine.goals.requests import ClusteringRequest
 from engine.goals.service.results import assignment_result, clustering_result, stability_result
-from engine.goals.service.runs import ABOUT_KEY, MODEL_TASKS
+from engine.goals.service.runs import ABOUT_KEY
 from engine.opener.open_project import OpenProject
 from engine.project import settings
 from workbench.arguments import (
@@ -56,14 +56,7 @@ def run_cluster(arguments: argparse.Namespace) -> CommandResult:
             estimate = workspace.goal_stages().estimate(request)
             asked = f": {', '.join(estimate.asked)}" if estimate.asked else ""
             line = f"{counted(estimate.items, 'conversation')} with {estimate.model}{asked}"
-            estimated = {MODEL_TASKS[cost.stage] for cost in estimate.costs}
-            missing = [task for task in estimate.asked if task not in estimated]
-            later = f"Not estimated before there are groups of such texts: {', '.join(missing)}."
-            return CommandResult(
-                [line, *cost_lines(estimate.costs)],
-                asdict(estimate),
-                notes=[later] if estimate.costs and missing else [],
-            )
+            return CommandResult([line, *cost_lines(estimate.costs)], asdict(estimate))
         run_stages(workspace, workspace.goal_stages().cluster_stages(request))
         clustering = shown_clustering(workspace)
     groups, without = clustering["groups"], clustering["without"]

@@ -259,7 +259,8 @@ def proposals(arguments: argparse.Namespace) -> CommandResult:
             proposal := review.proposal([earlier.pair for earlier in pairs])
         ):
             pairs.append(proposal)
-        pairs_left = review.progress().left
+        progress = review.progress()
+        pairs_left = progress.left
     lines = [
         f"{pair.evidence.probability:>4.0%}  {pair.a.id} “{one_line(pair.a.label, 40)}” ({pair.a.size:,})"
         f" and {pair.b.id} “{one_line(pair.b.label, 40)}” ({pair.b.size:,});"
@@ -270,6 +271,9 @@ def proposals(arguments: argparse.Namespace) -> CommandResult:
     lines.append(
         f"{counted(pairs_left, 'pair')} left to decide; `workbench goals merge`, or `goals apart`."
     )
+    if progress.to_review:
+        decisions = counted(progress.to_review, "decision")
+        lines.append(f"{decisions} of a model to review: `workbench goals review`.")
     return CommandResult(
         lines,
         {

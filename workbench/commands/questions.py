@@ -12,7 +12,6 @@ from typing import Any
 from engine.base.conversation import SUCCEEDED
 from engine.base.errors import FormatError, NotYet, UsageError
 from engine.base.number_format import counted, figure, figure_range, percent_range, probability
-from engine.base.report_table import row_as_json
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
@@ -36,6 +35,7 @@ from engine.questions.service.answers import AnswerReport, import_answers
 from engine.questions.service.asking import AskRequest
 from engine.questions.service.calibration import PeopleAgreement, people_agreement
 from engine.questions.service.questions import QuestionSummary
+from engine.results.comparison.rates import rates_json
 from workbench.arguments import (
     ANNOTATOR,
     DRY_RUN,
@@ -227,7 +227,7 @@ def questions(arguments: argparse.Namespace) -> CommandResult:
         if arguments.rates:
             question = service.find(arguments.rates)
             table = workspace.comparison.rates(question, arguments.by, arguments.filter)
-            rates = [row_as_json(table, row) for row in table.rows]
+            rates = rates_json(table)
             return CommandResult(
                 table_lines(table), {"question": question.name, "by": arguments.by, "rates": rates}
             )

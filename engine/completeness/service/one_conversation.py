@@ -28,7 +28,6 @@ from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.stages.scoring import curve_of, score_items
 from engine.formats.records import Rejected
 from engine.formats.registry import parse_made
-from engine.model.catalog import BUNDLED_ADAPTERS
 from engine.model.service.run_setup import RunSetup
 from engine.model.stages import ModelWork
 
@@ -67,10 +66,9 @@ class ConversationScore:
         name = " · ".join([self.mode, self.model, *([self.adapter] if self.adapter else [])])
         if self.own_adapter:
             return f"{name} (an adapter of your own)"
-        scorer = {
-            "probe": "the probe that comes with the program",
-            "tuned": "an adapter that comes with the program",
-        }.get(self.mode, "a model that was not trained for this")
+        scorer = "a model that was not trained for this"
+        if self.mode == "probe":
+            scorer = "the probe that comes with the program"
         return f"{name} ({scorer}, not tuned to your conversations)"
 
 
@@ -144,7 +142,7 @@ class ConversationScorer:
             mode=mode,
             model=model.label,
             adapter=BUNDLED_PROBE_ADAPTER if probe else model.adapter_name,
-            own_adapter=adapter is not None and adapter.parent != BUNDLED_ADAPTERS,
+            own_adapter=adapter is not None,
         )
 
     def _remaining(self, run: ScoringRun, messages: Sequence[Message]) -> str | None:

@@ -25,11 +25,12 @@ from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.stages.refining import RefiningStage
 from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.stages.scoring import ScoringStage, question_for
+from engine.completeness.tables import score_sets, scores
 from engine.conversations.selection import Selection
 from engine.conversations.tables import conversations
 from engine.jobs.contract import Stage
 from engine.model.adapter_files import AdapterOrigin
-from engine.model.catalog import BUNDLED_ADAPTERS, LoadableModel
+from engine.model.catalog import DEFAULT_MODEL, LoadableModel
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import SPEED_TOKENS
 from engine.model.process.process import ModelProcess
@@ -137,7 +138,7 @@ def estimate_scoring(
         return Estimate(fits, 0, model.tokens_per_s, seconds=0.0, model=model.label)
     in_words = run.reading.question.prompt is not None
     if model.endpoints and in_words and isinstance(run.reading.stage, ScoringStage):
-        return _estimate_requests(run.reading.stage, run.stages, waiting_ids, model.label)
+        return _estimate_requests(project, run.reading.stage, run.stages, waiting_ids, model.label)
     logs = [render_log(messages) for _, messages in sample]
     return _estimate_reading(
         process, run.reading, chars_by_conversation, sampled, logs, record_long_speed
@@ -145,22 +146,27 @@ def estimate_scoring(
 
 
 UNENDED_SHARE = 0.5
-"""Share of the conversations whose remaining tasks are written, for estimates: nobody knows before."""
+"""Share of the conversations whose remaining tasks are written, for estimates before any scores."""
 
 
 def _estimate_requests(
-    scoring: ScoringStage, stages: Sequence[Stage], ids: Sequence[int], model: str
+    project: Project, scoring: ScoringStage, stages: Sequence[Stage], ids: Sequence[int], model: str
 ) -> Estimate:
     """Returns the cost of scoring over endpoints, and of the remaining tasks after it, by the requests for a sample.
+    The scores in force say which conversations have remaining tasks.
 
     Args:
         ids: The conversations that wait, rising.
     """
     costs = [scoring.estimate(ids)]
+    unended, count = ids, round(UNENDED_SHARE * len(ids))
+    with project.reading() as conn:
+        in_force = score_sets.hash_in_force(conn)
+        if in_force is not None:
+            unended = sorted({*ids}.intersection(scores.below_threshold(conn, in_force)))
+            count = len(unended)
     costs += [
-        stage.estimate(ids, round(UNENDED_SHARE * len(ids)))
-        for stage in stages
-        if isinstance(stage, RemainingStage)
+        stage.estimate(unended, count) for stage in stages if isinstance(stage, RemainingStage)
     ]
     tokens = sum(cost.read for cost in costs)
     return Estimate(len(ids), tokens, None, None, model, costs=tuple(costs))
@@ -277,6 +283,12 @@ class ScoringRuns:
             raise UsageError(
                 "An endpoint does not say whether the model writes the end tag, which decides with --paper.",
                 "Use a model of this machine, or score without --paper.",
+            )
+        is_built_in = model.entry is not None and model.entry.name == DEFAULT_MODEL
+        if mode == "tuned" and is_built_in and model.adapter is None and request.end_tag is None:
+            raise UsageError(
+                "Mode tuned needs an adapter, and none is in use.",
+                "`workbench train PROJECT` trains one, `workbench train use PROJECT NAME` chooses one.",
             )
         prompts = {name: setup.prompts.prompt(name) for name in prompt_names()}
         tag = request.end_tag
@@ -436,8 +448,7 @@ class ScoringRuns:
         allow.
 
         From `MIN_CONVERSATIONS_FOR_PROBE` conversations that is `probe` on a local model and `words` beside endpoints.
-        With fewer it is `tuned` where somebody trained or added an adapter, `probe` on the built-in model, otherwise
-        `tuned` or `base`.
+        With fewer it is `tuned` where an adapter is in use, `probe` on the built-in model, otherwise `base`.
         """
         if request.mode is not None:
             return request.mode
@@ -451,13 +462,10 @@ class ScoringRuns:
             return "words" if model.endpoints else "probe"
         if model.endpoints:
             return "base"
-        adapter = model.adapter
-        if adapter is not None and adapter.parent != BUNDLED_ADAPTERS:
+        if model.adapter is not None:
             return "tuned"
         bare = setup.models.resolve(replace(request, mode="probe").model_request)
-        if bundled_probe.bundled_probe_for(bare) is not None:
-            return "probe"
-        return "tuned" if adapter is not None else "base"
+        return "base" if bundled_probe.bundled_probe_for(bare) is None else "probe"
 
     def _enough_for_probe(self, request: ScoringRequest) -> bool:
         """Returns whether enough of the first conversations could end in two places; copies are not noticed."""

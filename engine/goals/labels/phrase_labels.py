@@ -42,6 +42,7 @@ from engine.goals.labels.word_kinds import (
     REQUEST_VERBS,
     VAGUE_STEMS,
     is_content,
+    is_participle,
     stem,
     stems,
     words_of,
@@ -70,12 +71,8 @@ LATER_REQUEST_DECAY = 0.5
 """The n-th request of a text counts 1 / (1 + LATER_REQUEST_DECAY n): what is asked for first is the goal more often."""
 ASIDE_WEIGHT = 0.1
 """Weight of a phrase outside requests."""
-ASKED_EXPONENT, SUPPORT_EXPONENT, CONTRAST_EXPONENT = 0.75, 0.5, 1.0
-"""Exponents of the three factors of a score (`_best_request`)."""
 MIN_CONTRAST = 0.2
 """Least contrast of what is listed."""
-LISTED_CONTRAST_EXPONENT = 0.5
-"""Exponent of the contrast where several things are listed, which are there to cover the members."""
 SMOOTHING = 0.05
 """Added to shares before they are divided by one another, so that a word which no other cluster has is not infinite."""
 SPECIFIC_FACTOR = 1.5
@@ -359,7 +356,12 @@ def _fluency(phrase: Phrase) -> float:
 
 def _says_much(word: str) -> bool:
     """Returns whether a stem may stand alone in a name."""
-    return len(word) > 2 and is_content(word) and word not in VAGUE_STEMS | ADJECTIVES
+    return (
+        len(word) > 2
+        and is_content(word)
+        and word not in VAGUE_STEMS | ADJECTIVES
+        and not is_participle(word)
+    )
 
 
 class _Usage:
@@ -425,9 +427,9 @@ class _Usage:
 def _best_request(number: int, clusters: Mapping[int, _Cluster], usage: _Usage) -> Phrase | None:
     """Returns the supported request that says best what a cluster is; None where none is supported.
 
-    The score of a request is the share of the members who make it, times its support, times the logarithm of how many
-    times larger its support, or the share of those who use its verb, is than in the mean of the other clusters, each to
-    its exponent.
+    The score of a request is the share of the members who make it, times the square root of its support, times the
+    logarithm of how many times larger its support, or the share of those who use its verb, is than in the mean of the
+    other clusters.
     """
     this_cluster = clusters[number]
     requests = this_cluster.requests
@@ -440,7 +442,7 @@ def _best_request(number: int, clusters: Mapping[int, _Cluster], usage: _Usage) 
             _contrast(number, content, clusters), _verb_contrast(number, phrase.verb, clusters)
         )
         if contrast > 0:
-            score = asked**ASKED_EXPONENT * inside**SUPPORT_EXPONENT * contrast**CONTRAST_EXPONENT
+            score = asked * math.sqrt(inside) * contrast
             candidates.append(
                 _Candidate(score * (SPECIFIC_FACTOR if len(content) > 1 else 1.0), phrase)
             )
@@ -510,7 +512,7 @@ def _name(
     cluster = clusters[number]
     requests = cluster.requests
     asked = {
-        content: request.asked**ASKED_EXPONENT
+        content: request.asked
         for content, request in requests.items()
         if request.asked >= MIN_ASKED_SHARE
         and len(content) <= 2
@@ -559,7 +561,7 @@ def _cover(
     least: int = 1,
 ) -> list[frozenset[str]]:
     """Returns contents that members have and other clusters seldom: each time the one with the largest product of the
-    texts that it adds, its contrast and its weight.
+    texts that it adds, its weight and the square root of its contrast.
 
     Args:
         most, least: Contents from which on those that have `LEAST_SUPPORT` are enough, or `LISTED_SUPPORT`.
@@ -567,7 +569,7 @@ def _cover(
     """
     cluster = clusters[number]
     worth = {
-        content: contrast**LISTED_CONTRAST_EXPONENT * weight
+        content: math.sqrt(contrast) * weight
         for content, weight in weights.items()
         if (contrast := _contrast(number, content, clusters)) > MIN_CONTRAST
     }

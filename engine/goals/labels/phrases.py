@@ -29,6 +29,7 @@ from engine.goals.labels.word_kinds import (
     TOLD_BY_VERB,
     VAGUE_STEMS,
     is_content,
+    is_participle,
     stem,
     word_set,
 )
@@ -116,16 +117,19 @@ _CLAUSES = re.compile(
     r"|\b(?:and|but|so|because|if|when|while|or|then|which|who|where|as|since)\b"
 )
 """What separates clauses: punctuation, dashes and conjunctions."""
+_QUANTITIES = "all|some|any|one|two|both|most|many|several|each|a few|a couple"
+"""What stands before "of my flights" and says how many."""
 _CONTRACTIONS = (
     (re.compile(r"[’`]"), "'"),
     (re.compile(r"\b(one|two) way\b", re.I), r"\1-way"),
     (re.compile(r"\bround trip\b", re.I), "round-trip"),
     (re.compile(r"(?<=\w)('d|'ll|'m|'re|'ve)\b", re.I), r" \1"),
+    (re.compile(rf"\b(?:{_QUANTITIES}) of (?=(?:my|our|the|these|those|your)\b)", re.I), ""),
     (re.compile(r"\bgimme\b", re.I), "give me"),
     (re.compile(r"\bwanna\b", re.I), "want to"),
     (re.compile(r"\bgonna\b", re.I), "going to"),
 )
-"""Patterns of other spellings and contractions with what replaces them, applied in order."""
+"""Patterns of quantities, other spellings and contractions with what replaces them, applied in order."""
 _WRITTEN_OUT = {"'m": "am", "'re": "are", "'ve": "have", "'d": "would", "'ll": "will"}
 """The full words of the endings that `_CONTRACTIONS` cuts off."""
 
@@ -315,6 +319,10 @@ _DETERMINER = {
 """The determiner that a label has for one in the text."""
 
 
+_LEADING_PARTICIPLES = word_set("upcoming existing remaining following")
+"""Participles that stand before a noun as adjectives do, and say nothing of it."""
+
+
 def _read_noun_phrase(words: list[str], index: int) -> _NounPhrase | None:
     """Returns the noun phrase that begins at a word; None if there is none."""
     determiner, number = "", ""
@@ -322,6 +330,7 @@ def _read_noun_phrase(words: list[str], index: int) -> _NounPhrase | None:
         words[index] in DETERMINERS
         or words[index] in NUMBERS
         or words[index] in _DETERMINER
+        or words[index] in _LEADING_PARTICIPLES
         or words[index].isdigit()
     ):
         determiner = _DETERMINER.get(words[index], "") or determiner * words[index].isalpha()
@@ -461,6 +470,7 @@ def _checked_phrase(
         or (stem(content[-1]) in VAGUE_STEMS and not (verb and content[-1] in TOLD_BY_VERB))
         or content[-1] in _VERBS_ONLY
         or content[-1].endswith("'s")
+        or is_participle(content[-1])
     ):
         return
     yield Phrase(words, frozenset(stems), verb, request_index, cut)

@@ -153,6 +153,13 @@ def is_content(word: str) -> bool:
     )
 
 
+def is_participle(word: str) -> bool:
+    """Returns whether a word of lower case ends as a participle does and is no noun: "priced", "lasting"."""
+    return (word.endswith("ing") and word not in ING_NOUNS) or (
+        word.endswith("ed") and word not in ED_NOUNS
+    )
+
+
 _VAGUE = word_set(
     "thing things stuff lot bit kind kinds sort sorts type types way ways time times help assistance question "
     "questions request information info details detail option options example examples case anything idea ideas "

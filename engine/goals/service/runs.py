@@ -7,6 +7,7 @@ earlier stage of the same run writes: under which hash they are stored is known 
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +16,11 @@ from typing import Any
 from engine.base.errors import NotYet, UsageError, WorkbenchError
 from engine.conversations.filters import Filter
 from engine.conversations.selection import ALL, Selection
-from engine.goals.questions import with_context
+from engine.goals.questions import LABEL_EXAMPLES, with_context
 from engine.goals.records import EXPLANATION
 from engine.goals.requests import MAX_ASKED_PAIRS, ClusteringRequest
 from engine.goals.stages.assigning import AssignRequestsStage, AssignStage
-from engine.goals.stages.clustering import ClusterStage, LabelStage
+from engine.goals.stages.clustering import ClusterStage, GroupSample, LabelStage
 from engine.goals.stages.deciding import DecideStage, NameStage
 from engine.goals.stages.embedding import EmbedStage, SummariseStage, Vectoriser
 from engine.goals.stages.proposing import ProposeStage, SplitQuestionsStage
@@ -53,6 +54,8 @@ sentence."""
 SUMMARY_PROMPTS = ("summary", FREE_SUMMARY_PROMPT)
 """Names of the prompts with which summaries may have been written: one sentence, of a model that follows instructions
 with `summary-json`, or as in the paper."""
+SUMMARY_LIKE_OTHERS = "The user wants to change the date of a booked flight."
+"""Stands for a summary in estimates before there are any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +229,8 @@ class GoalStages:
 
     def _costs(self, request: ClusteringRequest, stages: Sequence[Stage]) -> tuple[StageCost, ...]:
         """Returns the cost of each stage that asks endpoints, by the requests for a sample of its items. Of labels and
-        pairs these are those of the clustering that is shown; without one of the same texts they are not estimated."""
+        pairs these are those of the clustering that is shown, without one of the same texts those of groups of equal
+        size."""
         project = self.setup.project
         with project.reading() as conn:
             shown = clusterings.shown_id(conn)
@@ -241,14 +245,28 @@ class GoalStages:
         for stage in stages:
             if isinstance(stage, SummariseStage) and stage.asks_endpoints:
                 costs.append(stage.estimate(stage.waiting()))
-            elif isinstance(stage, LabelStage) and stage.asks_endpoints and numbers:
+            elif isinstance(stage, LabelStage | ProposeStage) and stage.asks_endpoints:
+                if not numbers:
+                    costs.append(stage.estimate_ahead(self._group_sample(request)))
+                    continue
                 model = self.model_of_run(request.model)
-                label = self._label(model, request, None)
-                costs.append(label.estimate(numbers, request.k or len(numbers)))
-            elif isinstance(stage, ProposeStage) and stage.asks_endpoints and numbers:
-                model = self.model_of_run(request.model)
-                costs.append(self._propose(model, request.ask, paper=request.paper).estimate())
+                if isinstance(stage, LabelStage):
+                    label = self._label(model, request, None)
+                    costs.append(label.estimate(numbers, request.k or len(numbers)))
+                else:
+                    asking = self._propose(model, request.ask, paper=request.paper)
+                    costs.append(asking.estimate())
         return tuple(costs)
+
+    def _group_sample(self, request: ClusteringRequest) -> GroupSample:
+        """Returns groups of equal size of the conversations of a run that was not made yet."""
+        with self.setup.project.reading() as conn:
+            ids = Selection(request.filter, limit=request.limit).ids(conn)
+            entries = TextSource(request.text).shown.read(conn, ids[:LABEL_EXAMPLES])
+        texts = [entry.text for entry in entries if entry.text]
+        texts = texts or [SUMMARY_LIKE_OTHERS] * LABEL_EXAMPLES
+        groups = request.k or max(1, round(math.sqrt(len(ids))))
+        return GroupSample(groups, max(1, len(ids) // groups), texts)
 
     def ask_stages(self, model: str | None = None, limit: int = MAX_ASKED_PAIRS) -> list[Stage]:
         """Returns the stages that ask a model about at most `limit` undecided pairs of the clustering that is shown."""

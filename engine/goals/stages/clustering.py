@@ -54,6 +54,7 @@ from engine.model.stages import BlockStage
 from engine.model.structured_replies import ask
 from engine.project import runs
 from engine.project.project import Project
+from engine.project.records import StageCost
 
 REACH_QUANTILE = 0.99
 """Quantile of the members' distances to the center that is stored as the reach of a cluster."""
@@ -265,6 +266,8 @@ def _members(ids: Ids, clusters: Clusters) -> Iterator[Member]:
 
 OUTSIDE_EXAMPLES = 10
 """Number of texts outside a cluster in a label question."""
+LABEL_LIKE_OTHERS = "Book a flight"
+"""Stands for the label of another group in estimates."""
 CLUSTERS_PER_BLOCK = 8
 """Clusters in one request to the model."""
 
@@ -280,6 +283,25 @@ class OnClustering:
         """The clustering; read when it is first needed, because the stage before must have made it."""
         with self._project.reading() as conn:
             return stored_clustering(conn, self._cluster.clustering_id if self._cluster else None)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSample:
+    """What an estimate takes for the groups of a clustering that is still to be made.
+
+    Attributes:
+        groups: Number of groups.
+        members: Number of members of each.
+        texts: Some texts, at least as many as a question shows.
+    """
+
+    groups: int
+    members: int
+    texts: Sequence[str]
+
+    def texts_of(self, groups: int, most: int) -> Sequence[str]:
+        """Returns as many texts as so many groups have, at most `most`."""
+        return self.texts[: min(groups * self.members, most)]
 
 
 class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
@@ -361,6 +383,17 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         if self.without:
             text += f"; {self.without:,} are named by phrases of their members"
         return f"{text}.{self._work.spent()}"
+
+    def estimate_ahead(self, sample: GroupSample) -> StageCost:
+        """Returns what asking endpoints costs before there are groups; sends nothing."""
+        body = numbered_lists(
+            self._work.room(self._prompt),
+            other_labels=[LABEL_LIKE_OTHERS] * min(sample.groups - 1, LABEL_EXAMPLES),
+            not_in_group=sample.texts_of(sample.groups - 1, OUTSIDE_EXAMPLES),
+            group=sample.texts_of(1, LABEL_EXAMPLES),
+        )
+        asking = partial(ask, self._work.process, self._prompt, GoalLabel, [body])
+        return self._work.estimate(self.name, [asking], sample.groups)
 
     @cached_property
     def _clusters(self) -> dict[int, Cluster]:

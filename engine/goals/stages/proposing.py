@@ -31,7 +31,7 @@ from engine.goals.questions import (
     read_mixed,
 )
 from engine.goals.records import Clustering, Pair, PairAnswer
-from engine.goals.stages.clustering import ClusterStage, OnClustering
+from engine.goals.stages.clustering import ClusterStage, GroupSample, OnClustering
 from engine.goals.tables import decisions
 from engine.goals.tables.clusterings import source_of
 from engine.goals.tables.decisions import AnswerEntry
@@ -43,7 +43,7 @@ from engine.model.endpoints.model import EndpointModel
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import LogProbs, ModelClient
 from engine.model.prompt_files import Prompt
-from engine.model.stages import REHEARSED_ITEMS, ModelStage, ModelWork
+from engine.model.stages import ModelStage, ModelWork
 from engine.model.structured_replies import StructuredReply, ask
 from engine.project import runs
 from engine.project.project import Project
@@ -54,6 +54,10 @@ REQUESTS_PER_PAIR = 2
 
 SURE = 0.1
 """Distance from 0 and 1 within which a probability of yes is sure, so that the reverse order is not asked about."""
+
+
+UNSURE_SHARE = 0.1
+"""Share of the pairs whose probability of yes is not sure, for estimates: nobody knows before."""
 
 
 class PairQuestions:
@@ -360,16 +364,31 @@ class ProposeStage(OnClustering, ModelStage):
 
     def estimate(self) -> StageCost:
         """Returns what asking endpoints about the pairs of the clustering that is shown costs; sends nothing."""
-        client, state = self._work.process, self._state()
-        assert isinstance(client, EndpointModel)
-        pairs = self.waiting()[: self._limit]
-        sample = pairs[:REHEARSED_ITEMS]
-        bodies = client.rehearse(
-            lambda: [
-                self._answer_block(state, [pair], lambda _count, _note: None) for pair in sample
-            ]
+        state, pairs = self._state(), self.waiting()[: self._limit]
+        asks = [
+            partial(self._answer_block, state, [pair], lambda _count, _note: None) for pair in pairs
+        ]
+        return self._work.estimate(self.name, asks, self._expected_requests(len(pairs)))
+
+    def estimate_ahead(self, sample: GroupSample) -> StageCost:
+        """Returns what asking endpoints costs before there are groups; sends nothing."""
+        texts = sample.texts_of(1, VERDICT_EXAMPLES)
+        body = numbered_lists(
+            self._work.room(self._prompt),
+            not_in_group=sample.texts_of(max(0, sample.groups - 2), VERDICT_EXAMPLES),
+            group_1=texts,
+            group_2=texts,
         )
-        return client.estimate(self.name, bodies, len(sample), len(pairs))
+        asking = partial(ask, self._work.process, self._prompt, MergeVerdict, [body])
+        pairs = sample.groups * (sample.groups - 1) // 2
+        pairs = pairs if self._limit is None else min(pairs, self._limit)
+        return self._work.estimate(self.name, [asking], self._expected_requests(pairs))
+
+    def _expected_requests(self, pairs: int) -> float:
+        """Returns the number of requests about so many pairs: one each, and one for the reverse order where needed."""
+        client = self._work.process
+        assert isinstance(client, EndpointModel)
+        return pairs * (1 + (UNSURE_SHARE if client.can.reads_verdicts else 1))
 
     def show_answers(self) -> None:
         """Makes the answers of this configuration those that the merge queue shows."""

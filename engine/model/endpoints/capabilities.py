@@ -101,6 +101,11 @@ class Capabilities:
         return cls(**values)
 
     @property
+    def reads_verdicts(self) -> bool:
+        """Whether a verdict in a reply has a probability; what is thought before it would decide it."""
+        return bool(self.chat_top) and not self.thinks
+
+    @property
     def decisive(self) -> dict[str, Any]:
         """The capabilities that results depend on, for the config hash."""
         params = self.as_params()

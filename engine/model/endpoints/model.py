@@ -135,17 +135,14 @@ class EndpointModel:
         """Returns the bodies of the requests that work would send; see `Fleet.rehearse`."""
         return self._fleet.rehearse(work)
 
-    def estimate(
-        self, stage: str, bodies: Sequence[Mapping[str, Any]], sampled: int, items: int
-    ) -> StageCost:
+    def estimate(self, stage: str, bodies: Sequence[Mapping[str, Any]], ratio: float) -> StageCost:
         """Returns what a stage costs by the requests for a sample of its items.
 
         Args:
             stage: Name of the stage.
             bodies: The requests for the sample, from `rehearse`.
-            sampled, items: Number of items of the sample, and of all.
+            ratio: Number of items for each of the sample.
         """
-        ratio = items / max(1, sampled)
         tokens_per_piece = self.can.tokens_per_piece or TOKENS_PER_PIECE
         read = sum(rehearsed_pieces(body) * tokens_per_piece for body in bodies) * ratio
         read += len(bodies) * MESSAGE_TOKENS * ratio

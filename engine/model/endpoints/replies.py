@@ -312,7 +312,7 @@ async def _reply(reader: Reader, call: Call, context: int) -> Completion:
         notes.append(left_out)
     body = chat_body(reader.can, fitting, call.opening)
     settings = sampling_fields(reader, call.sampling, call.max_tokens, call.stop, call.seed)
-    reads_tokens = call.probability_of and reader.can.chat_top and not reader.can.thinks
+    reads_tokens = call.probability_of and reader.can.reads_verdicts
     if reads_tokens:
         settings |= {"logprobs": True, "top_logprobs": reader.can.chat_top}
     reply = await complete(reader, "chat/completions", {**body, **settings})

@@ -193,7 +193,7 @@ class ModelsInUse:
 
     def _adapter(self, request: ModelRequest) -> AdapterEntry | None:
         """Returns the adapter of a run: the requested one; else in mode `tuned` the one in use, unless it is for
-        another model than the requested; else, where none is in use, the one that comes with the program for the model.
+        another model than the requested; else none.
 
         Raises:
             UsageError: It does not exist, or the model is an endpoint.
@@ -206,7 +206,7 @@ class ModelsInUse:
             return None
         in_use = adapter_in_use(self._project)
         if in_use is None:
-            return self._catalog.bundled_adapter(request.model or self.for_work(None, request.work))
+            return None
         adapter = self._find_adapter(in_use)
         fits = request.model is None or self._catalog.base_of(adapter) in (None, request.model)
         return adapter if fits else None

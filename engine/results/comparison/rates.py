@@ -6,6 +6,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from statistics import fmean, stdev
+from typing import Any
 
 from engine.base.errors import NotYet, UsageError
 from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
@@ -75,6 +76,25 @@ def answer_rates(
             if texts:
                 rows.append(ReportRow(tuple(cells)))
     return ReportTable(question.text, tuple(columns), tuple(rows))
+
+
+def rates_json(table: ReportTable) -> list[dict[str, Any]]:
+    """Returns the rows of `answer_rates` as JSON values; the mean is None where answers are no numbers."""
+    rates = []
+    for row in table.rows:
+        cells = dict(zip((column.key for column in table.columns), row.cells, strict=True))
+        fixed = {key: cells.pop(key) for key in ("value", "by", "answered")}
+        mean = _json(cells.pop("mean")) if "mean" in cells else None
+        shares = [{"answer": answer, **_json(cell)} for answer, cell in cells.items()]
+        rates.append({**fixed, "mean": mean, "shares": shares})
+    return rates
+
+
+def _json(cell: Cell) -> dict[str, Cell]:
+    """Returns a figure with both ends of its interval, None where it has none."""
+    if isinstance(cell, Interval):
+        return {"value": cell.value, "low": cell.low, "high": cell.high}
+    return {"value": cell, "low": None, "high": None}
 
 
 def _answers(question: Question, text: str) -> Sequence[str]:

@@ -7,7 +7,7 @@ rules, greeting and adviser is this program's own (prompts/recsim).
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from random import Random
@@ -44,7 +44,6 @@ class Setting:
         max_turns: Most answers of the assistant.
         temperature: Temperature of both models.
         user_tokens, assistant_tokens: Longest reply of each side, in tokens.
-        asks: Whether both sides are asked closing questions.
         seed: Determines which profiles and situations meet, and the seeds of all calls.
     """
 
@@ -54,7 +53,6 @@ class Setting:
     temperature: float = 0.5
     user_tokens: int = USER_TOKENS
     assistant_tokens: int = ASSISTANT_TOKENS
-    asks: bool = False
     seed: int = 0
 
 
@@ -142,7 +140,7 @@ class _Conversation:
     calls_made: int = 0
 
     def play(self) -> Play:
-        """Plays greeting, turns and closing questions; the generator of the play."""
+        """Plays greeting and turns; the generator of the play."""
         setting, task = self.scenario.setting, self.scenario.situation.task
         self.user_history = [
             ChatMessage("system", self._instructions()),
@@ -172,8 +170,7 @@ class _Conversation:
             # The limit of turns is reached; the user may still say goodbye.
             request = yield from self._next_message("user")
             ended = "goodbye" if says_goodbye(request) else "limit"
-        questions = (yield from self._ask_closing_questions()) if setting.asks else []
-        return Ending(self._record(history, ended, questions), FORMAT, self._result(history, ended))
+        return Ending(self._record(history, ended), FORMAT, self._result(history, ended))
 
     def _instructions(self) -> str:
         """Returns the system message of the user: situation, profile and rules."""
@@ -230,28 +227,7 @@ class _Conversation:
         seen.append(ChatMessage("assistant", text))
         return text
 
-    def _ask_closing_questions(self) -> Generator[Call, Completion, list[dict[str, str]]]:
-        """Returns the closing questions and answers of both sides, which are not part of `history`."""
-        answered: list[dict[str, str]] = []
-        sides: tuple[Role, ...] = ("user", "assistant")
-        for role in sides:
-            seen = self.user_history if role == "user" else self.assistant_history
-            for question in self._closing_questions(role):
-                seen.append(ChatMessage("user", question))
-                answer = yield from self._next_message(role)
-                answered.append({"to": role, "question": question, "answer": answer})
-        return answered
-
-    def _closing_questions(self, role: Role) -> Iterator[str]:
-        """Yields the prompts `ROLE-asked-N` for N = 1, 2, ...; a project may add some."""
-        texts, number = self.scenario.setting.texts, 1
-        while f"{role}-asked-{number}" in texts:
-            yield self._text(f"{role}-asked-{number}")
-            number += 1
-
-    def _record(
-        self, history: list[dict[str, str]], ended: str, questions: list[dict[str, str]]
-    ) -> dict[str, Any]:
+    def _record(self, history: list[dict[str, str]], ended: str) -> dict[str, Any]:
         """Returns the record in the RecLLMSim schema `LLM_agent_user`, with the additional truth of the simulation.
 
         `conflict` belongs to the schema and is always False here. Whether the conversation is `complete`, and
@@ -274,7 +250,6 @@ class _Conversation:
             "language": self.scenario.setting.language,
             "complete": ended == "goodbye",
             "complete_basis": basis,
-            **({"questions": questions} if questions else {}),
         }
 
     def _result(self, history: Sequence[Mapping[str, str]], ended: str) -> dict[str, Any]:

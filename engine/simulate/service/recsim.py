@@ -28,7 +28,6 @@ def recsim_simulation(simulations: ProjectSimulations, request: SimulationReques
         max_turns=request.turns,
         user_tokens=request.user_tokens,
         assistant_tokens=request.assistant_tokens,
-        asks=request.questions,
         seed=request.seed,
     )
     if request.temperature is not None:
@@ -57,5 +56,4 @@ def _params(setting: Setting) -> dict[str, Any]:
         "max_turns": setting.max_turns,
         "user_tokens": setting.user_tokens,
         "assistant_tokens": setting.assistant_tokens,
-        "asks": setting.asks,
     }

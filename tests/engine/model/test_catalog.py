@@ -171,40 +171,32 @@ class TestRunnable:
         assert json.loads(again.file.read_text("utf-8"))["speed"]
 
 
-@pytest.fixture
-def bundled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of adapters that come with the program, empty at first."""
-    folder = tmp_path / "bundled"
-    folder.mkdir()
-    monkeypatch.setattr("engine.model.catalog.BUNDLED_ADAPTERS", folder)
-    return folder
-
-
 class TestAdapters:
-    def test_named(self, catalog: Catalog, bundled: Path, tmp_path: Path) -> None:
-        """Adapters that came with the program are listed first, then added ones, in the next session too."""
-        first = adapter_file(bundled / "completion.gguf")
+    def test_named(self, catalog: Catalog, tmp_path: Path) -> None:
+        """Added adapters are listed by name, in the next session too."""
+        first = adapter_file(tmp_path / "completion.gguf")
         second = adapter_file(tmp_path / "mine.gguf")
-        catalog.add_adapter(second)
+        for file in (second, first):
+            catalog.add_adapter(file)
         again = Catalog(tmp_path / "data", tmp_path / "cache")
         found = [(one.name, one.path, one.origin) for one in again.adapters()]
-        assert found == [("completion", first, "built in"), ("mine", second, "added")]
+        assert found == [("completion", first, "added"), ("mine", second, "added")]
         assert [again.adapter_path(name) for name in ("completion", "mine")] == [first, second]
 
-    def test_what_it_was_made_of(self, catalog: Catalog, bundled: Path) -> None:
+    def test_what_it_was_made_of(self, catalog: Catalog, tmp_path: Path) -> None:
         """The facts of an adapter come from its file and the card beside it; a damaged file or card is skipped."""
         origin = AdapterOrigin("n1:1", "smollm2-135m", "sha256:2", "boundary", 2)
-        adapter_file(bundled / "a.gguf", origin=origin)
-        (bundled / "a.json").write_text(json.dumps({"auroc": 0.93}))
-        (bundled / "b.gguf").write_bytes(b"GGUF")
-        (bundled / "b.json").write_text("{")
+        adapter_file(tmp_path / "a.gguf", origin=origin)
+        (tmp_path / "a.json").write_text(json.dumps({"auroc": 0.93}))
+        (tmp_path / "b.gguf").write_bytes(b"GGUF")
+        (tmp_path / "b.json").write_text("{")
+        for name in ("a", "b"):
+            catalog._file.adapters[name] = str(tmp_path / f"{name}.gguf")
         first, second = catalog.adapters()
         assert (first.made_of, first.auroc) == (origin, 0.93)
         assert (second.made_of, second.auroc) == (AdapterOrigin(), None)
 
-    def test_a_run_stands_for_its_adapter(
-        self, catalog: Catalog, bundled: Path, tmp_path: Path
-    ) -> None:
+    def test_a_run_stands_for_its_adapter(self, catalog: Catalog, tmp_path: Path) -> None:
         """A run directory is accepted as its adapter, with the run's name; one without an adapter is an error."""
         run = tmp_path / "demo.training" / "first"
         run.mkdir(parents=True)
@@ -217,30 +209,28 @@ class TestAdapters:
         assert (model.adapter, model.adapter_name) == (file, "first")
         assert model.fingerprints["adapter"] == "first"
 
-    def test_unknown(self, catalog: Catalog, bundled: Path) -> None:
+    def test_unknown(self, catalog: Catalog, tmp_path: Path) -> None:
         """A name that is neither known nor a file is a usage error that lists the names."""
         with pytest.raises(UsageError, match="Known are none"):
             catalog.loadable(catalog.entry(None), "gpt")
-        adapter_file(bundled / "completion.gguf")
+        catalog.add_adapter(adapter_file(tmp_path / "completion.gguf"))
         with pytest.raises(UsageError, match="Known are completion"):
             catalog.adapter_path("gpt")
 
-    def test_taken_name_is_refused(self, catalog: Catalog, bundled: Path, tmp_path: Path) -> None:
-        """Two files cannot share a name, whether added or from the program; the same file may come again."""
-        adapter_file(bundled / "completion.gguf")
+    def test_taken_name_is_refused(self, catalog: Catalog, tmp_path: Path) -> None:
+        """Two files cannot share a name; the same file may come again."""
         file = adapter_file(tmp_path / "a.gguf")
         catalog.add_adapter(file, "one")
         assert catalog.add_adapter(file, "one").path == file
-        for name in ("one", "completion"):
-            with pytest.raises(UsageError, match="taken"):
-                catalog.add_adapter(adapter_file(tmp_path / "b.gguf"), name)
+        with pytest.raises(UsageError, match="taken"):
+            catalog.add_adapter(adapter_file(tmp_path / "b.gguf"), "one")
 
-    def test_a_model_is_no_adapter(self, catalog: Catalog, bundled: Path) -> None:
+    def test_a_model_is_no_adapter(self, catalog: Catalog, tmp_path: Path) -> None:
         """A file of whole weights cannot be added as an adapter."""
         with pytest.raises(ModelFileError, match="not an adapter"):
             catalog.add_adapter(embedded_model())
 
-    def test_found_again_by_content(self, catalog: Catalog, bundled: Path, tmp_path: Path) -> None:
+    def test_found_again_by_content(self, catalog: Catalog, tmp_path: Path) -> None:
         """An adapter that was used once is found by its content in the next session, until it changes or is gone."""
         file = adapter_file(tmp_path / "a.gguf")
         digest = catalog.loadable(catalog.entry(None), file).fingerprints["adapter_sha256"]

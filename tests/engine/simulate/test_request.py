@@ -37,7 +37,7 @@ TEXTS: dict[str, tuple[str, Any]] = {
     "user_tokens": ("50", 50), "assistant_tokens": ("60", 60),
 }  # fmt: skip
 """Text and value of each field that is no switch."""
-SWITCHES = ("unapproved", "questions", "free_replies")
+SWITCHES = ("unapproved", "free_replies")
 
 
 def flags(kind: Kind, *words: str) -> SimulationRequest:
@@ -82,7 +82,6 @@ def test_flags_and_texts_agree(kind: Kind) -> None:
 def test_switches_and_repeated_flags() -> None:
     """Switches turn on; a repeated flag adds each name once; a file name may contain a comma."""
     assert flags("sharded", "--unapproved").unapproved
-    assert flags("recsim", "--questions").questions
     found = flags("forms", "--form", "a,b.json", "--form", "med", "--form", "med")
     assert found.forms == ("a,b.json", "med")
     assert flags("forms", "--dummies", "form-filler", "chunk-filler").dummies == (

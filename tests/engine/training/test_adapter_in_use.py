@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import UsageError
+from engine.completeness.scoring_request import ScoringRequest
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.records import ModelRequest
 from engine.model.service.adapter_in_use import use_adapter
@@ -109,19 +110,8 @@ class TestInUse:
         with pytest.raises(UsageError, match=r"file\.gguf"):
             workspace.models_in_use.resolve(TUNED)
 
-    def test_none_was_chosen(
-        self, workspace: OpenProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Without a choice, mode tuned loads the shipped adapter of the built-in model, and none for another model."""
-        brought = tmp_path / "brought"
-        brought.mkdir()
-        monkeypatch.setattr("engine.model.catalog.BUNDLED_ADAPTERS", brought)
+    def test_none_was_chosen(self, workspace: OpenProject) -> None:
+        """Without a choice mode tuned loads no adapter, and scoring in it is refused with the way out."""
         assert workspace.models_in_use.resolve(TUNED).adapter is None
-
-        write_adapter(brought / "demo.gguf")
-        assert workspace.models_in_use.resolve(TUNED).adapter_reference == "demo"
-        workspace.catalog.add(workspace.catalog.entry(None).path, "copy")
-        assert (
-            workspace.models_in_use.resolve(ModelRequest("scoring", "copy", tuned=True)).adapter
-            is None
-        )
+        with pytest.raises(UsageError, match="Mode tuned needs an adapter"):
+            workspace.scoring_runs.make_run(ScoringRequest(mode="tuned", tune=False))

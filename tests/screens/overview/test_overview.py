@@ -64,7 +64,7 @@ class TestFigures:
         async with opened(project(), mode="1") as pilot:
             assert isinstance(pilot.app.screen, OverviewScreen)
             answers = [
-                line[:66] for line in lines(pilot) if line[1:].lstrip().startswith(("What", "Did"))
+                line for line in lines(pilot) if line[1:].lstrip().startswith(("What", "Did"))
             ]
             assert [" ".join(line.strip("│ ").split()) for line in answers] == [
                 "What is here? 36 conversations",
@@ -580,13 +580,13 @@ class TestSets:
     async def test_dialog_names_the_adapter(self) -> None:
         """A mode that takes an adapter names it before the run, and says whose it may be."""
         support = project()
-        cost = Estimate(36, 1_000, None, None, "smollm2-135m", "smollm2-135m-samples.gguf")
+        cost = Estimate(36, 1_000, None, None, "smollm2-135m", "mine.gguf")
         support.jobs.estimate_scoring = lambda mode, wanted=None, minutes=None: cost  # type: ignore[method-assign]
         async with opened(support, size=(80, 24), mode="1") as pilot:
             await press(pilot, "r", "down")
             shown = text(pilot)
-            assert "yours, else one of the demo's logs" in shown
-            assert "and the adapter smollm2-135m-samples.gguf" in shown
+            assert "with an adapter of yours" in shown
+            assert "and the adapter mine.gguf" in shown
 
 
 class TestCards:

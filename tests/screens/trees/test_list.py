@@ -12,6 +12,7 @@ import pytest
 from textual.pilot import Pilot
 
 from engine.base import number_format
+from engine.model.service.adapter_in_use import use_adapter
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.project.records import Estimate
@@ -29,6 +30,7 @@ from screens.trees.pane import TreePane
 from screens.trees.scatter import CURSOR
 from screens.trees.screen import TreeScreen
 from screens.triage.screen import TriageScreen
+from tests.engine.model.small_adapters import adapter_file
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.project import project as sample_project
 from tests.screens.test_real_store import services
@@ -213,12 +215,13 @@ class TestRun:
             (request,) = made.trees.started
             assert str(request.filter) == "turns>5"
 
-    async def test_as_in_the_paper(self) -> None:
-        """The dialog offers branching token by token, and the completion adapter, whose name the cost then tells."""
+    async def test_as_in_the_paper(self, tmp_path: Path) -> None:
+        """The dialog offers branching token by token, and the adapter in use, whose name the cost then tells."""
         made = sample_project()
+        use_adapter(made.file, str(adapter_file(tmp_path / "mine.gguf")))
         async with opened(made, mode="4") as pilot:
             await press(pilot, "r", "down", "right", "down", "right", "down", "right")
-            await until(pilot, lambda: "smollm2-135m-samples" in text(pilot))
+            await until(pilot, lambda: "mine" in text(pilot))
             await press(pilot, "enter")
             await until(pilot, lambda: len(made.trees.started) > 0)
             (request,) = made.trees.started

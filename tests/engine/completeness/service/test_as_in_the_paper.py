@@ -11,7 +11,9 @@ from engine.base.errors import UsageError
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.runs import MAX_REMAINING_TOKENS_OF_PAPER
 from engine.completeness.stages.remaining import RemainingStage
+from engine.model.service.adapter_in_use import use_adapter
 from engine.opener.open_project import OpenProject
+from tests.engine.model.small_adapters import adapter_file
 from tests.engine.project.support import fill, talk
 
 
@@ -39,9 +41,11 @@ def test_the_scored_prompt_is_answered(workspace: OpenProject) -> None:
     assert "output <end of system logs>" not in plain.question
 
 
-def test_the_adapter_decides_where_there_is_one(workspace: OpenProject) -> None:
-    """Without a mode the run is `tuned` with the adapter of the built-in model."""
+def test_the_adapter_decides_where_there_is_one(workspace: OpenProject, tmp_path: Path) -> None:
+    """Without a mode the run is `tuned` with an adapter in use, and `base` without one."""
     request = ScoringRequest(tune=False, paper=True)
+    assert workspace.scoring_runs.mode_for(request) == "base"
+    use_adapter(workspace.project, str(adapter_file(tmp_path / "mine.gguf")))
     assert workspace.scoring_runs.mode_for(request) == "tuned"
 
 

@@ -42,6 +42,7 @@ def asked(text: str) -> list[str]:
         ("Show all template type codes and descriptions.", "get template type codes"),
         ("set a reminder to take medicine at 5", "set a reminder to take medicine"),
         ("watch a movie online", "watch a movie online"),
+        ("I'd like to cancel all of my upcoming flights", "cancel my flights"),
     ],
 )
 def test_what_is_asked_for(text: str, phrase: str) -> None:

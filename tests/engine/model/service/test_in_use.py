@@ -136,15 +136,17 @@ class TestChoice:
         title = workspace.scoring_runs.make_run(request).stages[0].title
         assert "again: it reads 20 tokens/s, and 9 when the format was chosen" in title
 
-    def test_first_layers_of_the_built_in_model(self, workspace: OpenProject) -> None:
+    def test_first_layers_of_the_built_in_model(
+        self, workspace: OpenProject, tmp_path: Path
+    ) -> None:
         """Mode `probe` reads with the first layers of the built-in model and 1,024 tokens, unless the request says
         otherwise; another mode, model or an adapter takes the whole model."""
+        adapter = str(adapter_file(tmp_path / "mine.gguf"))
 
         def options(request: ScoringRequest) -> LoadOptions:
             loads = workspace.models_in_use.resolve(request.model_request)
             return replace(loads.options, threads=None)
 
-        adapter = f"{DEFAULT_MODEL}-samples"
         shortened = LoadOptions(context=PROBE_CONTEXT, layers=FIRST_LAYERS)
         whole = LoadOptions(context=PROBE_CONTEXT)
         assert options(ScoringRequest(mode="probe")) == shortened
@@ -240,6 +242,7 @@ class TestCommand:
             "scoring": DEFAULT_MODEL,
             "goals": "mine",
             "trees": "mine",
+            "questions": DEFAULT_MODEL,
             "simulation": DEFAULT_MODEL,
         }
         assert workbench("models", "use", project, "mine").returncode == 0

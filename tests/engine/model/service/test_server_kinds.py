@@ -10,6 +10,7 @@ import pytest
 from engine.base.conversation import Conversation, Message
 from engine.goals.tables import decisions
 from engine.goals.tables.clusterings import clusters, stored_clustering
+from engine.model.endpoints.dialects import text_pieces
 from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import write_jsonl
 from tests.command_line import data, workbench
@@ -63,6 +64,24 @@ def test_a_prompt_is_tried(project: Path, tmp_path: Path) -> None:
     assert workbench("prompts", project, "judge-json").stdout.decode() == text
     assert refused.returncode == 2
     assert b"not asked of single conversations" in refused.stderr
+
+
+def test_an_estimate_before_there_are_groups(project: Path) -> None:
+    """Before anything was asked the estimate has all stages: its requests are those of the run, where a verdict is said
+    two for each pair, and its tokens are right within a fifth; it sends nothing."""
+    with scripted(KINDS["lmstudio"]) as server:
+        assert workbench("models", "add", server.url, "--name", "one").returncode == 0
+        server.bodies.clear()
+        command = ("run", "cluster", project, "--model", "one", "--text", "summary", "--k1", "3")
+        costs = data(workbench(*command, "--estimate", "--json"))["costs"]
+        assert not server.bodies
+        assert workbench(*command).returncode == 0
+    assert {cost["stage"]: cost["requests"] for cost in costs} == {
+        "summarise": 12, "label": 3, "propose": 6,
+    }  # fmt: skip
+    assert len(server.bodies) == 21
+    read = sum(text_pieces(body["messages"][0]["content"]) for body in server.bodies)
+    assert sum(cost["read"] for cost in costs) == pytest.approx(read, rel=0.2)
 
 
 @pytest.mark.parametrize("kind", KINDS)
