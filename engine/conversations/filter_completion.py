@@ -12,6 +12,7 @@ from engine.conversations.filter_fields import (
     FIELDS_WITH_KEYS,
     NO_VALUE,
     NOVEL,
+    QUESTION_FIELD,
     CountedValues,
     Field,
 )
@@ -27,7 +28,7 @@ from engine.conversations.filters import (
 
 KnownValues = Mapping[str, CountedValues]
 """Values that occur in the project, by field, each with the number of conversations that have it; None if it was not
-counted. Under `meta` and `truth` are their keys."""
+counted. Under `meta` and `truth` are their keys, under `answer` the questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,13 @@ class TermAtCursor:
     start: int
     typed: str
     rest: Filter
+
+    @property
+    def field_to_count(self) -> str:
+        """The field whose values complete the term: of a word the questions, behind `NAME@` who answered one."""
+        question, at, _ = self.typed.lower().partition("@")
+        of_question = f"{QUESTION_FIELD}.{question}@" if at else QUESTION_FIELD
+        return of_question if self.field is None else self.field
 
 
 def term_at_cursor(text: str, cursor: int) -> TermAtCursor | None:
@@ -123,6 +131,14 @@ def completions(text: str, cursor: int, known: KnownValues) -> list[Completion]:
         names = [
             Completion(start, _completion_text(field), field.help, is_partial=True)
             for field in FIELDS.values()
+        ]
+        before = typed[
+            : typed.find("@") + 1
+        ]  # `refused@`, after which those who answered are completed
+        help = FIELDS[QUESTION_FIELD].help
+        names += [
+            Completion(start, f"{before}{name}:", help, is_partial=True, count=count)
+            for name, count in known.get(term.field_to_count, ())
         ]
         return [c for c in names if c.text.startswith(typed) and c.text != typed]
     name = term.field

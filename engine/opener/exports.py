@@ -195,9 +195,7 @@ def answer_line(row: AnsweredConversation) -> dict[str, Any]:
         "annotator": row.in_force.annotator,
         "answers": dict(row.in_force.answers),
         "repeats": [str(verdict) for verdict in row.repeats],
-        "others": [
-            {"annotator": other.annotator, SUCCEEDED: str(other.verdict)} for other in row.others
-        ],
+        "others": [{"annotator": other.annotator, SUCCEEDED: other.value} for other in row.others],
         "disagreement": row.disagreement,
         **(
             {}

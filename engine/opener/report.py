@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.base import folders
-from engine.base.conversation import State
+from engine.base.conversation import SUCCEEDED, State
 from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import counted, figure, is_few, rate, share_range, signed
 from engine.base.report_table import text_table
@@ -25,6 +25,8 @@ from engine.opener.first_reading import conversations_to_read
 from engine.opener.key_figures import KeyFigures, imported_failures, month_change
 from engine.opener.open_project import OpenProject
 from engine.project.records import RunRow
+from engine.questions.question import NOTE
+from engine.questions.service.questions import PEOPLE
 from engine.results.associations.formatting import association_blocks, plainest_feature
 from engine.results.associations.records import Associations
 from engine.results.comparison.formatting import (
@@ -101,6 +103,9 @@ GOAL_CHARACTERS = 60
 
 REMAINING_CHARACTERS = 200
 """Number of characters of the remaining tasks of a conversation."""
+
+MAX_ANSWERS = 5
+"""Number of answers to a question that is not yes or no."""
 
 TO_READ = "What to read first"
 """Title of the section with conversations to read."""
@@ -192,6 +197,7 @@ class _Report:
             self._goals_title: self._goals(),
             "Did it end?": self._ended(),
             "Did it go wrong?": self._went_wrong(figures),
+            "What was asked": self._questions(),
             TO_READ: self._to_read(),
             "How sure the model was": self._trees(),
             "Over time": self._over_time(),
@@ -374,6 +380,50 @@ class _Report:
             )
         if self._associations is not None:
             yield from association_blocks(self._associations)
+
+    def _questions(self) -> Iterator[Block]:
+        """Yields the shares of the answers to each question, corrected where a machine was checked; nothing for a
+        filter, for whose conversations a check does not stand."""
+        rows, checked = [], False
+        for summary in [] if self._filter else self._services.questions.all():
+            name = summary.question.name
+            if name in (SUCCEEDED, NOTE) or not summary.answers:
+                continue
+            checks = {check.by: check for check in self._services.questions.checks(name)}
+            for by, counts in summary.answers:
+                check, total = checks.get(by), sum(counts.values())
+                shares = {share.value: share for share in check.shares} if check else {}
+                shown = ["yes"] if summary.question.kind == "yes-no" else list(counts)[:MAX_ANSWERS]
+                for value in shown:
+                    share = shares.get(value)
+                    corrected = share is not None and share.corrected is not None
+                    checked |= corrected
+                    rows.append(
+                        (
+                            name,
+                            one_line(by, GOAL_CHARACTERS),
+                            one_line(value, GOAL_CHARACTERS),
+                            f"{total:,}",
+                            f"{counts.get(value, 0) / total:.0%}",
+                            share.in_words
+                            if share and corrected
+                            else ("" if by == PEOPLE else "not checked"),
+                        )
+                    )
+        if rows:
+            head = (
+                "question",
+                "answered by",
+                "answer",
+                "conversations",
+                "share",
+                "corrected (95%)",
+            )
+            yield text_table("Questions and their answers", head, tuple(rows), (3, 4, 5))
+        if checked:
+            yield Paragraph(
+                "Where people checked a machine on conversations drawn at random, its share is without its errors."
+            )
 
     @cached_property
     def _associations(self) -> Associations | None:

@@ -4,9 +4,9 @@ An *answer* is what somebody or something says to a question on one conversation
 `succeeded`, a question of every project: yes, no or unsure. A *note* is a person's answer to `note`, a text. A *tag* is
 a yes-no question of which only the name is known; a conversation has the tag where a person answered it with yes.
 
-The *triage queue* has the conversations that wait for a verdict. *Calibration* compares the verdicts with the scores of
-a model. An *example* is a person's answer yes or no; an *example probe* predicts from them what a person would answer
-on the other conversations.
+The *triage queue* has the conversations that wait for an answer to one question. *Calibration* compares the verdicts
+with the scores of a model. An *example* is a person's answer yes or no; an *example probe* predicts from them what a
+person would answer on the other conversations.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.base.conversation import Verdict
+from engine.base.conversation import SUCCEEDED, Verdict
 from engine.base.statistics.intervals import Interval, Share
 from engine.completeness.records import DecisionRule
 from engine.formats.records import Imported
@@ -136,6 +136,67 @@ class MachineAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class MachineShare:
+    """The share of one answer.
+
+    Attributes:
+        apparent: Of what the machine answered.
+        corrected: Without the errors of the machine, as people's answers show them; None before there are enough.
+    """
+
+    value: str
+    apparent: float
+    corrected: Interval | None
+
+    @property
+    def in_words(self) -> str:
+        """The corrected share with its interval, `23% (14% to 35%)`; that of the machine where there is none."""
+        share = self.corrected
+        if share is None:
+            return f"{self.apparent:.0%}"
+        return f"{share.value:.0%} ({share.low:.0%} to {share.high:.0%})"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What people's answers say of those of a machine.
+
+    Attributes:
+        by: Name of the machine.
+        conversations: Number of those that it answered.
+        drawn, answered: Number of conversations that were drawn to check it, and of those that people answered.
+        same: Number of those with the same answer.
+        shares: One of each answer; of a yes-no question that of yes.
+        more: Number of further answers that would halve the intervals; None where that is not known.
+    """
+
+    by: str
+    conversations: int
+    drawn: int
+    answered: int
+    same: int
+    shares: tuple[MachineShare, ...]
+    more: int | None
+
+    def sentences(self) -> list[str]:
+        """Returns the report in sentences."""
+        known = [share for share in self.shares if share.corrected is not None]
+        return [
+            f"{self.by}: right on {self.same} of {self.answered} conversations that people checked,"
+            f" of {self.drawn} drawn.",
+            *(
+                f"{share.value}: {share.in_words}, corrected for its errors; {share.apparent:.0%} as it answered."
+                for share in known
+            ),
+            *(
+                [f"{self.more:,} more answers would halve the intervals."]
+                if known and self.more
+                else []
+            ),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
 class TriageItem:
     """One conversation in the triage queue and the reason why it is in it."""
 
@@ -152,6 +213,9 @@ QueueOrder = Literal[
     "people",
     "unsure",
     "sample",
+    "check",
+    "answerers",
+    "doubtful",
     "list",
 ]
 """The orders of the triage queue; see `engine.questions.tables.triage_queue`."""
@@ -170,6 +234,7 @@ class TriagePlace:
     """The place of a person in triage, stored so that it can be resumed.
 
     Attributes:
+        question: Name of the question that is answered.
         order: Which conversations come first.
         filter: The filter as text.
         conversation: Id of the current conversation; None if there is none.
@@ -180,18 +245,19 @@ class TriagePlace:
     filter: str = ""
     conversation: int | None = None
     skipped: tuple[int, ...] = ()
+    question: str = SUCCEEDED
 
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """The verdict of one person on a conversation.
+    """The answer of one person to a question on a conversation.
 
     Attributes:
         annotator: Name of the person; empty without a name.
     """
 
     annotator: str
-    verdict: Verdict
+    value: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +273,7 @@ class AnsweredConversation:
 
     conversation: Imported
     in_force: AnswerRow
-    repeats: tuple[Verdict, ...] = ()
+    repeats: tuple[str, ...] = ()
     others: tuple[Opinion, ...] = ()
     disagreement: bool = False
 
@@ -243,6 +309,18 @@ class Agreement:
     n: int
     same: Share | None = None
     kappa: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAgreement:
+    """Agreement of the verdicts with what one model answered to one prompt.
+
+    Attributes:
+        answers: What it answered, such as `set 2, judge · gpu1`, or `remaining tasks of set 2`.
+    """
+
+    answers: str
+    agreement: Agreement
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,6 +414,7 @@ class CalibrationReport:
         rate: Completion rate of the project, or of the conversations that a filter matches.
         filters: Completion rate of each saved filter.
         model: Agreement of the verdicts with the states.
+        models: The same for each set of scores, with the threshold of the set, and for the remaining tasks beside it.
         itself: Agreement of first verdicts with blind repeats.
     """
 
@@ -354,6 +433,7 @@ class CalibrationReport:
     rate: CompletionRate
     filters: tuple[FilterRate, ...]
     model: Agreement
+    models: tuple[ModelAgreement, ...]
     itself: Agreement
 
     @property

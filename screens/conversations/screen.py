@@ -21,7 +21,6 @@ from engine.opener.conversations import ConversationRow
 from engine.opener.exports import ExportKind
 from engine.opener.open_project import OpenProject
 from screens.conversations.columns import COLUMN_TITLES, DEFAULT_COLUMNS, FIXED, ListColumns
-from screens.conversations.marked import ask_tag, copy_marked_names
 from screens.conversations.query import (
     SORT_TITLES,
     HitCounts,
@@ -36,8 +35,8 @@ from screens.conversations.query import (
 )
 from screens.conversations.saved_filters import ask_filter_name, choose_filter
 from screens.shell.dialogs import TicksDialog, ask, ask_order
-from screens.shell.exporting import ask_export
-from screens.shell.marking import Marking, Marks
+from screens.shell.exporting import ask_export, copy_names
+from screens.shell.marking import Marking, Marks, ask_tags
 from screens.shell.workbench_screen import REFRESH_SECONDS, WorkbenchScreen, edit_filter
 from screens.widgets.background import write_in_order
 from screens.widgets.evidence import Evidence, Facts, load_facts
@@ -50,6 +49,8 @@ from screens.widgets.transcript import Transcript
 if TYPE_CHECKING:
     from engine.questions.service.asking import AskRequest
 
+MOST_COPIED = 10_000
+"""Most names copied at once: a terminal receives them in a single escape sequence."""
 EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
     ("conversations", "conversations, as they can be imported again"),
     ("scores", "scores, with their curves"),
@@ -180,7 +181,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
 
     def _default_columns(self) -> Sequence[str]:
         """With that of success once it is fitted to verdicts and tells anything."""
-        success = self.services.example_probes.success_in_force()
+        success = self.services.example_probes.in_force()
         tells = success is not None and success.tells
         return [
             key for key in COLUMN_TITLES if key in DEFAULT_COLUMNS or (tells and key == "success")
@@ -389,12 +390,24 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
     # Actions on the marked conversations, else on the one under the cursor
 
     def action_copy_names(self) -> None:
-        """Copies their names."""
-        copy_marked_names(self, self._meant())
+        """Reads their names and copies them; too many for a clipboard are refused."""
+        ids = self._meant()
+
+        def read(rows: list[ConversationRow]) -> None:
+            copy_names(self, [row.external_id for row in rows])
+
+        if len(ids) > MOST_COPIED:
+            self.notify(
+                f"{len(ids):,} names are too many for a clipboard; X exports to a file.",
+                severity="warning",
+                markup=False,
+            )
+        elif ids:
+            self.in_background(lambda: self.services.conversations.rows(ids), read, group="copy")
 
     def action_tag(self) -> None:
-        """Asks for a tag, and adds or removes it."""
-        ask_tag(self, self._meant())
+        """Asks for tags, and adds or removes them."""
+        ask_tags(self, self._meant(), lambda done: self.notify(done, markup=False))
 
     def action_judge(self) -> None:
         """Goes to triage of the marked conversations, else of all listed ones."""

@@ -76,7 +76,7 @@ class Overview:
     """
 
     counts: Counts
-    tally: dict[Verdict, int]
+    tally: dict[str, int]
     model: Agreement
     itself: Agreement
     sources: list[str]

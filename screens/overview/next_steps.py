@@ -125,7 +125,7 @@ class ProjectProgress:
     """
 
     counts: Counts
-    tally: dict[Verdict, int]
+    tally: dict[str, int]
     interrupted: Sequence[RunRow] = ()
     to_score: Estimate | str | None = None
     working: frozenset[str] = frozenset()

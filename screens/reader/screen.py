@@ -238,7 +238,7 @@ class ReaderScreen(WorkbenchScreen[int]):
         self._boundaries.show(array("q", range(len(data.points))))
         transcript = self.query_one(Transcript)
         if not same:
-            transcript.show(facts.messages, facts.leaks, facts.row.signs)
+            transcript.show(facts.messages, facts.leaks, facts.row.signs, facts.machine_answers)
         elif transcript.message is not None:
             curve.mark_message(transcript.last_of_turn)
             self._follow_words()

@@ -87,11 +87,18 @@ class TextDialog(Dialog[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Leave")]
 
     def __init__(
-        self, title: str, *, value: str = "", placeholder: str = "", adding: bool = False
+        self,
+        title: str,
+        *,
+        value: str = "",
+        placeholder: str = "",
+        adding: bool = False,
+        help: Content | None = None,
     ) -> None:
-        """Asks with `value` already there: `adding` writes behind it, else the first key replaces it."""
+        """Asks with `value` already there: `adding` writes behind it, else the first key replaces it; `help` stands
+        below the line."""
         super().__init__()
-        self._adding = adding
+        self._adding, self._help = adding, help
         self._title, self._value, self._placeholder = title, value, placeholder
 
     def compose(self) -> ComposeResult:
@@ -101,6 +108,8 @@ class TextDialog(Dialog[str | None]):
             # The value may come from a file that another program wrote.
             value = display_safe(" ".join(self._value.split()))
             yield LineInput(value, placeholder=self._placeholder, select_on_focus=not self._adding)
+            if self._help is not None:
+                yield Static(self._help)
             yield Static(hint_line(("enter", "accepts"), ("escape", "cancels")))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

@@ -1,19 +1,22 @@
-"""Marked rows of a list, the actions that mark them, and the dialog for the tags that are given to them."""
+"""Marked rows of a list, the actions that mark them, and the tags that are given to them."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
 from textual.content import Content
-from textual.widgets import Input, Static
 
+from engine.base import number_format
+from engine.base.errors import UsageError
 from engine.base.text import one_line
-from engine.opener.open_project import OpenProject
-from screens.shell.dialogs import TextDialog
-from screens.widgets.background import background
+from engine.questions.question import YES, slug
+from engine.questions.records import Act
+from screens.shell.dialogs import TextDialog, ask
+from screens.shell.workbench_screen import WorkbenchScreen
+from screens.widgets.background import write_in_order
 from screens.widgets.row_table import RowTable
 
 MOST_TAGS = 12
@@ -123,31 +126,40 @@ class Marking:
         return array("q", [] if self.table.cursor_id is None else [self.table.cursor_id])
 
 
-class TagDialog(TextDialog):
-    """Asks for tags, and lists those in use; where there are none, says what tags are for."""
+def ask_tags(
+    screen: WorkbenchScreen[Any],
+    ids: Sequence[int],
+    written: Callable[[str], None],
+) -> None:
+    """Asks which yes-no questions are answered with yes on conversations, and stores the answers, one act a
+    name; a minus before a name takes the answer away. `written` gets what was done, in words."""
+    if not ids or not screen.may_write():
+        return
+    conversations = number_format.counted(len(ids), "conversation")
 
-    def __init__(
-        self,
-        services: OpenProject,
-        title: str,
-        *,
-        value: str = "",
-        placeholder: str = "",
-        adding: bool = False,
-    ) -> None:
-        super().__init__(title, value=value, placeholder=placeholder, adding=adding)
-        self._services = services
+    def chosen(text: str) -> None:
+        words = [word for part in text.split(",") if (word := " ".join(part.split()))]
+        try:
+            value_by_name = {slug(word): None if word[0] == "-" else YES for word in words}
+        except UsageError as error:
+            screen.show_error(error)
+            return
 
-    def on_mount(self) -> None:
-        """Reads the tags; meanwhile one can write."""
-        background(
-            self, self._services.conversations.tags, self._show, self.show_error, group="tags"
-        )
+        def write() -> None:
+            for name, value in value_by_name.items():
+                screen.services.triage.answer([Act(key, name, value) for key in ids])
 
-    def _show(self, tags: Sequence[tuple[str, int]]) -> None:
-        """Shows the tags below the line to type in."""
-        text = Content.styled(tags_text(tags), "$tone-muted")
-        self.query_one(".dialog").mount(Static(text), after=self.query_one(Input))
+        if words:
+            done = f"Tagged {conversations}: {one_line(', '.join(words), 60)}."
+            write_in_order(screen, write, lambda _: written(done), screen.show_error)
+
+    def show(tags: Sequence[tuple[str, int]]) -> None:
+        title = f"Tag {conversations}"
+        placeholder = "tags, with commas between them; -tag takes one away"
+        help = Content.styled(tags_text(tags), "$tone-muted")
+        ask(screen, TextDialog(title, placeholder=placeholder, help=help), chosen)
+
+    screen.in_background(screen.services.conversations.tags, show, group="tags")
 
 
 def tags_text(tags: Sequence[tuple[str, int]]) -> str:

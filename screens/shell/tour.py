@@ -45,7 +45,7 @@ TOUR = (
         "app.switch-mode-triage",
         "triage: you say whether users got what they wanted, and the scores are checked against you",
     ),
-    Step("triage.verdict-yes", "your verdict “complete” is stored, and the next one comes"),
+    Step("triage.answer-yes", "your answer “yes” is stored, and the next one comes"),
     Step("triage.undo", "the verdict is taken back; so it is wherever something is decided"),
     Step(
         "app.switch-mode-goals",

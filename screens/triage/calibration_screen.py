@@ -92,7 +92,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
             newest = probes.newest_success()
             success = None
             if newest is not None:
-                success = words.success_content(probes.success_in_force(), newest, probes.change())
+                success = words.success_content(probes.in_force(), newest, probes.change())
             return calibration.report(), success, calibration.people().sentences()
 
         self.in_background(read, self._show, group="report")

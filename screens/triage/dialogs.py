@@ -1,6 +1,6 @@
-"""What triage asks beside a verdict: the note and the tags of a conversation, and which are judged blind.
+"""What triage asks: the question, an answer that no single key gives, the note, and which are judged blind.
 
-In a blind round a person judges conversations again without seeing the first verdict, theirs or that of others.
+In a blind round a person judges conversations again without seeing the first answer, theirs or that of others.
 """
 
 from __future__ import annotations
@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from engine.base.text import display_safe, one_line
+from engine.base.errors import UsageError
+from engine.base.text import one_line
+from engine.questions.question import NOTE, Question
 from engine.questions.records import AnswerRow
-from screens.shell.dialogs import ChoiceDialog, TextDialog
-from screens.shell.marking import TagDialog
+from engine.questions.service.questions import QuestionSummary
+from screens.shell.dialogs import ChoiceDialog, TextDialog, TicksDialog, ask
 from screens.shell.workbench_screen import WorkbenchScreen
+from screens.triage import formatting
 from screens.triage.formatting import TriageStatus
 from screens.triage.queue import BlindRound, load_blind, load_status
 from screens.widgets.background import write_in_order
@@ -35,55 +38,64 @@ def ask_note(
     screen.app.push_screen(TextDialog("Note", value=current.note if current else ""), answered)
 
 
-def ask_tags(screen: WorkbenchScreen[Any], conversation: int, written: Callable[[], None]) -> None:
-    """Asks for the tags of a conversation; `written` is called once they are stored."""
-    triage = screen.services.triage
-    current = triage.current(conversation)
-    # As they are shown in the input: without commas, and display-safe.
-    before = {
-        display_safe(name).replace(",", "‚"): name for name in (current.tags if current else ())
-    }
+def ask_question(screen: WorkbenchScreen[Any], now: str, choose: Callable[[str], None]) -> None:
+    """Lists the questions with the numbers of their answers; `choose` gets the name of the one that is chosen."""
 
-    def answered(text: str | None) -> None:
-        if text is None:
-            return
-        after = {" ".join(name.split()) for name in text.split(",")} - {""}
+    def arrived(rows: list[QuestionSummary]) -> None:
+        choices = [
+            (row.question.name, formatting.question_line(row))
+            for row in rows
+            if row.question.name != NOTE
+        ]
+        ask(screen, ChoiceDialog("Which question", choices, now), choose)
 
-        def write() -> None:
-            for shown in before.keys() - after:
-                triage.untag([conversation], before[shown])
-            for name in sorted(after - before.keys()):
-                triage.tag([conversation], name)
-
-        write_in_order(screen, write, lambda _: written(), screen.show_error)
-
-    screen.app.push_screen(
-        TagDialog(
-            screen.services,
-            "Tags, with commas between them",
-            value="".join(f"{name}, " for name in before),
-            placeholder="refund, too slow",
-            adding=True,
-        ),
-        answered,
-    )
+    screen.in_background(screen.services.questions.all, arrived, group="questions")
 
 
-MIN_VERDICTS_FOR_REPEATS = 20
-"""Number of verdicts from which on a person can be asked again."""
+def ask_answer(
+    screen: WorkbenchScreen[Any], question: Question, give: Callable[[str], None], chosen: str = ""
+) -> None:
+    """Asks for an answer: a choice of the labels, several of them, or a line with a number or a text.
+
+    Args:
+        chosen: A label that has a tick at first.
+    """
+    title = one_line(question.text, 120)
+    labels = [(label, f"{label}  {help}") for label, help in question.labels.items()]
+
+    def typed(text: str) -> None:
+        if text.strip():
+            try:
+                give(question.answer(text))
+            except UsageError as error:
+                screen.show_error(error)
+
+    if question.kind == "several":
+        ticks = TicksDialog(title, labels, [chosen] * bool(chosen))
+        ask(screen, ticks, lambda values: give(",".join(values)))
+    elif question.labels:
+        ask(screen, ChoiceDialog(title, labels), give)
+    else:
+        ask(screen, TextDialog(title, placeholder=f"a {question.kind}"), typed)
+
+
+MIN_ANSWERS_FOR_REPEATS = 20
+"""Number of answers from which on a person can be asked again."""
 
 MAX_CONVERSATIONS_PER_ROUND = 10
 """Largest number of conversations that are judged in one blind round."""
 
 
-def ask_round(screen: WorkbenchScreen[Any], begin: Callable[[BlindRound], None]) -> None:
+def ask_round(
+    screen: WorkbenchScreen[Any], question: str, begin: Callable[[BlindRound], None]
+) -> None:
     """Asks which conversations are judged blind, where there is a choice, and hands the round to `begin`; says why
     where there are none."""
 
     def arrived(loaded: tuple[TriageStatus, list[int], list[int]]) -> None:
         status, own, others = loaded
-        has_few_verdicts = status.given < MIN_VERDICTS_FOR_REPEATS
-        if has_few_verdicts:
+        has_few = status.given < MIN_ANSWERS_FOR_REPEATS
+        if has_few:
             own = []
 
         def answered(of_others: bool | None) -> None:
@@ -98,36 +110,39 @@ def ask_round(screen: WorkbenchScreen[Any], begin: Callable[[BlindRound], None])
             screen.app.push_screen(ChoiceDialog("Judge blind", choices), answered)
         elif own or others:
             answered(not own)
-        elif has_few_verdicts:
+        elif has_few:
             early = (
-                f"Blind repeats begin at {MIN_VERDICTS_FOR_REPEATS} verdicts;"
+                f"Blind repeats begin at {MIN_ANSWERS_FOR_REPEATS} answers;"
                 f" there are {status.given}."
             )
             screen.notify(early, markup=False)
         else:
-            screen.notify("Everything but your newest verdicts was asked again.", markup=False)
+            screen.notify("Everything but your newest answers was asked again.", markup=False)
 
     services = screen.services
     screen.in_background(
-        lambda: load_blind(services, MAX_CONVERSATIONS_PER_ROUND), arrived, group="blind"
+        lambda: load_blind(services, question, MAX_CONVERSATIONS_PER_ROUND), arrived, group="blind"
     )
 
 
 def notify_result(
-    screen: WorkbenchScreen[Any], of_others: bool, show: Callable[[TriageStatus], None]
+    screen: WorkbenchScreen[Any],
+    question: str,
+    of_others: bool,
+    show: Callable[[TriageStatus], None],
 ) -> None:
-    """Says after a round how far its verdicts agree with the first ones, and hands the new status to `show`."""
+    """Says after a round how far its answers agree with the first ones, and hands the new status to `show`."""
     services = screen.services
 
     def read() -> tuple[TriageStatus, list[str]]:
-        status = load_status(services)
+        status = load_status(services, question)
         if of_others:
-            return status, services.calibration.people().of_pairs(status.annotator)
+            return status, services.calibration.people(question).of_pairs(status.annotator)
         return status, [f"You agree with yourself: {agreement_piece(status.itself)[0]}"]
 
     def notify(result: tuple[TriageStatus, list[str]]) -> None:
         status, sentences = result
-        title = "Second verdicts" if of_others else "Blind repeats"
+        title = "Second answers" if of_others else "Blind repeats"
         screen.notify(one_line(" ".join(sentences), 400), title=title, markup=False)
         show(status)
 

@@ -8,17 +8,19 @@ from dataclasses import dataclass
 from textual.content import Content
 
 from engine.base import number_format
-from engine.base.conversation import Verdict
+from engine.base.conversation import SUCCEEDED
 from engine.base.text import one_line
 from engine.opener.conversations import ConversationRow
-from engine.questions.question import NOTE, YES
+from engine.questions.question import NOTE, YES, Question
 from engine.questions.records import (
     Agreement,
     AnswerRow,
+    CheckReport,
     ExampleProbe,
     ExampleProbeChange,
     QueueOrder,
 )
+from engine.questions.service.questions import QuestionSummary
 from screens.widgets.empty_state import SCORE, EmptyState
 from screens.widgets.formatting import VERDICT_LOOKS, agreement_piece
 
@@ -26,14 +28,20 @@ ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
     "trouble": ("most trouble first", "signs in the text that something went wrong"),
     "threshold": ("near the threshold first", "where the score is least certain"),
     "lowest": ("lowest score first", "surely broken off, to see what goes wrong"),
-    "informative": ("most informative first", "few verdicts that tell most about all others"),
+    "informative": ("most informative first", "few answers that tell most about all others"),
     "disagreement": ("disagreement first", "two ways of scoring say different things"),
-    "people": ("people disagree", "judged ones, to decide which verdict holds"),
+    "people": ("people disagree", "answered ones, to decide which answer holds"),
     "unsure": ("unsure answers first", "many likely answers, none of them very likely"),
     "sample": ("calibration sample", "spread over all scores, for figures of all"),
+    "check": ("check of the machine", "20 drawn that tell most about its errors; it stays hidden"),
+    "answerers": ("answers differ", "two patterns, models, files or probes say different things"),
+    "doubtful": ("least sure first", "where a machine's answer is least probable"),
     "list": ("the list's order", "its filter and its sorting"),
 }
 """Name of each order and what it is good for."""
+
+OF_VERDICTS = frozenset(("threshold", "lowest", "disagreement", "unsure", "sample"))
+"""Orders by the completeness score and by trees, which are offered for verdicts only."""
 
 Piece = tuple[str, str]
 """A text and its style."""
@@ -41,53 +49,108 @@ Piece = tuple[str, str]
 _NAME_CHARACTERS = 40
 """Most characters of the name of a conversation or tag."""
 
+MAX_ANSWERS = 5
+"""Most answers whose numbers are in a line."""
+
 _ANNOTATOR_CHARACTERS = 20
 """Most characters of the name of the person who judges."""
 
 
 @dataclass(frozen=True, slots=True)
 class TriageStatus:
-    """Counts of the verdicts, and their agreement with the model and with themselves.
+    """Counts of the answers to a question, and their agreement with the model and with themselves.
 
     Attributes:
+        tally: Number of conversations by answer.
         model: Agreement of the verdicts with the states that the decision rule gives.
-        itself: Agreement of first verdicts with those of blind repeats.
-        success: The probe of success in force; None before there are verdicts enough.
+        itself: Agreement of first answers with those of blind repeats.
+        probe: The probe of the question in force; None before there are answers enough.
         change: What newer verdicts would change about it; None if nothing waits.
+        check: What the answers say of the machine that was checked last; None before any check.
         annotator: Name of the person who judges; empty without one.
     """
 
-    tally: Mapping[Verdict, int]
+    tally: Mapping[str, int]
     model: Agreement
     itself: Agreement
-    success: ExampleProbe | None = None
+    probe: ExampleProbe | None = None
     change: ExampleProbeChange | None = None
+    check: CheckReport | None = None
     annotator: str = ""
 
     @property
     def given(self) -> int:
-        """Conversations with a verdict."""
+        """Conversations with an answer."""
         return sum(self.tally.values())
 
 
-def tally_pieces(tally: Mapping[Verdict, int]) -> list[Piece]:
-    """Returns the verdicts by kind."""
+def orders_of(question: Question) -> Mapping[QueueOrder, tuple[str, str]]:
+    """Returns the orders that make sense for a question."""
+    left_out = set() if question.name == SUCCEEDED else set(OF_VERDICTS)
+    if question.kind != "yes-no":
+        left_out.add("informative")
+    return {order: words for order, words in ORDERS.items() if order not in left_out}
+
+
+def question_line(row: QuestionSummary) -> Content:
+    """Returns a question with who gave how many answers, its text where nobody has."""
+    counts = ", ".join(f"{one_line(by, 20)} {sum(own.values()):,}" for by, own in row.answers)
+    return Content.assemble(
+        (f"{one_line(row.question.name, 26):<26} ", "bold"),
+        (counts, "$tone-accent") if counts else (one_line(row.question.text, 34), "$tone-muted"),
+    )
+
+
+def answers_line(question: Question) -> Content:
+    """Returns a question in words, with the keys of its answers."""
+    labels = list(question.labels)
+    if question.kind == "yes-no":
+        keys = [("y", "yes"), ("n", "no"), ("m", "unsure")]
+    else:
+        digits = [label if label.isdecimal() else str(n) for n, label in enumerate(labels, 1)]
+        keys = list(zip(digits, labels, strict=True)) or [("r", f"writes a {question.kind}")]
+    pieces: list[Piece] = [(f"{one_line(question.text, 120)}  ", "bold $tone-accent")]
+    for key, answer in keys:
+        help = question.labels.get(answer, "")
+        words = "" if key == answer else f"{answer} "
+        pieces += [(key, "bold"), (f" {one_line(words + help, 60)}   ", "$tone-muted")]
+    return Content.assemble(*pieces)
+
+
+def tally_pieces(tally: Mapping[str, int]) -> list[Piece]:
+    """Returns the number of conversations by answer, the first five."""
+    if not tally.keys() - VERDICT_LOOKS.keys():
+        return [
+            (f"  {look.glyph} {tally.get(verdict, 0):,}", f"bold {look.tone_variable}")
+            for verdict, look in VERDICT_LOOKS.items()
+        ]
+    shown = list(tally.items())[:MAX_ANSWERS]
+    return [(f"  {one_line(value, 20)} {count:,}", "bold") for value, count in shown]
+
+
+def check_pieces(check: CheckReport) -> list[Piece]:
+    """Returns how far a machine agrees with its check, and the rates that follow."""
+    known = [share for share in check.shares if share.corrected is not None][:MAX_ANSWERS]
+    rates = "; ".join(f"{share.value} {share.in_words}" for share in known)
+    more = f", {check.more:,} more would halve it" if known and check.more else ""
+    if not check.answered:
+        return [(f" · {check.drawn} drawn to check {one_line(check.by, 20)}", "")]
     return [
-        (f"  {look.glyph} {tally.get(verdict, 0):,}", f"bold {look.tone_variable}")
-        for verdict, look in VERDICT_LOOKS.items()
+        (f" · {one_line(check.by, 20)} right on {check.same} of {check.answered}", ""),
+        (f" · {rates}{more}" if rates else "", "$tone-accent"),
     ]
 
 
 def title_content(
-    place: str, blind: str, per_hour: float | None, tally: Mapping[Verdict, int] | None
+    place: str, blind: str, per_hour: float | None, tally: Mapping[str, int] | None
 ) -> Content:
-    """Returns the place in the queue, or in a blind round; verdicts in an hour; verdicts by kind unless `tally` is
+    """Returns the place in the queue, or in a blind round; answers in an hour; answers by kind unless `tally` is
     None.
 
     Args:
         place: Such as `3 of 120`; empty when nothing is left.
         blind: Place in the round of blind repeats; empty outside of one.
-        per_hour: Verdicts in an hour; None while it is not known.
+        per_hour: Answers in an hour; None while it is not known.
     """
     parts = [(f"blind {blind}", "bold $tone-accent") if blind else (place, "bold")]
     if per_hour is not None:
@@ -105,26 +168,37 @@ def summary_content(row: ConversationRow) -> Content:
 
 
 def status_line(
-    status: TriageStatus, order: QueueOrder, narrowed_to: str, *, with_tally: bool
+    status: TriageStatus,
+    question: Question,
+    order: QueueOrder,
+    narrowed_to: str,
+    *,
+    with_tally: bool,
 ) -> Content:
-    """Returns the order with its reason, agreement, and what the queue is narrowed to, empty for everything."""
+    """Returns the question unless it is that of verdicts, the order with its reason, agreement, and what the queue is
+    narrowed to, empty for everything."""
     name, reason = ORDERS[order]
     parts: list[Piece] = []
     if with_tally:
         parts += [*tally_pieces(status.tally), ("  ", "")]
     if status.annotator:
         parts.append((f"{one_line(status.annotator, _ANNOTATOR_CHARACTERS)} · ", "$tone-accent"))
+    if question.name != SUCCEEDED:
+        parts.append((f"{one_line(question.name, _NAME_CHARACTERS)} · ", "bold $tone-accent"))
     parts.append((name, "bold"))
-    if not with_tally:
+    if status.check is not None:
+        parts += check_pieces(status.check)
+    elif not with_tally:
         parts.append((f" · {reason}", "$tone-muted"))
     if status.model.n:
         parts += [(" · model agrees ", ""), agreement_piece(status.model)]
     if status.itself.n:
         parts += [(" · you with yourself ", ""), agreement_piece(status.itself)]
-    if status.success is not None and status.success.test is not None:
-        area = number_format.figure(status.success.test.auroc.value)
-        chance = "" if status.success.tells else ", at chance"
-        parts.append((f" · AUROC of success {area}{chance}", ""))
+    if status.probe is not None and status.probe.test is not None:
+        area = number_format.figure(status.probe.test.auroc.value)
+        chance = "" if status.probe.tells else ", at chance"
+        subject = "success" if question.name == SUCCEEDED else "examples"
+        parts.append((f" · AUROC of {subject} {area}{chance}", ""))
     if status.change is not None:
         turned = status.change.up + status.change.down
         parts.append((f" · newer verdicts would change {turned:,} (K)", "$tone-accent"))
@@ -147,18 +221,18 @@ def empty_state(
         return SCORE
     if narrowed or conversations > status.given:
         return EmptyState(
-            f"Nothing waits for a verdict in this order{' and with this filter' if narrowed else ''}.",
+            f"Nothing waits for an answer in this order{' and with this filter' if narrowed else ''}.",
             "chooses another order",
             "order",
             others=(("triage.filter", "changes the filter"),) if narrowed else (),
         )
-    verdicts = number_format.counted(status.given, "verdict")
+    answers = number_format.counted(status.given, "answer")
     return EmptyState(
-        f"Nothing is left in the queue. {verdicts} given.",
+        f"Nothing is left in the queue. {answers} given.",
         "shows what your verdicts say of the scores",
         "calibration",
         others=(
-            ("triage.undo", "takes the newest verdict back"),
+            ("triage.undo", "takes the newest answer back"),
             ("app.switch-mode-conversations", "goes to the list"),
         ),
     )
@@ -184,16 +258,14 @@ def blind_panel(words: str, *, of_others: bool) -> Content:
     """Returns what is shown in place of the evidence in a blind round, of conversations that the person or others
     judged before; `words` is the progress of the round."""
     title, who, whose = (
-        ("Second verdict", "Somebody else", "Their")
+        ("Second answer", "Somebody else", "Their")
         if of_others
         else ("Blind repeat", "You", "Your")
     )
     return Content.assemble(
         (f"{title} {words}\n\n", "bold"),
-        f"{who} judged this one before. {whose} verdict and what the model says are hidden, so that the two answers "
+        f"{who} judged this one before. {whose} answer and what the model says are hidden, so that the two answers "
         "can be compared.\n\n",
-        ("c i m", "bold $tone-accent"),
-        " answer   ",
         ("s", "bold $tone-accent"),
         " next   ",
         ("b", "bold $tone-accent"),

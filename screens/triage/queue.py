@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from engine.base.conversation import SUCCEEDED
 from engine.conversations.filters import Filter, ListQuery
 from engine.opener.open_project import OpenProject
+from engine.questions.question import Question
 from engine.questions.records import QueueOrder, TriageItem, TriagePage
 from screens.triage.formatting import TriageStatus
 
@@ -136,9 +138,10 @@ class TriageQueue:
 
 @dataclass(frozen=True, slots=True)
 class LoadedQueue:
-    """The first page of the queue, the state of all verdicts, whether anything in the project is scored, and the number
-    of its conversations."""
+    """The question, the first page of its queue, the state of its answers, whether anything in the project is scored,
+    and the number of its conversations."""
 
+    question: Question
     page: TriagePage
     status: TriageStatus
     scored: bool
@@ -146,41 +149,50 @@ class LoadedQueue:
 
 
 def load_queue(
-    services: OpenProject, order: QueueOrder, wanted: Filter, only: Collection[int] | None = None
+    services: OpenProject,
+    question: str,
+    order: QueueOrder,
+    filter: Filter,
+    only: Collection[int] | None = None,
 ) -> LoadedQueue:
-    """Reads the queue in an order, of what a filter matches, and where `only` is given, of these conversations; in the
-    order `list` also of what the list's filter matches."""
+    """Reads the queue of a question in an order, of what a filter matches, and where `only` is given, of these
+    conversations; in the order `list` also of what the list's filter matches."""
     if order == "informative":
-        services.example_probes.prepare()
-    query = ListQuery(wanted)
+        services.example_probes.prepare(question)
+    if order == "check" and services.read_only is None:
+        services.questions.draw_check(question)
+    query = ListQuery(filter)
     if order == "list":
         listed = services.saved.view()[0]
-        query = replace(listed, filter=Filter((*listed.filter.terms, *wanted.terms)))
-    page = services.triage.queue(order, query, only)
+        query = replace(listed, filter=Filter((*listed.filter.terms, *filter.terms)))
+    page = services.triage.queue(order, query, only, question)
     counts = services.conversations.counts()
-    scored = page.total > 0 or counts.scored > 0
-    return LoadedQueue(page, load_status(services), scored, counts.conversations)
+    scored = page.total > 0 or counts.scored > 0 or question != SUCCEEDED
+    found = services.questions.find(question)
+    return LoadedQueue(found, page, load_status(services, question), scored, counts.conversations)
 
 
-def load_status(services: OpenProject) -> TriageStatus:
-    """Counts the verdicts and compares them with the model, with those given again blind, and with their probe."""
-    model, itself = services.calibration.agreements()
+def load_status(services: OpenProject, question: str = SUCCEEDED) -> TriageStatus:
+    """Counts the answers to a question and compares them with the model, with those given again blind, with their
+    probe, and with the machine that they check."""
+    model, itself = services.calibration.agreements(question)
     probes = services.example_probes
     return TriageStatus(
-        services.triage.tally(),
+        services.triage.tally(question),
         model,
         itself,
-        probes.success_in_force(),
-        probes.change(),
+        probes.in_force(question),
+        probes.change() if question == SUCCEEDED else None,
+        next(iter(services.questions.checks(question)), None),
         services.triage.annotator,
     )
 
 
 class BlindRound:
-    """A round of second verdicts: conversations are judged again without seeing the first verdict.
+    """A round of second answers: conversations are judged again without seeing the first answer.
 
     Attributes:
-        of_others: Whether other people gave the first verdicts.
+        of_others: Whether other people gave the first answers.
     """
 
     def __init__(self, conversations: Sequence[int], *, of_others: bool = False) -> None:
@@ -209,7 +221,9 @@ class BlindRound:
             self._at = self._conversations.index(conversation)
 
 
-def load_blind(services: OpenProject, count: int) -> tuple[TriageStatus, list[int], list[int]]:
+def load_blind(
+    services: OpenProject, question: str, count: int
+) -> tuple[TriageStatus, list[int], list[int]]:
     """Returns the status, and ids of at most `count` conversations to judge blind: again, and after other people."""
-    triage = services.triage
-    return load_status(services), triage.to_repeat(count), triage.to_judge_second(count)
+    triage, status = services.triage, load_status(services, question)
+    return status, triage.to_repeat(count, question), triage.to_judge_second(count, question)

@@ -1,10 +1,11 @@
-"""Triage: one conversation at a time, the evidence beside it, one key for each verdict."""
+"""Triage: one conversation at a time, the evidence beside it, one key for each answer to a question."""
 
 from __future__ import annotations
 
 import time
 from array import array
 from collections.abc import Callable
+from dataclasses import replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -12,25 +13,28 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.widgets import Static
 
-from engine.base.conversation import SUCCEEDED, Verdict
+from engine.base.conversation import SUCCEEDED
 from engine.base.errors import FilterError, WorkbenchError
 from engine.base.events import DataChanged, Event
 from engine.conversations.filters import Filter, parse_filter
 from engine.opener.open_project import OpenProject
+from engine.questions.question import built_in
 from engine.questions.records import Agreement, AnswerRow, QueueOrder, TriagePlace
 from screens.shell.app_interface import NamedConversations
 from screens.shell.dialogs import ask_which_first
 from screens.shell.exporting import copy
 from screens.shell.goal_dialogs import judge_second_goals
+from screens.shell.marking import ask_tags
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen, edit_filter
 from screens.triage import formatting
 from screens.triage.calibration_screen import CalibrationScreen
 from screens.triage.dialogs import (
-    MIN_VERDICTS_FOR_REPEATS,
+    MIN_ANSWERS_FOR_REPEATS,
+    ask_answer,
     ask_note,
+    ask_question,
     ask_round,
-    ask_tags,
     notify_result,
 )
 from screens.triage.formatting import ORDERS, TriageStatus
@@ -47,19 +51,32 @@ WIDTH_WITH_TALLY_IN_TITLE = 120
 
 
 class TriageScreen(WorkbenchScreen[None]):
-    """Shows the next item at once; verdicts are written in the background, in the order given."""
+    """Shows the next item at once; answers are written in the background, in the order given."""
 
     MODE = "triage"
     PLACE = "triage"
-    FIRST_KEYS = ("triage.verdict-yes", "triage.verdict-no", "triage.undo")
+    FIRST_KEYS = ("triage.answer-yes", "triage.answer-no", "triage.undo")
     CSS_PATH = "triage.tcss"
     AUTO_FOCUS = "#text"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("c", "verdict('yes')", "Complete"),
-        Binding("i", "verdict('no')", "Incomplete"),
-        Binding("m", "verdict('unsure')", "Unsure"),
+        Binding("y,c", "answer('yes')", "Yes", tooltip="Yes; in the question `succeeded` complete"),
+        Binding("n,i", "answer('no')", "No", tooltip="No; in the question `succeeded` incomplete"),
+        Binding("m", "answer('unsure')", "Unsure"),
+        *[
+            Binding(
+                str(digit),
+                f"label({digit})",
+                "Label",
+                show=False,
+                tooltip="Answer with the label of this number, where the question has labels",
+                id="triage.label",
+            )
+            for digit in range(10)
+        ],
+        Binding("r", "reply", "Answer", tooltip="Answer with a text, a number or of a list"),
+        Binding("Q", "question", "Question", tooltip="Choose the question that is answered"),
         Binding("s", "skip", "Skip", tooltip="Skip; it comes again at the end"),
-        Binding("n", "note", "Note"),
+        Binding("N", "note", "Note"),
         Binding("t", "tag", "Tag", tooltip="Tags, with commas between them"),
         Binding("a", "second_goals", "Also", show=False, tooltip="Confirm or remove second goals"),
         Binding("Y", "copy_remaining", "Copy", show=False, tooltip="Copy the remaining tasks"),
@@ -78,7 +95,7 @@ class TriageScreen(WorkbenchScreen[None]):
             "b",
             "blind",
             "Blind",
-            tooltip="Judge ten again without seeing the first verdict, yours or others', or end that",
+            tooltip="Judge ten again without seeing the first answer, yours or others', or end that",
         ),
         Binding(
             "K",
@@ -106,6 +123,7 @@ class TriageScreen(WorkbenchScreen[None]):
         self.queue = TriageQueue()
         self.pace = Pace()
         self.blind: BlindRound | None = None
+        self.question = built_in()[SUCCEEDED]
         self.order: QueueOrder = "threshold"
         self.filter = Filter()
         self.only: NamedConversations | None = None
@@ -116,11 +134,22 @@ class TriageScreen(WorkbenchScreen[None]):
         self._scored, self._conversations = True, 0
         self._blind_offered = False
         self._named = False
+        self._question_name = SUCCEEDED
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The keys of answers work where the question has such answers; digits go to other modes elsewhere."""
+        if action in ("answer", "label", "reply"):
+            kind = self.question.kind
+            return (action == "answer") == (kind == "yes-no") and (
+                action != "label" or bool(self.question.labels)
+            )
+        return super().check_action(action, parameters)
 
     def compose_body(self) -> ComposeResult:
         """Yields the summary, status line, turns, evidence; or that nothing is left."""
         yield Static(id="summary")
         yield Static(id="status")
+        yield Static(id="question")
         yield FilterLine(id="filter")
         with Horizontal(id="main"):
             yield Transcript(id="text")
@@ -152,6 +181,7 @@ class TriageScreen(WorkbenchScreen[None]):
 
         def arrived(place: TriagePlace) -> None:
             self._place = place
+            self._question_name = place.question
             self.order = place.order if place.order in ORDERS else "threshold"
             try:
                 self.filter = parse_filter(place.filter)
@@ -168,12 +198,17 @@ class TriageScreen(WorkbenchScreen[None]):
         return self.filter if self.only is None else Filter()
 
     def read_queue(self, place: TriagePlace | None) -> None:
-        """Reads the queue of the order and the filter that are chosen, and goes to a place in it."""
-        order, filter_in_force, only = self.order, self._filter_in_force, self.only
+        """Reads the queue of the question, the order and the filter that are chosen, and goes to a place in it."""
+        chosen = self._question_name, self.order, self._filter_in_force, self.only
+        question, order, filter_in_force, only = chosen
 
         def show(loaded: LoadedQueue) -> None:
-            if (order, filter_in_force, only) != (self.order, self._filter_in_force, self.only):
+            if chosen != (self._question_name, self.order, self._filter_in_force, self.only):
                 return
+            self.question = loaded.question
+            self.query_one("#question", Static).update(formatting.answers_line(self.question))
+            self.query_one("#question").display = self.question.name != SUCCEEDED
+            self.refresh_bindings()
             self._scored, self._conversations = loaded.scored, loaded.conversations
             self.queue.refresh(loaded.page)
             if place is not None:
@@ -190,14 +225,14 @@ class TriageScreen(WorkbenchScreen[None]):
 
         ids = None if only is None else only.ids
         self.in_background(
-            lambda: load_queue(self.services, order, filter_in_force, ids),
+            lambda: load_queue(self.services, question, order, filter_in_force, ids),
             show,
             group="queue",
             failed=failed,
         )
 
     def show_status(self, status: TriageStatus) -> None:
-        """Shows place, pace, verdicts, agreement, order and filter."""
+        """Shows place, pace, answers, agreement, order and filter."""
         self.status = status
         narrow = self.size.width < WIDTH_WITH_TALLY_IN_TITLE
         place = ""
@@ -208,7 +243,9 @@ class TriageScreen(WorkbenchScreen[None]):
         title = formatting.title_content(place, blind, self.pace.per_hour, tally)
         self.query_one(TitleLine).say(title)
         self.query_one("#status", Static).update(
-            formatting.status_line(status, self.order, self._narrowed_to(), with_tally=narrow)
+            formatting.status_line(
+                status, self.question, self.order, self._narrowed_to(), with_tally=narrow
+            )
         )
         if self.conversation is None:
             narrowed = bool(self._narrowed_to())
@@ -263,10 +300,15 @@ class TriageScreen(WorkbenchScreen[None]):
         same = self._facts is not None and self._facts.row.id == facts.row.id
         self._facts = facts
         self.query_one("#summary", Static).update(formatting.summary_content(facts.row))
+        # While a machine is checked, a person does not see what it says, nor where.
+        machine_answers = () if self.order == "check" else facts.machine_answers
+        facts = replace(facts, machine_answers=machine_answers)
         self.query_one(Evidence).show(facts, why)
         transcript = self.query_one(Transcript)
         if not same:
-            transcript.show(facts.messages, facts.leaks, facts.row.signs, at_end=True)
+            transcript.show(
+                facts.messages, facts.leaks, facts.row.signs, facts.machine_answers, at_end=True
+            )
         elif transcript.message is not None:
             self.query_one(Evidence).mark(transcript.last_of_turn)
             self._follow_words()
@@ -291,25 +333,54 @@ class TriageScreen(WorkbenchScreen[None]):
         self.show_status(self.status)
         self.show_current()
         if self.blind is None and self.only is None and self.services.read_only is None:
-            place = TriagePlace(self.order, str(self.filter), self.conversation, self.queue.skipped)
+            place = TriagePlace(
+                self.order,
+                str(self.filter),
+                self.conversation,
+                self.queue.skipped,
+                self._question_name,
+            )
             keep = self.services.triage.keep_place
             write_in_order(self, lambda: keep(place), lambda _: None, self.show_error)
         if self.queue.wants_more:
             self.read_queue(None)
 
-    # Verdicts
+    # Answers
 
-    def action_verdict(self, name: str) -> None:
-        """Gives a verdict and goes on."""
-        conversation, verdict = self.conversation, Verdict(name)
+    def action_label(self, digit: int) -> None:
+        """Answers with the label that is a digit, else with the label of this number, from 1; of several answers, ticks
+        it in the list."""
+        labels = list(self.question.labels)
+        nth = labels.index(str(digit)) if str(digit) in labels else digit - 1
+        if not 0 <= nth < len(labels):
+            self.notify(f"There is no label {digit}: r lists them.", markup=False)
+        elif self.question.kind == "several":
+            self.action_reply(labels[nth])
+        else:
+            self.action_answer(labels[nth])
+
+    def action_reply(self, chosen: str = "") -> None:
+        """Asks for an answer that has no key of its own."""
+        conversation = self.conversation
+
+        def give(value: str) -> None:
+            if self.conversation == conversation:
+                self.action_answer(value)
+
+        if conversation is not None and self.may_write():
+            ask_answer(self, self.question, give, chosen)
+
+    def action_answer(self, value: str) -> None:
+        """Gives an answer and goes on."""
+        conversation, question = self.conversation, self.question.name
         if conversation is None or not self.may_write():
             return
         self.pace.tick(self.clock())
         if not (self.services.triage.annotator or self._named):
             self._named = True  # once is enough
-            self.notify("Your verdicts are stored without a name; @ gives yours.", markup=False)
+            self.notify("Your answers are stored without a name; @ gives yours.", markup=False)
         if self.blind is not None:
-            self._answer_again(self.blind, conversation, verdict)
+            self._answer_again(self.blind, conversation, value)
             return
         item = self.queue.current
         self.queue.judge()
@@ -319,13 +390,17 @@ class TriageScreen(WorkbenchScreen[None]):
             self.moved()
             self.show_error(error)
 
+        triage = self.services.triage
         write_in_order(
-            self, lambda: self.services.triage.give(conversation, verdict), self._written, failed
+            self,
+            lambda: triage.give(conversation, value, question=question),
+            self._written,
+            failed,
         )
         self.moved()
 
     def action_skip(self) -> None:
-        """Goes on without a verdict."""
+        """Goes on without an answer."""
         if self.blind is not None:
             self.blind.go_on()
             self._go_on_blind()
@@ -343,7 +418,7 @@ class TriageScreen(WorkbenchScreen[None]):
         """Asks for the tags of the conversation that is shown."""
         conversation = self.conversation
         if conversation is not None and self.blind is None and self.may_write():
-            ask_tags(self, conversation, lambda: self.show_current(again=True))
+            ask_tags(self, [conversation], lambda _: self.show_current(again=True))
 
     def action_second_goals(self) -> None:
         """Shows the second goals of the conversation that is shown, to be confirmed or removed."""
@@ -366,24 +441,25 @@ class TriageScreen(WorkbenchScreen[None]):
         def settled(status: TriageStatus) -> None:
             self.show_status(status)
             if (
-                status.given >= MIN_VERDICTS_FOR_REPEATS
+                status.given >= MIN_ANSWERS_FOR_REPEATS
                 and not status.itself.n
                 and not self._blind_offered
             ):
                 self._blind_offered = True
                 self.notify(
-                    f"{status.given} verdicts. b asks ten of them again, blind, to see how sure you are.",
+                    f"{status.given} answers. b asks ten of them again, blind, to see how sure you are.",
                     markup=False,
                 )
 
-        write_in_order(self, lambda: load_status(self.services), settled, self.show_error)
+        question = self.question.name
+        write_in_order(self, lambda: load_status(self.services, question), settled, self.show_error)
         if row is not None and row.conversation_id == self.shown:
             self.show_current(again=True)
 
     # Undo and redo
 
     def action_undo(self) -> None:
-        """Undoes the newest act; the conversation of an undone verdict is shown again."""
+        """Undoes the newest act; the conversation of an undone answer is shown again."""
         if not self.may_write():
             return
 
@@ -391,10 +467,10 @@ class TriageScreen(WorkbenchScreen[None]):
             if row is None:
                 self.notify("There is nothing to undo.", markup=False)
                 return
-            if row.count > 1 and not row.answers:
+            if row.count > 1 and row.question == self.question.name:
                 self._imported(row, "taken back")
-            elif row.question == SUCCEEDED and not row.blind and self.blind is None:
-                self.queue.bring_back(row.conversation_id, "you took its verdict back")
+            elif row.question == self.question.name and not row.blind and self.blind is None:
+                self.queue.bring_back(row.conversation_id, "you took its answer back")
                 self.moved()
             elif row.blind and self.blind is not None:
                 self.blind.back_to(row.conversation_id)
@@ -414,9 +490,9 @@ class TriageScreen(WorkbenchScreen[None]):
             if row is None:
                 self.notify("There is nothing to redo.", markup=False)
                 return
-            if row.count > 1 and not row.answers:
+            if row.count > 1 and row.question == self.question.name:
                 self._imported(row, "given again")
-            elif row.question == SUCCEEDED and not row.blind:
+            elif row.question == self.question.name and not row.blind:
                 self.queue.settle(row.conversation_id)
                 self.moved()
             else:
@@ -426,22 +502,37 @@ class TriageScreen(WorkbenchScreen[None]):
         write_in_order(self, self.services.triage.redo, redone, self.show_error)
 
     def _imported(self, row: AnswerRow, done: str) -> None:
-        """Tells that the verdicts of an import were undone or redone, and reads the queue again."""
+        """Tells that the answers on many were undone or redone, and reads the queue again."""
         self.notify(formatting.act_notice(row, done), markup=False)
         if self.blind is None:
             self._ask_anew()
 
-    # Order and filter
+    # Question, order and filter
+
+    def action_question(self) -> None:
+        """Asks for the question that is answered; a blind round ends."""
+
+        def choose(name: str) -> None:
+            if name != self._question_name:
+                self.blind = None
+                self._question_name = name
+                self.in_background(lambda: self.services.triage.start(name), begin, group="start")
+
+        def begin(place: TriagePlace) -> None:
+            self.order = place.order
+            self._ask_anew()
+
+        ask_question(self, self._question_name, choose)
 
     def action_order(self) -> None:
         """Asks for the order of the queue."""
 
         def choose(order: QueueOrder) -> None:
-            if order != self.order:
+            if order != self.order or order == "check":  # which draws the next ones
                 self.order = order
                 self._ask_anew()
 
-        ask_which_first(self, ORDERS, self.order, choose)
+        ask_which_first(self, formatting.orders_of(self.question), self.order, choose)
 
     def action_filter(self) -> None:
         """Goes to the filter line."""
@@ -474,9 +565,10 @@ class TriageScreen(WorkbenchScreen[None]):
     def _ask_anew(self) -> None:
         """Begins a new queue at its start."""
         self.queue = TriageQueue()
+        self.shown = self._facts = None  # what is hidden of it may change
         self.read_queue(TriagePlace())
 
-    # Blind repeats and second verdicts
+    # Blind repeats and second answers
 
     def action_blind(self) -> None:
         """Asks some conversations again, blind: one's own, or those that others judged; in such a round ends it."""
@@ -486,7 +578,7 @@ class TriageScreen(WorkbenchScreen[None]):
         if not self.may_write():
             return
 
-        ask_round(self, self._begin_blind)
+        ask_round(self, self.question.name, self._begin_blind)
 
     def _begin_blind(self, blind: BlindRound) -> None:
         """Begins a blind round."""
@@ -495,9 +587,10 @@ class TriageScreen(WorkbenchScreen[None]):
         self._follow_words()
         self.moved()
 
-    def _answer_again(self, blind: BlindRound, conversation: int, verdict: Verdict) -> None:
-        """Stores a second verdict and goes on; where it cannot be stored, goes back."""
+    def _answer_again(self, blind: BlindRound, conversation: int, value: str) -> None:
+        """Stores a second answer and goes on; where it cannot be stored, goes back."""
         blind.go_on()
+        triage, question = self.services.triage, self.question.name
 
         def failed(error: WorkbenchError) -> None:
             blind.back_to(conversation)
@@ -505,7 +598,7 @@ class TriageScreen(WorkbenchScreen[None]):
             self.show_error(error)
 
         write_in_order(
-            self, lambda: self.services.triage.repeat(conversation, verdict), self._written, failed
+            self, lambda: triage.repeat(conversation, value, question), self._written, failed
         )
         self._go_on_blind()
 
@@ -517,11 +610,11 @@ class TriageScreen(WorkbenchScreen[None]):
             self.moved()
 
     def _end_blind(self) -> None:
-        """Ends the blind round, goes back to the queue and says how far the verdicts agree."""
+        """Ends the blind round, goes back to the queue and says how far the answers agree."""
         of_others = self.blind is not None and self.blind.of_others
         self.blind = None
         self.moved()
-        notify_result(self, of_others, self.show_status)
+        notify_result(self, self.question.name, of_others, self.show_status)
 
     # Other screens
 

@@ -22,9 +22,9 @@ from engine.goals.records import GoalOfConversation
 from engine.opener.conversations import ConversationRow
 from engine.opener.open_project import OpenProject
 from engine.questions.question import YES
-from engine.questions.records import AnswerRow, EarlierAnswers
+from engine.questions.records import Answerer, AnswerRow, EarlierAnswers, MachineAnswer
 from screens.widgets.curve import Curve, CurveData
-from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS
+from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS, machine_answer_text
 
 MAX_NOTE_CHARACTERS = 2_000
 """Most characters that are shown of a note or of the remaining tasks."""
@@ -47,6 +47,7 @@ class Facts:
         rule: Tells the state of a score.
         goals: Its goals, the first one first.
         requests: Its requests in order; one where no further one was found or marked.
+        machine_answers: What patterns, models and files answer on it, by question.
     """
 
     row: ConversationRow
@@ -58,6 +59,7 @@ class Facts:
     rule: DecisionRule
     goals: Sequence[GoalOfConversation] = ()
     requests: Sequence[ConversationRequest] = ()
+    machine_answers: Sequence[tuple[Answerer, MachineAnswer]] = ()
 
     @property
     def digits(self) -> int:
@@ -88,6 +90,7 @@ def load_facts(services: OpenProject, conversation_id: int) -> Facts:
         rule=conversations.rule(),
         goals=conversations.goals(conversation_id),
         requests=services.requests.of_conversation(conversation_id),
+        machine_answers=services.questions.on_conversation(conversation_id),
     )
 
 
@@ -214,7 +217,13 @@ def remaining_content(facts: Facts) -> Content:
 
 
 def note_content(facts: Facts) -> Content:
-    """Returns the current verdict, the note and the tags, and what of it was said of an earlier text."""
+    """Returns the answers of people, and below them those of patterns, models and files."""
+    machines = [f"\n{machine_answer_text(*row)}" for row in facts.machine_answers]
+    return Content.assemble(_people_content(facts), ("".join(machines), "$tone-model"))
+
+
+def _people_content(facts: Facts) -> Content:
+    """Returns the answers of people, and what of them was said of an earlier text."""
     current = facts.current
     earlier = _earlier_line(current.earlier) if current is not None and current.earlier else ""
     if current is None or not (current.verdict or current.note or current.answers):

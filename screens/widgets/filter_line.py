@@ -255,9 +255,9 @@ class FilterLine(Keyed, Vertical):
     def _read_values(self, text: str, cursor: int) -> None:
         """Reads the values of the field that is being written, unless they are here."""
         term, read = term_at_cursor(text, cursor), self.read_values
-        if term is None or term.field is None or read is None:
+        if term is None or read is None or (term.field is None and not term.typed):
             return
-        question = field, rest = term.field, term.rest
+        question = field, rest = term.field_to_count, term.rest
         if question == self._values_of:
             return
         self._values_of, self._values = question, ()

@@ -11,7 +11,7 @@ from textual.content import Content
 from engine.base import number_format
 from engine.base.conversation import State, Verdict
 from engine.base.text import display_safe, one_line
-from engine.questions.records import Agreement
+from engine.questions.records import Agreement, Answerer, MachineAnswer
 
 TONES = {
     "tone--complete",
@@ -92,6 +92,13 @@ def agreement_piece(agreement: Agreement) -> tuple[str, str]:
     kappa = "" if agreement.kappa is None else f"κ {number_format.signed(agreement.kappa)} "
     share, tone = rate_piece(agreement.same.part, agreement.same.of)
     return f"{share} {kappa}n {agreement.n}", tone
+
+
+def machine_answer_text(answerer: Answerer, answer: MachineAnswer) -> str:
+    """Returns what a pattern, a model or a file answers and why: `pattern: refused: yes`."""
+    value = f"{one_line(answerer.question, 40)}: {one_line(str(answer.value), 40)}"
+    why = f" · {one_line(answer.explanation, 300)}" if answer.explanation else ""
+    return f"{one_line(answerer.name, 30)}: {value}{why}"
 
 
 def fitting(clauses: Sequence[str], cells: int) -> str:

@@ -55,7 +55,7 @@ def place_of(cls: type) -> str:
 
 
 def named(place: str, bindings: Iterable[BindingType]) -> list[BindingType]:
-    """Returns the bindings, each with an id. One without an id gets place and action, e.g. `triage.verdict-yes`.
+    """Returns the bindings, each with an id. One without an id gets place and action, e.g. `triage.answer-yes`.
 
     An action whose arguments are no words is named after its description: `table.row-up`.
     """
@@ -68,7 +68,7 @@ def named(place: str, bindings: Iterable[BindingType]) -> list[BindingType]:
 
 
 def _action_name(binding: Binding) -> str:
-    """Returns the part of an id that names the action: `verdict-yes`, `row-up`."""
+    """Returns the part of an id that names the action: `answer-yes`, `row-up`."""
     action, _, arguments = binding.action.removeprefix("app.").partition("(")
     name = action.replace("_", "-")
     if not arguments or arguments in (")", "None)"):

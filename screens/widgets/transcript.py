@@ -19,8 +19,8 @@ from textual.message import Message
 from textual.strip import Strip
 
 from engine.base.errors import WorkbenchError
-from engine.base.sign import Sign
 from engine.conversations.records import LeakRow, MessageRow
+from engine.questions.records import Answerer, MachineAnswer
 from engine.signs.records import SignReading
 from screens.widgets.background import background
 from screens.widgets.finding import (
@@ -35,7 +35,7 @@ from screens.widgets.finding import (
     hit_spans,
     paint,
 )
-from screens.widgets.formatting import TONES
+from screens.widgets.formatting import TONES, machine_answer_text
 from screens.widgets.keyed import Keyed
 from screens.widgets.messages import STYLES, Span, part_texts, spans_between
 from screens.widgets.transcript_layout import BLANK, NO_PART, Layout, turn_starts
@@ -52,6 +52,9 @@ Transcript .text--for-end { color: $tone-complete; text-style: bold underline; }
 Transcript .text--against-end { color: $tone-incomplete; text-style: italic underline; }
 """
 """Looks of these, which differ without colors too."""
+
+CITED = "»"
+"""Stands beside a message that a machine cites for its answer."""
 
 _ROLE_TONES = {
     "user": "tone--user",
@@ -84,6 +87,14 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         Binding("right_square_bracket", "turn(1)", "Next turn", show=False),
         Binding("left_curly_bracket", "message(-1)", "Previous message", show=False),
         Binding("right_curly_bracket", "message(1)", "Next message", show=False),
+        Binding(
+            "full_stop",
+            "note(1)",
+            "Next mark",
+            show=False,
+            tooltip="Next message with a sign of trouble or cited for an answer",
+        ),
+        Binding("comma", "note(-1)", "Previous mark", show=False),
         Binding("enter", "fold", "Fold or unfold this message or turn", show=False),
         Binding("e", "fold_all", "Fold or unfold everything", show=False),
     ]
@@ -111,7 +122,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         super().__init__(id=id)
         self._messages: Sequence[MessageRow] = ()
         self._leaks: Mapping[int, Sequence[LeakRow]] = {}
-        self._signs: Mapping[int, Sequence[Sign]] = {}
+        self._notes: Mapping[int, Sequence[str]] = {}  # by message, as they stand below it
         self._unfolded: frozenset[int] = frozenset()  # messages shown whole
         self._layout: Layout | None = None
         self._turns: dict[int, int] = {}  # the first message of each turn
@@ -159,6 +170,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         messages: Sequence[MessageRow],
         leaks: Sequence[LeakRow] = (),
         signs: Sequence[SignReading] = (),
+        machine_answers: Sequence[tuple[Answerer, MachineAnswer]] = (),
         *,
         at_end: bool = False,
     ) -> None:
@@ -166,6 +178,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
 
         Args:
             signs: Its signs of trouble, which are marked beside the messages that show them.
+            machine_answers: What machines answer on it: the messages that they cite are marked likewise.
         """
         self._messages, self.marks = messages, {}
         by_message: dict[int, list[LeakRow]] = {}
@@ -173,11 +186,15 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
             if leak.message is not None:
                 by_message.setdefault(leak.message, []).append(leak)
         self._leaks = by_message
-        signs_by_message: dict[int, list[Sign]] = {}
+        signs_by_message: dict[int, list[str]] = {}
         for reading in signs:
             for index in reading.messages if reading.sign.mark else ():
-                signs_by_message.setdefault(index, []).append(reading.sign)
-        self._signs = signs_by_message
+                signs_by_message.setdefault(index, []).append(reading.sign.mark)
+        notes = {index: [f"! {', '.join(own)}"] for index, own in signs_by_message.items()}
+        for row in machine_answers:
+            for index in {cite[0] for cite in row[1].cites}:
+                notes.setdefault(index, []).append(f"{CITED} {machine_answer_text(*row)}")
+        self._notes = notes
         self._unfolded, self._unfolded_for_hits = frozenset(), frozenset()
         self._turns = turn_starts(messages)
         self._layout = None
@@ -209,7 +226,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
             self.virtual_size = Size(self.size.width, 0)
             self.refresh()
             return
-        messages, leaks, signs = self._messages, self._leaks, self._signs
+        messages, leaks, notes = self._messages, self._leaks, self._notes
         unfolded, raw = self._unfolded, self._raw
 
         def arrived(layout: Layout) -> None:
@@ -229,7 +246,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
 
         background(
             self,
-            lambda: Layout(messages, leaks, signs, width, unfolded, raw=raw),
+            lambda: Layout(messages, leaks, notes, width, unfolded, raw=raw),
             arrived,
             self._failed,
             group="layout",
@@ -326,6 +343,17 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         """Returns the indices of the messages of the current turn."""
         next_turn = self._turns.get(self.turn + 1, len(self._messages))
         return range(self._turns[self.turn], next_turn)
+
+    def action_note(self, delta: int) -> None:
+        """Goes to the next or the previous message with a mark, from the end to the first, and says what marks it."""
+        marked = sorted(self._notes)
+        ahead = [index for index in marked if (index - self._current) * delta > 0]
+        if not marked:
+            self.notify("No message has a sign of trouble or is cited for an answer.", markup=False)
+            return
+        index = (ahead or marked)[0 if delta > 0 else -1]
+        self.go_to_message(index)
+        self.notify("\n".join(self._notes[index]), markup=False)
 
     # Folding
 
@@ -429,8 +457,10 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         index = layout.message_at(number)
         line, message = layout.line(number), layout.messages[index]
         mark = Segment(" ", base)
-        if index in self._signs and line is not BLANK:
-            mark = Segment("!", base + self._look_of("tone--borderline"))
+        if index in self._notes and line is not BLANK:
+            glyph = self._notes[index][-1][0]
+            tone = "tone--accent" if glyph == CITED else "tone--borderline"
+            mark = Segment(glyph, base + self._look_of(tone))
         if message.turn == self.turn and line is not BLANK:
             bar = "▌" if index == self._current else "▎"
             mark = Segment(bar, base + self._look_of("tone--turn"))

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from engine.base import number_format
 from engine.base.conversation import Role, opens_turn
-from engine.base.sign import Sign
 from engine.base.text import one_line
 from engine.conversations.records import LeakRow, MessageRow
 from screens.widgets import messages as text_styles
@@ -157,7 +156,7 @@ class Layout:
 
     Attributes:
         leaks: What is kept from models, by the index of the message.
-        signs: Signs of trouble that a message shows, by its index.
+        marks: What stands out in a message and is said below it, by its index.
         width: Cells, gutter included.
         unfolded: Indices of the messages that are shown whole.
         raw: Everything is shown as imported.
@@ -168,14 +167,14 @@ class Layout:
         self,
         messages: Sequence[MessageRow],
         leaks: Mapping[int, Sequence[LeakRow]],
-        signs: Mapping[int, Sequence[Sign]],
+        marks: Mapping[int, Sequence[str]],
         width: int,
         unfolded: Set[int],
         *,
         raw: bool = False,
     ) -> None:
         self.messages = messages
-        self.leaks, self.signs = leaks, signs
+        self.leaks, self.marks = leaks, marks
         self.width = width
         self.unfolded = unfolded
         self.raw = raw
@@ -255,7 +254,7 @@ class Layout:
             and content.isprintable()
             and content[:1] not in ("{", "[")
             and message.index not in self.leaks
-            and message.index not in self.signs
+            and message.index not in self.marks
         )
         if short:
             return 1 + int(self._spaced(index))
@@ -299,20 +298,19 @@ class Layout:
         return pieces
 
     def _notes(self, message: MessageRow) -> list[str]:
-        """Returns the signs of trouble in a message, and what of it is kept from models, in lines."""
+        """Returns what stands out in a message, and what of it is kept from models, in lines."""
         width = self.width - self.gutter
-        marks = ", ".join(sign.mark for sign in self.signs.get(message.index, ()))
-        signs = wrap(f"! {marks}", width) if marks else []
+        marks = [line for mark in self.marks.get(message.index, ()) for line in wrap(mark, width)]
         leaks = [
             f"{one_line(leak.found, 60)} ({one_line(leak.rule, 30)})"
             for leak in self.leaks.get(message.index, ())
         ]
         what = ": " + ", ".join(leaks) if leaks else ""
         if message.hidden:
-            return signs + wrap(f"⊘ this whole message is kept from the model{what}", width)
+            return marks + wrap(f"⊘ this whole message is kept from the model{what}", width)
         if message.model_view is not None or leaks:
-            return signs + wrap(f"⊘ kept from the model{what}", width)
-        return signs
+            return marks + wrap(f"⊘ kept from the model{what}", width)
+        return marks
 
 
 def _room(message: MessageRow, part: Part) -> int:

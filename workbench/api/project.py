@@ -27,7 +27,8 @@ from engine.opener.exports import ExportKind, export_lines
 from engine.opener.import_stages import import_stages
 from engine.opener.open_project import OpenProject
 from engine.opener.table_export import table_lines
-from engine.questions.records import AnswerRow
+from engine.questions.question import YES
+from engine.questions.records import Act, AnswerRow
 from engine.questions.service.asking import AskRequest
 from engine.questions.service.questions import GivenAnswer
 from engine.trees.records import TreeRequest
@@ -405,10 +406,17 @@ class Project:
             ) from error
         return self._workspace.triage.give(self._id(id, source), given, note)
 
-    def tag(self, filter: str, tag: str) -> int:
-        """Tags the conversations that match, in one act, and returns how many."""
-        ids = self._ids(filter)
-        self._workspace.triage.tag(ids, tag)
+    def answer(self, filter: str, question: str, value: str = YES) -> int:
+        """Answers a question as a person on the conversations that match, in one act, and returns how many they are.
+
+        Args:
+            question: Its name; one that is not known is a tag: a yes-no question.
+
+        Raises:
+            UsageError: The question cannot have this answer.
+        """
+        ids, asked = self._ids(filter), self._workspace.questions.find(question, keep=True)
+        self._workspace.triage.answer([Act(key, asked.name, asked.answer(value)) for key in ids])
         return len(ids)
 
     def ask(

@@ -81,6 +81,10 @@ from workbench.text_tables import cost_lines, table_lines
     ),
     switch("--use", "--by examples: put the newly fitted probabilities of `succeeded` in force"),
     number("--next", "--by examples: list the N most informative conversations to answer next", 10),
+    switch(
+        "--check",
+        "draw 20 conversations on which a person checks what answered last, and list those that wait for it",
+    ),
     switch("--estimate", "only say how many conversations would be asked, and what a model costs"),
 )
 def ask(arguments: argparse.Namespace) -> CommandResult:
@@ -94,6 +98,8 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
         question = workspace.questions.find(
             arguments.question, keep=is_new and not arguments.estimate
         )
+        if arguments.check:
+            return _check(workspace, question)
         by = arguments.by or (
             "model" if "model" in arguments else "pattern" if question.patterns else "person"
         )
@@ -123,6 +129,7 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
         [
             stage.summary(),
             f"Filter: {question.name}@{slug(stage.by)}:ANSWER, or {question.name}:ANSWER.",
+            _check_line(workspace, question),
         ],
         {
             **_summary_json(summary),
@@ -145,6 +152,36 @@ def _waiting(workspace: OpenProject, question: Question, count: int, by: str) ->
     return CommandResult(lines, {"question": question.name, "by": by, "conversations": count})
 
 
+def _check_line(workspace: OpenProject, question: Question) -> str:
+    """Returns how a person finds out how far a machine is right."""
+    path = workspace.project.path
+    return f"How far it is right: Q in triage, or workbench ask {path} {question.name} --check"
+
+
+def _check(workspace: OpenProject, question: Question) -> CommandResult:
+    """Draws what a person is asked about to check a machine, and lists what waits.
+
+    Raises:
+        NotYet: No machine has answered, or everything is answered.
+    """
+    workspace.questions.draw_check(question.name)
+    page = workspace.triage.queue("check", question=question.name)
+    if not page.total:
+        raise NotYet(f"Nothing waits for a check of {question.name}: no machine has answered it.")
+    rows = workspace.conversations.rows([item.conversation_id for item in page.items])
+    names = [row.external_id for row in rows]
+    path = workspace.project.path
+    return CommandResult(
+        [
+            f"{question.text} {counted(len(names), 'conversation')} to answer, in this order:",
+            *(f"  {one_line(name, 60)}" for name in names),
+            f"  workbench answers {path} {question.name} --give ID ANSWER",
+            f"  workbench questions {path} --agreement {question.name}",
+        ],
+        {"question": question.name, "waiting": names},
+    )
+
+
 def _ask_examples(
     workspace: OpenProject, question: Question, arguments: argparse.Namespace
 ) -> CommandResult:
@@ -158,8 +195,9 @@ def _ask_examples(
     lines = _probe_lines(probe)
     if name != SUCCEEDED:
         lines.append(f"filter             {name}@examples:yes, {name}@examples>.8")
+        lines.append(_check_line(workspace, question))
         return CommandResult(lines + _next_lines(following), document)
-    change, in_force = probes.change(), probes.success_in_force()
+    change, in_force = probes.change(), probes.in_force()
     document["change"] = None if change is None else {"up": change.up, "down": change.down}
     if in_force is None:
         lines.append(f"not in force       {MIN_EXAMPLES_OF_EACH} verdicts of each kind are needed")
@@ -220,9 +258,11 @@ def questions(arguments: argparse.Namespace) -> CommandResult:
             return CommandResult(text.splitlines(), {"question": arguments.show, "file": text})
         if arguments.agreement:
             name = service.find(arguments.agreement).name
-            people = people_agreement(workspace.project, name)
+            people, checks = people_agreement(workspace.project, name), service.checks(name)
+            sentences = people.sentences() or [_too_few_text(people, name)]
             return CommandResult(
-                people.sentences() or [_too_few_text(people, name)], people.as_json()
+                [*sentences, *(line for check in checks for line in check.sentences())],
+                {**people.as_json(), "checks": [asdict(check) for check in checks]},
             )
         if arguments.rates:
             question = service.find(arguments.rates)

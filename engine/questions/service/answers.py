@@ -224,7 +224,7 @@ def _verdict_acts(
     if not new:
         return []
     opinions = second_answers.opinions_on(conn, key)
-    known = {opinion.annotator: opinion.verdict for opinion in opinions}
+    known = {opinion.annotator: Verdict(opinion.value) for opinion in opinions}
     in_force = None if now is None else now.verdict
     decider = next((name for name, answer in people.items() if answer.in_force), None)
     if decider is not None:

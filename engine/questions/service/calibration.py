@@ -7,7 +7,7 @@ complete conversations.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -22,7 +22,7 @@ from engine.base.statistics.agreement import LabelAgreement, agree, alpha, share
 from engine.base.statistics.intervals import Interval
 from engine.base.statistics.ranking import auroc
 from engine.completeness.records import DecisionRule, RuleSource
-from engine.completeness.tables import score_sets
+from engine.completeness.tables import score_sets, scores
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.service import SavedViews
 from engine.conversations.tables import selecting
@@ -35,6 +35,7 @@ from engine.questions.records import (
     CalibrationReport,
     CompletionRate,
     FilterRate,
+    ModelAgreement,
     Proposal,
 )
 from engine.questions.tables import answers, machine_answers, second_answers
@@ -144,17 +145,21 @@ class CalibrationService:
                 rate=rate(query or ListQuery()),
                 filters=tuple(_filter_rates(saved, rate)),
                 model=_with_model(conn, rule),
+                models=tuple(_with_each_model(conn)),
                 itself=_with_itself(conn),
             )
 
-    def agreements(self) -> tuple[Agreement, Agreement]:
-        """Returns the agreement of the verdicts with the model, and with their blind repeats."""
+    def agreements(self, question: str = SUCCEEDED) -> tuple[Agreement, Agreement]:
+        """Returns the agreement of people's answers with the model, of verdicts only, and with their blind repeats."""
         with self._project.reading() as conn, snapshot(conn):
-            return _with_model(conn, score_sets.rule(conn)), _with_itself(conn)
+            model = Agreement(0)
+            if question == SUCCEEDED:
+                model = _with_model(conn, score_sets.rule(conn))
+            return model, _with_itself(conn, question)
 
-    def people(self) -> PeopleAgreement:
-        """Returns the agreement of the people who judged. Slow with many verdicts."""
-        return people_agreement(self._project)
+    def people(self, question: str = SUCCEEDED) -> PeopleAgreement:
+        """Returns the agreement of those who answered a question. Slow with many answers."""
+        return people_agreement(self._project, question)
 
     def pin(self, threshold: float | None) -> DecisionRule:
         """Fixes the threshold, or returns to the default with None; returns the resulting rule.
@@ -254,10 +259,40 @@ def _with_model(conn: sqlite3.Connection, rule: DecisionRule) -> Agreement:
     return calibration.agreement(pairs)
 
 
-def _with_itself(conn: sqlite3.Connection) -> Agreement:
-    """Returns how first verdicts agree with blind repeats by the same person."""
+def _with_each_model(conn: sqlite3.Connection) -> Iterator[ModelAgreement]:
+    """Yields how the verdicts yes and no agree with each set of scores, and with the remaining tasks beside it: who
+    names a task says no. What nobody judged is left out."""
+    verdicts = {
+        key: verdict is Verdict.YES
+        for key, verdict, _ in answers.judged_pairs(conn)
+        if verdict is not Verdict.UNSURE
+    }
+    for score_set in score_sets.sets(conn):
+        key = score_set.config_hash
+        rule = score_sets.rule(conn, key)
+        states = {
+            conversation: rule.state(score)
+            for conversation, score in scores.last_values(conn, key, list(verdicts)).items()
+        }
+        by_scores = {
+            conversation: state is State.COMPLETE
+            for conversation, state in states.items()
+            if state in (State.COMPLETE, State.INCOMPLETE)
+        }
+        number = f"set {score_set.number}"
+        for name, says in (
+            (f"{number}, {score_set.mode} · {score_set.model}", by_scores),
+            (f"remaining tasks of {number}", scores.without_tasks(conn, key)),
+        ):
+            pairs = [(verdicts[each], says[each]) for each in verdicts.keys() & says.keys()]
+            if pairs:
+                yield ModelAgreement(name, calibration.agreement(pairs))
+
+
+def _with_itself(conn: sqlite3.Connection, question: str = SUCCEEDED) -> Agreement:
+    """Returns how first answers agree with blind repeats by the same person."""
     return calibration.agreement(
-        [(first, second) for _, first, second in second_answers.repeated_pairs(conn)]
+        [(first, second) for _, first, second in second_answers.repeated_pairs(conn, question)]
     )
 
 
@@ -343,7 +378,8 @@ def people_agreement(project: Project, question: str = SUCCEEDED) -> PeopleAgree
     with project.reading() as conn, snapshot(conn):
         values_by_name = second_answers.values_by_person(conn, question)
         for answerer, _ in reversed(machine_answers.answerers(conn, question)):
-            values_by_name[answerer.name] = machine_answers.values(conn, answerer.config_hash)
+            rows = machine_answers.of_answerer(conn, answerer.config_hash)
+            values_by_name[answerer.name] = {row.conversation_id: str(row.value) for row in rows}
         disagreements = len(second_answers.disagreements(conn, question))
     people = {name: len(values) for name, values in values_by_name.items()}
     people = dict(sorted(people.items(), key=lambda row: -row[1]))

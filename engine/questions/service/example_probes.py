@@ -97,10 +97,10 @@ class ExampleProbeService:
 
     # Reading
 
-    def success_in_force(self) -> ExampleProbe | None:
-        """Quick. Returns the probe of success in force; None where there is none."""
+    def in_force(self, subject: str = SUCCEEDED) -> ExampleProbe | None:
+        """Quick. Returns the probe in force of a subject; None where there is none."""
         with self._project.reading() as conn:
-            return store.get(conn, SUCCEEDED)
+            return store.get(conn, subject)
 
     def newest_success(self) -> ExampleProbe | None:
         """Quick. Returns the newest probe of success, in force or not, with however few verdicts; None before any."""
@@ -152,13 +152,13 @@ class ExampleProbeService:
         self._changed()
         return probe
 
-    def prepare(self) -> None:
-        """Makes the order *most informative first* where there is none yet, before any verdict."""
+    def prepare(self, subject: str = SUCCEEDED) -> None:
+        """Makes the order *most informative first* where there is none yet, before any answer."""
         with self._project.reading() as conn:
-            if store.newest(conn, SUCCEEDED) is not None:
+            if store.newest(conn, subject) is not None:
                 return
         if self._project.read_only is None:
-            self._fit(self._read_conversations(), SUCCEEDED, None)
+            self._fit(self._read_conversations(), subject, None)
 
     def take_over(self) -> None:
         """Puts the newer probe of success in force.

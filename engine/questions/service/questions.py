@@ -16,9 +16,11 @@ from engine.conversations.tables import selecting
 from engine.conversations.tables.conversations import imported
 from engine.project.project import Project
 from engine.project.sql import snapshot
+from engine.questions.answer_check import draw, extend, report
 from engine.questions.question import NOTE, Question, built_in, parse_question, slug, tag_question
+from engine.questions.records import Answerer, CheckReport, MachineAnswer
 from engine.questions.service.intake import read_text
-from engine.questions.tables import answers, machine_answers, questions
+from engine.questions.tables import answer_checks, answers, machine_answers, questions
 
 NAME_WORDS = 5
 """Number of first words of a question that its name is made of, where only its text is given."""
@@ -158,6 +160,38 @@ class QuestionService:
         if not self._project.write(lambda conn: questions.remove(conn, name)):
             raise NotFound(f"The project has no question “{name}” of its own.", "")
         self._changed()
+
+    def on_conversation(self, conversation_id: int) -> list[tuple[Answerer, MachineAnswer]]:
+        """Returns what answered which question how on a conversation, by question, the newest first."""
+        with self._project.reading() as conn:
+            return machine_answers.of_conversation(conn, conversation_id)
+
+    def draw_check(self, name: str) -> None:
+        """Draws conversations to check what answered last, where all that were drawn before are answered; does nothing
+        where no machine has answered, or every conversation is answered or drawn.
+
+        Raises:
+            ProjectReadOnly: The project cannot be written.
+        """
+        with self._project.reading() as conn, snapshot(conn):
+            newest = next(answer_checks.answers_by_machine(conn, name), None)
+            if newest is None or not newest[2]:
+                return
+            by, config, rows = newest
+            people = answers.of_question(conn, name)
+            check = answer_checks.of_question(conn, name).get(config)
+        if check is None or sum(check.counts.values()) != len(rows):
+            check = draw(by, rows, people)
+        elif all(key in people for key in check.drawn):
+            check = extend(check)
+        self._project.write(lambda conn: answer_checks.put(conn, name, config, check))
+
+    def checks(self, name: str) -> list[CheckReport]:
+        """Returns what people's answers say of each machine that was checked, the newest first."""
+        with self._project.reading() as conn, snapshot(conn):
+            people = {key: value for key, (value, _) in answers.of_question(conn, name).items()}
+            question, checks = questions.get(conn, name), answer_checks.of_question(conn, name)
+        return [report(check, question, people) for check in reversed(checks.values())]
 
     def answers(self, name: str, query: ListQuery) -> list[GivenAnswer]:
         """Returns the answers in force of people, then those of machines, of the conversations that a query matches,

@@ -8,26 +8,30 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, replace
 from typing import TypeVar
 
-from engine.base.conversation import Verdict
+from engine.base.conversation import SUCCEEDED
 from engine.conversations.filters import ListQuery
 from engine.project import settings
 from engine.project.project import Project
 from engine.questions.records import Act, AnswerRow, QueueOrder, TriagePage, TriagePlace
-from engine.questions.tables import answers, second_answers, triage_queue
+from engine.questions.tables import (
+    answers,
+    machine_answers,
+    questions,
+    second_answers,
+    triage_queue,
+)
 from engine.signs import tables as sign_tables
 
 T = TypeVar("T")
 
 PLACE = "triage.place"
 """Setting: where triage goes on: order, filter, what was skipped."""
-FORMER_INFORMATIVE = "teaching"
-"""The name of the order `informative` in places that earlier versions stored."""
-RECENT_VERDICTS = 10
-"""Number of newest verdicts that are not asked again, because a person may still remember them."""
+RECENT_ANSWERS = 10
+"""Number of newest answers that are not asked again, because a person may still remember them."""
 
 
 class TriageService:
-    """The triage queue and the verdicts of one project, and the name of the person who judges.
+    """The triage queue and the answers of people in one project, and the name of the person who judges.
 
     Attributes:
         annotator: Stored with every act; empty without a name.
@@ -51,11 +55,12 @@ class TriageService:
         order: QueueOrder = "threshold",
         query: ListQuery | None = None,
         only: Collection[int] | None = None,
+        question: str = SUCCEEDED,
     ) -> TriagePage:
-        """Returns the conversations that wait for a verdict, the most valuable first, of `only` where that is given;
+        """Returns the conversations that wait for an answer, the most valuable first, of `only` where that is given;
         `engine.questions.tables.triage_queue` explains the orders."""
         with self._project.reading() as conn:
-            return triage_queue.queue(conn, order, query, only=only)
+            return triage_queue.queue(conn, order, query, only=only, question=question)
 
     def _store(self, act: Callable[[sqlite3.Connection], T]) -> T:
         """Stores an act of a person, tells that something changed, and returns what the act returns."""
@@ -63,31 +68,22 @@ class TriageService:
         self._changed()
         return result
 
-    def give(self, conversation_id: int, verdict: Verdict, note: str = "") -> AnswerRow:
-        """Stores a verdict and returns it."""
+    def give(
+        self, conversation_id: int, value: str, note: str = "", question: str = SUCCEEDED
+    ) -> AnswerRow:
+        """Stores an answer as `Question.answer` gives it, and a note with it, and returns the answer."""
         return self._store(
-            lambda conn: answers.give(conn, conversation_id, verdict, note, self.annotator)
+            lambda conn: answers.give(conn, conversation_id, value, note, self.annotator, question)
         )
 
-    def repeat(self, conversation_id: int, verdict: Verdict) -> AnswerRow:
-        """Stores a second verdict, given blind, and returns it; the current verdict does not change."""
-        return self._store(
-            lambda conn: answers.repeat(conn, conversation_id, verdict, self.annotator)
-        )
+    def repeat(self, conversation_id: int, value: str, question: str = SUCCEEDED) -> AnswerRow:
+        """Stores a second answer, given blind, and returns it; the current answer does not change."""
+        act = Act(conversation_id, question, value, self.annotator, blind=True)
+        return self._store(lambda conn: answers.append(conn, [act]))
 
     def note(self, conversation_id: int, note: str) -> AnswerRow:
         """Stores a note and returns it; the verdict stays as it is."""
         return self._store(lambda conn: answers.note(conn, conversation_id, note, self.annotator))
-
-    def tag(self, conversation_ids: Sequence[int], tag: str) -> None:
-        """Tags conversations in one act."""
-        self._store(lambda conn: answers.tag(conn, conversation_ids, tag, self.annotator))
-
-    def untag(self, conversation_ids: Sequence[int], tag: str) -> None:
-        """Takes a tag from conversations in one act."""
-        self._store(
-            lambda conn: answers.tag(conn, conversation_ids, tag, self.annotator, value=None)
-        )
 
     def answer(self, acts: Sequence[Act]) -> int:
         """Answers questions in one act that one undo takes back, and returns on how many conversations that changes
@@ -108,38 +104,51 @@ class TriageService:
         with self._project.reading() as conn:
             return answers.current(conn, conversation_id)
 
-    def tally(self) -> dict[Verdict, int]:
-        """Returns the number of conversations with each verdict; every verdict is a key."""
+    def tally(self, question: str = SUCCEEDED) -> dict[str, int]:
+        """Returns the number of conversations by the answer in force of people; every answer that the question can have
+        is a key."""
         with self._project.reading() as conn:
-            return answers.tally(conn)
+            known = dict.fromkeys(questions.get(conn, question).answers, 0)
+            return known | answers.counts(conn, question)
 
-    def to_repeat(self, count: int) -> list[int]:
-        """Returns the ids of at most `count` conversations to judge again, at random among those that this person
-        judged once and not recently."""
+    def to_repeat(self, count: int, question: str = SUCCEEDED) -> list[int]:
+        """Returns the ids of at most `count` conversations to answer again, at random among those that this person
+        answered once and not recently."""
         with self._project.reading() as conn:
             return second_answers.to_repeat(
-                conn, count, RECENT_VERDICTS, random.Random(count), self.annotator
+                conn, count, RECENT_ANSWERS, random.Random(count), self.annotator, question
             )
 
-    def to_judge_second(self, count: int) -> list[int]:
-        """Returns the ids of at most `count` conversations at random that others judged and this person did not."""
+    def to_judge_second(self, count: int, question: str = SUCCEEDED) -> list[int]:
+        """Returns the ids of at most `count` conversations at random that others answered and this person did not."""
         with self._project.reading() as conn:
-            return second_answers.to_judge_second(conn, count, random.Random(count), self.annotator)
+            return second_answers.to_judge_second(
+                conn, count, random.Random(count), self.annotator, question
+            )
 
     def place(self) -> TriagePlace:
-        """Returns the stored place of the person in the queue; where there is none, the beginning of the order that
-        suits the project: the most trouble first before there are verdicts, then the most informative first."""
+        """Returns the stored place of the person in the queue; where there is none, the beginning of that of
+        `SUCCEEDED`."""
         with self._project.reading() as conn:
             stored = settings.get(conn, PLACE)
-            if stored is None and any(answers.tally(conn).values()):
-                # measured in docs/lab/verdicts.md: near the threshold takes twice as many verdicts
-                return TriagePlace("informative")
-            if stored is None and next(sign_tables.by_trouble(conn), None) is not None:
-                return TriagePlace("trouble")
-            stored = stored or {}
-        if stored.get("order") == FORMER_INFORMATIVE:
-            stored = {**stored, "order": "informative"}
+        if stored is None:
+            return self.start(SUCCEEDED)
         return TriagePlace(**{**stored, "skipped": tuple(stored.get("skipped", ()))})
+
+    def start(self, question: str) -> TriagePlace:
+        """Returns the beginning of the order that suits a question: a check of what a machine answered, else what
+        tells most, before there are answers the most trouble."""
+        with self._project.reading() as conn:
+            is_yes_no = questions.get(conn, question).kind == "yes-no"
+            order: QueueOrder = "threshold" if question == SUCCEEDED else "list"
+            if question != SUCCEEDED and machine_answers.answerers(conn, question):
+                order = "check"
+            elif is_yes_no and answers.counts(conn, question):
+                # measured in docs/lab/verdicts.md: near the threshold takes twice as many verdicts
+                order = "informative"
+            elif next(sign_tables.by_trouble(conn), None) is not None:
+                order = "trouble"
+        return TriagePlace(order, question=question)
 
     def keep_place(self, place: TriagePlace) -> None:
         """Stores the place of the person in the queue."""

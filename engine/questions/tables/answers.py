@@ -25,7 +25,7 @@ from engine.base.text import display_safe
 from engine.completeness.tables import score_sets
 from engine.conversations.tables.earlier_states import GIVEN_TO_THIS_TEXT, IS_IN_FORCE
 from engine.project.sql import chunks, placeholders, utc_now
-from engine.questions.question import NOTE, YES, slug
+from engine.questions.question import NOTE, YES
 from engine.questions.records import Act, AnswerRow, EarlierAnswers
 
 _COLUMNS = "v.id, v.conversation_id, v.question, v.value, v.given_at, v.kind, v.annotator"
@@ -62,13 +62,14 @@ CURRENT_TAGS = (
 def give(
     conn: sqlite3.Connection,
     conversation_id: int,
-    verdict: Verdict,
+    value: str,
     note: str = "",
     annotator: str = "",
+    question: str = SUCCEEDED,
 ) -> AnswerRow:
-    """Appends a verdict, and a note with it unless that is empty."""
+    """Appends an answer, and a note with it unless that is empty."""
     acts = [Act(conversation_id, NOTE, note, annotator)] if note else []
-    return append(conn, [*acts, Act(conversation_id, SUCCEEDED, verdict, annotator)])
+    return append(conn, [*acts, Act(conversation_id, question, value, annotator)])
 
 
 def give_all(conn: sqlite3.Connection, acts: Sequence[Act]) -> None:
@@ -104,32 +105,6 @@ def note(
 ) -> AnswerRow:
     """Appends a note, which leaves the verdict as it is; an empty one clears the note."""
     return append(conn, [Act(conversation_id, NOTE, text or None, annotator)])
-
-
-def repeat(
-    conn: sqlite3.Connection, conversation_id: int, verdict: Verdict, annotator: str = ""
-) -> AnswerRow:
-    """Appends a second verdict, given without seeing the first; the current verdict does not change."""
-    return append(conn, [Act(conversation_id, SUCCEEDED, verdict, annotator, blind=True)])
-
-
-def tag(
-    conn: sqlite3.Connection,
-    conversation_ids: Sequence[int],
-    name: str,
-    annotator: str = "",
-    *,
-    value: str | None = YES,
-) -> int:
-    """Answers the question of a tag on conversations in one act, None to take an answer away, and returns how many of
-    them had another answer.
-
-    Raises:
-        UsageError: The name is no text, or has no letter and no digit.
-    """
-    _check_text(name)
-    question = slug(name)
-    return change(conn, [Act(key, question, value, annotator) for key in conversation_ids])
 
 
 def change(conn: sqlite3.Connection, acts: Sequence[Act]) -> int:
@@ -325,12 +300,6 @@ def scored_values(conn: sqlite3.Connection) -> tuple[array[int], array[float]]:
         ids.extend(some_ids)
         values.extend(some_values)
     return ids, values
-
-
-def tally(conn: sqlite3.Connection) -> dict[Verdict, int]:
-    """Returns the number of conversations with each verdict; every verdict is a key."""
-    count_by_value = counts(conn, SUCCEEDED)
-    return {verdict: count_by_value.get(verdict.value, 0) for verdict in Verdict}
 
 
 def _check_text(text: object) -> None:

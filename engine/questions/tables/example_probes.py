@@ -22,6 +22,7 @@ from engine.questions.records import (
     ExampleProbe,
     ExampleProbeChange,
     ExampleProbeTest,
+    MachineAnswer,
     Proposed,
 )
 from engine.questions.tables.answers import CURRENT_ANSWERS
@@ -134,6 +135,20 @@ def success_of(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, float]
             ).fetchall()
         )
     return p_by_id
+
+
+def predictions(conn: sqlite3.Connection, subject: str) -> list[MachineAnswer]:
+    """Returns what the probe in force of a subject predicts, in id order; of an example by a fit that did not see
+    it."""
+    rows = conn.execute(
+        "SELECT v.conversation_id, v.p, v.p >= t.threshold FROM taught_value AS v"
+        " JOIN taught AS t ON t.id = v.taught_id"
+        " WHERE t.subject = ? AND t.in_force = 1 AND v.p IS NOT NULL ORDER BY v.conversation_id",
+        (subject,),
+    )
+    return [
+        MachineAnswer(key, YES if is_yes else NO, p if is_yes else 1 - p) for key, p, is_yes in rows
+    ]
 
 
 def in_order(conn: sqlite3.Connection, subject: str) -> Iterator[tuple[int, float | None]]:

@@ -66,6 +66,13 @@ MACHINES = (
 )
 """(conversation_id, value) of the answers of a pattern, a model or a file to a question."""
 
+_ASKED = (
+    f"SELECT conversation_id, question AS value FROM ({CURRENT_ANSWERS}) UNION"
+    " SELECT m.conversation_id, a.question FROM answerer AS a JOIN machine_answer AS m"
+    " USING (config_hash) WHERE m.value IS NOT NULL"
+)
+"""(conversation_id, value) of the questions that somebody or something has answered on a conversation."""
+
 MACHINES_WHERE_NO_PERSON = (
     f"{MACHINES} AND a.rowid = (SELECT max(rowid) FROM answerer AS newer WHERE newer.question = a.question)"
     f" AND a.question <> '{SUCCEEDED}' AND NOT EXISTS"
@@ -193,10 +200,21 @@ def _answers_by(
 
 
 def _answer_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
-    """Returns the names of the questions, or the answers to one with their numbers of conversations."""
-    name, _, by = field.partition(".")[2].partition("@")
+    """Returns the names of the questions, or behind `NAME@` those who answered one, or the answers to one, with their
+    numbers of conversations."""
+    name, at, by = field.partition(".")[2].partition("@")
     if not name:
-        return [(name, None) for name in questions.names(conn)[:limit]]
+        counts = dict(counted(conn, _ASKED, among, limit))
+        return [(name, counts.get(name, 0)) for name in questions.names(conn)[:limit]]
+    if at and not by:
+        people, machines = questions.annotators(conn, name), questions.machines(conn, name)
+        named = [slug(each) for each in (*people, *machines) if each]
+        sizes = {}
+        for each in ("person", "examples", *get_args(MachineKind), *named):
+            sql, parameters = _answers_by(conn, name, each)
+            answered = f"SELECT conversation_id FROM ({sql})"
+            sizes[each] = len(of_statement(conn, among, answered, parameters))
+        return [(each, size) for each, size in sizes.items() if size][:limit]
     sql, parameters = _answers_by(conn, name, by)
     return counted(conn, sql, among, limit, parameters=parameters)
 

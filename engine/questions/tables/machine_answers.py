@@ -76,14 +76,17 @@ def drop(conn: sqlite3.Connection, config_hash: str) -> None:
 
 
 def of_question(
-    conn: sqlite3.Connection, question: str
+    conn: sqlite3.Connection, question: str, conversation_id: int | None = None
 ) -> dict[int, list[tuple[Answerer, MachineAnswer]]]:
-    """Returns what answered a question how, by conversation, the newest first; answers without a value have a note."""
+    """Returns what answered a question how, by conversation or on a single one, the newest first; answers without a
+    value have a note."""
+    single = "" if conversation_id is None else " AND m.conversation_id = ?"
     rows = conn.execute(
         "SELECT a.config_hash, a.question, a.kind, a.name, m.conversation_id, m.value, m.p,"
         " m.explanation, m.cites, m.note FROM answerer AS a JOIN machine_answer AS m USING (config_hash)"
-        f" WHERE a.question = ? AND {IN_FORCE} AND (m.value IS NOT NULL OR m.note <> '') ORDER BY a.rowid DESC",
-        (question,),
+        f" WHERE a.question = ? AND {IN_FORCE} AND (m.value IS NOT NULL OR m.note <> ''){single}"
+        " ORDER BY a.rowid DESC",
+        (question,) if conversation_id is None else (question, conversation_id),
     )
     result: dict[int, list[tuple[Answerer, MachineAnswer]]] = {}
     for *answerer, key, value, p, explanation, cites, note in rows:
@@ -110,12 +113,24 @@ def answerers(conn: sqlite3.Connection, question: str) -> list[tuple[Answerer, d
     return result
 
 
-def values(conn: sqlite3.Connection, config_hash: str) -> dict[int, str]:
-    """Returns the answers of a configuration by conversation."""
-    return dict(
-        conn.execute(
-            "SELECT conversation_id, value FROM machine_answer WHERE config_hash = ?"
-            " AND value IS NOT NULL",
-            (config_hash,),
-        ).fetchall()
+def of_answerer(conn: sqlite3.Connection, config_hash: str) -> list[MachineAnswer]:
+    """Returns the answers of a configuration that have a value, without explanations and places, in id order."""
+    rows = conn.execute(
+        "SELECT conversation_id, value, p FROM machine_answer WHERE config_hash = ?"
+        " AND value IS NOT NULL ORDER BY conversation_id",
+        (config_hash,),
     )
+    return [MachineAnswer(*row) for row in rows]
+
+
+def of_conversation(
+    conn: sqlite3.Connection, conversation_id: int
+) -> list[tuple[Answerer, MachineAnswer]]:
+    """Returns what answered which question how on a conversation, by question, the newest first."""
+    questions = conn.execute("SELECT DISTINCT question FROM answerer ORDER BY question").fetchall()
+    return [
+        row
+        for (question,) in questions
+        for row in of_question(conn, question, conversation_id).get(conversation_id, ())
+        if row[1].value is not None
+    ]

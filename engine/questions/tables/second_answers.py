@@ -11,14 +11,14 @@ import random
 import sqlite3
 from collections.abc import Iterator, Sequence
 
-from engine.base.conversation import SUCCEEDED, Verdict
+from engine.base.conversation import SUCCEEDED
 from engine.conversations.tables.conversations import imported
 from engine.conversations.tables.earlier_states import GIVEN_TO_THIS_TEXT, IS_IN_FORCE
 from engine.project.sql import snapshot
 from engine.questions.question import slug
 from engine.questions.records import AnsweredConversation, AnswerRow, Opinion
 from engine.questions.tables import answers
-from engine.questions.tables.answers import CURRENT_VERDICTS
+from engine.questions.tables.answers import CURRENT_ANSWERS
 
 
 def opinions_on_question(question: str) -> str:
@@ -68,11 +68,15 @@ def values_by_person(conn: sqlite3.Connection, question: str) -> dict[str, dict[
     return result
 
 
-def opinions_on(conn: sqlite3.Connection, conversation_id: int) -> list[Opinion]:
+def opinions_on(
+    conn: sqlite3.Connection, conversation_id: int, question: str = SUCCEEDED
+) -> list[Opinion]:
     """Returns the opinion of each person on a conversation, by name."""
-    query = OPINIONS.replace(" WHERE v.question", " WHERE v.conversation_id = ? AND v.question")
+    query = opinions_on_question(question).replace(
+        " WHERE v.question", " WHERE v.conversation_id = ? AND v.question"
+    )
     return [
-        Opinion(row[1], Verdict(row[2]))
+        Opinion(row[1], row[2])
         for row in conn.execute(f"{query} ORDER BY annotator", (conversation_id,))
     ]
 
@@ -83,13 +87,18 @@ def disagreements(conn: sqlite3.Connection, question: str = SUCCEEDED) -> list[i
 
 
 def to_judge_second(
-    conn: sqlite3.Connection, count: int, choice: random.Random, annotator: str
+    conn: sqlite3.Connection,
+    count: int,
+    choice: random.Random,
+    annotator: str,
+    question: str = SUCCEEDED,
 ) -> list[int]:
-    """Returns at most `count` conversations at random that other people judged and this person did not."""
+    """Returns at most `count` conversations at random on which other people answered a question and this person did
+    not."""
     waiting = [
         row[0]
         for row in conn.execute(
-            f"SELECT conversation_id FROM ({OPINIONS}) GROUP BY conversation_id"
+            f"SELECT conversation_id FROM ({opinions_on_question(question)}) GROUP BY conversation_id"
             " HAVING sum(annotator = ?) = 0 ORDER BY conversation_id",
             (annotator,),
         )
@@ -97,12 +106,10 @@ def to_judge_second(
     return choice.sample(waiting, min(count, len(waiting)))
 
 
-def repeats(
-    conn: sqlite3.Connection, conversation_id: int, annotator: str = ""
-) -> tuple[Verdict, ...]:
+def repeats(conn: sqlite3.Connection, conversation_id: int, annotator: str = "") -> tuple[str, ...]:
     """Returns the blind second verdicts of a person on a conversation that are in force, oldest first."""
     return tuple(
-        Verdict(row[0])
+        row[0]
         for row in conn.execute(
             "SELECT v.value FROM answer AS v WHERE v.conversation_id = ? AND v.annotator = ?"
             f" AND v.question = '{SUCCEEDED}' AND v.kind = 'repeat' AND {IS_IN_FORCE}"
@@ -112,34 +119,39 @@ def repeats(
     )
 
 
-def repeated_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, Verdict]]:
-    """Returns (conversation, current verdict, newest blind repeat by the same person) of everything that has both, in
+def repeated_pairs(
+    conn: sqlite3.Connection, question: str = SUCCEEDED
+) -> list[tuple[int, str, str]]:
+    """Returns (conversation, answer in force, newest blind repeat by the same person) of everything that has both, in
     id order."""
-    return [
-        (row[0], Verdict(row[1]), Verdict(row[2]))
-        for row in conn.execute(
-            f"SELECT j.conversation_id, j.verdict, r.verdict FROM ({CURRENT_VERDICTS}) AS j JOIN"
-            " (SELECT v.conversation_id AS conversation_id, v.annotator AS annotator,"
-            " v.value AS verdict, max(v.id)"
-            f" FROM answer AS v WHERE v.question = '{SUCCEEDED}' AND v.kind = 'repeat'"
-            f" AND {IS_IN_FORCE} AND {GIVEN_TO_THIS_TEXT} GROUP BY v.conversation_id, v.annotator) AS r"
-            " ON r.conversation_id = j.conversation_id AND r.annotator = j.annotator"
-            " ORDER BY j.conversation_id"
-        )
-    ]
+    return conn.execute(
+        f"SELECT j.conversation_id, j.value, r.value FROM ({CURRENT_ANSWERS}) AS j JOIN"
+        " (SELECT v.conversation_id AS conversation_id, v.annotator AS annotator,"
+        " v.value AS value, max(v.id)"
+        " FROM answer AS v WHERE v.question = ? AND v.kind = 'repeat'"
+        f" AND {IS_IN_FORCE} AND {GIVEN_TO_THIS_TEXT} GROUP BY v.conversation_id, v.annotator) AS r"
+        " ON r.conversation_id = j.conversation_id AND r.annotator = j.annotator"
+        " WHERE j.question = ? ORDER BY j.conversation_id",
+        (question, question),
+    ).fetchall()
 
 
 def to_repeat(
-    conn: sqlite3.Connection, count: int, recent: int, choice: random.Random, annotator: str = ""
+    conn: sqlite3.Connection,
+    count: int,
+    recent: int,
+    choice: random.Random,
+    annotator: str = "",
+    question: str = SUCCEEDED,
 ) -> list[int]:
-    """Returns at most `count` conversations with a verdict of this person in force and without a repeat of theirs, the
-    `recent` newest verdicts left out."""
+    """Returns at most `count` conversations with an answer of this person in force and without a repeat of theirs, the
+    `recent` newest answers left out."""
     rows = conn.execute(
-        f"SELECT conversation_id FROM ({CURRENT_VERDICTS})"
-        " WHERE annotator = ? ORDER BY id DESC LIMIT -1 OFFSET ?",
-        (annotator, recent),
+        f"SELECT conversation_id FROM ({CURRENT_ANSWERS})"
+        " WHERE question = ? AND annotator = ? ORDER BY id DESC LIMIT -1 OFFSET ?",
+        (question, annotator, recent),
     ).fetchall()
-    repeated = {key for key, _, _ in repeated_pairs(conn)}
+    repeated = {key for key, _, _ in repeated_pairs(conn, question)}
     earlier = [row[0] for row in rows if row[0] not in repeated]
     return choice.sample(earlier, min(count, len(earlier)))
 

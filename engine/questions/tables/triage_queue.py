@@ -1,19 +1,22 @@
-"""The triage queue: conversations that wait for a verdict, in one of nine orders.
+"""The triage queue: conversations that wait for a person's answer to a question, in one of twelve orders.
 
 - `trouble`: the most signs of trouble first, as the sum of their standard scores; those without a sign come last.
 - `threshold`: nearest the threshold first, then broken off ones by falling score, then unscored ones. Ended ones
   are left out unless the filter asks for a state.
 - `lowest`: the lowest score first, unscored ones last.
 - `disagreement`: conversations that two score configurations put into different states, the biggest difference first.
-- `people`: conversations that have verdicts on which people disagree (`engine.questions.tables.second_answers`), in id
-  order; the only order of what has verdicts already.
+- `people`: conversations on which people disagree (`engine.questions.tables.second_answers`), in id order; the only
+  order of what has answers already.
 - `unsure`: by response trees. First conversations in the top tenth of both the number of leaves and minus the best
   log-probability, then of one of them, then the rest, by the sum of both ranks. As in Appendix C.2.2 of Soroka et al.,
   "Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions".
-- `informative`: what would change the probe of success most: unsure, and unlike what is judged already
+- `informative`: what would change the probe of the question most: unsure, and unlike what is judged already
   (`engine.questions.example_probe.rank_by_information`); then those that came later, in id order.
 - `sample`: stratified for calibration. Scored conversations are divided by rank into `SAMPLE_GROUPS` groups of equal
   size, and one is drawn at random (seeded) from each group in turn, so that verdicts cover all scores.
+- `check`: those that were drawn to check what a machine answered (`engine.questions.answer_check`), as drawn.
+- `answerers`: those that two patterns, models, files or probes answer differently, in id order.
+- `doubtful`: the lowest probability of a machine's answer first; those without a probability are left out.
 - `list`: in the order of the conversation list.
 
 A queue returns its first `PAGE` items only, because a million items would take much memory.
@@ -26,7 +29,7 @@ import random
 import sqlite3
 from array import array
 from bisect import bisect_left
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 
@@ -35,14 +38,16 @@ from engine.completeness.records import DecisionRule, mode_in_words
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import state_sql
+from engine.conversations.filter_fields import NO_VALUE, QUESTION_FIELD
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.conversations.tables import selecting
 from engine.project import settings
 from engine.project.idset import IdSet, read_ids
 from engine.project.sql import chunks, placeholders, snapshot
 from engine.questions.records import NO_NAME, QueueOrder, TriageItem, TriagePage
-from engine.questions.tables import example_probes, second_answers
+from engine.questions.tables import answer_checks, example_probes, second_answers
 from engine.questions.tables.answers import CURRENT_VERDICTS, scored_values
+from engine.questions.tables.fields import DISAGREE
 from engine.signs import tables as sign_tables
 from engine.signs.records import in_words
 from engine.trees import tables as trees
@@ -55,9 +60,6 @@ SAMPLE_GROUPS = 20
 
 SAMPLE_SEED = 7
 """Seed of the calibration sample."""
-
-_WITHOUT_VERDICT = Term(SUCCEEDED, ":", ("none",))
-"""The condition of all orders but `people`."""
 
 _SCORED = (
     "SELECT conversation_id, p_end_normalised FROM score"
@@ -72,8 +74,9 @@ def queue(
     query: ListQuery | None = None,
     page: int = PAGE,
     only: Collection[int] | None = None,
+    question: str = SUCCEEDED,
 ) -> TriagePage:
-    """Returns the first `page` conversations without a verdict in an order, and the number of all of them.
+    """Returns the first `page` conversations without an answer in an order, and the number of all of them.
 
     Args:
         query: Its filter selects conversations, its sort order is that of `list`; None takes all.
@@ -87,7 +90,12 @@ def queue(
         query = query or ListQuery()
         if order != "list":
             query = ListQuery(query.filter)
-        waits = Term("disagreement", ":", ("people",)) if order == "people" else _WITHOUT_VERDICT
+        value = DISAGREE if order == "people" else NO_VALUE
+        waits = Term(f"{QUESTION_FIELD}.{question}@person", ":", (value,))
+        if question == SUCCEEDED:  # a field of its own, which answers faster
+            waits = Term("disagreement", ":", ("people",))
+            if order != "people":
+                waits = Term(SUCCEEDED, ":", (NO_VALUE,))
         terms = (*query.filter.terms, waits)
         if order == "threshold" and not query.filter.of("state"):
             terms += (Term("state", ":", (State.COMPLETE.value,), negated=True),)
@@ -105,11 +113,15 @@ def queue(
         if order == "list":
             items = _as_listed(conn, waiting[:page], rule, config)
         elif order == "people":
-            items = [TriageItem(key, _opinions(conn, key)) for key in waiting[:page]]
+            items = [TriageItem(key, _opinions(conn, key, question)) for key in waiting[:page]]
         elif order == "trouble":
             items = _troubled(conn, waiting, page)
         elif order == "informative":
-            items = _informative(conn, waiting, page)
+            items = _informative(conn, waiting, page, question)
+        elif order in ("check", "answerers", "doubtful"):
+            rows = _MACHINE_ORDERS[order](conn, question)
+            items = [TriageItem(key, why) for key, why in rows if among.flags[key]]
+            return TriagePage(tuple(items[:page]), len(items))
         else:
             walk = _nearest(conn, rule, config) if order == "threshold" else _lowest(conn, config)
             scored = list(islice(((key, p) for key, p in walk if among.flags[key]), page))
@@ -139,13 +151,53 @@ def _lowest(conn: sqlite3.Connection, config: str | None) -> Iterator[tuple[int,
     return conn.execute(f"{_SCORED} ORDER BY p_end_normalised, conversation_id", (config,))
 
 
-def _opinions(conn: sqlite3.Connection, conversation_id: int) -> str:
+def _opinions(conn: sqlite3.Connection, conversation_id: int, question: str) -> str:
     """Returns what each person says of a conversation, as the reason why it is in the queue."""
     opinions = (
-        f"{opinion.annotator or NO_NAME} says {opinion.verdict}"
-        for opinion in second_answers.opinions_on(conn, conversation_id)
+        f"{opinion.annotator or NO_NAME} says {opinion.value}"
+        for opinion in second_answers.opinions_on(conn, conversation_id, question)
     )
     return f"people disagree: {', '.join(opinions)}"
+
+
+def _drawn(conn: sqlite3.Connection, question: str) -> list[tuple[int, str]]:
+    """Returns (conversation, reason) of what was drawn to check a machine; the reason hides what the machine says."""
+    check = answer_checks.newest(conn, question)
+    return [] if check is None else [(key, f"drawn to check {check.by}") for key in check.drawn]
+
+
+def _answerers_differ(conn: sqlite3.Connection, question: str) -> list[tuple[int, str]]:
+    """Returns (conversation, reason) of what machines answer differently."""
+    says_by_id: dict[int, dict[str, str]] = {}
+    for by, _, answers in answer_checks.answers_by_machine(conn, question):
+        for answer in answers:
+            says_by_id.setdefault(answer.conversation_id, {})[by] = str(answer.value)
+    return [
+        (key, "; ".join(f"{by} says {value}" for by, value in says.items()))
+        for key, says in sorted(says_by_id.items())
+        if len(set(says.values())) > 1
+    ]
+
+
+def _doubtful(conn: sqlite3.Connection, question: str) -> list[tuple[int, str]]:
+    """Returns (conversation, reason) of what the newest machine that gives probabilities answers, the least probable
+    answer first."""
+    for by, _, answers in answer_checks.answers_by_machine(conn, question):
+        rows = sorted((answer.p, answer) for answer in answers if answer.p is not None)
+        if rows:
+            return [
+                (answer.conversation_id, f"{by} says {answer.value}, with probability {p:.2f}")
+                for p, answer in rows
+            ]
+    return []
+
+
+_MACHINE_ORDERS: Mapping[str, Callable[[sqlite3.Connection, str], list[tuple[int, str]]]] = {
+    "check": _drawn,
+    "answerers": _answerers_differ,
+    "doubtful": _doubtful,
+}
+"""What gives (conversation, reason) in the orders that go by the answers of machines."""
 
 
 def _score_reason(p: float, rule: DecisionRule) -> str:
@@ -289,38 +341,43 @@ _NO_SIGNS = "no sign of trouble"
 """Reason of a conversation that is read last in the order of trouble."""
 
 
-def _informative(conn: sqlite3.Connection, waiting: array[int], page: int) -> list[TriageItem]:
-    """Returns the waiting conversations in the order of the newest probe of success, then those it did not rank."""
-    newest = example_probes.newest(conn, SUCCEEDED)
+def _informative(
+    conn: sqlite3.Connection, waiting: array[int], page: int, question: str
+) -> list[TriageItem]:
+    """Returns the waiting conversations in the order of the newest probe, then those it did not rank."""
+    newest = example_probes.newest(conn, question)
     remaining_ids = dict.fromkeys(waiting)
     items: list[TriageItem] = []
-    for key, p in example_probes.in_order(conn, SUCCEEDED):
+    for key, p in example_probes.in_order(conn, question):
         if len(items) == page:
             return items
         if key in remaining_ids:
             del remaining_ids[key]
             items.append(
-                TriageItem(key, _informative_reason(p if newest and newest.tells else None))
+                TriageItem(
+                    key, _informative_reason(p if newest and newest.tells else None, question)
+                )
             )
-    judged = example_probes.unranked(conn, SUCCEEDED)
+    judged = example_probes.unranked(conn, question)
     return items + [
         TriageItem(key, _JUDGED_THEN if key in judged else _NOT_RANKED)
         for key in list(remaining_ids)[: page - len(items)]
     ]
 
 
-_JUDGED_THEN = "not ranked: it had a verdict when the order was made"
+_JUDGED_THEN = "not ranked: it had an answer when the order was made"
 """Reason of a conversation that was an example when the probe was fitted."""
 
 _NOT_RANKED = "not ranked: it was not there when the order was made"
 """Reason of a conversation that the probe did not know."""
 
 
-def _informative_reason(p: float | None) -> str:
+def _informative_reason(p: float | None, question: str) -> str:
     """Returns why a ranked conversation is in the queue; `p` is None while the probe tells nothing."""
     if p is None:
         return "most informative: unlike those asked about before"
-    return f"most informative: {p:.0%} likely to have succeeded, and unlike those judged"
+    likely = "to have succeeded" if question == SUCCEEDED else f"to be {question}: yes"
+    return f"most informative: {p:.0%} likely {likely}, and unlike those judged"
 
 
 def _ranks(values: list[float]) -> list[int]:

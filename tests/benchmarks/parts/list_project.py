@@ -17,6 +17,7 @@ from engine.conversations.tables import imports
 from engine.formats.records import Parsed
 from engine.project import runs
 from engine.project.project import Project
+from engine.questions.records import Act
 from engine.questions.service.triage import TriageService
 
 RARE_WORD, COMMON_WORD = "zeppelin", "please"
@@ -131,4 +132,4 @@ def _judge(project: Project, rng: random.Random, rows: int) -> None:
     some = min(rows // 50 + 1, 5_000)
     for key in rng.sample(range(1, rows + 1), some):
         triage.give(key, rng.choice(list(Verdict)), "seen" if rng.random() < 0.1 else "")
-    triage.tag(rng.sample(range(1, rows + 1), some), TAG)
+    triage.answer([Act(key, TAG, "yes") for key in rng.sample(range(1, rows + 1), some)])

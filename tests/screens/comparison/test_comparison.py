@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from engine.questions.question import YES
+from engine.questions.records import Act
 from screens.conversations.screen import ConversationsBehindScreen
 from tests.screens.driving import opened, press, text
 from tests.screens.project import project
@@ -43,8 +45,8 @@ async def test_a_filter_that_is_wrong() -> None:
 async def test_a_field() -> None:
     """The fields of the project are listed; each value stands with its rate, and enter lists its conversations."""
     found = project()
-    found.triage.tag([1, 2], "slow")
-    found.triage.tag([3], "rude")
+    found.triage.answer([Act(key, "slow", YES) for key in (1, 2)])
+    found.triage.answer([Act(3, "rude", YES)])
     async with opened(found, mode="1") as pilot:
         await press(pilot, "C")
         assert "by tag" in text(pilot)

@@ -136,7 +136,7 @@ class TestWhatIsOffered:
     def test_a_proposed_threshold_is_offered_with_its_effect(self) -> None:
         """A threshold that the verdicts suggest is a step that says what it would do to the rate, unless the rule is
         calibrated or pinned already."""
-        tally = {Verdict.YES: 20, Verdict.NO: 20}
+        tally = {"yes": 20, "no": 20}
         proposal = Proposal(DecisionRule(0.62, 0.1, "calibrated"), 0.75, 0.62)
         assert "calibrate" not in kinds(ProjectProgress(SCORED, tally))
         now = ProjectProgress(SCORED, tally, proposal=proposal)
@@ -212,7 +212,7 @@ class TestHowTight:
 
     def test_the_same_kind_of_interval_before_and_after(self) -> None:
         """What verdicts would do is said of the corrected rate, now and then; without one no interval is promised."""
-        tally = {Verdict.YES: 20, Verdict.NO: 20}
+        tally = {"yes": 20, "no": 20}
         now = ProjectProgress(SCORED, tally, corrected=Interval(0.6, 0.5, 0.7))
         title = only(now, "verdicts").title
         assert title == "40 more verdicts: the corrected rate within 14 points, now 20"

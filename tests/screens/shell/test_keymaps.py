@@ -13,6 +13,7 @@ from textual.widget import Widget
 from screens.shell.app_interface import Shell
 from screens.shell.keymap import (
     PRESETS,
+    RENAMED_ACTIONS,
     Place,
     is_key,
     key_table,
@@ -82,7 +83,7 @@ class TestTable:
     async def test_panes_hide_no_key_of_their_screen(self) -> None:
         """In each mode, with the focus on any pane, no pane takes a key from its screen, or a screen from the app,
         unless it does the same."""
-        meant = {"escape", "enter", "q"}
+        meant = {"escape", "enter", "q", *"0123456789"}  # digits answer a question with labels
 
         def plain(binding: Binding) -> str:
             return binding.action.removeprefix("app.")
@@ -175,7 +176,7 @@ class TestFile:
     def test_clash_in_a_place(self, places: list[Place]) -> None:
         """A key that another action of the place has is refused, with the name of that action."""
         (problem,) = self.problems('[keys]\n"triage.skip" = "c"\n', places)
-        assert "triage.verdict-yes" in problem
+        assert "triage.answer-yes" in problem
 
     def test_clash_with_what_works_everywhere(self, places: list[Place]) -> None:
         """A key of the app may not be hidden by that of a screen, nor the other way round."""
@@ -184,8 +185,15 @@ class TestFile:
 
     def test_exchange(self, places: list[Place]) -> None:
         """A key that was given up is free for another action."""
-        text = '[keys]\n"triage.verdict-yes" = "y"\n"triage.skip" = "c"\n'
+        text = '[keys]\n"triage.answer-yes" = "y"\n"triage.skip" = "c"\n'
         assert self.problems(text, places) == []
+
+    def test_a_former_name(self, places: list[Place]) -> None:
+        """An action that has another name now is refused with that name, which exists."""
+        for former, present in RENAMED_ACTIONS.items():
+            (problem,) = self.problems(f'[keys]\n"{former}" = "z"\n', places)
+            assert f"its name is {present} now" in problem
+            assert present in {action.id for place in places for action in place.actions}
 
     def test_unknown_preset_and_section(self, places: list[Place]) -> None:
         """Unknown presets and sections are told, not passed over."""
@@ -226,7 +234,7 @@ class TestInForce:
     async def test_old_key_is_free(self) -> None:
         """The key an action had does nothing any more."""
         support = project()
-        shell = Shell(keymap={"triage.verdict-yes": "y"})
+        shell = Shell(keymap={"triage.answer-yes": "y"})
         app = WorkbenchApp(support.services(), support.subscribe, clock=lambda: 0.0, shell=shell)
         async with app.run_test(size=(100, 30)) as pilot:
             await settle(pilot)

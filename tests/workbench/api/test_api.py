@@ -137,7 +137,7 @@ def test_a_project_keeps_its_lock_and_its_errors(folder: Path) -> None:
             p.give("z", "yes")
         with pytest.raises(UsageError, match="no verdict 'good'"):
             p.give("a", "good")
-        assert p.tag("turns>1", "long") == p.count("tag:long") == 2
+        assert p.answer("turns>1", "long") == p.count("tag:long") == 2
     with workbench.open("p.wb") as again:
         assert again.read_only is None
 
@@ -182,8 +182,6 @@ def test_what_cannot_be_stored_or_counted(tmp_path: Path) -> None:
         for text in wrong:
             with pytest.raises(UsageError, match="no text"):
                 project.give("a", "yes", text)
-            with pytest.raises(UsageError, match="no text"):
-                project.tag("", text)
         with pytest.raises(UsageError, match="encoding"):
             project.count("half \ud800")
         with pytest.raises(UsageError, match="There is no conversation"):

@@ -14,7 +14,8 @@ from engine.base.errors import FormatError
 from engine.opener.annotation_tasks import argilla_settings, labeling_config
 from engine.opener.exports import ExportFiles, answer_line
 from engine.project.project import Project
-from engine.questions.question import built_in, parse_question
+from engine.questions.question import YES, built_in, parse_question
+from engine.questions.records import Act
 from engine.questions.service.answers import AnswerReport, import_answers
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import answers, second_answers
@@ -180,7 +181,7 @@ def test_own_exports(project: Project, tmp_path: Path) -> None:
     other = Project.open(tmp_path / "other.wb", create=True)
     fill(other, [talk(f"c{number}", f"Lamp {number}, please.") for number in range(8)])
     other.write(lambda conn: answers.give(conn, 4, Verdict.NO, "broken"))
-    other.write(lambda conn: answers.tag(conn, [4], "urgent"))
+    other.write(lambda conn: answers.change(conn, [Act(4, "urgent", YES)]))
     file = tmp_path / "answers.jsonl"
     ExportFiles(other).export("answers", None, str(file))
     other.close()
@@ -258,7 +259,7 @@ def test_round_trip(project: Project, tmp_path: Path) -> None:
         triage.repeat(key, Verdict.NO if key < 4 else Verdict.YES)
     triage.give(3, Verdict.NO, "decided")
     triage.repeat(6, Verdict.YES)
-    triage.tag([5, 6, 7], "late")
+    triage.answer([Act(key, "late", YES) for key in (5, 6, 7)])
     triage.annotator = "ann"
     triage.repeat(6, Verdict.UNSURE)
     triage.note(8, "only a note")

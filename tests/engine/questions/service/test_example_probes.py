@@ -14,6 +14,7 @@ from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener import table_export
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
+from engine.questions.question import YES
 from engine.questions.records import MIN_EXAMPLES_OF_EACH, Act
 from engine.questions.tables import example_probes
 from tests.engine.project.support import fill, give_scores, give_states, talk
@@ -68,7 +69,7 @@ class TestSuccess:
         told: list[Event] = []
         workspace.subscribe(told.append)
         judge(workspace, 25)
-        found = workspace.example_probes.success_in_force()
+        found = workspace.example_probes.in_force()
         assert found is not None
         assert found.test is not None
         assert min(found.test.positive, found.test.negative) >= MIN_EXAMPLES_OF_EACH
@@ -86,7 +87,7 @@ class TestSuccess:
         """Verdicts after the first result change nothing that is shown before they are taken over; what they would
         change is counted as it then happens."""
         judge(workspace, 30)
-        before = workspace.example_probes.success_in_force()
+        before = workspace.example_probes.in_force()
         shown = matching(workspace, "success>=.5")
         for nth, key in enumerate(matching(workspace, "succeeded:none -name:c81")[:10]):
             right = succeeded(key) == (nth % 3 > 0)
@@ -94,13 +95,13 @@ class TestSuccess:
         workspace.example_probes.wait()
         change = workspace.example_probes.change()
         assert change is not None
-        assert workspace.example_probes.success_in_force() == before
+        assert workspace.example_probes.in_force() == before
         assert matching(workspace, "success>=.5") == shown
         workspace.example_probes.take_over()
         after = matching(workspace, "success>=.5")
         assert len(set(after) - set(shown)) == change.up
         assert len(set(shown) - set(after)) == change.down
-        assert workspace.example_probes.success_in_force() == change.then
+        assert workspace.example_probes.in_force() == change.then
         assert workspace.example_probes.change() is None
 
     def test_at_chance_nothing_shows_it(self, workspace: OpenProject) -> None:
@@ -110,7 +111,7 @@ class TestSuccess:
             workspace.triage.give(key, Verdict.YES if key % 3 else Verdict.NO)
         workspace.example_probes.wait()
         workspace.example_probes.fit(SUCCEEDED)
-        found = workspace.example_probes.success_in_force()
+        found = workspace.example_probes.in_force()
         assert found is not None
         assert found.test is not None
         assert found.test.enough
@@ -153,7 +154,7 @@ class TestSuccess:
         why = {
             item.conversation_id: item.why for item in workspace.triage.queue("informative").items
         }
-        assert why[7] == "not ranked: it had a verdict when the order was made"
+        assert why[7] == "not ranked: it had an answer when the order was made"
         assert not [reason for reason in why.values() if "%" in reason]
 
     def test_a_verdict_that_is_taken_back_is_no_mark(self, workspace: OpenProject) -> None:
@@ -184,7 +185,7 @@ class TestTag:
     def test_marks(self, workspace: OpenProject) -> None:
         """The answers yes and no to a question are its examples; what was taken away, and `unsure`, are none."""
         triage = workspace.triage
-        triage.tag([3, 4], "rude")
+        triage.answer([Act(key, "rude", YES) for key in (3, 4)])
         triage.answer([Act(5, "rude", "no"), Act(6, "rude", "unsure"), Act(4, "rude", None)])
         with workspace.project.reading() as conn:
             assert example_probes.examples(conn, "rude") == {3: True, 5: False}
@@ -192,7 +193,7 @@ class TestTag:
 
     def test_it_proposes_and_tags_nothing(self, workspace: OpenProject) -> None:
         """`NAME@examples:yes` finds what is like those answered yes and not answered; that gives no answer."""
-        workspace.triage.tag([2, 4, 6, 8, 10], "good")
+        workspace.triage.answer([Act(key, "good", YES) for key in (2, 4, 6, 8, 10)])
         workspace.triage.answer([Act(key, "good", "no") for key in (1, 3, 5, 7, 9)])
         workspace.example_probes.wait()
         found = matching(workspace, "good@examples:yes")
@@ -208,7 +209,7 @@ class TestTag:
     ) -> None:
         """`ask --by examples` prints its test out of fold and what to answer next, keeps the threshold, and the export
         has a line for every conversation with its probability."""
-        workspace.triage.tag([2, 4], "good")
+        workspace.triage.answer([Act(key, "good", YES) for key in (2, 4)])
         workspace.triage.answer([Act(key, "good", "no") for key in (1, 3)])
         workspace.close()
         assert (
@@ -241,7 +242,7 @@ def test_too_few_are_not_put_in_force(
     out = capsys.readouterr().out
     assert "not in force       3 verdicts of each kind are needed" in out
     with OpenProject(Path(path)) as again:
-        assert again.example_probes.success_in_force() is None
+        assert again.example_probes.in_force() is None
 
 
 def test_the_command_for_success(

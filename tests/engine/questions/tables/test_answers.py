@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.conversation import SUCCEEDED, Verdict
-from engine.base.errors import ProjectError, ProjectReadOnly, UsageError
+from engine.base.errors import ProjectError, ProjectReadOnly
 from engine.completeness.tables import score_sets
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.conversations import ConversationRow, ConversationService
@@ -19,7 +19,7 @@ from engine.project import settings as project_settings
 from engine.project.project import Project
 from engine.project.schema import migrate
 from engine.questions import records
-from engine.questions.question import YES
+from engine.questions.question import YES, slug
 from engine.questions.records import AnswerRow, QueueOrder, TriagePlace
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import answers, second_answers, triage_queue
@@ -125,7 +125,7 @@ def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]])
                 answers.give(conn, key, verdict, note)
                 model.append(("give", (key,), verdict, note))
             case ("repeat", int(key), Verdict() as verdict):
-                answers.repeat(conn, key, verdict)
+                answers.append(conn, [records.Act(key, SUCCEEDED, verdict, blind=True)])
                 model.append(("repeat", (key,), verdict, ""))
             case ("note", int(key), str(note)):
                 answers.note(conn, key, note)
@@ -136,7 +136,8 @@ def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]])
                     k for k in dict.fromkeys(keys) if (name in model.tags(k)) == (kind == "untag")
                 ]
                 value = YES if kind == "tag" else None
-                assert answers.tag(conn, keys, name, value=value) == len(wanted)
+                acts = [records.Act(key, slug(name), value) for key in keys]
+                assert answers.change(conn, acts) == len(wanted)
                 if wanted:
                     model.append((kind, tuple(wanted), None, name))
             case ("undo",):
@@ -156,7 +157,7 @@ def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]])
             expected[stands[0]] += 1
         repeated = tuple(v for k, keys, v, _ in model.active if k == "repeat" and key in keys)
         assert second_answers.repeats(conn, key) == repeated
-    assert answers.tally(conn) == expected
+    assert answers.counts(conn, SUCCEEDED) == {each: n for each, n in expected.items() if n}
     conn.close()
 
 
@@ -405,8 +406,8 @@ class TestAgain:
         """Undo removes a tag from everything that one act gave it to, and from nothing else."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(1, 6)])
         triage = TriageService(project)
-        triage.tag([2], "late")
-        triage.tag([1, 2, 3], " late ")
+        triage.answer([records.Act(2, "late", YES)])
+        triage.answer([records.Act(key, "late", YES) for key in (1, 2, 3)])
         taken = triage.undo()
         assert taken is not None
         assert (taken.answers, taken.count) == ((("late", "yes"),), 2)
@@ -415,8 +416,6 @@ class TestAgain:
         current = triage.current(3)
         assert current is not None
         assert current.tags == ("late",)
-        with pytest.raises(UsageError):
-            triage.tag([1], "  ")
 
     def test_a_verdict_that_is_taken_away_is_none(self, project: Project) -> None:
         """A conversation whose verdict was taken away is counted nowhere, and calibration has no verdict of it."""
