@@ -177,7 +177,7 @@ class TestMarks:
         async with opened(support) as pilot:
             await press(pilot, "F", "X", "end", "enter")
             assert "Label Studio: tasks to judge" in text(pilot)
-            await press(pilot, "end", "up", "up", "enter", "enter")
+            await press(pilot, "end", "enter", "enter")
             await until(pilot, lambda: "Wrote 12 lines" in text(pilot))
             notice = next(iter(pilot.app._notifications)).message
             tasks = tmp_path / "conversations-label-studio.json"
