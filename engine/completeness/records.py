@@ -200,6 +200,13 @@ class ScoreSet:
     read: int | None = None
 
 
+NO_OPEN_REQUEST = "the model names no request that is still open"
+NO_TASK = "the model named no remaining task"
+NO_TASK_BUT_A_STEP = "the model expects another step and names no task"
+NAMES_NO_TASK = (NO_OPEN_REQUEST, NO_TASK, NO_TASK_BUT_A_STEP)
+"""Why there are no remaining tasks, where the model said so."""
+
+
 def normalised(p_end: float, p_continue: float) -> float | None:
     """Returns `p_end / (p_end + p_continue)`; None where both are zero, as there is no honest number then."""
     total = p_end + p_continue

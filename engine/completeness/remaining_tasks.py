@@ -11,6 +11,7 @@ import msgspec
 
 from engine.base.conversation import STEP_OPENING
 from engine.completeness.boundaries import BoundaryReading
+from engine.completeness.records import NO_OPEN_REQUEST, NO_TASK, NO_TASK_BUT_A_STEP
 from engine.model.generation import LIVE_CELLS, GenerativeModel, Reply, Task, write
 from engine.model.interface import Sampling
 from engine.model.prompt_files import Prompt
@@ -138,7 +139,7 @@ def open_requests(reply: OpenRequests) -> tuple[str, str | None]:
     """Returns the open requests, one a line with its step, and None; or an empty text and the reason why there are
     none."""
     if not reply.open:
-        return "", "the model names no request that is still open"
+        return "", NO_OPEN_REQUEST
     lines = (f"{' '.join(each.request.split())} (step {each.step})" for each in reply.open)
     return "\n".join(dict.fromkeys(lines)), None
 
@@ -154,10 +155,10 @@ def remaining_tasks(prompt: Prompt, reply: str, *, cut: bool) -> tuple[str, str 
         The tasks, one per line, and None; or an empty text and the reason why there are none.
     """
     if not _has_words(reply):
-        return "", "the model named no remaining task"
+        return "", NO_TASK
     # An adapter that learned only whether a conversation continues writes the header of the next step and no content.
     if prompt.reply.endswith(STEP_OPENING) and not _has_words(reply.partition(":")[2]):
-        return "", "the model expects another step and names no task"
+        return "", NO_TASK_BUT_A_STEP
     # The last line of `prompt.reply` is part of the first task: a list bullet, words, or a step header.
     opening = prompt.reply.rsplit("\n", 1)[-1]
     lines: list[str] = []

@@ -217,6 +217,7 @@ class MemberRow:
     Attributes:
         external_id: Its id in the source.
         text: Its goal text, without sentences of a program that half of the members listed repeat.
+        start: Index from which on the text differs from those that begin with the same sentences.
         distance: Cosine distance to the center of the group, in [0, 2].
         doubt: Distance to the center of its group divided by that to the nearest other center; doubtful near 1 or
             above.
@@ -226,6 +227,7 @@ class MemberRow:
     conversation_id: int
     external_id: str
     text: str
+    start: int
     distance: float
     doubt: float
     other: str

@@ -50,7 +50,6 @@ class ClusteringRequest:
         largest: Clusters with more members are split again; None splits none.
         model: Name or path of the model; None takes the one that the project uses for goals.
         labels: Whether a model is asked: to write labels, unless it is the built-in one, and to answer about pairs.
-        near: Whether the model is shown the texts outside a cluster that are nearest to it, or any.
         filter: Only conversations that match it are clustered.
         limit: Most conversations, in the order of import; None takes all.
         max_cost, fresh: See `engine.model.interface.Spending`.
@@ -105,11 +104,6 @@ class ClusteringRequest:
         "pairs that the model is asked about for `--decide ask`; the merge desk asks about more",
     )
     labels: bool = switch("ask no model", default=True, flag="no-labels")
-    near: bool = switch(
-        "show the model any texts outside a cluster, not those nearest to it",
-        default=True,
-        flag="any-others",
-    )
     filter: Filter = declared(Filter(), FILTER)
     limit: int | None = whole_number(None, "only the first N conversations", metavar="")
     max_cost: float | None = declared(None, MAX_COST)

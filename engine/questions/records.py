@@ -312,6 +312,18 @@ class Agreement:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelAgreement:
+    """Agreement of the verdicts with what one model answered to one prompt.
+
+    Attributes:
+        answers: What it answered, such as `set 2, judge · gpu1`, or `remaining tasks of set 2`.
+    """
+
+    answers: str
+    agreement: Agreement
+
+
+@dataclass(frozen=True, slots=True)
 class CompletionRate:
     """The rate of complete conversations, as it is and without the errors of the scores.
 
@@ -402,6 +414,7 @@ class CalibrationReport:
         rate: Completion rate of the project, or of the conversations that a filter matches.
         filters: Completion rate of each saved filter.
         model: Agreement of the verdicts with the states.
+        models: The same for each set of scores, with the threshold of the set, and for the remaining tasks beside it.
         itself: Agreement of first verdicts with blind repeats.
     """
 
@@ -420,6 +433,7 @@ class CalibrationReport:
     rate: CompletionRate
     filters: tuple[FilterRate, ...]
     model: Agreement
+    models: tuple[ModelAgreement, ...]
     itself: Agreement
 
     @property

@@ -133,7 +133,8 @@ def member_columns(*, alike: bool = False) -> list[Column[MemberRow]]:
         return [(look.glyph, look.tone_class)]
 
     def text(row: MemberRow) -> Sequence[Piece]:
-        return [(one_line(row.text, MAX_TEXT_CHARACTERS) or "(no text)", "")]
+        text = f"{'… ' if row.start else ''}{row.text[row.start :]}"
+        return [(one_line(text, MAX_TEXT_CHARACTERS) or "(no text)", "")]
 
     def doubt(row: MemberRow) -> Sequence[Piece]:
         tone = "tone--borderline" if row.doubt >= 1 else ""

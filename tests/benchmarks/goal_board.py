@@ -10,7 +10,7 @@ import numpy.typing as npt
 from engine.goals.clusters.clustering import Clusters
 from engine.goals.clusters.granularity import granularity
 from engine.goals.clusters.neighbors import Neighbours, mixing
-from engine.goals.labels.phrase_labels import distinctive_words
+from engine.goals.labels.distinctive_words import distinctive_words
 from engine.goals.merges.merge_probability import (
     NAMES,
     PRIOR,

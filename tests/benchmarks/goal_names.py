@@ -19,7 +19,8 @@ from engine.base.folders import cache_dir, data_dir
 from engine.goals.clusters.clustering import cluster
 from engine.goals.clusters.kmeans import propose_k
 from engine.goals.clusters.neighbors import SETTLE_NEIGHBOURS, Neighbours, settle
-from engine.goals.labels.phrase_labels import distinctive_words, phrase_labels
+from engine.goals.labels.distinctive_words import distinctive_words
+from engine.goals.labels.phrase_labels import phrase_labels
 from engine.goals.labels.word_kinds import (
     ADVERBS,
     AUXILIARIES,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import functools
 import json
 import os
@@ -148,14 +147,6 @@ class TestWords:
         assert set(error) == {"error", "hint", "exit_code", "code"}
         assert (error["exit_code"], bool(error["error"]), bool(error["hint"])) == (code, True, True)
 
-    def test_missing_project_is_a_failure(self, tmp_path: Path) -> None:
-        """A missing project gives exit code 1 with a hint, and creates nothing."""
-        done = workbench("status", tmp_path / "none.wb")
-
-        assert done.returncode == 1
-        assert b"none.wb" in done.stderr
-        assert list(tmp_path.glob("none*")) == []
-
     def test_adapter_with_another_mode_is_usage(self, tmp_path: Path) -> None:
         """An adapter with mode base is refused before anything is loaded."""
         done = workbench(
@@ -225,29 +216,6 @@ class TestMainJob:
         assert b"7 were read before" in again.stderr
         assert workbench("export", project, "scores").stdout == exported.stdout
 
-    @pytest.mark.usefixtures("tuned")
-    def test_limit_and_csv(self, samples: Path, tmp_path: Path) -> None:
-        """--limit scores the first conversations; a .csv name gives CSV with the curve as JSON."""
-        project, table = tmp_path / "p.wb", tmp_path / "scores.csv"
-        workbench("import", project, samples)
-        workbench("run", "complete", project, "--no-tune", "--no-remaining", "--limit", "2")
-        done = workbench("export", project, "scores", "-o", table, "--json")
-
-        assert data(done)["lines"] == 7
-        rows = list(csv.DictReader(table.open(encoding="utf-8")))
-        assert [row["state"] != "unscored" for row in rows] == [True] * 2 + [False] * 5
-        assert json.loads(rows[0]["curve"])[0]["step"] >= 1
-
-    def test_conversations_come_back(self, samples: Path, tmp_path: Path) -> None:
-        """Exported conversations import into a new project as the same content."""
-        first, second = tmp_path / "a.wb", tmp_path / "b.wb"
-        workbench("import", first, samples)
-        lines = workbench("export", first, "conversations").stdout
-        imported = workbench("import", second, "-", "--json", stdin=lines)
-
-        assert data(imported)["new"] == 7
-        assert workbench("export", second, "conversations").stdout.count(b"\n") == 7
-
     def test_quarantine_is_said(self, tmp_path: Path) -> None:
         """An invalid record gives exit code 3; status names its file, line and reason."""
         source, project = tmp_path / "broken.jsonl", tmp_path / "p.wb"
@@ -260,28 +228,6 @@ class TestMainJob:
         status = data(workbench("status", project, "--json"))
         assert status["quarantine"][0]["line"] == 2
         assert status["counts"]["conversations"] == 1
-
-    def test_shared_text(self, tmp_path: Path) -> None:
-        """What most conversations share is named by `status`, and `list` shows what comes after it."""
-        path, project = tmp_path / "a.jsonl", tmp_path / "a.wb"
-        path.write_text(
-            "".join(
-                json.dumps(
-                    {
-                        "id": f"a{n}",
-                        "messages": [{"role": "user", "content": f"Shop agent v1.\nbuy {n}"}],
-                    }
-                )
-                + "\n"
-                for n in range(6)
-            )
-        )
-        workbench("import", project, path)
-        (block,) = data(workbench("status", project, "--json"))["shared_text"]
-        assert block == {"role": "user", "conversations": 6, "of": 6, "text": "Shop agent v1."}
-        assert b"6 of 6, user: Shop agent v1." in workbench("status", project).stdout
-        assert b"buy 3" in workbench("list", project).stdout
-        assert b"Shop" not in workbench("list", project).stdout
 
     @pytest.mark.usefixtures("tuned")
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

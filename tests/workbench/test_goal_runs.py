@@ -50,13 +50,6 @@ class TestCluster:
         assert all(group["label"] for group in merged["groups"])
         assert gaps["without"] == 1
 
-    def test_the_same_again(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """The same arguments give the same clustering, another seed another one."""
-        words = (*CLUSTER, path, "--no-labels", "--decide", "none", "--limit", "48")
-        first = asked(capsys, *words)
-        assert asked(capsys, *words) == first
-        assert asked(capsys, *words, "--seed", "1")["clustering"] != first["clustering"]
-
     def test_themes(self, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """What explains answers is clustered into themes, newly when an answer has come; before there is an answer that
         is refused. Conversations without a theme are no gap."""
@@ -179,17 +172,3 @@ class TestAssign:
         """Without a clustering there is nothing to assign to, and the hint names the command that makes one."""
         assert main(["run", "assign", str(path)]) == 2
         assert "run cluster" in capsys.readouterr().err
-
-
-class TestStability:
-    def test_figures(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Every cluster has its mean Jaccard similarity, the least stable first; the number of repetitions is
-        printed.
-        """
-        asked(capsys, *CLUSTER, path, "--no-labels", "--k1", "4", "--decide", "none", code=3)
-        found = asked(capsys, "run", "stability", path, "--seeds", "2", "--bootstraps", "3")
-        values = [cluster["jaccard"] for cluster in found["clusters"]]
-        assert (found["seeds"], found["bootstraps"]) == (2, 3)
-        assert len(found["ari_each_seed"]) == 2
-        assert values == sorted(values)
-        assert all(0 <= value <= 1 for value in values)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 import os
 import signal
 import subprocess
@@ -20,7 +19,7 @@ import pytest
 from engine.model.catalog import DEFAULT_MODEL
 from engine.model.gguf_file import read_gguf
 from tests.command_line import data, workbench
-from tests.hub_server import TOKEN, FaultyAnswer, HubServer, Repository, serving
+from tests.hub_server import FaultyAnswer, HubServer, Repository, serving
 
 NAME = "someone/SmolLM2-135M-GGUF"
 FILE = "SmolLM2-135M-Q4_1.gguf"
@@ -110,41 +109,6 @@ class TestPull:
         assert "checksum and header are right" in done.stdout.decode()
         assert workbench("models", "pull").returncode == 2
 
-    def test_gated(self, hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A gated repository is refused with a hint, and pulled with the token, which is in no file and no output."""
-        hub.repositories[NAME].gated = True
-        done = workbench("models", "pull", NAME)
-        assert done.returncode == 1
-        assert "is gated: its owners give access" in said(done)
-        assert "put a token of that account into HF_TOKEN" in said(done)
-
-        monkeypatch.setenv("HF_TOKEN", TOKEN)
-        done = workbench("models", "pull", NAME, "--name", "mine")
-        assert done.returncode == 0, said(done)
-        assert {one.headers.get("authorization") for one in hub.requests[-2:]} == {
-            f"Bearer {TOKEN}"
-        }
-        assert TOKEN.encode() not in done.stdout + done.stderr
-        for folder in ("WORKBENCH_DATA", "WORKBENCH_CACHE"):
-            for path in Path(os.environ[folder]).rglob("*"):
-                if path.is_file() and path.suffix != ".gguf":
-                    assert TOKEN.encode() not in path.read_bytes(), path
-
-    def test_several_files(self, hub: HubServer) -> None:
-        """Where the name fits several files, these are listed with their sizes, and nothing is pulled."""
-        hub.repositories[NAME].files["other.gguf"] = b"x" * 400_000_000
-        done = workbench("models", "pull", NAME)
-        assert done.returncode == 2
-        assert "other.gguf (0.4 GB)" in said(done)
-        assert hub.downloads == []
-
-    def test_offline(self, hub: HubServer) -> None:
-        """With the offline switch nothing is requested, and the message names it."""
-        done = workbench("--offline", "models", "pull", NAME)
-        assert done.returncode == 1
-        assert "--offline" in said(done)
-        assert hub.requests == []
-
 
 class TestSearch:
     def test_words_and_files(self, hub: HubServer) -> None:
@@ -193,24 +157,3 @@ class TestKeeping:
         names = [one["name"] for one in data(workbench("models", "list", "--json"))["models"]]
         assert names == [DEFAULT_MODEL, "b"]
         assert workbench("models", "remove", DEFAULT_MODEL).returncode == 2
-
-    def test_verifying_what_was_changed(self, hub: HubServer) -> None:
-        """A changed bit is detected though size and time are the same, and so is a cut file."""
-        path = Path(data(workbench("models", "pull", NAME, "--json"))["pulled"][0]["path"])
-        status = path.stat()
-        content = bytearray(path.read_bytes())
-        content[-1000] ^= 1
-        path.write_bytes(content)
-        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-        done = workbench("models", "verify", "--json")
-        assert done.returncode == 1
-        found = {one["name"]: one for one in json.loads(done.stdout)["verified"]}
-        assert found[DEFAULT_MODEL]["ok"] is True
-        assert found[STEM]["ok"] is False
-        assert "its checksum differs" in found[STEM]["said"]
-
-        path.write_bytes(content[:-1000])
-        done = workbench("models", "verify", STEM)
-        assert done.returncode == 1
-        assert "ends before its tensors do" in done.stdout.decode()
-        assert "ends before its tensors do" in workbench("models", "list").stdout.decode()

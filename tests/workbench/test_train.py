@@ -77,24 +77,6 @@ class TestRuns:
         told = json.loads(only_run(project).config.read_text())
         assert (told["rank"], told["epochs"], told["base_name"]) == (4, 2.0, "smollm2-135m")
 
-    def test_the_project_is_free_meanwhile(
-        self, project: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """While a run is watched another program can write the project."""
-        monkeypatch.setenv("FAKE_TRAINER", "obeys")
-        found: list[str | None] = []
-
-        def look() -> None:
-            wait_for(lambda: all_runs(project) and steps(only_run(project)) > 1)
-            with Project.open(project) as opened:
-                found.append(opened.read_only)
-            os.kill(os.getpid(), signal.SIGINT)
-
-        threading.Thread(target=look, daemon=True).start()
-        main(["train", str(project)])
-
-        assert found == [None]
-
     def test_data_as_asked(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Filter, share, limit, seed and contamination determine the data and are in the manifest."""
         monkeypatch.setenv("FAKE_TRAINER", "finishes")

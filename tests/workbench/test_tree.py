@@ -82,24 +82,6 @@ class TestTree:
         assert lines[0]["answers"]
         assert lines[1]["reason"]
 
-    def test_a_run_over_all_answers(self, project: Path) -> None:
-        """`--at every` grows a tree before each answer; the lines of the export have the step."""
-        size = ("--alpha", "0.05", "--max-tokens", "4", "--widest", "2")
-        done = workbench("run", "trees", project, "--at", "every", *size, "--json")
-        lines = [
-            json.loads(line) for line in workbench("export", project, "trees").stdout.splitlines()
-        ]
-        grown = [line for line in lines if line["reason"] is None]
-
-        assert data(done)["trees"] == 3
-        assert [(line["id"], line["step"]) for line in grown] == [
-            ("paris/1", 2),
-            ("rome/2", 2),
-            ("rome/2", 4),
-        ]
-        for line in grown:
-            assert line["covered"] + line["pruned"] == pytest.approx(1, abs=1e-4)
-
     def test_all_steps_of_one(self, project: Path) -> None:
         """`--at every` grows a tree before each answer of a conversation; each is about the tree that `--step` grows
         alone.

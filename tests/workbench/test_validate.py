@@ -10,13 +10,11 @@ from typing import Any
 
 import pytest
 
-from engine.base.conversation import Conversation, Message
-from engine.conversations.tables import imports
-from engine.formats.records import Parsed
 from engine.project.project import Project
 from engine.trees.options import TreeOptions
 from engine.trees.records import TreeConfig
 from engine.trees.tables import TreeEntry
+from tests.engine.project.support import fill, talk
 from tests.screens.trees.tree_project import CONFIG, entry, grown, run_of, store
 from workbench.cli import main
 
@@ -26,27 +24,20 @@ COUNT = 12
 def imported(path: Path, truths: Sequence[dict[str, Any] | None]) -> Project:
     """A project with one conversation of two answers for each truth."""
     project = Project.open(path, create=True)
-    records = [
-        Parsed(
-            line=number,
-            raw=f"{number}".encode(),
-            conversation=Conversation(
+    fill(
+        project,
+        [
+            talk(
                 f"c/{number}",
-                (
-                    Message("user", f"How long is the warranty of order {number}?"),
-                    Message("assistant", "Which product is it?"),
-                    Message("user", "The lamp" + " again" * number),
-                    Message("assistant", "Two years from purchase."),
-                ),
+                f"How long is the warranty of order {number}?",
+                "Which product is it?",
+                "The lamp" + " again" * number,
+                "Two years from purchase.",
                 truth=truth,
-            ),
-        )
-        for number, truth in enumerate(truths, start=1)
-    ]
-    source = project.write(
-        lambda conn: imports.put_source(conn, "a.jsonl", "a.jsonl", "uniform", "test")
+            )
+            for number, truth in enumerate(truths, start=1)
+        ],
     )
-    project.write(lambda conn: imports.add_records(conn, source, records))
     return project
 
 

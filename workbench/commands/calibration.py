@@ -12,11 +12,12 @@ from engine.base.statistics.intervals import Interval, Share
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
-from engine.questions.records import Agreement, CalibrationReport, CompletionRate
+from engine.questions.records import CalibrationReport, CompletionRate
 from workbench.arguments import FILTER, PROJECT, argument, one_of, switch, takes, unit_interval
 from workbench.command_result import CommandResult
 from workbench.commands.summaries import narrate_set
 from workbench.narration import narrate
+from workbench.text_tables import agreement_text
 
 
 @takes(
@@ -91,8 +92,12 @@ def _calibration_lines(report: CalibrationReport) -> list[str]:
     if report.calibration_error is not None:
         lines.append(f"calibration error  {report.calibration_error:.1%}")
     lines += [
-        f"you and the model  {_agreement_text(report.model)}",
-        f"you, blind again   {_agreement_text(report.itself)}",
+        f"you and the model  {agreement_text(report.model)}",
+        *(
+            f"  {one_line(each.answers, 40):<40} {agreement_text(each.agreement)}"
+            for each in report.models
+        ),
+        f"you, blind again   {agreement_text(report.itself)}",
         f"complete           {_rate_text(report.rate)}",
     ]
     return lines + [
@@ -114,14 +119,6 @@ def _raw_share_text(share: Share | None) -> str:
         return ""
     interval = percent_range(share.low, share.high)
     return f"; of the verdicts alone {share.part} of {share.of} ({interval})"
-
-
-def _agreement_text(agreement: Agreement) -> str:
-    """Returns the share of equal answers, Cohen's kappa and the number of pairs; a dash without pairs."""
-    if agreement.same is None:
-        return "–"
-    kappa = "" if agreement.kappa is None else f", kappa {agreement.kappa:.2f}"
-    return f"{agreement.same.part / agreement.same.of:.0%} of {agreement.n}{kappa}"
 
 
 def _rate_text(rate: CompletionRate) -> str:

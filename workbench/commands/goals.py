@@ -29,6 +29,7 @@ from workbench.arguments import (
 )
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import run_stages
+from workbench.text_tables import agreement_text
 
 NO_GROUP = "none"
 """Stands for no group, where conversations are moved out of all."""
@@ -259,7 +260,7 @@ def proposals(arguments: argparse.Namespace) -> CommandResult:
             proposal := review.proposal([earlier.pair for earlier in pairs])
         ):
             pairs.append(proposal)
-        progress = review.progress()
+        progress, agreements = review.progress(), review.agreements()
         pairs_left = progress.left
     lines = [
         f"{pair.evidence.probability:>4.0%}  {pair.a.id} “{one_line(pair.a.label, 40)}” ({pair.a.size:,})"
@@ -267,6 +268,10 @@ def proposals(arguments: argparse.Namespace) -> CommandResult:
         f" labels {figure(pair.evidence.description_similarity)},"
         f" members {figure(pair.evidence.member_similarity)}"
         for pair in pairs
+    ]
+    lines += [
+        f"{one_line(model, 40)} agrees with your decisions: {agreement_text(agreement)}"
+        for model, agreement in agreements.items()
     ]
     lines.append(
         f"{counted(pairs_left, 'pair')} left to decide; `workbench goals merge`, or `goals apart`."
@@ -278,6 +283,9 @@ def proposals(arguments: argparse.Namespace) -> CommandResult:
         lines,
         {
             "left": pairs_left,
+            "agreement": [
+                {"model": model, **asdict(agreement)} for model, agreement in agreements.items()
+            ],
             "proposals": [
                 {
                     **asdict(pair),

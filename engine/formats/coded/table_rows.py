@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from engine.base.conversation import Conversation, Message, Role
@@ -70,6 +71,7 @@ class RowColumns(NamedTuple):
     answer: str | None
 
 
+@lru_cache(maxsize=10_000)  # the same names in each record
 def plain_name(name: str) -> str:
     """`Conversation ID` and `conversationId` as `conversation_id`."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip())

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from engine.formats.mappings.mapping import OTHER_SPEAKERS
 from engine.formats.messages.parts import part_kind
 from engine.formats.messages.roles import role_meant
 from engine.formats.messages.times import as_time
@@ -67,7 +68,7 @@ _ID_NAMES = re.compile(
 """Finds names of ids."""
 _OTHER_IDS = re.compile(
     r"user|model|author|sender|parent|guild|last|first|response|request|plan|owner|creator|customer|agent|batch"
-    r"|account|org|project",
+    r"|account|(?<![a-z])org|project",
     re.I,
 )
 """Finds names of ids of something other than the conversation."""
@@ -480,9 +481,22 @@ def question_and_answer(fields: Sequence[Field]) -> tuple[Field, Field] | None:
     return max(questions, key=text_weight), max(answered, key=text_weight)
 
 
-def roles_of(role: Field) -> dict[str, str]:
-    """Returns what the values of a role field most likely stand for, as the table `[roles]` of a mapping file."""
+def roles_of(role: Field, group: Field | None = None) -> dict[str, str]:
+    """Returns what the values of a role field most likely stand for, as the table `[roles]` of a mapping file.
+
+    Args:
+        group: The field by which rows belong to a conversation: who speaks in all of them, as no other does, answers.
+    """
     counts = Counter(role.values)
+    if group is not None and len(group.values) == len(role.values):
+        pairs = set(zip(group.values, role.values, strict=True))
+        common_words = [
+            word
+            for word, count in Counter(word for _, word in pairs).items()
+            if count == len(set(group.values)) > 1
+        ]
+        if len(common_words) == 1 and not any(role_by_value(word, role.path) for word in counts):
+            return {common_words[0]: "assistant", OTHER_SPEAKERS: "user"}
     if len(counts) > _MOST_ROLES:
         return {"first": "user", "*": "assistant"}
     roles = {

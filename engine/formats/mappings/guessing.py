@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from engine.formats.mappings import fields as of
 from engine.formats.mappings.fields import DEEPEST, MOST_VALUES, Field, are_parts, quote_key
+from engine.formats.mappings.mapping import FIRST_SPEAKER, OTHER_SPEAKERS
 from engine.formats.messages.roles import role_meant
 from engine.formats.paths import decoded, read_path
 
@@ -135,8 +136,14 @@ def _in_lists(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
         yield _ScoredGuess(score, Guess(table, path, text, questions))
 
 
-def _guess_message(items: Sequence[Any], fields: Sequence[Field]) -> _MessageDraft | None:
-    """Returns where items have role, text and more; None if they have no text."""
+def _guess_message(
+    items: Sequence[Any], fields: Sequence[Field], of_several: bool = False
+) -> _MessageDraft | None:
+    """Returns where items have role, text and more; None if they have no text.
+
+    Args:
+        of_several: Whether the items may belong to several conversations.
+    """
     text = of.text_field(fields)
     if text is None:
         return None
@@ -153,15 +160,19 @@ def _guess_message(items: Sequence[Any], fields: Sequence[Field]) -> _MessageDra
         message["time"] = time.path
     certain = max(0.3, min(1.0, of.role_weight(role) / 1.5)) if role else 0.1
     score = of.text_weight(text) * certain
-    roles = {"roles": of.roles_of(role)} if role else {}
-    return _MessageDraft(score, message, text, roles, tuple(_questions(role, text, others)))
+    group = of.group_field(fields, role) if role and of_several else None
+    roles = of.roles_of(role, group) if role else {}
+    questions = tuple(_questions(role, roles, text, others))
+    return _MessageDraft(score, message, text, {"roles": roles} if roles else {}, questions)
 
 
 _RIVAL = 0.7
 """Share of the weight of the field that is taken from which another might be meant as well."""
 
 
-def _questions(role: Field | None, text: Field, others: Sequence[Field]) -> Iterator[str]:
+def _questions(
+    role: Field | None, roles: dict[str, str], text: Field, others: Sequence[Field]
+) -> Iterator[str]:
     """Yields what is not sure of where messages have their roles and texts, with what speaks for it."""
     if role is None:
         yield "No field says who speaks, so the two take turns: is that right?"
@@ -173,8 +184,13 @@ def _questions(role: Field | None, text: Field, others: Sequence[Field]) -> Iter
     unknown = [
         word for word in dict.fromkeys(role.values) if of.role_by_value(word, role.path) is None
     ]
+    if FIRST_SPEAKER in roles:
+        yield f"Is the first of {_words(role)} and others the user, and are the others the assistant?"
     for word in unknown[:_MOST_SPEAKERS]:
-        yield f"Is `{word}` the {of.roles_of(role).get(word, 'assistant')}? It is no known word for a speaker."
+        if OTHER_SPEAKERS not in roles:
+            yield f"Is `{word}` the {roles[word]}? It is no known word for a speaker."
+        elif word in roles:
+            yield f"Is `{word}` the {roles[word]}, and are all others the user? It alone is in all conversations."
     least = _RIVAL * of.text_weight(text)
     for rival in others:
         if of.text_weight(rival) >= least:
@@ -278,7 +294,7 @@ def _in_rows(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
     if not rows:
         return
     fields = of.fields_of(rows)
-    draft = _guess_message(rows, fields)
+    draft = _guess_message(rows, fields, of_several=True)
     if draft is not None and draft.roles:
         score, message, text, roles, questions = draft
         role = next(field for field in fields if field.path == message["role"])

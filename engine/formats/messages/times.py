@@ -133,9 +133,16 @@ def with_date(conversation: Conversation) -> tuple[Conversation, DateSource]:
     if earliest is not None:
         _, name, time = earliest
         return replace(conversation, created_at=time), DateSource(field=name)
-    stated = [own_time, *(value for key, value in conversation.meta.items() if _is_sure(key))]
-    unread = next((value for value in stated if isinstance(value, str) and value), "")
+    candidates = [own_time, *(value for key, value in conversation.meta.items() if _is_sure(key))]
+    unread = next((str(value) for value in candidates if _may_be_time(value)), "")
     return replace(conversation, created_at=None), DateSource(unread=unread)
+
+
+def _may_be_time(value: Any) -> bool:
+    """Returns whether a value is a text, or a number such as days since 1900, and no position in a recording."""
+    if isinstance(value, str):
+        return value != ""
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 20_000
 
 
 def _is_sure(key: str) -> bool:

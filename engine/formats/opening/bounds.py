@@ -23,9 +23,6 @@ LEAST_OF_RECORD = 1 << 10
 """Number of bytes that a record counts for at least, so that there is a limit on their number too: about one for each
 byte of the file, and a quarter of a million of a small one."""
 
-FORGIVEN = 3
-"""Number of parts of a file that may be too much by themselves and take nothing from the others."""
-
 RAISED = "(`import --most-unpacked` raises the limit)"
 """What each reason of a limit that can be raised ends with."""
 
@@ -75,7 +72,6 @@ class Expansion:
         self._size = size
         self._parts: dict[str, int] = {}
         self._total = 0
-        self._forgiven: set[str] = set()
 
     def reading(self, part: str, size: int | None) -> Reading:
         """Counts one reading of a part from its beginning.
@@ -88,13 +84,11 @@ class Expansion:
 
     def is_over(self, part: str, count: int, size: int) -> bool:
         """Returns whether a part of so many bytes of the file, of which `count` were unpacked, is too much, by itself
-        or with the others. What is read again is not counted again, and the first `FORGIVEN` parts that are too much by
-        themselves take nothing from the others."""
+        or with the others. What is read again is not counted again, and what is too much by itself takes nothing from
+        the others."""
         before = self._parts.get(part, 0)
         is_over = count > self._most(size)
-        if is_over and len(self._forgiven) < FORGIVEN:
-            self._forgiven.add(part)
-        self._parts[part] = 0 if is_over and part in self._forgiven else max(count, before)
+        self._parts[part] = 0 if is_over else max(count, before)
         self._total += self._parts[part] - before
         return is_over or self._all_are_over()
 

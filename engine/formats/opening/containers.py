@@ -8,7 +8,6 @@ import io
 import lzma
 import os
 import re
-import struct
 import tarfile
 import tempfile
 import zipfile
@@ -27,7 +26,7 @@ from engine.formats.opening.databases import sqlite_rows, sqlite_tables
 from engine.formats.opening.framing import MAX_RECORD, Envelope, Frame, load, too_large
 from engine.formats.opening.llm_logs import is_llm_log, llm_conversations
 from engine.formats.opening.parquet import parquet_rows
-from engine.formats.opening.source import CHUNK, MOST_FOR_XZ, Source
+from engine.formats.opening.source import Source
 from engine.formats.opening.workbooks import OLE, is_workbook, sheet_rows, sheets
 
 DEEPEST_ARCHIVE = 2
@@ -342,36 +341,6 @@ class _Member(io.BufferedIOBase):
         super().close()
 
 
-class _Lzma:
-    """The bytes of a member of a zip archive in LZMA, with a bound on what comes out of a call and on the memory for
-    its dictionary, which `zipfile` does not have."""
-
-    def __init__(self, packed: BinaryIO, size: int) -> None:
-        # In a zip archive there are the version of LZMA (two bytes), the length of its properties, and these. A file of
-        # LZMA, which the decompressor expects, begins with the properties and the unpacked size.
-        _, _, length = struct.unpack("<BBH", packed.read(4))
-        header = packed.read(length) + struct.pack("<Q", size)
-        self._packed = packed
-        self._decompressor = lzma.LZMADecompressor(lzma.FORMAT_ALONE, memlimit=MOST_FOR_XZ)
-        self._data = header
-
-    def read(self, size: int) -> bytes:
-        """Returns the next bytes; empty at the end."""
-        while not self._decompressor.eof:
-            if self._decompressor.needs_input and not self._data:
-                self._data = self._packed.read(CHUNK)
-                if not self._data:
-                    raise EOFError("it was cut off")
-            data, self._data = self._data, b""
-            if out := self._decompressor.decompress(data, size):
-                return out
-        return b""
-
-    def close(self) -> None:
-        """Closes the packed stream."""
-        self._packed.close()
-
-
 def _zip_members(file: _File) -> Iterator[Content]:
     """Yields what is in the members of a zip archive; a log of Inspect is one content."""
     try:
@@ -451,19 +420,14 @@ def _zip_stream(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> BinaryIO:
     if entry.flag_bits & _ENCRYPTED:
         raise OSError("it is encrypted")
     plain = copy.copy(entry)
-    lzma_coded = entry.compress_type == zipfile.ZIP_LZMA
     checksum: int | None = entry.CRC
     del plain.CRC  # the archive would keep back the last bytes before a wrong checksum
-    if entry.compress_type in _HAS_OWN_MAGIC or lzma_coded:
-        plain.compress_type, plain.file_size = zipfile.ZIP_STORED, entry.compress_size
     if entry.compress_type in _HAS_OWN_MAGIC:
+        plain.compress_type, plain.file_size = zipfile.ZIP_STORED, entry.compress_size
         checksum = None
     try:
-        stream: Any = archive.open(plain)
-        if lzma_coded:
-            stream = _Lzma(stream, entry.file_size)
-        return cast(BinaryIO, _Member(stream, checksum))
-    except (zipfile.BadZipFile, NotImplementedError, struct.error) as error:
+        return cast(BinaryIO, _Member(archive.open(plain), checksum))
+    except (zipfile.BadZipFile, NotImplementedError) as error:
         raise OSError(f"the archive is damaged: {error}") from None
 
 

@@ -1,4 +1,4 @@
-"""Names of clusters without a model, from phrases of their members, and the words that distinguish clusters.
+"""Names of clusters without a model, from phrases of their members.
 
 A name is supported by the members: its content words stand in at least half of them. Of the requests that are, one is
 chosen by the share of the members who make it, by its support, and by how much rarer its content words are in the other
@@ -17,9 +17,9 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -49,7 +49,7 @@ from engine.goals.labels.word_kinds import (
 )
 from engine.goals.questions import Named, clipped
 from engine.goals.records import Support
-from engine.model.embedders.tfidf import MAX_TEXT_CHARS, term_counter
+from engine.model.embedders.tfidf import MAX_TEXT_CHARS
 from engine.model.embedders.vectors import Numbers
 
 MAX_TEXTS_PER_CLUSTER = 200
@@ -66,7 +66,8 @@ MIN_INSTRUCTION_WORDS = 8
 """What half of the members repeat word for word was written by a program, and is no request, where one sentence of it
 has this many words."""
 MIN_ECHOES = 3
-"""Times that one text has a sentence from which on it is a program's, as "Give me one action."."""
+"""Times that one text has a sentence from which on it is a program's, as "Give me one action."; and members that begin
+alike from which on a list shows what follows."""
 LATER_REQUEST_DECAY = 0.5
 """The n-th request of a text counts 1 / (1 + LATER_REQUEST_DECAY n): what is asked for first is the goal more often."""
 ASIDE_WEIGHT = 0.1
@@ -116,8 +117,8 @@ _ABOVE_PART = 1 + 1e-9
 """Factor to the score of a part that a longer phrase gets, so that it stands just before the part."""
 _EDGE_PUNCTUATION = ".,;:!?()[]\"'“”"
 """Punctuation that is stripped from both ends of a word."""
-_PHRASE_DRAW, _WORD_DRAW = 0x7068, 0x776F
-"""Stand beside the seed for the draw of the texts for phrases and for words, so that these differ ("ph", "wo")."""
+_PHRASE_DRAW = 0x7068
+"""Stands beside the seed for the draw of the texts, so that it differs from other draws ("ph")."""
 _QUESTION = re.compile(
     r"\W*(?:(?:hi|hello|hey|please|so|and|ok|okay|tell me|i want to know)\W+)*(?:what|which|who|whose|how|when|where"
     r"|why|is|are|was|were|do|does|did|has|will)\b",
@@ -130,8 +131,7 @@ _UNNAMED = "Unnamed goal"
 """Label of a cluster without any words."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
+class _Candidate(NamedTuple):
     """A phrase that may label a cluster; the score only ranks it among others, the higher the better."""
 
     score: float
@@ -187,14 +187,10 @@ class _Cluster:
         heads = (stem(phrase.words[-1]) for own in self.phrases for phrase in own)
         return set(filter(_says_much, heads))
 
-    def phrase_words(self) -> set[str]:
-        """Returns the stems of the content words of all phrases."""
-        words = (word for own in self.phrases for phrase in own for word in phrase.content)
-        return set(filter(_says_much, words))
-
     def form(self, of_stem: str) -> str:
-        """Returns the word of a stem that most texts contain: "series" of "sery"."""
-        return self._forms[of_stem].most_common(1)[0][0] if of_stem in self._forms else of_stem
+        """Returns the word of a stem that most texts contain, of equal ones the longest: "series" of "sery"."""
+        forms = self._forms.get(of_stem, Counter())
+        return max(forms, key=lambda word: (forms[word], len(word), word), default=of_stem)
 
     def verb_share(self, verb: str) -> float:
         """Returns the share of the texts, in [0, 1], that contain a form of a verb."""
@@ -340,6 +336,21 @@ def without_instructions(texts: Sequence[str]) -> list[str]:
         request = [part for part in text_parts if part not in repeated and own[part] < MIN_ECHOES]
         stripped.append("\n".join(request) or text)
     return stripped
+
+
+def distinct_starts(texts: Sequence[str]) -> list[int]:
+    """Returns where each text begins to differ: after the sentences that `MIN_ECHOES` of the texts begin with; 0 where
+    nothing follows them."""
+    openings = Counter(text[:end] for text in texts for end in _sentence_ends(text))
+    return [
+        max((end for end in _sentence_ends(text) if openings[text[:end]] >= MIN_ECHOES), default=0)
+        for text in texts
+    ]
+
+
+def _sentence_ends(text: str) -> list[int]:
+    """Returns where the second and the next sentences of a text begin, at most `MIN_ECHOES` of them."""
+    return [match.end() for match in islice(_PARTS.finditer(text.rstrip()), MIN_ECHOES)]
 
 
 def _fluency(phrase: Phrase) -> float:
@@ -656,14 +667,14 @@ def _told_apart(
 def _telling_words(
     number: int, clusters: Mapping[int, _Cluster], label: str, usage: _Usage
 ) -> list[str]:
-    """Returns the names, and the words of phrases, that tell a cluster best from others of the same label."""
+    """Returns the names, and the things, that tell a cluster best from others of the same label."""
     cluster, own = clusters[number], {stem(word) for word in label.casefold().split()}
-    of_phrases = cluster.phrase_words()
+    heads = cluster.heads()
     gains = {
         word: _contrast(number, frozenset({word}), clusters) * share
         for word in cluster.words()
         if word not in own
-        and (word in of_phrases or usage.is_name(word))
+        and (word in heads or usage.is_name(word))
         and (share := cluster.share(frozenset({word}))) >= MIN_TELLING_SHARE
     }
     best = sorted(
@@ -686,62 +697,3 @@ def _sentence(
             asking = asking or (sentence if requests else "")
             first = first or sentence
     return clipped(asking or first, MAX_SENTENCE_CHARS)
-
-
-MAX_TEXTS_FOR_WORDS = 500
-"""Most texts of a cluster that are read; of more, a random sample."""
-
-
-def distinctive_words(
-    texts: Sequence[str], labels: Numbers, count: int = 5, seed: int = 0
-) -> dict[int, tuple[str, ...]]:
-    """Returns the most distinctive words of each cluster, the most distinctive first.
-
-    The weight of a word is the share of the cluster's texts that contain it times log(1 + 1 / its mean share over
-    clusters). That is the class-based TF-IDF of Grootendorst (2022, BERTopic), but counts texts instead of occurrences,
-    so that one repetitive text does not name the cluster.
-
-    Args:
-        texts: One for each label; may be a lazy sequence.
-        labels: Cluster of each text; negative ones are ignored.
-        count: Most words for a cluster.
-        seed: Seed of the sample of texts.
-
-    Returns:
-        Words by cluster; empty for a cluster without a distinctive word.
-    """
-    rng = np.random.default_rng([seed, _WORD_DRAW])
-    numbers = [int(number) for number in np.unique(labels) if number >= 0]
-    picked: list[str] = []
-    owners: list[int] = []
-    for index, number in enumerate(numbers):
-        rows = np.flatnonzero(labels == number)
-        if len(rows) > MAX_TEXTS_FOR_WORDS:
-            rows = np.sort(rng.choice(rows, MAX_TEXTS_FOR_WORDS, replace=False))
-        picked += [texts[int(row)][:MAX_TEXT_CHARS] for row in rows]
-        owners += [index] * len(rows)
-    none: dict[int, tuple[str, ...]] = dict.fromkeys(numbers, ())
-    counter = term_counter(least=1, longest=1)
-    try:
-        counts = counter.fit_transform(picked)
-    except ValueError:  # no words at all
-        return none
-    counts.data[:] = 1  # a word counts once for a text
-    from scipy.sparse import csr_matrix
-
-    # `groups` has the shape (clusters, texts), 1 where a text is of a cluster; `counts` (texts, words), 1 where it has
-    # a word. Their product counts texts by cluster and word.
-    where = (owners, np.arange(len(owners)))
-    groups = csr_matrix((np.ones(len(owners), dtype=np.float32), where))
-    shares = np.asarray((groups @ counts).todense())
-    shares /= np.bincount(owners)[:, None]
-    weights = shares * np.log1p(1 / np.maximum(shares.mean(axis=0), 1e-9))
-    names = counter.get_feature_names_out()
-    words_by_cluster = dict(none)
-    for index, number in enumerate(numbers):
-        # The columns are in alphabetical order, and so are words of equal weight.
-        best = np.argsort(-weights[index], kind="stable")[:count]
-        words_by_cluster[number] = tuple(
-            str(names[term]) for term in best if weights[index, term] > 0
-        )
-    return words_by_cluster

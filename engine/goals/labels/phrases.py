@@ -306,7 +306,8 @@ ADJECTIVES = word_set(
     "lower higher big small large certain specific particular single double full main able sure interested due "
     "important necessary easy hard difficult fast quick quickest fastest short long old young great expensive "
     "inexpensive local largest smallest lowest biggest oldest newest latest youngest longest shortest larger smaller "
-    "black white red blue green grey gray pink brown purple yellow high low non above below soft organic "
+    "ancient healthy simple common similar safe high low non above below soft organic "
+    "black white red blue green grey gray pink brown purple yellow "
     "older newer following historical ready expert autonomous intelligent helpful comprehensive dr mr mrs"
 )
 """Adjectives; a noun phrase does not end with one."""

@@ -63,7 +63,7 @@ VERB_FORMS = word_set(
     "needed know knows knew eat eats ate see sees saw seen find finds found tell tells told ask asks asked think "
     "thinks thought keep keeps kept become becomes became begin begins began bring brings brought put puts lets seem "
     "seems looking looked try tries tried use uses used include includes require requires write writes wrote contain "
-    "contains"
+    "contains built"
 )
 """Forms of common verbs that are seldom a noun."""
 FUNCTION_WORDS = (
@@ -165,8 +165,8 @@ _VAGUE = word_set(
     "questions request information info details detail option options example examples case anything idea ideas "
     "suggestion suggestions recommendation recommendations name number date place answer list problem issue "
     "reason look want need wants needs know think guess mean hope love prefer sense matter end part rest fact "
-    "chance pack pair piece bunch color colour inch people person guys sir madam user goal goals task "
-    "tasks step steps turn order"
+    "chance difference differences pack pair piece bunch color colour inch people person guys sir madam user goal "
+    "goals task tasks step steps turn order"
 )
 """Heads of noun phrases that say little."""
 VAGUE_STEMS = frozenset(map(stem, _VAGUE))

@@ -16,7 +16,7 @@ from engine.conversations.filters import NO_FILTER, Filter
 from engine.conversations.tables.conversations import names
 from engine.conversations.tables.selecting import matching
 from engine.goals.clusters.projection import project_to_plane
-from engine.goals.labels.phrase_labels import without_instructions
+from engine.goals.labels.phrase_labels import distinct_starts, without_instructions
 from engine.goals.records import (
     LEAST_SHARE,
     Author,
@@ -319,13 +319,14 @@ class GoalService:
                 conversation_id=key,
                 external_id=external_ids[key],
                 text=text,
+                start=start,
                 distance=float(own),
                 doubt=float(doubt),
                 other=labels[int(other)] if other >= 0 else "",
                 state=states[key],
             )
-            for key, text, own, doubt, other in zip(
-                conversation_ids, texts, *distances, strict=True
+            for key, text, start, own, doubt, other in zip(
+                conversation_ids, texts, distinct_starts(texts), *distances, strict=True
             )
         ]
 

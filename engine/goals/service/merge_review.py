@@ -17,7 +17,8 @@ import numpy as np
 
 from engine.base.errors import NotYet, UsageError
 from engine.goals.clusters.clustering import split
-from engine.goals.labels.phrase_labels import distinctive_words, phrase_labels
+from engine.goals.labels.distinctive_words import distinctive_words
+from engine.goals.labels.phrase_labels import phrase_labels
 from engine.goals.merges.merge_state import MergeState
 from engine.goals.records import (
     Evidence,
@@ -51,6 +52,7 @@ from engine.jobs.runner import JobRunner
 from engine.model.embedders.vectors import Numbers
 from engine.project.project import Project
 from engine.questions.calibration import agreement
+from engine.questions.records import Agreement
 
 ASKING_STAGE = "propose"
 """Name of the stage that asks the model about pairs."""
@@ -215,6 +217,15 @@ class MergeReviewService:
             finished=not pairs and not to_review,
             asking=any(job.stage == ASKING_STAGE for job in self._runner.active()),
         )
+
+    def agreements(self) -> dict[str, Agreement]:
+        """Returns how often the answers of each model on pairs agree with what a person decided, by its name."""
+        active = self._log.active(self.goals.view().stored.id)
+        rows = {
+            model: agreement(model_and_person([d for d in active if d.model == model]))
+            for model in dict.fromkeys(decision.model for decision in active)
+        }
+        return {model: row for model, row in rows.items() if row.n}
 
     def set_order(self, order: MergeOrder) -> None:
         """Chooses which proposal comes first."""

@@ -350,7 +350,6 @@ class GoalStages:
             self.setup.process,
             model,
             self.setup.prompts.prompt("paper-label" if request.paper else "label-json"),
-            near=request.near,
             paper=request.paper,
             cluster=cluster,
         )

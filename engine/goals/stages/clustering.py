@@ -14,10 +14,10 @@ import numpy as np
 from engine.base.number_format import counted
 from engine.goals.clusters.clustering import MIN_MEMBERS, OUTLIER_DEVIATIONS, Clusters, cluster
 from engine.goals.clusters.kmeans import propose_k
+from engine.goals.labels.distinctive_words import distinctive_words
 from engine.goals.labels.phrase_labels import (
     LEAST_SUPPORT,
     MAX_TEXTS_PER_CLUSTER,
-    distinctive_words,
     phrase_labels,
     support_of,
 )
@@ -322,21 +322,18 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         model: LoadableModel,
         prompt: Prompt,
         *,
-        near: bool = True,
         paper: bool = False,
         cluster: ClusterStage | None = None,
     ) -> None:
         """Reads nothing yet.
 
         Args:
-            near: Whether to show the model the texts outside a cluster that are nearest to it, which gives more
-                specific labels, or random ones.
             paper: Whether the prompt is that of the paper: ten random members and ten random others, and the free reply
                 is the label.
             cluster: The stage before that makes the clustering; None takes the one that is shown.
         """
         super().__init__(project, process, model)
-        self._prompt, self._near, self._paper = prompt, near and not paper, paper
+        self._prompt, self._paper = prompt, paper
         self._cluster = cluster
         self.written = self.without = 0
 
@@ -351,7 +348,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         return {
             "clustering": self._stored.config_hash,
             "prompt": self._prompt.as_params(),
-            "near": self._near,
+            "paper": self._paper,
             "seed": self._stored.seed,
             "context": self._work.model.options.context,
         }
@@ -504,14 +501,15 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         )
 
     def _outside(self, number: int, inside: np.ndarray[Any, np.dtype[np.bool_]]) -> list[int]:
-        """Returns ids of conversations outside a cluster: those nearest to its center, or random ones. All vectors are
-        compared, which is faster than an index for one query per cluster.
+        """Returns ids of conversations outside a cluster: those nearest to its center, which gives more specific
+        labels, or random ones as in the paper. All vectors are compared, which is faster than an index for one query
+        per cluster.
 
         Args:
             inside: Whether each conversation is in the cluster, in the order of `_members`, shape (conversations,).
         """
         ids, _ = self._members
-        if not self._near:
+        if self._paper:
             return choose(ids[~inside].tolist(), OUTSIDE_EXAMPLES, self._stored.seed)
         centre = np.frombuffer(self._clusters[number].centre, dtype="<f4")
         cosines = self._vectors @ centre

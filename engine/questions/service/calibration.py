@@ -7,7 +7,7 @@ complete conversations.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -22,7 +22,7 @@ from engine.base.statistics.agreement import LabelAgreement, agree, alpha, share
 from engine.base.statistics.intervals import Interval
 from engine.base.statistics.ranking import auroc
 from engine.completeness.records import DecisionRule, RuleSource
-from engine.completeness.tables import score_sets
+from engine.completeness.tables import score_sets, scores
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.service import SavedViews
 from engine.conversations.tables import selecting
@@ -35,6 +35,7 @@ from engine.questions.records import (
     CalibrationReport,
     CompletionRate,
     FilterRate,
+    ModelAgreement,
     Proposal,
 )
 from engine.questions.tables import answers, machine_answers, second_answers
@@ -144,6 +145,7 @@ class CalibrationService:
                 rate=rate(query or ListQuery()),
                 filters=tuple(_filter_rates(saved, rate)),
                 model=_with_model(conn, rule),
+                models=tuple(_with_each_model(conn)),
                 itself=_with_itself(conn),
             )
 
@@ -255,6 +257,36 @@ def _with_model(conn: sqlite3.Connection, rule: DecisionRule) -> Agreement:
         if verdict is not Verdict.UNSURE and rule.state(score) in (State.COMPLETE, State.INCOMPLETE)
     ]
     return calibration.agreement(pairs)
+
+
+def _with_each_model(conn: sqlite3.Connection) -> Iterator[ModelAgreement]:
+    """Yields how the verdicts yes and no agree with each set of scores, and with the remaining tasks beside it: who
+    names a task says no. What nobody judged is left out."""
+    verdicts = {
+        key: verdict is Verdict.YES
+        for key, verdict, _ in answers.judged_pairs(conn)
+        if verdict is not Verdict.UNSURE
+    }
+    for score_set in score_sets.sets(conn):
+        key = score_set.config_hash
+        rule = score_sets.rule(conn, key)
+        states = {
+            conversation: rule.state(score)
+            for conversation, score in scores.last_values(conn, key, list(verdicts)).items()
+        }
+        by_scores = {
+            conversation: state is State.COMPLETE
+            for conversation, state in states.items()
+            if state in (State.COMPLETE, State.INCOMPLETE)
+        }
+        number = f"set {score_set.number}"
+        for name, says in (
+            (f"{number}, {score_set.mode} · {score_set.model}", by_scores),
+            (f"remaining tasks of {number}", scores.without_tasks(conn, key)),
+        ):
+            pairs = [(verdicts[each], says[each]) for each in verdicts.keys() & says.keys()]
+            if pairs:
+                yield ModelAgreement(name, calibration.agreement(pairs))
 
 
 def _with_itself(conn: sqlite3.Connection, question: str = SUCCEEDED) -> Agreement:

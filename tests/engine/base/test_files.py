@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-import workbench
 from engine.base.files import (
     atomic_replacement,
     create_private_folder,
@@ -18,12 +17,9 @@ from engine.base.files import (
     write_atomically,
 )
 from engine.base.folders import log_to_file
-from engine.base.line_files import write_file
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Machine
 from engine.model.tables import ReplyCache
-from engine.project.backups import back_up
-from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from engine.training.events import EventLog
 
 ADDING = """
@@ -146,20 +142,6 @@ def test_new_folders_are_private(tmp_path: Path) -> None:
         0o700,
         0o700,
     ]
-
-
-def test_what_programs_make_is_private(tmp_path: Path) -> None:
-    """Projects, what SQLite keeps beside them, backups and exports are for their owner only, by the Python API too."""
-    samples = tmp_path / "samples.jsonl"
-    write_jsonl(sample_conversations(2), samples)
-    with workbench.open(tmp_path / "p.wb", create=True) as project:
-        project.import_files(samples)
-        made = [tmp_path / name for name in ("p.wb", "p.wb-wal", "p.wb-shm")]
-        write_file(project.conversations(), tmp_path / "x.jsonl", "jsonl")
-        assert {path.name: mode(path) for path in made} == {path.name: 0o600 for path in made}
-    backup, _ = back_up(str(tmp_path / "p.wb"))
-
-    assert (mode(backup), mode(tmp_path / "x.jsonl")) == (0o600, 0o600)
 
 
 def test_logs_and_caches_are_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

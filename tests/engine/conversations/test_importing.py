@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from engine.base.conversation import Conversation, Message
-from engine.base.errors import Cancelled, FormatError
+from engine.base.errors import Cancelled
 from engine.conversations import stages as importing
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.stages import ImportStage
@@ -315,14 +315,6 @@ def test_a_kill_at_any_moment_loses_nothing(
         execute(project, to_import)
     check_whole(killed)
     assert content(killed) == uninterrupted
-
-
-def test_format_errors_are_ours(project: Project, tmp_path: Path) -> None:
-    """An unknown format is the same error from the stage and from the reader."""
-    (tmp_path / "a.jsonl").write_text(line("1", "a"))
-    stage = ImportStage(project, [str(tmp_path / "a.jsonl")], format="nonsense")
-    with pytest.raises(FormatError, match="nonsense"):
-        list(stage.run(1))
 
 
 class TestSharedText:

@@ -18,8 +18,6 @@ import numpy as np
 import pytest
 
 from engine.base.conversation import Message, State, Verdict
-from engine.completeness.stages.fitting import FittingStage
-from engine.completeness.stages.reading_states import ReadingStage
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.stages import ImportStage
 from engine.conversations.tables import selecting
@@ -32,16 +30,12 @@ from engine.goals.tables.texts import TextSource
 from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.runner import JobDone, JobRunner
-from engine.model.catalog import FIRST_LAYERS
-from engine.model.process.process import ModelProcess
 from engine.opener.conversations import ConversationRow, ConversationService
 from engine.project.project import Project
 from engine.questions.question import YES
 from engine.questions.records import Act, EarlierAnswers
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import second_answers
-from engine.simulate.demo.samples import write_jsonl
-from tests.engine.completeness import scored
 from tests.engine.goals import goal_runs
 from tests.engine.project.support import REPOSITORY, check_whole, content, give_scores, give_states
 
@@ -367,29 +361,6 @@ class TestDuplicates:
 
 
 class TestRunsAfterwards:
-    def test_the_model_reads_what_grew(self, tmp_path: Path, process: ModelProcess) -> None:
-        """After a conversation grew, a run reads that one only with the real model, and all have scores again."""
-        whole = scored.conversations()
-        grown = whole[4]
-        assert len(grown.messages) > 3
-        source = tmp_path / "a.jsonl"
-        with Project.open(tmp_path / "p.wb", create=True) as project:
-            shorter = replace(grown, messages=grown.messages[:-2])
-            write_jsonl([*whole[:4], shorter, *whole[5:]], source)
-            read(project, source)
-            first = _score(project, process)
-            before = dict(zip(range(1, 13), first, strict=True))
-            write_jsonl(whole, source)
-            assert counted(read(project, source)) == {"grew": 1, "unchanged": 11}
-            assert row(project, 5).state == State.UNSCORED
-            waiting = ReadingStage(project, process, scored.model())
-            with project.reading() as conn:
-                assert list(waiting.waiting(conn)) == [5]
-            after = dict(zip(range(1, 13), _score(project, process), strict=True))
-        assert after[5] is not None
-        assert after[5] != before[5]
-        assert [key for key in before if (before[key] is None) != (after[key] is None)] == []
-
     def test_goals_are_clustered_anew(self, tmp_path: Path) -> None:
         """After a conversation grew there is a new clustering of the new texts; the earlier one keeps its vectors."""
         goal_runs.make(tmp_path / "p.wb")
@@ -410,22 +381,6 @@ class TestRunsAfterwards:
                     assert len(read_vectors(conn, stored.vector_config, members)[0]) == 48
                 vectors = [_vector(conn, key) for key in (first, second)]
         assert not np.array_equal(*vectors)
-
-
-def _score(project: Project, process: ModelProcess) -> list[float | None]:
-    """Reads what is not read and fits; returns the scores in id order."""
-    model = scored.model()
-    reading = ReadingStage(project, process, model)
-    # The bundled probe is for the first layers; of what it reads only the change counts here.
-    shortened = replace(model, options=replace(model.options, layers=FIRST_LAYERS))
-    fitting = FittingStage(
-        project, "states", model=shortened, states_key=lambda: reading.config_hash
-    )
-    for stage in (reading, fitting):
-        outcome = JobRunner(project, lambda event: None).run(stage)
-        assert isinstance(outcome, JobDone), outcome
-    keys = ConversationService(project).ids(ListQuery())
-    return [row(project, key).p_end_normalised for key in sorted(keys)]
 
 
 def _cluster(project: Project, log: DecisionLog) -> int:

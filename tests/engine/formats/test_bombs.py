@@ -216,30 +216,6 @@ class TestExpansion:
         assert 2_500 <= len(ids) < 10_000
         assert all("unpacks to more than" in reason for reason in reasons)
 
-    @pytest.mark.parametrize(("members", "is_read"), [(bounds_module.FORGIVEN, True), (30, False)])
-    def test_many_members_that_are_each_too_much(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, members: int, is_read: bool
-    ) -> None:
-        """A few members that are too much by themselves take nothing from the others; many end the reading of all."""
-        with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_BZIP2) as archive:
-            for number in range(members):
-                archive.writestr(f"{number:02}.jsonl", bombs.lines(1) + bytes(3 * MIB))
-            archive.writestr("good.jsonl", bombs.lines(5))
-        unpacked = 0
-        add = Reading.add
-
-        def noted(reading: Reading, count: int, position: int = 0) -> bool:
-            nonlocal unpacked
-            unpacked += count
-            return add(reading, count, position)
-
-        monkeypatch.setattr(Reading, "add", noted)
-        ids, reasons = read(tmp_path / "a.zip", Bounds(unpacked=MIB))
-        assert ids.count("c4") == is_read  # which only the good one has
-        assert len(reasons) == members + (not is_read)
-        assert all("unpacks to more than 1 MiB" in reason for reason in reasons)
-        assert unpacked < 12 * MIB
-
     def test_a_hole_in_a_tar_archive(self, tmp_path: Path) -> None:
         """A file of 200 GiB that is a hole counts as the nothing that it takes."""
         bombs.sparse_tar(tmp_path / "a.tar", 200 << 30)

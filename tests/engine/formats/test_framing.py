@@ -31,10 +31,10 @@ SAMPLES = [
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything over a megabyte is large, and slices have ten kilobytes."""
-    monkeypatch.setattr(values, "LARGE", 1 << 20)
-    monkeypatch.setattr(values, "SLICE", 10 << 10)
-    monkeypatch.setattr(values, "_LARGEST_FIELD", 100 << 10)
+    """Everything over 100 KiB is large, and slices have one KiB."""
+    monkeypatch.setattr(values, "LARGE", 100 << 10)
+    monkeypatch.setattr(values, "SLICE", 1 << 10)
+    monkeypatch.setattr(values, "_LARGEST_FIELD", 10 << 10)
 
 
 def slices_of(data: bytes) -> list[Frame]:
@@ -59,8 +59,8 @@ def account_of(records: list[Parsed | Rejected]) -> Account:
     return account
 
 
-LONG = {"version": 1, "samples": SAMPLES * 40, "note": "the end"}
-"""More than 1 MiB, from which an object may be large."""
+LONG = {"version": 1, "samples": SAMPLES * 16, "note": "the end"}
+"""More than 100 KiB, from which an object may be large."""
 
 
 @pytest.mark.usefixtures("small")
@@ -100,7 +100,7 @@ def test_large_object_that_ends_early() -> None:
     data = json.dumps(LONG).encode()
     whole = contents_of(read(data))
     cut = contents_of(read(data[: len(data) // 2]))
-    assert len(cut) > 1000
+    assert len(cut) > 100
     assert cut[:-1] == whole[: len(cut) - 1]
     assert cut[-1] == "! the file was cut off"
     middle = data.index(b'{"id": 7,', len(data) // 2)
@@ -148,11 +148,11 @@ def test_slices_have_all_of_an_object(
 @pytest.mark.usefixtures("small")
 def test_entries_of_a_large_object_of_objects() -> None:
     """An object with an object for each conversation is read some entries at a time."""
-    entries = {f"SNG{n}": {**SAMPLES[n % 400], "id": f"a{n}"} for n in range(16_000)}
+    entries = {f"SNG{n}": {**SAMPLES[n % 400], "id": f"a{n}"} for n in range(1600)}
     found_slices = slices_of(json.dumps(entries).encode())
     assert len(found_slices) > 20
     assert {key: value for frame in found_slices for key, value in frame.value.items()} == entries
-    assert len(read(json.dumps(entries).encode())) == 16_000
+    assert len(read(json.dumps(entries).encode())) == 1600
 
 
 def record(name: str, text: str = "hi") -> dict[str, object]:
@@ -269,21 +269,6 @@ def test_text_after_a_list_is_rejected() -> None:
     assert records[1].raw == b"trailing"
 
 
-@pytest.mark.parametrize("shape", ["lines", "list"])
-def test_truncated_gzip_gives_what_was_readable(shape: str) -> None:
-    """Of a gzip file that was cut off the whole records are read and the tail is one rejected record."""
-    rows = [line(str(n), f"message {n * 7919}") for n in range(3000)]
-    data = b"\n".join(rows) if shape == "lines" else b"[" + b",\n".join(rows) + b"]"
-    packed = gzip.compress(data)
-    records = read(packed[: len(packed) // 2], "openai")
-    *whole, tail = records
-    assert len(whole) > 1000
-    assert ids(whole) == [str(n) for n in range(len(whole))]
-    assert isinstance(tail, Rejected)
-    assert tail.reason == "the gzip data end early: the file was cut off"
-    assert rows[len(whole)].startswith(tail.raw)
-
-
 def test_damaged_gzip_says_so() -> None:
     """A gzip file whose checksum is wrong gives its records and a rejected tail."""
     packed = bytearray(gzip.compress(line("a") + b"\n" + line("b") + b"\n"))
@@ -322,7 +307,7 @@ def test_fifty_megabyte_line_is_read() -> None:
 def test_position_counts_compressed_bytes(tmp_path: Path) -> None:
     """The position rises from the first to the last byte on disk while records are read."""
     path = tmp_path / "a.jsonl.gz"
-    path.write_bytes(gzip.compress(b"\n".join(line(str(n)) for n in range(50_000)), 0))
+    path.write_bytes(gzip.compress(b"\n".join(line(str(n)) for n in range(20_000)), 0))
     (found,) = open_inputs([path])
     assert found.size == path.stat().st_size
     positions = [found.position() for _ in found.records()]

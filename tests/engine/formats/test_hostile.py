@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.conversation import content_hash, render_log
 from engine.base.errors import FormatError
 from engine.formats.records import Parsed, Rejected
 from tests.engine.formats.reading import one, read
+from tests.engine.formats.test_golden import INPUTS
 
 SCALARS = (
     st.none()
@@ -90,50 +91,13 @@ VALID: dict[str, Any] = {
             {"role": "assistant", "content": "ho"},
         ],
     },
-    "recllmsim": {
-        "task_context": "a gift",
-        "task_type": "礼物准备",
-        "history": [
-            {"role": "user", "content": "hi", "intent": ["推荐"]},
-            {"role": "assistant", "content": "ho", "hallucination": "否", "satisfaction": "3"},
-            {"role": "assistant", "content": "ho", "hallucination": {"hallucination": True}},
-        ],
-        "questionnaire": [{"summary": "Detail", "option": "详细"}],
-        "strategy_V3": {"final": {}},
-    },
-    "sgd": {
-        "dialogue_id": "1_0",
-        "services": ["Banks_1"],
-        "turns": [
-            {"speaker": "USER", "utterance": "hi", "frames": [{"state": {"active_intent": "Pay"}}]},
-            {
-                "speaker": "SYSTEM",
-                "utterance": "ho",
-                "frames": [
-                    {"service_call": {"method": "Pay", "parameters": {}}, "service_results": []}
-                ],
-            },
-        ],
-    },
     "messages": [{"role": "user", "content": "hi"}, {"from": "gpt", "value": "ho"}],
 }
 
-"""A valid record of each format whose records are conversations; rows are records of one message."""
+"""A valid record of several formats; `test_mutated_golden_records` has those of all."""
 
 FORMAT = st.sampled_from(sorted(VALID))
-
-
-def golden_input(path: Path) -> Any:
-    """The first record of a golden file that is JSON Lines, else all of it."""
-    text = path.read_text(encoding="utf-8")
-    return json.loads(text.splitlines()[0] if path.suffix == ".jsonl" else text)
-
-
-GOLDEN_INPUTS = {
-    path.name.split(".")[0]: golden_input(path)
-    for path in sorted((Path(__file__).parent / "golden").glob("*.input.json*"))
-}
-"""An input of each format by its name, as the golden files have it."""
+JSON_INPUTS = [path for path in INPUTS if path.suffix in (".json", ".jsonl")]
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -227,11 +191,33 @@ def test_mutated_records(case: tuple[str, Any]) -> None:
             check(record)
 
 
-@given(mutated(GOLDEN_INPUTS))
-def test_mutated_golden_files(case: tuple[str, Any]) -> None:
-    """What each format has in its golden file, with parts replaced or missing, is read or rejected."""
-    format, value = case
-    for record in read(json.dumps(value).encode(), format):
+def records(path: Path) -> list[Any]:
+    """The JSON values of a golden input."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".json":
+        return [json.loads(text)]
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("path", JSON_INPUTS, ids=lambda path: path.name)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_mutated_golden_records(path: Path, data: st.DataObject) -> None:
+    """A golden input with one to four values replaced or taken away gives conversations or rejected records."""
+    values = copy.deepcopy(records(path))
+    for _ in range(data.draw(st.integers(1, 4))):
+        where = data.draw(st.sampled_from(sorted(places(values), key=str) or [()]))
+        if not where:
+            break
+        parent = values
+        for key in where[:-1]:
+            parent = parent[key]
+        if data.draw(st.booleans()):
+            parent[where[-1]] = data.draw(JSON)
+        else:
+            del parent[where[-1]]
+    rows = b"\n".join(json.dumps(value).encode() for value in values)
+    for record in read(rows, path.name.split(".")[0]):
         check(record)
 
 

@@ -193,8 +193,8 @@ def test_the_current_branch_is_the_conversation(record: Any, answer: str) -> Non
 def test_all_branches_of_any_tree_are_conversations() -> None:
     """With all branches, the current one comes first, and nothing is kept aside, whatever has the messages."""
     for record in ({"messages": BRANCHES}, {"chat": {"history": BRANCHES}}):
-        (found,) = open_inputs(["-"], all_branches=True, stdin=io.BytesIO(lines(record)))
-        records = [entry for entry in found.records() if isinstance(entry, Parsed)]
+        (source,) = open_inputs(["-"], all_branches=True, stdin=io.BytesIO(lines(record)))
+        records = [entry for entry in source.records() if isinstance(entry, Parsed)]
         assert [said(entry)[1][1] for entry in records] == ["Watered.", "No, too cold."]
         assert all("other branches" not in entry.conversation.meta for entry in records)
 
@@ -305,11 +305,14 @@ def test_dates_as_people_write_them(value: str) -> None:
 def test_a_time_that_is_no_date_is_counted() -> None:
     """A time that cannot be read is none; the account counts it by its shape, with an example."""
     account = Account()
-    for value in ("03/04/2026 10:00", "05/06/2026 11:00"):
+    for value in ("03/04/2026 10:00", "05/06/2026 11:00", 45354.67):
         record = one(lines({"created_at": value, "messages": MESSAGES}))
         assert record.conversation.created_at is None
         account.include(record.account)
-    assert account.undated == {"00/00/0000 00:00": Unread(2, 32, "03/04/2026 10:00")}
+    assert account.undated == {
+        "00/00/0000 00:00": Unread(2, 32, "03/04/2026 10:00"),
+        "00000.00": Unread(1, 8, "45354.67"),
+    }
 
 
 def test_server_sent_events_are_an_answer() -> None:

@@ -39,6 +39,10 @@ SHAPES: dict[str, list[Any]] = {
     "questions with answers in a list": [{"nr": n, "rounds": [ROUND]} for n in range(3)],
     "turns in a text": [{"nr": n, "log": WRITTEN} for n in range(3)],
     "a truth value for who speaks": [{"nr": n, "turns": BY_BOT} for n in range(3)],
+    "one number that is in all talks": [
+        {"Vorgang": n, "source_nr": f"+{n}" if who == "user" else "+9", "say": text}
+        for n in range(3) for who, text in SAID
+    ],
     "content in parts": [{"nr": n, "turns": PARTS} for n in range(3)],
 }  # fmt: skip
 

@@ -14,8 +14,6 @@ from engine.goals.paper import read_merge
         ("**Yes**, merge. Description: The user books trips.", (True, "The user books trips.")),
         ("The two groups should be merged. Book trips.", (True, "Book trips.")),
         ("The two groups should not be merged, they differ.", (False, "")),
-        ("No, keep them separate.", (False, "")),
-        ("I can't merge these groups.", (False, "")),
         ("The user's high-level intent is to book a hotel.", (None, "")),
         ("Merge: Yes\n\nDescription: Book trips.", (True, "Book trips.")),
         ("It is unclear whether they should be merged.", (None, "")),
@@ -24,7 +22,7 @@ from engine.goals.paper import read_merge
     ],
 )
 def test_verdicts(reply: str, read: tuple[bool | None, str]) -> None:
-    """Plain yes and no are read in the words that models use; anything else is unread."""
+    """The description comes after a yes, and what is neither yes nor no is unread."""
     assert read_merge(reply) == read
 
 
@@ -43,6 +41,7 @@ NO_REPLIES = (
     "No", "**No**", "The answer is no.", "Answer: No", "**Merge:** No", "I wouldn't merge them.",
     "Based on the samples, no.", "They should not be merged.", "They differ. No.",
     "<think>Yes? No.</think> No, one is about taxis.", "We recommend not merging the groups.",
+    "No, keep them separate.", "I can't merge these groups.",
 )  # fmt: skip
 """Replies that refuse."""
 

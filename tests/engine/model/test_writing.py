@@ -46,28 +46,8 @@ class TestSampling:
             (alone,) = write(model, prompt, sampling=WARM, seed=7 + number)
             assert alone == together[number]
 
-    def test_the_same_prompt_twice(self, model: LlamaModel) -> None:
-        """Several samples of one prompt are not all the same."""
-        replies = write(model, *["My name is"] * 6, sampling=Sampling(temperature=1.5), seed=1)
-        assert len({reply.tokens for reply in replies}) > 1
-
 
 class TestStopping:
-    def test_stop_text_across_tokens(self, model: LlamaModel) -> None:
-        """A stop text that spans several tokens ends the reply before it."""
-        (free,) = write(model, PROMPTS[0], sampling=Sampling())
-        pieces = [model.token_bytes(token).decode() for token in free.tokens]
-        at = len("".join(pieces[:4]))
-        stop = free.text[at - 2 : at + 2]
-        (cut,) = write(model, PROMPTS[0], sampling=Sampling(), stop=(stop,))
-        assert cut.stopped == "stop"
-        assert cut.text == free.text[: free.text.index(stop)]
-
-    def test_the_limit(self, model: LlamaModel) -> None:
-        """A reply that does not end is cut at the token limit and marked as cut."""
-        (reply,) = write(model, PROMPTS[0], sampling=Sampling(), max_tokens=5)
-        assert (len(reply.tokens), reply.stopped) == (5, "length")
-
     def test_the_end_token(self, quick_weights: Path) -> None:
         """A chat answer of the whole model ends by its own end token, which is no part of it."""
         model = LlamaModel(quick_weights, SMALL, lambda: False)

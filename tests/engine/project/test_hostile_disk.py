@@ -196,22 +196,3 @@ class TestFullDisk:
         assert message.startswith("The disk is full")
         assert "p.wb.backup-2" in message
         assert [one.name for one in tmp_path.iterdir() if "wb-" not in one.name] == ["p.wb"]
-
-    def test_no_room_for_a_new_project(self, tmp_path: Path) -> None:
-        """Creating a project on a full disk is an error that says so, and works once there is space."""
-        path = tmp_path / "p.wb"
-
-        def attempt() -> str:
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (8192, hard))
-            try:
-                Project.open(path, create=True)
-            except ProjectError as error:
-                return error.message
-            return "opened"
-
-        assert in_child(attempt).startswith("The disk is full")
-        with Project.open(path, create=True) as project:
-            assert fill(project, [talk("a", "hello")]).new == 1
-        check_whole(path)

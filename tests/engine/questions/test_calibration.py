@@ -48,14 +48,6 @@ class TestByHand:
         assert wilson(0, 5).low == 0
         assert wilson(5, 5).high == 1
 
-    def test_kappa(self) -> None:
-        """Cohen's kappa of a table whose kappa is .4: 20 and 15 the same, 5 and 10 not."""
-        pairs = [("y", "y")] * 20 + [("y", "n")] * 5 + [("n", "y")] * 10 + [("n", "n")] * 15
-        found = agreement(pairs)
-        assert found.kappa == pytest.approx(0.4)
-        assert found.same is not None
-        assert (found.same.part, found.same.of) == (35, 50)
-
     def test_kappa_without_a_choice(self) -> None:
         """Kappa is None where only one answer was ever given, and without pairs the share of equal answers is
         None too.

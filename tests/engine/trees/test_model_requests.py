@@ -42,18 +42,6 @@ def leaves(tree: Tree) -> dict[tuple[tuple[int, ...], Kind], float]:
 
 
 class TestGoingOn:
-    def test_in_parts_as_at_once(self) -> None:
-        """A tree grown in parts, stored in between, equals the tree grown at once."""
-        whole, _ = grow()
-        tree, work = grow(3)
-        parts = 1
-        while not work.finished:
-            tree, work = continued(tree, 3)
-            parts += 1
-
-        assert parts > 2
-        assert leaves(tree) == pytest.approx(leaves(whole))
-
     def test_lower_below_one_node_only(self) -> None:
         """A lower alpha below one node changes only what is below it; there the leaves are those of that alpha
         everywhere.

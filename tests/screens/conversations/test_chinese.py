@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ from engine.project.project import Project
 from tests.engine.project.support import fill as store
 from tests.engine.project.support import talk
 from tests.screens.conversations.listing import filtered
-from tests.screens.driving import Size, lines, press, settle, text, until
+from tests.screens.driving import Size, lines, press, settle, text
 from workbench.app import WorkbenchApp
 
 WISH = "我想给外甥女准备一份生日礼物，她喜欢音乐和天文，预算大约三百元，最好能自己动手做一点，不要太贵也不要太随便。"
@@ -91,23 +90,3 @@ class TestOnTheScreen:
             await pilot.press(*"星座")
             await press(pilot, "enter")
             assert "1 of 2" in text(pilot)
-
-
-async def test_filters_by_name_and_tag(path: Path) -> None:
-    """Names and tags in Chinese are filtered by."""
-    async with opened(path, (120, 36)) as pilot:
-        await press(pilot, "space", "t", *"急", "enter")
-        await until(pilot, lambda: "急" in text(pilot))
-        await filtered(pilot, "tag:急 name:礼物")
-        assert "1 of 4" in text(pilot)
-
-
-async def test_export(path: Path) -> None:
-    """What is exported reads as what was imported, and is written as itself and not as escapes."""
-    async with opened(path, (120, 36)) as pilot:
-        await press(pilot, "space", "X", "enter", "enter")
-        await until(pilot, lambda: "Wrote 1 line" in text(pilot))
-    (file,) = [one for one in path.parent.iterdir() if one.suffix == ".jsonl"]
-    written = file.read_text("utf-8")
-    assert WISH in written
-    assert json.loads(written)["messages"][1]["content"] == ANSWER

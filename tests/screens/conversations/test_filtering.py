@@ -8,7 +8,6 @@ from textual.widgets import Input
 from engine.base.errors import WorkbenchError
 from engine.questions.records import Act
 from screens.conversations.screen import ConversationsScreen
-from screens.reader.screen import ReaderScreen
 from screens.shell.dialogs import ErrorDialog
 from tests.screens.conversations.listing import filtered, paste, strip, table
 from tests.screens.driving import lines, opened, press, text, until
@@ -62,28 +61,6 @@ class TestSearch:
             await press(pilot, "escape")
 
             assert "hits" not in lines(pilot)[2]
-
-    async def test_words_are_highlighted_in_the_reader(self) -> None:
-        """The reader opens with the words of the filter highlighted."""
-        async with opened(project()) as pilot:
-            await filtered(pilot, "boston")
-            await press(pilot, "enter")
-
-            assert isinstance(pilot.app.screen, ReaderScreen)
-            assert "boston" in text(pilot)
-
-    async def test_nothing_found_says_how_to_go_back(self) -> None:
-        """A search that finds nothing says so and how to clear it; cleared, the list has the keys again."""
-        async with opened(project()) as pilot:
-            await filtered(pilot, "zebra")
-
-            assert "None of 36 conversations matches: zebra" in text(pilot)
-            assert "esc   clears it" in text(pilot)
-
-            await press(pilot, "escape", "down")
-
-            assert len(table(pilot).ids) == 36
-            assert table(pilot).cursor_index == 1
 
     async def test_refused_search_is_told_in_place(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A search that is refused is told under the line, not in a dialog over the typing; the list stays."""

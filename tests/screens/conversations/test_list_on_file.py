@@ -14,7 +14,7 @@ from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from tests.screens.conversations.listing import filtered, screen, table
 from tests.screens.driving import lines, press, settle, text, until
-from tests.screens.test_real_store import fill
+from tests.screens.real_store import fill
 from workbench.app import WorkbenchApp
 
 

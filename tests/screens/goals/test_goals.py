@@ -169,12 +169,6 @@ class TestDecisions:
             await press(pilot, "P")
             await until(pilot, lambda: "No group seems to hold several goals" in text(pilot))
 
-    async def test_undone_rename_is_named_once(self) -> None:
-        """What an undo took back is one sentence with the old and the new label."""
-        async with opened(clustered(), mode="5") as pilot:
-            await press(pilot, "e", "ctrl+u", *"Lamps", "enter", "u")
-            assert f"Undone: renamed “{LABELS[0]}” to “Lamps”." in " ".join(text(pilot).split())
-
     async def test_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """An error of a decision is shown, and the list is as it was."""
         support = clustered()
@@ -427,15 +421,6 @@ class TestElsewhere:
             assert copied[0].startswith("goal\tsize")
             assert copied[1].startswith(f"{LABELS[0]}\t7\t")
             assert "Copied the list, 7 goals" in text(pilot)
-
-    async def test_overview(self) -> None:
-        """The overview shows the largest goals and says how many proposals wait."""
-        support = clustered()
-        async with opened(support, (120, 36), mode="1") as pilot:
-            assert "7 goals" in text(pilot)
-            assert LABELS[3] in text(pilot)
-            likely = support.merge_review.progress().likely
-            await until(pilot, lambda: f"Decide {likely} merge proposals" in text(pilot))
 
     async def test_overview_while_a_job_runs(self) -> None:
         """A merge that a person decides while a job runs is seen on the overview at once."""

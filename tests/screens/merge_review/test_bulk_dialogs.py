@@ -115,10 +115,3 @@ class TestSettling:
             await until(pilot, lambda: "the group of most of its neighbors" in text(pilot))
             await press(pilot, "enter", "escape", "u")
             assert kinds(support) == []
-
-    async def test_escape_moves_nothing(self) -> None:
-        """Escape moves nothing."""
-        support = clustered()
-        async with opened(support, mode="6") as pilot:
-            await press(pilot, "t", "escape")
-            assert kinds(support) == []

@@ -140,7 +140,7 @@ def test_a_model_that_says_no_names_nothing(yes: float | None, label: str) -> No
 
 def test_equal_texts_stand_once() -> None:
     """Members with the same text in other case or spacing are shown once, in order, with their number."""
-    member = MemberRow(1, "a", "Hello  there", 0.1, 0.2, "", State.COMPLETE)
+    member = MemberRow(1, "a", "Hello  there", 0, 0.1, 0.2, "", State.COMPLETE)
     found = distinct([member, replace(member, text="Bye"), replace(member, text="hello there")])
     assert [(row.text, copies) for row, copies in found] == [("Hello  there", 2), ("Bye", 1)]
 
@@ -389,13 +389,6 @@ class TestHistory:
             alone = lines(pilot)
             assert "undone: kept" in alone[3]
             assert (shown[:6], shown[-2:]) == (alone[:6], alone[-2:])
-
-    async def test_a_rename_is_one_sentence(self) -> None:
-        """A rename is one sentence of the history, with the old and the new label, each once."""
-        async with opened(clustered(), (160, 40), mode="6") as pilot:
-            await press(pilot, "r", "b", *"Lamps", "enter", "H", "y")
-            assert f"renamed “{FIRST[1]}”" in text(pilot)
-            assert f"\trenamed “{FIRST[1]}” to “Lamps”" in pilot.app.clipboard
 
     async def test_empty(self) -> None:
         """Before the first decision the history says what will be kept there."""

@@ -15,7 +15,7 @@ from screens.merge_review.screen import MergeDeskScreen
 from tests.engine.goals import paper_project
 from tests.engine.goals.service.goal_project import cluster, fill_topics, stored_review
 from tests.screens.driving import press, settle, text, until
-from tests.screens.test_real_store import services
+from tests.screens.real_store import services
 from workbench.app import WorkbenchApp
 
 

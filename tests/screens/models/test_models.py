@@ -138,7 +138,7 @@ class TestList:
     async def test_what_is_used_for_what(self) -> None:
         """Each model says what this project uses it for."""
         async with opened(stocked(), (160, 40), mode="8") as pilot:
-            assert "for scoring, simulation · SmolLM2" in row(pilot, "smollm2-135m")
+            assert "for scoring, simulation, question" in row(pilot, "smollm2-135m")
             assert "for goals, trees · Qwen3 8B" in row(pilot, "Qwen3-8B")
             assert "for " not in row(pilot, "support-v3").partition("◆ adapter")[0]
 
@@ -330,23 +330,6 @@ class TestHub:
             assert not hub_is_open(pilot)
             assert made.models.pulls() == []
 
-    async def test_from_words_to_the_catalogue(self, hub: Hub) -> None:
-        """A model is searched for on the hub, pulled, and stands in the list as a model of the catalogue."""
-        made = stocked()
-        async with opened(made, (160, 40), mode="8") as pilot:
-            await press(pilot, "s", "slash", *"qwen", "enter", "enter")
-            hub.hold(4_300_000)
-            await press(pilot, "enter")
-            assert "ready" not in row(pilot, PULLING)
-            arrived(made, 4_300_000)
-            hub.release()
-            came_about(lambda: state(made) == "done")
-            await poll(pilot)
-            assert "ready" in row(pilot, PULLING)
-            assert "Qwen3 14B" in row(pilot, PULLING)
-            path = made.catalog.entry(PULLING).path
-            assert path.read_bytes() == hub.content
-
     async def test_a_name(self, hub: Hub) -> None:
         """OWNER/NAME is looked at without a search, and escape goes back to what was listed before."""
         async with opened(stocked(), (80, 24), mode="8") as pilot:
@@ -362,30 +345,6 @@ class TestHub:
             await press(pilot, "s", "slash", *"qwen", "enter")
             assert "cannot be reached" in text(pilot)
             assert pilot.app.screen.query_one(Input).value == "qwen"
-
-    async def test_a_pull_that_cannot_begin(self, hub: Hub, tmp_path: Path) -> None:
-        """A name that another model has is said in a dialog; nothing is listed."""
-        made = stocked()
-        made.catalog.add(weights(tmp_path / "mine.gguf", "Mine"), PULLING)
-        async with opened(made, mode="8") as pilot:
-            await press(pilot, "s", "enter", "enter")
-            assert isinstance(pilot.app.screen, ErrorDialog)
-            assert "Choose another with --name." in text(pilot)
-            assert made.models.pulls() == []
-            assert hub.server.downloads == []
-
-    async def test_a_disk_without_room(self, hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A pull that the disk cannot hold fails before anything arrives, and says what to do."""
-        monkeypatch.setattr("engine.model.hub.pulls.free_space", lambda folder: 0)
-        made = stocked()
-        async with opened(made, (120, 36), mode="8") as pilot:
-            await press(pilot, "s", "enter", "enter")
-            came_about(lambda: state(made) == "failed")
-            in_front(pilot).refresh_data()
-            await settle(pilot)
-            assert "✗ failed 0%" in row(pilot, "Qwen3-14B")
-            assert "Make room, " in text(pilot)
-            assert hub.server.downloads == []
 
     async def test_empty_answers(self, hub: Hub) -> None:
         """Nothing found and nothing to pull are said, and enter does nothing then."""
@@ -445,17 +404,6 @@ class TestDoing:
             assert "Mine" not in names(made)
             assert path.exists()
 
-    async def test_damage_is_shown(self, tmp_path: Path) -> None:
-        """A file that was cut off after it was added is unusable in the list, and checking it says so."""
-        made = stocked()
-        path = weights(tmp_path / "mine.gguf", "Mine")
-        made.catalog.add(path, "Mine")
-        path.write_bytes(path.read_bytes()[:100])
-        async with opened(made, (120, 36), mode="8") as pilot:
-            assert "unusable" in row(pilot, "Mine")
-            await press(pilot, "down", "v")
-            assert isinstance(pilot.app.screen, ErrorDialog)
-
     async def test_add(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """a asks for a path and adds what is there; an empty one adds nothing."""
         weights(tmp_path / "m.gguf", "Mine")
@@ -480,7 +428,7 @@ class TestDoing:
             await press(pilot, "down", "enter")
             assert "--model still names another" in " ".join(text(pilot).split())
             assert "for scoring, goals, trees ·" in row(pilot, "Qwen3-8B")
-            assert "for simulation ·" in row(pilot, "smollm2-135m")
+            assert "for simulation, questions ·" in row(pilot, "smollm2-135m")
             await press(pilot, "u", "enter")
             assert "for all work ·" in row(pilot, "Qwen3-8B")
 

@@ -10,7 +10,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from engine.base.conversation import Conversation, Message, Verdict
+from engine.base.conversation import Conversation, Message
 from engine.base.errors import WorkbenchError
 from engine.base.events import DataChanged, JobEnded, JobProgress
 from engine.base.statistics.intervals import Interval
@@ -45,7 +45,7 @@ from screens.validation import ValidationScreen
 from screens.widgets.controls import Card, Choices
 from screens.widgets.curve import column_heights
 from tests.engine.project.support import fill, give_scores, talk
-from tests.screens.driving import lines, opened, press, settle, text, until
+from tests.screens.driving import lines, opened, press, text, until
 from tests.screens.goals.goal_project import clustered
 from tests.screens.project import ScreenProject, project, project_of
 from tests.screens.samples import conversation, samples
@@ -115,29 +115,6 @@ class TestFigures:
                 cards = pilot.app.screen.query("#cards Card").results(Card)
                 lefts = {card.region.x for card in cards if card.display}
                 assert len(lefts) == columns, width
-
-    async def test_resize_keeps_everything(self) -> None:
-        """A terminal that is made narrow and wide again shows the same figures."""
-        async with opened(project(), size=(200, 50), mode="1") as pilot:
-            await pilot.resize_terminal(80, 24)
-            await settle(pilot)
-            await pilot.resize_terminal(200, 50)
-            await settle(pilot)
-            assert "55% (38% to 70%) ended" in text(pilot)
-
-    async def test_verdicts_and_agreement(self) -> None:
-        """What was said is counted, and compared with the model where both decided."""
-        support = project()
-        support.triage.give(1, Verdict.NO)
-        support.triage.give(4, Verdict.YES)
-        support.triage.give(5, Verdict.YES)
-        support.triage.give(3, Verdict.UNSURE)
-        async with opened(support, mode="1") as pilot:
-            await press(pilot, "v")
-            shown = text(pilot)
-            assert "● 2 yes" in shown
-            assert "model agrees 67%" in shown
-            assert "n 3" in shown
 
     async def test_sources_are_compared_where_there_is_room(self) -> None:
         """On a large terminal each source has its own rate; conversations of one source need no comparison."""

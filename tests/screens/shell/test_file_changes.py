@@ -10,7 +10,7 @@ from engine.project.project import Project
 from engine.questions.service.triage import TriageService
 from screens.shell.dialogs import ChoiceDialog
 from tests.screens.driving import lines, press, settle, text, until
-from tests.screens.test_real_store import fill
+from tests.screens.real_store import fill
 from workbench.app import WorkbenchApp
 
 

@@ -12,7 +12,6 @@ from engine.base.events import JobEnded, JobProgress, JobStarted, ModelRestarted
 from engine.project.records import RunRow
 from screens.goals.run_form import GoalRunForm
 from screens.shell.dialogs import ErrorDialog
-from screens.shell.run_form import RunDialog
 from tests.screens.driving import lines, opened, press, settle, text
 from tests.screens.project import project
 from tests.screens.stand_ins import HeldConversations, raising
@@ -103,16 +102,6 @@ class TestProgress:
                 await press(pilot, *keys)
                 assert "412 of 812" in lines(pilot)[-1], keys
 
-    async def test_outcome_stays_in_the_bottom_line(self) -> None:
-        """When the job has ended the bottom line says what came of it."""
-        support = project()
-        async with opened(support) as pilot:
-            support.emit(PROGRESS)
-            support.emit(JobEnded(7, "score", "Scoring", "done", "812 scored, 31 not scored."))
-            await settle(pilot)
-
-            assert "✓ Scoring: 812 scored, 31 not scored." in lines(pilot)[-1]
-
     async def test_failure_is_a_dialog(self) -> None:
         """A job that failed says what happened and what to do."""
         support = project()
@@ -163,18 +152,6 @@ class TestProgress:
 
 
 class TestStart:
-    async def test_estimate_before_the_start(self) -> None:
-        """Scoring shows its cost first and starts only on enter."""
-        support = project()
-        async with opened(support) as pilot:
-            await press(pilot, "r")
-            assert isinstance(pilot.app.screen, RunDialog)
-            assert "812 conversations · 1.2M tokens · about 6 min" in text(pilot)
-            assert support.jobs.started == []
-
-            await press(pilot, "enter")
-            assert support.jobs.started == ["base"]
-
     async def test_mode_that_cannot_run_says_why(self) -> None:
         """Highlighting a mode that cannot run shows the reason and the way out."""
         async with opened(project()) as pilot:
@@ -207,12 +184,6 @@ class TestQuit:
             await press(pilot, "escape")
             assert not pilot.app._exit
             await press(pilot, "q", "enter")
-            assert pilot.app._exit
-
-    async def test_quit_without_a_job_does_not_ask(self) -> None:
-        """Without a job `q` quits at once."""
-        async with opened(project()) as pilot:
-            await press(pilot, "q")
             assert pilot.app._exit
 
     async def test_quit_does_not_wait_for_reads(self) -> None:

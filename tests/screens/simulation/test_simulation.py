@@ -198,16 +198,6 @@ class TestAsking:
                 )
             ]  # fmt: skip
 
-    async def test_forms_and_users(self, fake: ScreenProject) -> None:
-        """The other kinds have their own lines."""
-        async with opened(fake, mode="9") as pilot:
-            await press(pilot, "n", "right")
-            assert "another for each question" in text(pilot)
-            await press(pilot, "right")
-            assert "travel planning" in text(pilot)
-            await press(pilot, "right", "escape", "escape")
-            assert fake.simulations.started == []
-
     @pytest.mark.parametrize(
         ("field", "value", "told"),
         [

@@ -17,7 +17,7 @@ from engine.training.service import TrainingService
 from screens.training import screen
 from tests.engine.training.training_project import fake_trainers, talks_without_counting
 from tests.screens.driving import lines, press, settle, text, until
-from tests.screens.test_real_store import services
+from tests.screens.real_store import services
 from workbench.app import WorkbenchApp
 
 

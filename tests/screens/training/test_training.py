@@ -14,12 +14,11 @@ from engine.training.records import TrainingRun
 from engine.training.run_files import HiddenRun
 from engine.training.service import TrainingService
 from screens.shell.run_form import RunDialog
-from screens.training import screen as training_screen
 from screens.training.dialogs import TrainingRunForm
 from screens.training.run_pane import RunPane
 from screens.training.screen import IDLE_POLLS, TrainingScreen
 from screens.widgets.line_plot import LinePlot
-from tests.screens.driving import Size, lines, opened, press, settle, text, until
+from tests.screens.driving import Size, lines, opened, press, settle, text
 from tests.screens.project import project
 from tests.screens.training.driving import (
     FAILED,
@@ -83,26 +82,6 @@ class TestList:
             for plot in pilot.app.screen.query(LinePlot):
                 drawn = [plot.render_line(y).text for y in range(plot.size.height)]
                 assert any("\u2800" < char <= "\u28ff" for line in drawn for char in line)
-
-    async def test_before_and_after(self) -> None:
-        """Each sampled boundary has the model's text before training above its text now, and which is right."""
-        async with opened(trained(), (120, 36), mode="7") as pilot:
-            shown = lines(pilot)
-            at = next(n for n, line in enumerate(shown) if "Your order is confirmed" in line)
-            assert "the log ends here" in shown[at]
-            assert all(
-                part in shown[at + 1] for part in ("before", ".03 ✗", "TURN 5, STEP 9, user")
-            )
-            assert all(part in shown[at + 2] for part in ("step 400", ".96 ✓", "the end"))
-
-    async def test_a_failed_run_says_why_and_what_to_do(self) -> None:
-        """Cause and fix are shown below the list as soon as the cursor is on the run."""
-        async with opened(trained(), (80, 24), mode="7") as pilot:
-            await press(pilot, "end")
-            assert "no memory left: 25.1 GB" in text(pilot)
-            assert "Lower rows (now 8)" in text(pilot)
-            await press(pilot, "up")
-            assert "no memory left" not in text(pilot)
 
     async def test_nothing_yet(self) -> None:
         """Without a run the screen says how to start one, and no key fails."""
@@ -203,16 +182,6 @@ class TestLive:
             await pilot.pause()
             assert "▸ Training support-v4" not in text(pilot)
 
-    async def test_the_timer(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A run that is started elsewhere appears without a key, and is followed."""
-        monkeypatch.setattr(training_screen, "POLL_SECONDS", 0.2)
-        support = project()
-        async with opened(support, (120, 36), mode="7") as pilot:
-            run = running(support, RUNNING, 7)
-            await until(pilot, lambda: "step 7/640" in text(pilot))
-            add(run, **step_event(8))
-            await until(pilot, lambda: "step 8/640" in text(pilot))
-
     async def test_cursor_and_scroll_stay(self) -> None:
         """Reading again moves neither the cursor nor the scroll position below the curves."""
         support = trained()
@@ -276,14 +245,6 @@ class TestActions:
             assert "◉ support-v3 is used for scoring" in lines(pilot)[1]
             await press(pilot, "A")
             assert adapter_in_use(support.file) is None
-
-    async def test_what_fails_is_a_dialog(self) -> None:
-        """An error of an action is a dialog with its hint: here that another run is running."""
-        support = trained()
-        async with opened(support, mode="7") as pilot:
-            await press(pilot, "end", "R")
-            assert "support-v4 is running." in text(pilot)
-            assert "Stop it first, or wait." in text(pilot)
 
     async def test_read_only(self) -> None:
         """A read-only project can be looked at; every key that would write says why it does not."""

@@ -165,12 +165,3 @@ class TestGrown:
                 await press(pilot, "escape")
             assert "Nothing to grow" in shown
             assert isinstance(pilot.app.screen, ComparisonDialog) is False
-
-    async def test_no_alpha(self, growing: GrowableProject) -> None:
-        """What is no alpha is said, and starts nothing."""
-        async with explored(growing, (140, 40)) as pilot:
-            await press(pilot, "c", "down", "enter")
-            pilot.app.screen.query_one("#alpha", Input).value = "2"
-            await press(pilot, "enter")
-            assert "Alpha is above 0 and at most 1." in text(pilot)
-            assert not growing.runner.active()

@@ -33,7 +33,7 @@ from screens.triage.screen import TriageScreen
 from tests.engine.model.small_adapters import adapter_file
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.project import project as sample_project
-from tests.screens.test_real_store import services
+from tests.screens.real_store import services
 from tests.screens.trees.tree_project import CONFIG, entry, grown, run_of, store, with_trees
 from workbench.app import WorkbenchApp
 
@@ -291,11 +291,6 @@ class TestWhatStandsOut:
         deciles = Deciles.of(items)
         assert sum(deciles.many(item.row) for item in items) == 10
         assert sum(deciles.unsure(item.row) for item in items) == 10
-
-    def test_nothing_among_few(self) -> None:
-        """Below ten trees nothing stands out."""
-        items = self.items(MIN_TREES_FOR_DECILES - 1)
-        assert not any(Deciles.of(items).many(item.row) for item in items)
 
     def test_the_table_of_the_paper(self) -> None:
         """Of trees that stand out by both figures: branches, log-probability, state and goal, most branches first."""

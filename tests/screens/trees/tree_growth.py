@@ -26,7 +26,7 @@ from engine.trees.model_requests import Grow, GrowOn, grow_on, grow_trees
 from engine.trees.records import TreeRequest
 from engine.trees.service import TreeService
 from engine.trees.stages import TreeStage
-from tests.screens.test_real_store import services as stored_services
+from tests.screens.real_store import services as stored_services
 from tests.screens.trees.fake_trees import tree_setup
 from tests.screens.trees.tree_project import WordModel
 

@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from engine.base.conversation import Conversation, Message
-from engine.conversations.tables import imports
-from engine.formats.records import Parsed
 from engine.project import runs
 from engine.project.project import Project
 from engine.trees import tables as trees
@@ -21,6 +18,7 @@ from engine.trees.stages import answer_frame, tree_row
 from engine.trees.tables import TreeEntry
 from engine.trees.tree import Tree, record
 from tests.engine.model.toy import ToyModel, next_logits
+from tests.engine.project.support import fill, talk
 
 STOPS = frozenset({0, 257})
 HOSTILE = "[/x]\x1b]52;c;AAAA\x07 ‮gip"
@@ -65,24 +63,14 @@ def likely(prompt: bytes, length: int) -> list[int]:
 def imported(path: Path, count: int) -> Project:
     """A project with conversations and no tree."""
     project = Project.open(path, create=True)
-    records = [
-        Parsed(
-            line=number,
-            raw=f'{{"id": "c{number}"}}'.encode(),
-            conversation=Conversation(
-                f"warranty/{number:03d}",
-                (
-                    Message("user", f"How long is the warranty of order {number}?"),
-                    Message("assistant", "Two years from purchase."),
-                ),
-            ),
-        )
-        for number in range(1, count + 1)
-    ]
-    source = project.write(
-        lambda conn: imports.put_source(conn, "a.jsonl", "a.jsonl", "uniform", "test")
+    asked = "How long is the warranty of order {}?"
+    fill(
+        project,
+        [
+            talk(f"warranty/{number:03d}", asked.format(number), "Two years from purchase.")
+            for number in range(1, count + 1)
+        ],
     )
-    project.write(lambda conn: imports.add_records(conn, source, records))
     return project
 
 

@@ -104,13 +104,6 @@ class TestScreen:
             assert "120" in line
             assert "100%" in line
 
-    async def test_too_few(self) -> None:
-        """Before there are enough verdicts it says how many are missing, and gives no threshold of its own."""
-        async with opened(judged(30), mode="3") as pilot:
-            await press(pilot, "K")
-            assert "10 more verdicts needed" in text(pilot)
-            assert "in force, the default" in text(pilot)
-
     async def test_nothing_judged(self) -> None:
         """Without verdicts it says what to do; without conversations that an import comes first."""
         async with opened(judged(0), mode="3") as pilot:
@@ -167,21 +160,6 @@ class TestScreen:
             await press(pilot, "a")
             assert "Your verdicts suggest no other threshold" in text(pilot)
             assert support.conversations.rule().source == "default"
-
-    async def test_a_pin_that_is_no_share(self) -> None:
-        """What is no number from 0 to 1 is refused with the reason."""
-        support = judged(60)
-        async with opened(support, mode="3") as pilot:
-            await press(pilot, "K", "p", *"2", "enter")
-            assert "A threshold is a number from 0 to 1." in text(pilot)
-            assert support.conversations.rule().source == "default"
-
-    async def test_back(self) -> None:
-        """Escape goes back to the conversation in front."""
-        async with opened(judged(60), mode="3") as pilot:
-            before = lines(pilot)[1]
-            await press(pilot, "K", "escape")
-            assert lines(pilot)[1] == before
 
 
 class TestPlot:

@@ -12,7 +12,6 @@ from textual.pilot import Pilot
 from engine.base.conversation import Verdict
 from engine.base.errors import ProjectError
 from engine.base.events import DataChanged
-from engine.completeness.records import DecisionRule
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.project import runs
 from engine.questions.records import Act, Answerer, MachineAnswer, TriageItem, TriagePage
@@ -106,13 +105,6 @@ class TestVerdicts:
             await press(pilot, "U")
             assert "2 imported verdicts given again." in text(pilot)
             await until(pilot, lambda: f"1 of {len(waiting) - 2}" in lines(pilot)[0])
-
-    async def test_undo_of_nothing_says_so(self) -> None:
-        """Undo without a verdict says there is nothing to undo."""
-        async with opened(project()) as pilot:
-            await press(pilot, "3", "u")
-
-            assert "There is nothing to undo." in text(pilot)
 
     async def test_skip_comes_again(self) -> None:
         """What was skipped comes again when all others have a verdict."""
@@ -233,13 +225,6 @@ class TestPlace:
 
             await press(pilot, "q")
             assert "support/0014" in lines(pilot)[1]
-
-    async def test_no_conversations_says_what_to_do(self) -> None:
-        """Without conversations triage names the way to them."""
-        async with opened(project_of([])) as pilot:
-            await press(pilot, "3")
-
-            assert "No conversations yet" in text(pilot)
 
     async def test_pace(self) -> None:
         """The title line says how many items an hour, from the clock."""
@@ -637,23 +622,8 @@ class TestAgreement:
             assert "model agrees " in lines(pilot)[2]
             assert "κ ." in lines(pilot)[2]
 
-    async def test_verdicts_leave_the_threshold(self) -> None:
-        """The fortieth verdict leaves the threshold as it is."""
-        support = judged(120, 39)
-        async with opened(support, mode="3") as pilot:
-            await press(pilot, "i")
-            assert support.calibration.report().proposal is not None
-            assert support.conversations.rule() == DecisionRule()
-
 
 class TestNarrow:
-    async def test_footer_is_whole(self) -> None:
-        """At 80 columns no key of the footer is cut."""
-        async with opened(project(), size=(80, 24), mode="3") as pilot:
-            footer = lines(pilot)[-2]
-            assert "o Open" in footer
-            assert footer.rstrip().endswith("? Help")
-
     async def test_toast_covers_nothing_to_act_on(self) -> None:
         """At 80 columns a toast leaves remaining tasks, status line, footer and the keys of a blind round in sight."""
         async with opened(project(), size=(80, 24), mode="3") as pilot:

@@ -54,21 +54,6 @@ class TestPages:
             await press(pilot, "left")
             assert "2 of 3" in text(pilot)
 
-    async def test_every_page_fits(self, made: ScreenProject) -> None:
-        """In the smallest terminal table, curves and the conclusion on the row under the cursor are all in sight."""
-        async with opened(made, size=(80, 24)) as pilot:
-            await press(pilot, "V", "right")
-            shown = text(pilot)
-            first = report_of(made).tables[1].rows[0]
-            for part in (
-                "AUROC",
-                first.name,
-                "rejected",
-                "false alarms",
-                first.conclusions[0][:60],
-            ):
-                assert part in shown
-
     async def test_the_row_under_the_cursor(self, made: ScreenProject) -> None:
         """Moving the cursor draws another curve and says what can be concluded of it, beside the best of the other
         kind."""

@@ -13,15 +13,7 @@ from sklearn.metrics import auc as trapezoid
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
 from engine.base.statistics import bootstrap
-from engine.base.statistics.bootstrap import (
-    NAMES,
-    RANK_FIGURES,
-    Ranking,
-    Resampling,
-    classify,
-    draw,
-    figures,
-)
+from engine.base.statistics.bootstrap import NAMES, Ranking, Resampling, classify, draw, figures
 from engine.base.statistics.intervals import Classification, Interval
 from engine.base.statistics.ranking import auroc, rejection, reliability, roc
 from engine.questions.calibration import reliability as reliability_bins
@@ -309,10 +301,6 @@ class TestDraws:
         """With one kind only there are no figures."""
         with pytest.raises(ValueError, match="Both kinds"):
             ranked([1, 2], [True, True])
-
-    def test_names(self) -> None:
-        """Each figure has a name."""
-        assert len(RANK_FIGURES) == ranked([1, 2], [True, False]).seen.size
 
 
 class TestCurves:

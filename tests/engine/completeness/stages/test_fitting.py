@@ -31,7 +31,7 @@ from engine.completeness.stages import reading_states
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.learning import AT_CHANCE
 from engine.completeness.stages.reading_states import ReadingStage
-from engine.completeness.tables import hidden_states, score_sets, scores
+from engine.completeness.tables import hidden_states, score_sets, scores, word_weights
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.conversations.filters import parse_filter
 from engine.conversations.selection import Selection
@@ -241,17 +241,6 @@ class TestFitting:
             assert list(scores.export_scores(conn)) == before
             assert len(score_sets.configs(conn)) == 1
 
-    def test_more_conversations_are_a_new_set(self, project: Project) -> None:
-        """After more were read, all are scored anew in a set of its own, in the place of the one of fewer."""
-        give_states(project, list(range(1, 26)))
-        run(project, fitting(project))
-        give_states(project, list(range(26, COUNT + 1)))
-        run(project, fitting(project))
-        with project.reading() as conn:
-            (config,) = score_sets.configs(conn)
-            assert score_sets.config_in_force(conn) == config
-            assert len(scores.values(conn, config.config_hash, range(1, COUNT + 1))) == COUNT
-
     def test_of_many_some_are_learned_from_and_all_are_scored(
         self, project: Project, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -279,7 +268,7 @@ class TestFitting:
         ends = [list(curve.values()) for curve in found.values() if len(curve) > 1]
         assert np.mean([(curve[-1] or 0) > (curve[0] or 0) for curve in ends]) > 0.9
 
-    @pytest.mark.parametrize("features", ["words", "both", "states"])
+    @pytest.mark.parametrize("features", ["words", "both"])
     def test_a_cancel_while_scores_are_stored(
         self, project: Project, monkeypatch: pytest.MonkeyPatch, features: ProbeFeatures
     ) -> None:
@@ -305,16 +294,15 @@ class TestFitting:
         with project.reading() as conn:
             assert scores.values(conn, key, range(1, COUNT + 1)) == in_parts
 
-    @pytest.mark.parametrize("features", ["both", "states"])
     def test_other_conversations_after_a_cancel(
-        self, project: Project, monkeypatch: pytest.MonkeyPatch, features: ProbeFeatures
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Where more was read before the next run, what the cancelled one left is deleted."""
         give_states(project, list(range(1, 26)))
         monkeypatch.setattr(fitting_stage, "CONVERSATIONS_PER_TRANSACTION", 7)
-        key = cancelled_while_storing(project, monkeypatch, features)
+        key = cancelled_while_storing(project, monkeypatch, "both")
         give_states(project, list(range(26, COUNT + 1)))
-        run(project, fitting(project, features))
+        run(project, fitting(project, "both"))
         with project.reading() as conn:
             assert scores.values(conn, key, range(1, COUNT + 1)) == {}
             (config,) = score_sets.configs(conn)
@@ -445,18 +433,6 @@ class TestWords:
             points = [log.pieces[boundary].message for boundary in log.item.boundaries]
             assert [point.message for point in found[log.id].curve] == points
         assert found[COUNT + 1].reason == NO_BOUNDARY
-
-    def test_again_changes_nothing(self, project: Project) -> None:
-        """The same conversations are not scored again, and scored anew they get the same bits."""
-        run(project, fitting(project, "words"))
-        before = curves(project)
-        again = run(project, fitting(project, "words"))
-        assert isinstance(again, JobDone)
-        assert "stored already" in again.message
-        key = fitting(project, "words").config_hash
-        project.write(lambda conn: score_sets.drop(conn, key))
-        run(project, fitting(project, "words"))
-        assert curves(project) == before
 
     def test_more_conversations_replace_the_set(self, project: Project, tmp_path: Path) -> None:
         """After another import all are scored anew, and the older set by words is deleted."""
@@ -781,12 +757,18 @@ def assert_reasons_explain(project: Project, ids: Iterable[int]) -> None:
     reasons add up to, at all boundaries of conversations that one fit scored. Weights are stored with three digits, so
     that neighbors may change places."""
     reasons = WordReasons(project)
-    found = [
-        reasons.of_conversation(key, message)
-        for key, curve in curves(project).items()
-        if key in ids
-        for message in curve
-    ]
+    with project.reading() as conn:
+        config = score_sets.config_in_force(conn)
+        assert config is not None
+        weights = word_weights.get(conn, config.config_hash)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(word_weights, "get", lambda *_: weights)  # else unpacked for each
+        found = [
+            reasons.of_conversation(key, message)
+            for key, curve in curves(project).items()
+            if key in ids
+            for message in curve
+        ]
     log_odds, p = zip(
         *((one.log_odds, one.p) for one in found if 0.001 < one.p < 0.999), strict=True
     )

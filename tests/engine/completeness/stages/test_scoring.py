@@ -21,14 +21,11 @@ from engine.completeness.boundaries import NO_BOUNDARY
 from engine.completeness.records import DecisionRule
 from engine.completeness.stages.scoring import question_for
 from engine.completeness.tables import score_sets, scores
-from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.selection import Selection
-from engine.conversations.tables import selecting
 from engine.jobs import contract
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import parse_prompt, prompt_text
-from engine.opener import conversations
 from engine.opener.conversations import ConversationService
 from engine.project import runs
 from engine.project.project import Project
@@ -302,33 +299,3 @@ def test_limit(project: Project, process: ModelProcess) -> None:
     with project.reading() as conn:
         found = conn.execute("SELECT conversation_id FROM score ORDER BY 1").fetchall()
         assert found == [(1,), (2,), (3,)]
-
-
-def test_names(project: Project, process: ModelProcess) -> None:
-    """Names select among the matching conversations before the limit counts; unknown names are no error."""
-    with project.reading() as conn:
-        every = selecting.ids(conn, ListQuery())
-        rows = conversations.rows(conn, every)
-    names = {row.external_id for row in rows[1:4]} | {"nobody"}
-    scoring, _ = scored.stages(project, process, selection=Selection(names=names, limit=2))
-    outcome = JobRunner(project, lambda event: None).run(scoring)
-    assert isinstance(outcome, JobDone)
-    with project.reading() as conn:
-        found = conn.execute("SELECT conversation_id FROM score ORDER BY 1").fetchall()
-    assert [key for (key,) in found] == [row.id for row in rows[1:3]]
-
-
-def test_filter(project: Project, process: ModelProcess) -> None:
-    """A filter selects conversations, and the limit counts among these."""
-    with project.reading() as conn:
-        wanted = [int(key) for key in selecting.ids(conn, ListQuery(parse_filter("messages>3")))]
-        every = selecting.ids(conn, ListQuery())
-    scoring, _ = scored.stages(
-        project, process, selection=Selection(parse_filter("messages>3"), limit=2)
-    )
-    outcome = JobRunner(project, lambda event: None).run(scoring)
-    assert isinstance(outcome, JobDone)
-    with project.reading() as conn:
-        found = conn.execute("SELECT conversation_id FROM score ORDER BY 1").fetchall()
-    assert [key for (key,) in found] == wanted[:2]
-    assert 2 <= len(wanted) < len(every)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from engine.goals.clusters import projection
 from engine.goals.clusters.projection import project_to_plane
-from engine.goals.labels.phrase_labels import distinctive_words
+from engine.goals.labels.distinctive_words import distinctive_words
 from engine.model.embedders.vectors import unit_rows
 from tests.engine.goals.groups import grouped, wishes
 
@@ -73,7 +73,7 @@ class TestWords:
 
     def test_large_clusters_are_sampled(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Of a large cluster a sample of texts is read, the same for the same seed."""
-        monkeypatch.setattr("engine.goals.labels.phrase_labels.MAX_TEXTS_FOR_WORDS", 5)
+        monkeypatch.setattr("engine.goals.labels.distinctive_words.MAX_TEXTS_PER_CLUSTER", 5)
         read: list[int] = []
 
         class RecordedList(list[str]):

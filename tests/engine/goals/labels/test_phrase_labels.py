@@ -137,7 +137,7 @@ def test_several_requests() -> None:
 def test_mixed() -> None:
     """Members that ask for nothing in common give a name that says so."""
     things = ["The lamp fell.", "A lamp was there.", "The chair broke.", "Chairs hurt."]
-    assert named(things, FLIGHTS)[0].label == "Different goals: chair, lamp"
+    assert named(things, FLIGHTS)[0].label == "Different goals: chairs, lamp"
 
 
 def test_questions_and_different_things() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from array import array
 from collections import Counter
 from dataclasses import replace
 from typing import get_args
@@ -11,9 +10,8 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from engine.base.errors import UsageError
 from engine.goals.merges.merge_probability import NAMES
-from engine.goals.records import GoalDecision, MergeOrder, Pair, PairAnswer, Proposal
+from engine.goals.records import MergeOrder, Pair, PairAnswer, Proposal
 from engine.goals.service.groups import GoalService
 from engine.goals.service.merge_review import MergeReviewService
 from engine.goals.tables import decisions
@@ -125,31 +123,6 @@ class TestProposals:
         informative = first["informative"].evidence.probability
         assert min(p.evidence.probability for p in every) < informative
 
-    def test_the_least_similarity(self, review: MergeReviewService) -> None:
-        """Pairs of less similar descriptions are not proposed; above all of them nothing is left."""
-        review.set_least_similarity(0.2)
-        assert all(p.evidence.description_similarity >= 0.2 for p in review.above(0))
-        review.set_least_similarity(1.0)
-        assert review.proposal() is None
-        assert review.progress().finished
-        with pytest.raises(UsageError, match="between -1 and 1"):
-            review.set_least_similarity(2)
-
-    def test_all_above(self, goals: GoalService, review: MergeReviewService) -> None:
-        """Merging all listed pairs is one decision, chains become one group, and one undo takes all of it back."""
-        before = goals.groups()
-        listed = review.above(0.5)
-        probabilities = [p.evidence.probability for p in listed]
-        assert probabilities == sorted(probabilities, reverse=True)
-        threshold = listed[0].evidence.probability if len(listed) < 3 else 0.5
-        merged = review.merge_all(review.above(threshold), threshold)
-        assert merged >= 1
-        assert len(goals.groups()) == len(before) - merged
-        assert len({row.act for row in review.history()}) == 1
-        review.undo()
-        assert goals.groups() == before
-        assert review.merge_all(review.above(1.0), 1.0) == 0
-
     def test_all_below(
         self, clustered: Project, goals: GoalService, review: MergeReviewService
     ) -> None:
@@ -185,29 +158,6 @@ class TestProposals:
         assert review.refuse_all(review.below(1e-9), 1e-9) == 0
         assert review.progress().left == left
 
-    def test_settling(self, goals: GoalService, review: MergeReviewService) -> None:
-        """Conversations that a rule put among strangers are listed with the group of their neighbours and move there as
-        one decision, which one undo takes back; those placed by a person stay.
-        """
-        home, away, *_ = [group.id for group in goals.groups()]
-        assert review.settle_preview() == []
-        ids = [row.conversation_id for row in goals.members(home)[:2]]
-        move = GoalDecision("move", (away,), parts=(array("q", ids[:1]),), author="auto")
-        review._act(lambda state: [move])
-        review.move(ids[1:], away)
-        size = next(group.size for group in goals.groups() if group.id == home)
-        (drawn,) = review.settle_preview()
-        assert (drawn.size, drawn.count, drawn.outliers) == (size, 1, 0)
-        assert review.settle(review.settle_preview()) == 1
-        members = {row.conversation_id for row in goals.members(home)}
-        assert ids[0] in members
-        assert ids[1] not in members
-        assert review.settle(review.settle_preview()) == 0
-        undone = review.undo()
-        assert undone is not None
-        assert undone.author == "auto"
-        assert review.settle_preview() == [drawn]
-
     def test_answers_of_a_model(
         self, clustered: Project, goals: GoalService, review: MergeReviewService
     ) -> None:
@@ -236,7 +186,7 @@ class TestProposals:
         group = goals.group(done.made[0])
         assert group is not None
         assert (group.label, group.description) == ("Alike", "They want it.")
-        assert review.progress().agreement.n == 1
+        assert review.progress().agreement.n == review.agreements()["tiny.gguf"].n == 1
 
     @pytest.mark.parametrize("kind", ["merge", "apart", "never"])
     def test_the_proposal_that_was_shown_is_stored(

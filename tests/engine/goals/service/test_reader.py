@@ -50,15 +50,19 @@ class TestLooking:
         assert all(row.label and 0 <= row.spread < 1 for row in rows)
 
     def test_members_without_their_prompt(self, tmp_path: Path) -> None:
-        """Members are shown without the sentences of a prompt that half of them repeat."""
+        """Members are shown without the sentences of a prompt that half of them repeat, and begin in lists where they
+        differ."""
         prompt = "You are the assistant of a small shop, and you always answer in short sentences."
-        asked = [f"I would like to buy lamp {n}." for n in range(6)]
+        lamps = [f"I would like a lamp. Number {n} please." for n in range(3)]
+        asked = [*lamps, *(f"I would like a lamp, number {n}, please." for n in range(4))]
         with Project.open(tmp_path / "shop.wb", create=True) as project:
             fill(project, [talk(f"shop-{n}", f"{prompt} {text}") for n, text in enumerate(asked)])
             cluster(project, k=1)
             goals = stored_review(project).goals
             (group,) = goals.groups()
-            assert [row.text for row in goals.members(group.id, "name")] == asked
+            rows = goals.members(group.id, "name")
+            assert [" ".join(row.text.split()) for row in rows] == asked
+            assert [row.text[row.start :][:6] for row in rows] == ["Number"] * 3 + ["I woul"] * 4
 
     def test_states(self, clustered: Project, goals: GoalService) -> None:
         """The states of a group follow the decision rule in force and every new score; a conversation without a score

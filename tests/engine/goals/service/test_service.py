@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from itertools import combinations
 from pathlib import Path
 
@@ -75,30 +74,6 @@ class TestLater:
         assert 34 in members(goals, None)
         run(clustered, stages_of(clustered).assign_stages())
         assert 34 in members(goals, a) | members(goals, b)
-
-    def test_clustering_again(
-        self, clustered: Project, goals: GoalService, review: MergeReviewService
-    ) -> None:
-        """Another clustering is stored beside the first, with a person's decisions transferred to it; the first can be
-        shown again unchanged.
-        """
-        merge_rightly(review)
-        before = {frozenset(members(goals, row.id)) for row in goals.groups()}
-        cluster(clustered, k=6, seed=5)
-        assert [row.clustering.id for row in goals.clusterings()] == [1, 2]
-        shown = goals.shown()
-        assert shown is not None
-        assert shown.clustering.id == 2
-        carried = review.history()
-        assert carried
-        assert all(row.transferred and row.active for row in carried)
-        answered = merge_rightly(review)
-        assert answered < len(carried)
-        assert Counter(topic_of(goals, row.id) for row in goals.groups()) == dict.fromkeys(TOPICS, 1)  # fmt: skip
-        goals.show(1)
-        assert {frozenset(members(goals, row.id)) for row in goals.groups()} == before
-        with pytest.raises(UsageError, match="no clustering 9"):
-            goals.show(9)
 
     def test_an_estimate(self, clustered: Project) -> None:
         """The estimate has the number of selected conversations, the model and what it is asked for, and a time once

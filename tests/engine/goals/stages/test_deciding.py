@@ -94,18 +94,6 @@ class TestDecidingByProbability:
         off_diagonal = left.mixing[~np.eye(len(left.keys), dtype=bool)]
         assert (off_diagonal < 0.4).all()
 
-    def test_a_persons_no_holds(self, project: Project, decision_log: DecisionLog) -> None:
-        """The rule does not merge a pair that a person refused, however probable."""
-        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=12))
-        with project.reading() as conn:
-            key = stored_clustering(conn, None).id
-        snapshot = MergeQueueCache(project, decision_log).snapshot(key)
-        first = snapshot.ordered_pairs("probability")[0]
-        decision_log.decide(key, lambda state: [GoalDecision("never", first)])
-        self.decide(project, decision_log, 0.01)
-        state = decision_log.state(key)
-        assert state.current_of(first[0]) != state.current_of(first[1])
-
     def test_the_models_word_needs_a_model(
         self, project: Project, decision_log: DecisionLog
     ) -> None:

@@ -248,33 +248,6 @@ def forget_answers(project: Project) -> None:
     project.write(lambda conn: conn.execute("DELETE FROM pair_answer"))
 
 
-def test_the_models_word_alone(done: Project, process: ModelProcess) -> None:
-    """Algorithm 1 of the paper: every undecided pair is asked about, most similar first, and merged or refused by the
-    model's answer, until none is left; pairs that a person refused are left out.
-    """
-    decision_log = DecisionLog(done)
-    with done.reading() as conn:
-        key = stored_clustering(conn, None).id
-    forget_answers(done)
-    forbidden = decision_log.state(key).open_pairs()[0]
-    decision_log.decide(key, lambda state: [GoalDecision("never", forbidden)])
-    asking = goal_runs.propose(done, process, decision_log)
-    stage = DecideStage(done, MergeQueueCache(done, decision_log), "llm", asking=asking)
-    (outcome,) = goal_runs.run(done, [stage])
-    state = decision_log.state(key)
-
-    assert isinstance(outcome, JobDone)
-    assert process.pid is not None
-    assert state.open_pairs() == []
-    assert state.current_of(forbidden[0]) != state.current_of(forbidden[1])
-    given = [d for d in decision_log.active(key) if d.author == "llm"]
-    assert len(given) == stage.merged + stage.refused > 0
-    for decision in given:
-        evidence = decision.evidence or {}
-        said_yes = evidence["yes"] + evidence["yes_reversed"] > 1
-        assert decision.kind == ("merge" if said_yes else "apart")
-
-
 def test_probability_with_a_model(done: Project, process: ModelProcess) -> None:
     """`auto` asks about pairs near the threshold before it decides: every merge of such a pair was asked about."""
     decision_log = DecisionLog(done)

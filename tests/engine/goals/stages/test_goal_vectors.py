@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +13,6 @@ import pytest
 from engine.base.conversation import Conversation, Message
 from engine.conversations.selection import Selection
 from engine.conversations.tables import shared_text
-from engine.goals.merges.merge_state import MergeState
-from engine.goals.records import GoalDecision
 from engine.goals.stages import clustering, embedding
 from engine.goals.stages.assigning import AssignStage
 from engine.goals.stages.embedding import EmbedStage, Vectoriser
@@ -181,19 +179,6 @@ class TestClustering:
         with project.reading() as conn:
             assert 4 <= stored_clustering(conn, None).k < 48
 
-    def test_decisions_are_taken_over(self, project: Project, decision_log: DecisionLog) -> None:
-        """A pair that a person refused for good on one clustering is refused on the next, by members."""
-        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
-        with project.reading() as conn:
-            before = stored_clustering(conn, None).id
-        decision_log.decide(before, lambda state: [GoalDecision("never", ("c0", "c1"))])
-        _, other = stages = goal_runs.vector_stages(project, decision_log, k=5)
-        outcomes = goal_runs.run(project, stages)
-        made = decision_log.state(other.clustering_id or 0)
-
-        assert made.forbidden
-        assert "without a place: 0." in outcomes[1].message
-
     def test_cancelled_before_the_start(self, project: Project, decision_log: DecisionLog) -> None:
         """A stage that is interrupted before its turn writes nothing."""
         for stage in goal_runs.vector_stages(project, decision_log):
@@ -271,18 +256,6 @@ class TestAssigning:
             assert 0 < found[number].score <= 1
         assert self.assign(project, decision_log).assigned == 0
 
-    def test_to_merged_groups(self, project: Project, decision_log: DecisionLog) -> None:
-        """After a merge later conversations are assigned to the merged group."""
-        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
-        with project.reading() as conn:
-            key = stored_clustering(conn, None).id
-        decision_log.decide(key, _merge_all)
-        goal_runs.add(project, goal_runs.conversations(4, "later"), "later")
-        self.assign(project, decision_log)
-        with project.reading() as conn:
-            groups = {one.group for one in clusterings.assignments(conn, key)}
-        assert groups == set(decision_log.state(key).current)
-
 
 def _served(weights: str) -> Vectoriser:
     """An embedding model in another process, as the stage sees it."""
@@ -291,12 +264,6 @@ def _served(weights: str) -> Vectoriser:
         return np.eye(3, dtype=np.float32)[[len(text) % 3 for text in texts]]
 
     return Vectoriser("e.gguf", ServedEmbedder(Served(weights, rows)))
-
-
-def _merge_all(state: MergeState) -> Iterator[GoalDecision]:
-    while len(state.current) > 1:
-        first, second, *_ = state.current
-        yield GoalDecision("merge", (first, second))
 
 
 class TestStability:

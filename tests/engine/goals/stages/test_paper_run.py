@@ -11,6 +11,7 @@ from engine.goals.requests import ClusteringRequest
 from engine.opener.open_project import OpenProject
 from tests.engine.goals import paper_project
 from tests.engine.model.endpoints.scripted_server import ScriptedServer
+from workbench.cli import main
 
 
 @pytest.fixture
@@ -108,6 +109,22 @@ def test_a_person_decides_in_the_order_of_the_source(path: Path) -> None:
         assert proposal.evidence.description_similarity == max(similar)
         assert proposal.evidence.answer.reason
         assert review.progress().order == "similarity"
+
+
+def test_where_it_is_proposed(path: Path) -> None:
+    """The form proposes it where the model for goals follows instructions, which the built-in one does not; later, what
+    the clustering that is shown was made with."""
+
+    def proposed() -> bool:
+        with OpenProject(path) as workspace:
+            return workspace.goal_stages().proposes_paper()
+
+    assert not proposed()
+    with paper_project.scripted_model():
+        assert main(["models", "use", str(path), "one", "--for", "goals"]) == 0
+        assert proposed()
+        assert main(["run", "cluster", str(path), "--no-labels"]) == 0
+        assert not proposed()
 
 
 @pytest.mark.parametrize("other", [{"labels": False}, {"text": "first-user"}])

@@ -9,11 +9,9 @@ import llama_cpp
 import numpy as np
 import pytest
 
-from engine.base.errors import Cancelled, WorkbenchError
 from engine.goals.stages.proposing import log_probs_reader
 from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
-from engine.model.process.requests import LogProbs
 from engine.model.prompt_files import Prompt
 from tests.engine.model.test_parity import high_level
 
@@ -85,26 +83,3 @@ class TestParity:
         first = read(QUESTION, pairs)
         read(QUESTION, [(body, " Rome") for body in BODIES])
         assert read(QUESTION, pairs) == first
-
-
-def test_cancel(process: ModelProcess, shallow_weights: Path) -> None:
-    """A cancel ends the computation; the same process answers the next request."""
-    process.load(shallow_weights, LoadOptions(context=1024))
-    pid = process.pid
-    much = [(f"{number} {'word ' * 300}", [f" {n}" for n in range(20)]) for number in range(200)]
-    read: list[int] = []
-    error: list[WorkbenchError] = []
-
-    def report(tokens: int, _note: str) -> None:
-        if not read:
-            process.cancel()
-        read.append(tokens)
-
-    try:
-        process.ask(LogProbs(much, None), report)
-    except Cancelled as cancelled:
-        error.append(cancelled)
-    assert error
-    assert 0 < read[-1] < 200 * 300 / 2
-    assert process.pid == pid
-    assert len(process.ask(LogProbs(much[:2], None))) == 2

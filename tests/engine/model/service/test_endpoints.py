@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 import re
 import shutil
@@ -182,21 +181,6 @@ class TestRuns:
         assert b"cost 0.0000" in done.stderr
         assert not peers[0].requests
         assert scores(other) == scores(project)
-
-    def test_trees(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
-        """Trees grow over endpoints; covered, pruned and unexpanded mass add up to one."""
-        done = workbench(
-            *("run", "trees", project, "--model", "one,two", "--alpha", "0.01"),
-            *("--max-tokens", "3", "--limit", "2"),
-        )
-        assert done.returncode == 0, done.stderr.decode()
-        out = project.with_suffix(".jsonl")
-        assert workbench("export", project, "trees", "--out", out).returncode == 0
-        rows = [json.loads(line) for line in out.read_text().splitlines()]
-        assert len(rows) == 2
-        for row in rows:
-            mass = row["covered"] + row["pruned"] + row["unexpanded"]
-            assert mass == pytest.approx(1, abs=1e-9)
 
     def test_goals(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
         """Summaries, labels and merge questions are answered by endpoints, and the groups are those of the texts."""

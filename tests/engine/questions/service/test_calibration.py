@@ -11,7 +11,8 @@ import pytest
 
 from engine.base.conversation import Verdict
 from engine.base.events import DataChanged, Event
-from engine.completeness.records import DecisionRule
+from engine.completeness.records import NO_OPEN_REQUEST, DecisionRule, RemainingTasks
+from engine.completeness.tables import score_sets, scores
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.service import SavedViews
 from engine.opener.conversations import ConversationService
@@ -182,6 +183,29 @@ class TestReport:
         assert (itself.same.part, itself.n) == (1, 2)
         triage.undo()
         assert CalibrationService(project).agreements()[1].n == 1
+
+    def test_agreement_with_each_model(self, project: Project) -> None:
+        """Each set of scores is compared with the verdicts, and so are its remaining tasks: to name one is to say no;
+        what could not be asked is no answer."""
+        triage = TriageService(project)
+        for n in range(1, 41):
+            triage.give(n, Verdict.NO if n == 2 else truth(n))
+        with project.reading() as conn:
+            (key,) = [row.config_hash for row in score_sets.sets(conn)]
+            (run_id,) = conn.execute("SELECT max(run_id) FROM score").fetchone()
+        entries = [
+            RemainingTasks(1, "Book a taxi", None),
+            RemainingTasks(2, "", NO_OPEN_REQUEST),
+            RemainingTasks(3, "", "the server was away"),
+        ]
+        project.write(lambda conn: scores.add_remaining(conn, "r", key, run_id, entries))
+        report = CalibrationService(project).report()
+        by_scores, by_tasks = report.models
+        assert by_scores.agreement == report.model
+        assert by_tasks.answers == "remaining tasks of set 1"
+        assert by_tasks.agreement.same is not None
+        assert by_tasks.agreement.n == 2
+        assert by_tasks.agreement.same.part == int(truth(1) is Verdict.NO)
 
     def test_a_project_without_anything(self, tmp_path: Path) -> None:
         """An empty project has no figures and raises no errors."""

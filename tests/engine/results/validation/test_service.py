@@ -17,9 +17,7 @@ from engine.results.records import ValidationProgress, ValidationReport
 from tests.engine.goals.service.goal_project import cluster, texts
 from tests.engine.project.support import fill, talk
 from tests.engine.results.validation.test_completeness import config, rising, score
-from tests.screens.driving import press, settle, text
 from tests.workbench.test_validate import with_trees
-from workbench.app import WorkbenchApp
 from workbench.cli import main
 
 TRUTHS: list[dict[str, Any]] = [{"reward": float(n % 3 > 0)} for n in range(36)]
@@ -130,17 +128,3 @@ def test_completeness_and_goals(tmp_path: Path) -> None:
         "No scores of mode words are compared.",
         "No scores of mode probe are compared.",
     }
-
-
-async def test_on_the_screen(path: Path) -> None:
-    """V shows the table of a real project."""
-    with OpenProject(path) as workspace:
-        app = WorkbenchApp(workspace, workspace.subscribe)
-        async with app.run_test(size=(100, 30)) as pilot:
-            await settle(pilot)
-            await press(pilot, "V")
-            shown = text(pilot)
-            assert "uncertainty against reward 0" in shown
-            assert "predictive_entropy" in shown
-            await press(pilot, "right")
-            assert "workbench run complete" in text(pilot)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +20,7 @@ from engine.jobs.contract import Stage
 from engine.jobs.runner import JobDone, JobFailed, JobRunner, RunOutcome
 from engine.model.process.process import ModelProcess
 from engine.project.project import Project
-from engine.results.watch.watched_inputs import WatchedFiles, WatchedInput, WatchedStandardInput
+from engine.results.watch.watched_inputs import WatchedFiles, WatchedInput
 from engine.results.watch.watching import Event, WatchStage
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.engine.completeness import scored
@@ -187,39 +185,6 @@ def test_a_crash_loses_no_turn(
     watch(project, process, WatchedFiles([str(live)]), reported)
     assert len({event["event"] for event in reported}) == 6
     assert len(reported) <= 6 + 2  # one conversation at most comes again
-
-
-def test_lines_from_standard_input(
-    project: Project, process: ModelProcess, samples: list[Conversation]
-) -> None:
-    """Lines of a stream are conversations so far; a later line of the same conversation reports what is new."""
-    one = samples[PAST + 3]
-    lines = [
-        json.dumps(
-            {
-                "id": one.external_id,
-                "messages": [{"role": m.role, "content": m.content} for m in one.messages[:count]],
-            }
-        )
-        for count in (2, 4)
-    ]
-    reported: list[Event] = []
-    for line in lines:
-        watched_input = WatchedStandardInput(io.BytesIO(line.encode()), "uniform")
-        while not watched_input.is_finished:
-            watch(project, process, watched_input, reported)
-    assert names(reported) == [(one.external_id, 1), (one.external_id, 2)]
-
-
-def test_a_line_that_is_being_written_is_left(project: Project, tmp_path: Path) -> None:
-    """A file of lines that does not end with one is read when it does, or when it grows no more."""
-    file = tmp_path / "a.jsonl"
-    file.write_text('{"id": "a", "messages": [', encoding="utf-8")
-    watched_input = WatchedFiles([str(file)])
-    assert watched_input.next_import(project) is None
-    file.write_text('{"id": "a", "messages": []}\n', encoding="utf-8")
-    assert watched_input.next_import(project) is not None
-    assert watched_input.next_import(project) is None
 
 
 def test_too_few_past_conversations(process: ModelProcess, tmp_path: Path) -> None:

@@ -141,18 +141,6 @@ class TestAPerson:
         assert service.transcript(play.id)[1].text == "Rome"
         assert service.live()[0].key == play_key
 
-    def test_cut_off(self, workspace: OpenProject, tmp_path: Path) -> None:
-        """A form whose job is cancelled reports that it was cut off, and how to resume."""
-        path = tmp_path / "trip.json"
-        path.write_text(json.dumps({"Town": {"Name": {"answer": None, "required": True}}}), "utf-8")
-        talk = workspace.simulations.fill_form(str(path), "baseline", None)
-        waited(talk, lambda state: state.question is not None)
-        workspace.jobs.cancel(talk.job_id)
-        over = waited(talk, lambda state: state.over is not None)
-        assert over.over is not None
-        assert "cut off" in over.over
-        assert workspace.simulations.sets()[0].played == 0
-
 
 class TestAsked:
     FORM = read_form(

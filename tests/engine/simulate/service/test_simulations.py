@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 import pytest
 
 from engine.base.errors import UsageError
 from engine.model.chat import Role
-from engine.model.interface import Sampling
 from engine.model.prompt_files import (
     all_prompt_names,
     places,
@@ -19,12 +17,9 @@ from engine.model.prompt_files import (
     shipped_prompt,
 )
 from engine.opener.open_project import OpenProject
-from engine.simulate.request import SimulationOptions, SimulationRequest
-from engine.simulate.service.simulations import Simulation
-from tests.engine.simulate.simulated import scenarios
+from engine.simulate.request import SimulationRequest
 from workbench.arguments import read_request
-from workbench.cli import build_parser, main
-from workbench.commands.simulating import exit_code, played
+from workbench.cli import build_parser
 
 
 @pytest.fixture
@@ -76,51 +71,6 @@ class TestPrompts:
             with pytest.raises(UsageError, match="no prompt") as error:
                 workspace.prompts.source(name)
             assert "summary" in error.value.hint
-
-
-class TestPlaying:
-    def test_from_options_to_results(
-        self, path: Path, tuned_shallow: None, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        """A request is played once with the default model; its rows, conversations and transcripts are found."""
-        options = SimulationOptions(context=512, parallel=3)
-        asks: dict[Role, Sampling] = {"user": Sampling(), "assistant": Sampling()}
-        with OpenProject(path, create=True) as workspace:
-            simulations = workspace.simulation_runs
-
-            def simulation(count: int) -> Simulation:
-                return simulations.simulation(
-                    "chat", lambda _: scenarios()[:count], {"seed": 0}, asks, options, {}
-                )
-
-            rows = played(workspace, simulation(2))
-            again = played(workspace, simulation(3))
-            assert [row.key for row in again] == [one.key for one in scenarios()[:3]]
-            assert again[:2] == rows
-            assert exit_code(again) == 0
-            (setting,) = simulations.settings("chat")
-            assert setting.played == 3
-            assert "smollm2" in setting.models["user"]
-            assert simulations.settings("sharded") == []
-            row = again[2]
-            assert len(simulations.transcript(row.id)) == 2 * row.result["turns"]
-            assert simulations.rows_of("chat") == again
-        assert "2 were played before" in capsys.readouterr().err
-        self.check_transcripts(path)
-
-    def check_transcripts(self, path: Path) -> None:
-        """The transcript export has every call with its reply, for all plays or for those of given conversations."""
-        out = path.with_suffix(".jsonl")
-        words = ["export", str(path), "transcripts", "-o", str(out)]
-        assert main(words) == 0
-        lines = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
-        assert [line["key"] for line in lines] == ["chat/Bread", "chat/Rivers", "chat/Chess"]
-        assert [line["conversation"] for line in lines] == [line["key"] for line in lines]
-        assert [call["role"] for call in lines[0]["calls"]] == ["user", "assistant"]
-        assert all(call["text"] is not None for call in lines[0]["calls"])
-        assert main([*words, "--filter", "messages:4"]) == 0
-        (line,) = out.read_text("utf-8").splitlines()
-        assert json.loads(line)["key"] == "chat/Rivers"
 
 
 class TestWords:

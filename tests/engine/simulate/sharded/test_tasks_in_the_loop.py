@@ -21,23 +21,28 @@ from engine.simulate.sharded.tasks import task_for
 from tests.engine.simulate.playing import play_all
 from tests.engine.simulate.sharded.scripted import setting
 
-ONE_OF_EACH = [
+EVERY = [
     instruction
     for name in BUNDLED
     for instruction in bundled_instructions(name)
-    if instruction.task_id.endswith("/1")
-    and (instruction.task != "code" or platform.system() == "Linux")
+    if instruction.task != "code" or platform.system() == "Linux"
 ]
+ONE_OF_EACH = [instruction for instruction in EVERY if instruction.task_id.endswith("/1")]
 
 SUMMARY = (
     "- Shops fear to lose sales [1, 3].\n- Most residents welcome it [2].\n"
     "- Deliveries are possible until 10 [1, 4].\n- Stands and stops are built [4]."
 )
-CODE = (
-    "from itertools import groupby\n\ndef longest(numbers):\n"
-    "    runs = [[key, len(list(group))] for key, group in groupby(numbers)]\n"
-    "    return max(runs, key=lambda run: run[1]) if runs else []"
-)
+CODE = {
+    "sharded-workbench-code/1": (
+        "from itertools import groupby\n\ndef longest(numbers):\n"
+        "    runs = [[key, len(list(group))] for key, group in groupby(numbers)]\n"
+        "    return max(runs, key=lambda run: run[1]) if runs else []"
+    ),
+    "sharded-workbench-code/2": (
+        "def settle(paid):\n    share = sum(paid) // len(paid)\n    return [share - one for one in paid]"
+    ),
+}
 
 
 def right_reply(instruction: Instruction) -> str:
@@ -56,7 +61,7 @@ def right_reply(instruction: Instruction) -> str:
                     calls.append(f"{name}({said})")
             return f"[{', '.join(calls)}]"
         case "code":
-            return f"Here you are:\n```python\n{CODE}\n```"
+            return f"Here you are:\n```python\n{CODE[instruction.task_id]}\n```"
         case "data2text":
             return str(keys["references"][0])
         case "summary":
@@ -135,6 +140,17 @@ def named(value: Any) -> str | None:
     return value.task_id if isinstance(value, Instruction) else None
 
 
+@pytest.mark.parametrize("instruction", EVERY, ids=named)
+def test_each_shipped_instruction_is_solved_by_its_right_answer_alone(
+    instruction: Instruction,
+) -> None:
+    """In FULL the gold answer in a sentence scores 1; another reply does not."""
+    right, _ = simulated(instruction, "full")
+    wrong, _ = simulated(instruction, "full", right_from=2)
+    assert right.ending.result["score"] == 1
+    assert wrong.ending.result["score"] != 1
+
+
 @pytest.mark.parametrize("condition", ALL_CONDITIONS)
 @pytest.mark.parametrize("instruction", ONE_OF_EACH, ids=named)
 def test_every_task_ends_under_every_condition(
@@ -152,15 +168,6 @@ def test_every_task_ends_under_every_condition(
         # The summary is scored after its last shard, which here is the second one too.
         assert played.ending.result["turns"] == 2
         assert played.ending.result["revealed"] == 2
-
-
-@pytest.mark.parametrize("instruction", ONE_OF_EACH, ids=named)
-def test_without_a_right_reply_all_shards_are_revealed(instruction: Instruction) -> None:
-    """Without a right reply every shard is revealed once, in a turn of its own, and the conversation is not solved."""
-    played, _ = simulated(instruction, "sharded", right_from=99)
-    result = played.ending.result
-    assert result["revealed"] == result["turns"] == len(instruction.shards)
-    assert result["is_correct"] is not True
 
 
 @pytest.mark.parametrize("condition", ["full", "concat", "sharded", "recap"])
@@ -181,27 +188,3 @@ def test_the_assistant_is_told_no_answer(instruction: Instruction, condition: Co
     for call in models.asked:
         if call.module == "assistant":
             assert not any(gold in message.content for message in call.messages)
-
-
-def test_summaries_are_judged_after_the_last_shard_only() -> None:
-    """A summary before the last shard scores 0 without a call of the judge."""
-    [instruction] = [one for one in ONE_OF_EACH if one.task == "summary"]
-    played, models = simulated(instruction, "sharded", right_from=1)
-    judged = [call for call in models.asked if call.module == "summary judge"]
-    assert len(judged) == len(instruction.keys["insights"])
-    assert played.ending.record is not None
-    scores = [
-        item["content"]["score"]
-        for item in played.ending.record["trace"]
-        if item["role"] == "log" and item["content"]["type"] == "answer-evaluation"
-    ]
-    assert scores == [0.0] * (len(instruction.shards) - 1) + [1.0]
-
-
-@pytest.mark.parametrize("task", ["translation", "summary", "data2text"])
-def test_fixed_templates_ask_no_model_to_play_the_user(task: str) -> None:
-    """Tasks with a user template call no user model; all shards are sent in order."""
-    [instruction] = [one for one in ONE_OF_EACH if one.task == task]
-    played, models = simulated(instruction, "sharded", right_from=99)
-    assert not [call for call in models.asked if call.module == "user"]
-    assert played.ending.result["revealed"] == len(instruction.shards)
