@@ -652,9 +652,14 @@ class OverviewScreen(WorkbenchScreen[None]):
             self.app.switch_mode("triage")
             return
         if key == "change" and self._later.change is not None:
-            first, last, _ = self._later.change
-            sides = [Filter().with_choice("date", month) for month in (last, first)]
-            self.open_why(Split(sides[0], sides[1]))
+            first, last, differences = self._later.change
+            # What goes with the last month in the goal that changed most, where one did.
+            goal = next((each.goal for each in differences if each.goal), None)
+            side, other = (
+                Filter().with_choice("goal", goal).with_choice("date", month)
+                for month in (last, first)
+            )
+            self.open_why(Split(side, other))
             return
         services, overview, parts = self.services, self._overview, self._parts
         self.in_background(

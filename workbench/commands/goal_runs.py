@@ -37,13 +37,10 @@ MAX_GROUP_LINES = 40
 MAX_LABEL_CHARACTERS = 40
 """Most characters that are printed of the label of a group."""
 
-ABOUT = argument("--about", help="paragraph on the application, for the summaries; is kept")
-"""The option --about, of all commands that cluster."""
-
 
 @takes(
     PROJECT,
-    ABOUT,
+    argument("--about", help="paragraph on the application, for the summaries; is kept"),
     *request_arguments(ClusteringRequest),
     switch("--estimate", "estimate the cost and stop"),
 )
@@ -51,7 +48,8 @@ def run_cluster(arguments: argparse.Namespace) -> CommandResult:
     """Clusters goals: texts, vectors, clusters, labels, and what is to be decided."""
     request = read_request(ClusteringRequest, arguments)
     with OpenProject(Path(arguments.project)) as workspace:
-        keep_about(workspace, arguments.about)
+        if (about := arguments.about) is not None:
+            workspace.project.write(lambda conn: settings.put(conn, ABOUT_KEY, about))
         if arguments.estimate:
             estimate = workspace.goal_stages().estimate(request)
             asked = f": {', '.join(estimate.asked)}" if estimate.asked else ""
@@ -77,12 +75,6 @@ def run_cluster(arguments: argparse.Namespace) -> CommandResult:
         EXIT_INCOMPLETE if without and not theme else EXIT_DONE,
         notes=notes if without else [],
     )
-
-
-def keep_about(workspace: OpenProject, about: str | None) -> None:
-    """Stores the paragraph on the application, if one is given."""
-    if about is not None:
-        workspace.project.write(lambda conn: settings.put(conn, ABOUT_KEY, about))
 
 
 def shown_clustering(workspace: OpenProject) -> dict[str, Any]:

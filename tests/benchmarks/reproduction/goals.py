@@ -21,9 +21,7 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from engine.base.conversation import render_log, without_surrogates
-from engine.base.statistics.agreement import OUTSIDE, agreement
 from engine.conversations.tables import conversations
-from engine.conversations.tables.conversations import truth_by_conversation
 from engine.goals.records import Clustering
 from engine.goals.tables import clusterings, vectors
 from engine.goals.tables.clusterings import source_of
@@ -51,11 +49,6 @@ def measured_goals(workspace: OpenProject) -> dict[str, Any] | None:
     other seeds beside it, the hold-out of the clustering over fewer, and the baseline. None before any run."""
     with workspace.project.reading() as conn:
         made = [each for each in clusterings.clusterings(conn) if each.paper]
-        gold = {
-            key: truth["goal"]
-            for key, truth in truth_by_conversation(conn)
-            if isinstance(truth.get("goal"), str)
-        }
     if not made:
         return None
     most = max(each.conversations for each in made)
@@ -71,18 +64,15 @@ def measured_goals(workspace: OpenProject) -> dict[str, Any] | None:
     ari_orders = pairwise_ari(labels_of_orders)
     return {
         "conversations": most,
-        "clustering": runs[0].as_json(gold),
+        "clustering": runs[0].as_json(),
         "table_4": None if part is None else _table_4(workspace, whole[0], runs[0], part),
         "figure_4": {
-            "seeds": [run.as_json(gold) for run in runs[1:]],
+            "seeds": [run.as_json() for run in runs[1:]],
             "ari_seeds": agreements,
             "ari_seeds_mean": _mean(agreements),
         },
         "llm_only": {
-            "orders": [
-                {**_category_counts(categories), "against_gold": _against(labels, ids, gold)}
-                for (categories, _), labels in zip(orders, labels_of_orders, strict=True)
-            ],
+            "orders": [_category_counts(categories) for categories, _ in orders],
             "ari_orders": ari_orders,
             "ari_orders_mean": _mean(ari_orders),
             "shortened": sum(shortened for _, shortened in orders),
@@ -124,8 +114,8 @@ class _Groups:
         }
         return cls(ids.tolist(), labels, [state.groups[key].label for key in keys], counts)
 
-    def as_json(self, gold: Mapping[int, str]) -> dict[str, Any]:
-        """Returns the counts, the groups, and how well they agree with gold goals."""
+    def as_json(self) -> dict[str, Any]:
+        """Returns the counts and the groups."""
         sizes = np.bincount(self.labels[self.labels >= 0], minlength=len(self.descriptions))
         return {
             **self.counts,
@@ -133,7 +123,6 @@ class _Groups:
                 {"size": int(size), "description": description}
                 for size, description in zip(sizes, self.descriptions, strict=True)
             ],
-            "against_gold": _against(self.labels, self.ids, gold),
         }
 
 
@@ -277,18 +266,6 @@ def _as_clusters(labels: Iterable[tuple[str, ...]]) -> Numbers:
         ],
         dtype=np.int32,
     )
-
-
-def _against(labels: Numbers, ids: Sequence[int], gold: Mapping[int, str]) -> dict[str, Any] | None:
-    """Returns the agreement with gold goals, with 95% intervals; None without two different ones. Conversations in no
-    group (a negative label) are one more group."""
-    positions = [position for position, key in enumerate(ids) if key in gold]
-    goals = [gold[ids[position]] for position in positions]
-    if len(set(goals)) < 2:
-        return None
-    clusters = np.where(labels[positions] < 0, OUTSIDE, labels[positions]).astype(np.int64)
-    with_gold = agreement(goals, clusters)
-    return {"n": len(positions), "v_measure": asdict(with_gold.v), "ari": asdict(with_gold.ari)}
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

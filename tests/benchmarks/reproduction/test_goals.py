@@ -15,7 +15,6 @@ from tests.benchmarks.reproduction.goals import (
     label_one_by_one,
     measured_goals,
     own_distances,
-    pairwise_ari,
     read_categories,
 )
 from tests.engine.goals import paper_project
@@ -71,17 +70,6 @@ def test_assigned_distances() -> None:
     assert found.rows == 2
     assert found.euclidean == pytest.approx(np.sqrt(0.5) / 2)
     assert assigned_distances(ROWS, LABELS, others[2:]).cosine is None
-
-
-def test_agreement() -> None:
-    """Names of clusters do not matter; rows that one run does not have are left out; one row says nothing."""
-    one, same, other = (
-        np.array(labels, dtype=np.int32) for labels in ([0, 0, 1, 1], [1, 1, 0, -1], [0, 1, 0, 1])
-    )
-    first, second, _ = pairwise_ari([one, same, other])
-    assert first == 1.0
-    assert second == pytest.approx(-0.5)
-    assert pairwise_ari([one, np.array([-1, -1, -1, 0], dtype=np.int32)]) == [None]
 
 
 def test_the_two_prompts() -> None:
