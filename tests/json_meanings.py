@@ -18,6 +18,7 @@ ELSEWHERE = {
     "goals clusterings": "`shown`, the id of the one that is shown, and `clusterings`, a list with its settings and"
     " numbers of each: [goals](../goals.md)",
     "goals decide": "numbers of pairs that were `merged` and `refused`, `dry_run`, and the number of `groups` now",
+    "goals review": "how many were `reviewed` now, and the `decisions` that are left, each as `export decisions` has it",
     "goals settle": "`moved`, the number of conversations, `dry_run`, and `groups`, a list with `label`, `size`,"
     " `count` and `outliers` of each that they move to",
     "help": "a list with `name`, `kind`, `text` of each thing of that name",
@@ -69,6 +70,9 @@ MEANINGS = {
     "causes": "causes of failure that there are",
     "causes_found": "those whose words are seen to go with failure",
     "change_found": "whether the goal that fails more often in the second month is seen to have more trouble",
+    "calibrate: models[].answers": "which answers of the model: its scores, or its remaining tasks",
+    "calibrate: models[].agreement": "agreement of these with the verdicts",
+    "questions: checks": "the samples by which a person checks what answered, the newest first",
     "demo: check": "how right the result is, against what is true of the samples",
     "demo: check.goals": "goals that there are",
     "failures_in_first_20": "failed ones among the 20 conversations with the most trouble",
