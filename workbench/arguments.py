@@ -189,9 +189,6 @@ def _reader(option: Option) -> Callable[[str], Any]:
 
 # Values
 
-BYTES_PER_GIBIBYTE = 1 << 30
-"""Bytes of a GiB."""
-
 
 def read_filter(text: str) -> Filter:
     """Reads a filter, in the filter language of the screens.
@@ -229,11 +226,6 @@ def unit_interval(text: str) -> float:
     if not 0 <= value <= 1:
         raise argparse.ArgumentTypeError("must be from 0 to 1")
     return value
-
-
-def gibibytes(text: str) -> int:
-    """Reads a number of GiB as bytes."""
-    return max(1, round(above_zero(text) * BYTES_PER_GIBIBYTE))
 
 
 def above_zero(text: str) -> float:

@@ -25,7 +25,7 @@ _SIDES = (
     argument(
         "--by",
         metavar="FIELD",
-        help="the values of a field: year, month, day, source, model, tool, tag, meta.KEY or truth.KEY",
+        help="the values of a field: year, month, day, source, model, tool, tag, turns, meta.KEY or truth.KEY",
     ),
     argument("--a", metavar="FILTER", help="the conversations of the first side"),
     argument("--b", metavar="FILTER", help="those of the second side; without it, all the others"),

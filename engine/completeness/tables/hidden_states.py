@@ -161,12 +161,6 @@ def last_boundaries(conn: sqlite3.Connection, config_hash: str) -> Iterator[Last
         yield LastBoundary(conversation_id, count, BoundaryPlace(*json.loads(place)), state)
 
 
-def count_with_states(conn: sqlite3.Connection, config_hash: str) -> int:
-    """Returns the number of conversations that have states under a configuration."""
-    query = "SELECT count(*) FROM hidden_state WHERE config_hash = ? AND length(states) > 0"
-    return int(conn.execute(query, (config_hash,)).fetchone()[0])
-
-
 def ids_with_entry(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     """Returns the ids of the conversations with an entry under a configuration, rising."""
     rows = conn.execute(

@@ -195,8 +195,8 @@ def _vcon_turns(vcon: dict[str, Any]) -> Iterator[dict[str, Any]]:
             if analysis.get("type") != "transcript" or not is_of_dialog:
                 continue
             body = json_within(analysis.get("body"))
-            said = body if isinstance(body, list) else object_or_empty(body).get("utterances")
-            for turn in objects_in(said):
+            turns = body if isinstance(body, list) else object_or_empty(body).get("utterances")
+            for turn in objects_in(turns):
                 text = next(
                     (turn[key] for key in ("message", "text", "transcript") if turn.get(key)), ""
                 )
@@ -233,9 +233,9 @@ def _likeliest(sample: dict[str, Any]) -> str | None:
     `resps` has a pair for each answer: its log-likelihood, and whether the model would have written it.
     """
     given = sample.get("arguments")
-    asked = list(given.values()) if isinstance(given, dict) else list_or_empty(given)
+    requests = list(given.values()) if isinstance(given, dict) else list_or_empty(given)
     try:
-        answers = [call["arg_1"] if isinstance(call, dict) else call[1] for call in asked]
+        answers = [call["arg_1"] if isinstance(call, dict) else call[1] for call in requests]
         likelihoods = [float(response[0][0]) for response in sample["resps"]]
     except (LookupError, TypeError, ValueError):
         return None

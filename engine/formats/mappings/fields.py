@@ -490,13 +490,13 @@ def roles_of(role: Field, group: Field | None = None) -> dict[str, str]:
     counts = Counter(role.values)
     if group is not None and len(group.values) == len(role.values):
         pairs = set(zip(group.values, role.values, strict=True))
-        in_all = [
+        common_words = [
             word
             for word, count in Counter(word for _, word in pairs).items()
             if count == len(set(group.values)) > 1
         ]
-        if len(in_all) == 1 and not any(role_by_value(word, role.path) for word in counts):
-            return {in_all[0]: "assistant", OTHER_SPEAKERS: "user"}
+        if len(common_words) == 1 and not any(role_by_value(word, role.path) for word in counts):
+            return {common_words[0]: "assistant", OTHER_SPEAKERS: "user"}
     if len(counts) > _MOST_ROLES:
         return {"first": "user", "*": "assistant"}
     roles = {

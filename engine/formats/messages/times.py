@@ -133,8 +133,8 @@ def with_date(conversation: Conversation) -> tuple[Conversation, DateSource]:
     if earliest is not None:
         _, name, time = earliest
         return replace(conversation, created_at=time), DateSource(field=name)
-    stated = [own_time, *(value for key, value in conversation.meta.items() if _is_sure(key))]
-    unread = next((str(value) for value in stated if _may_be_time(value)), "")
+    candidates = [own_time, *(value for key, value in conversation.meta.items() if _is_sure(key))]
+    unread = next((str(value) for value in candidates if _may_be_time(value)), "")
     return replace(conversation, created_at=None), DateSource(unread=unread)
 
 

@@ -17,7 +17,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice, pairwise
 from typing import NamedTuple
@@ -131,8 +131,7 @@ _UNNAMED = "Unnamed goal"
 """Label of a cluster without any words."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
+class _Candidate(NamedTuple):
     """A phrase that may label a cluster; the score only ranks it among others, the higher the better."""
 
     score: float
@@ -187,11 +186,6 @@ class _Cluster:
         """Returns the stems of the last words of all phrases, which are nouns."""
         heads = (stem(phrase.words[-1]) for own in self.phrases for phrase in own)
         return set(filter(_says_much, heads))
-
-    def phrase_words(self) -> set[str]:
-        """Returns the stems of the content words of all phrases."""
-        words = (word for own in self.phrases for phrase in own for word in phrase.content)
-        return set(filter(_says_much, words))
 
     def form(self, of_stem: str) -> str:
         """Returns the word of a stem that most texts contain, of equal ones the longest: "series" of "sery"."""
@@ -673,14 +667,14 @@ def _told_apart(
 def _telling_words(
     number: int, clusters: Mapping[int, _Cluster], label: str, usage: _Usage
 ) -> list[str]:
-    """Returns the names, and the words of phrases, that tell a cluster best from others of the same label."""
+    """Returns the names, and the things, that tell a cluster best from others of the same label."""
     cluster, own = clusters[number], {stem(word) for word in label.casefold().split()}
-    of_phrases = cluster.phrase_words()
+    heads = cluster.heads()
     gains = {
         word: _contrast(number, frozenset({word}), clusters) * share
         for word in cluster.words()
         if word not in own
-        and (word in of_phrases or usage.is_name(word))
+        and (word in heads or usage.is_name(word))
         and (share := cluster.share(frozenset({word}))) >= MIN_TELLING_SHARE
     }
     best = sorted(

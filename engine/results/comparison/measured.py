@@ -191,13 +191,13 @@ _EPOCH_RANGE = "6e8 AND 5e9 OR number BETWEEN 6e11 AND 5e12"
 
 _SELECT_VALUES = {
     "source": SOURCES,
-    "turns": "SELECT id AS conversation_id, CAST(turns AS TEXT) AS value FROM conversation",
     "tag": f"SELECT conversation_id, tag AS value FROM ({CURRENT_TAGS})",
     **{
         name: f"SELECT id AS conversation_id, substr(created_at, 1, {length}) AS value"
         f" FROM conversation WHERE length(created_at) >= {length}"
         for name, length in TIME_FIELDS.items()
     },
+    "turns": "SELECT id AS conversation_id, CAST(turns AS TEXT) AS value FROM conversation",
 }
 """SQL that gives (conversation_id, value), for the fields that are no facets."""
 

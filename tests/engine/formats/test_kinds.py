@@ -193,8 +193,8 @@ def test_the_current_branch_is_the_conversation(record: Any, answer: str) -> Non
 def test_all_branches_of_any_tree_are_conversations() -> None:
     """With all branches, the current one comes first, and nothing is kept aside, whatever has the messages."""
     for record in ({"messages": BRANCHES}, {"chat": {"history": BRANCHES}}):
-        (found,) = open_inputs(["-"], all_branches=True, stdin=io.BytesIO(lines(record)))
-        records = [entry for entry in found.records() if isinstance(entry, Parsed)]
+        (source,) = open_inputs(["-"], all_branches=True, stdin=io.BytesIO(lines(record)))
+        records = [entry for entry in source.records() if isinstance(entry, Parsed)]
         assert [said(entry)[1][1] for entry in records] == ["Watered.", "No, too cold."]
         assert all("other branches" not in entry.conversation.meta for entry in records)
 

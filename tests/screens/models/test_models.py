@@ -127,7 +127,7 @@ class TestList:
             json.dumps({"cluster": entry.as_params()})
         )
         async with opened(made, (160, 40), mode="8") as pilot:
-            assert "1 model · 1 adapter · 1 endpoint" in lines(pilot)[1]
+            assert "1 model · 0 adapters · 1 endpoint" in lines(pilot)[1]
             assert "⇄ endpoint" in row(pilot, "cluster")
             assert "http://gpu:8000/v1#qwen3, llama-s" in row(pilot, "cluster")
             assert "MB" not in row(pilot, "cluster")
@@ -138,7 +138,7 @@ class TestList:
     async def test_what_is_used_for_what(self) -> None:
         """Each model says what this project uses it for."""
         async with opened(stocked(), (160, 40), mode="8") as pilot:
-            assert "for scoring, simulation · SmolLM2" in row(pilot, "smollm2-135m")
+            assert "for scoring, simulation, question" in row(pilot, "smollm2-135m")
             assert "for goals, trees · Qwen3 8B" in row(pilot, "Qwen3-8B")
             assert "for " not in row(pilot, "support-v3").partition("◆ adapter")[0]
 
@@ -428,7 +428,7 @@ class TestDoing:
             await press(pilot, "down", "enter")
             assert "--model still names another" in " ".join(text(pilot).split())
             assert "for scoring, goals, trees ·" in row(pilot, "Qwen3-8B")
-            assert "for simulation ·" in row(pilot, "smollm2-135m")
+            assert "for simulation, questions ·" in row(pilot, "smollm2-135m")
             await press(pilot, "u", "enter")
             assert "for all work ·" in row(pilot, "Qwen3-8B")
 

@@ -388,6 +388,7 @@ async def choose_question(pilot: Pilot[None], name: str) -> None:
     assert isinstance(dialog, ChoiceDialog)
     dialog.dismiss(name)
     await until(pilot, lambda: f"{name} · " in lines(pilot)[2])
+    await settle(pilot)
 
 
 def answered_by(support: ScreenProject, question: str, values: Mapping[int, str]) -> None:
