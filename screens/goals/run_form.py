@@ -85,6 +85,12 @@ MERGE_DECIDERS: dict[Decide, FormChoice] = {
 }
 """Who decides on proposed merges."""
 
+FAILURES: dict[bool, FormChoice] = {
+    False: FormChoice("stay as they are"),
+    True: FormChoice("are asked about again", "Past the replies that are stored."),
+}
+"""What becomes of stored failures over endpoints, by `ClusteringRequest.fresh`."""
+
 DEFAULT_REQUEST = ClusteringRequest()
 """What the form begins with where no clustering is shown."""
 
@@ -117,7 +123,12 @@ class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
         super().__init__()
         explanations = {f"{EXPLANATION}{name}": explanation_choice(name) for name in questions}
         texts = {**TEXT_CHOICES, **explanations}
-        self.choices = {"paper": ALGORITHMS, "text": texts, "decide": MERGE_DECIDERS}
+        self.choices = {
+            "paper": ALGORITHMS,
+            "text": texts,
+            "decide": MERGE_DECIDERS,
+            "fresh": FAILURES,
+        }
         self._paper = paper
         self._estimate, self._shown = estimate, None if shown is None else shown.clustering
 
@@ -136,6 +147,10 @@ class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
         yield field_line("clusters", LineInput(placeholder=proposed, id="k"))
         yield field_line("seed", LineInput(str(DEFAULT_REQUEST.seed), id="seed"))
         yield field_line("merges", self.choice_field("decide"))
+        limit = LineInput(placeholder=self.OPTIONS["max_cost"].default, id="max_cost")
+        over_endpoints = field_line("most cost", limit, self.choice_field("fresh"), "failures")
+        over_endpoints.display = False
+        yield over_endpoints
 
     def update_lines(self) -> None:
         """Hides the text where the algorithm of the paper is chosen, which clusters summaries."""
@@ -152,7 +167,8 @@ class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
             paper=paper,
             text=DEFAULT_REQUEST.text if paper else self.chosen("text"),
             decide=self.chosen("decide"),
-            **self.typed_values("embedder", "k", "seed"),
+            fresh=self.chosen("fresh"),
+            **self.typed_values("embedder", "k", "seed", "max_cost"),
         )
 
     def estimate(self, request: ClusteringRequest) -> ClusteringEstimate:
@@ -160,7 +176,8 @@ class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
         return self._estimate(request)
 
     def estimate_text(self, request: ClusteringRequest, cost: ClusteringEstimate) -> Content:
-        """Returns the estimate in words."""
+        """Returns the estimate in words; shows what concerns endpoints where one is asked."""
+        self.query_one("#field-max_cost").display = bool(cost.costs)
         return estimate_content(cost)
 
 

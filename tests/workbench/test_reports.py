@@ -56,7 +56,7 @@ def test_why_says_the_same_on_every_surface(
         assert found["associations"] == document["associations"]
     out = tmp_path / "r.md"
     assert main(["report", path, "-o", str(out), "--no-validation"]) == 0
-    section = out.read_text("utf-8").partition("## What goes with breaking off")[2]
+    section = out.read_text("utf-8").partition("## Did it go wrong?")[2]
     assert (
         "In 100% of the conversations that broke off and 0% of those that ended date:2026-01 holds"
         in section

@@ -13,7 +13,7 @@ from engine.base.errors import WorkbenchError
 from engine.base.events import JobProgress
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.goals.requests import ClusteringRequest
-from engine.project.records import ClusteringEstimate
+from engine.project.records import ClusteringEstimate, StageCost
 from screens.conversations.screen import ConversationsBehindScreen
 from screens.goals.drift_screen import GoalDriftScreen
 from screens.goals.members_screen import GoalMembersScreen
@@ -380,6 +380,20 @@ class TestRuns:
         cost = ClusteringEstimate(36, None, None, 5.0, "SmolLM2-135M-Instruct", asked=asked)
         told = "36 conversations · about 5 s\nasked of SmolLM2-135M-Instruct: summaries, labels, merges"
         assert estimate_content(cost).plain == told
+
+    async def test_a_run_over_endpoints(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Where endpoints are asked, the form has what the run may cost and what becomes of failures."""
+        costs = (StageCost("label", 7, 900, 90, 0.5),)
+        cost = ClusteringEstimate(36, None, None, None, "gpu1", asked=("labels",), costs=costs)
+        monkeypatch.setattr(GoalRunForm, "estimate", lambda form, request: cost)
+        async with opened(clustered(), mode="5") as pilot:
+            await press(pilot, "r")
+            form = pilot.app.screen
+            assert isinstance(form, GoalRunForm)
+            await until(pilot, lambda: "most cost" in text(pilot))
+            await until(pilot, lambda: "label: about 7 requests" in text(pilot))
+            await press(pilot, *["down"] * 6, *"0.25", "down", "right")
+            assert (form.request().max_cost, form.request().fresh) == (0.25, True)
 
     async def test_mistakes_do_not_start(self) -> None:
         """A text that is no number, or an unknown embedder, is refused with the reason; no run starts."""

@@ -127,7 +127,7 @@ class TestList:
             json.dumps({"cluster": entry.as_params()})
         )
         async with opened(made, (160, 40), mode="8") as pilot:
-            assert "1 model · 1 adapter · 1 endpoint" in lines(pilot)[1]
+            assert "1 model · 0 adapters · 1 endpoint" in lines(pilot)[1]
             assert "⇄ endpoint" in row(pilot, "cluster")
             assert "http://gpu:8000/v1#qwen3, llama-s" in row(pilot, "cluster")
             assert "MB" not in row(pilot, "cluster")
