@@ -113,9 +113,6 @@ MEANINGS = {
     "goals proposals: agreement": "agreement of each model's answers on pairs with the decisions of people",
     "alpha": "least probability of what is followed",
     "questions: alpha": "Krippendorff's alpha; null where it is not defined",
-    "questions: checks": "what people's answers say of each machine that was checked: `by`, `drawn`, `answered`, `same` (how many"
-    " of these are alike), `shares` by answer (`apparent`, and `corrected` with its interval) and `more` (how many"
-    " answers would halve it); the newest first",
     "ask: waiting": "ids of the drawn conversations that wait for an answer, in their order",
     "answer_held": "whether the recorded answer is in the tree",
     "answer_logprob": "mean log-probability of a token of the recorded answer, natural logarithm",
