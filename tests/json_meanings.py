@@ -113,6 +113,7 @@ MEANINGS = {
     "goals proposals: agreement": "agreement of each model's answers on pairs with the decisions of people",
     "alpha": "least probability of what is followed",
     "questions: alpha": "Krippendorff's alpha; null where it is not defined",
+    "ask: waiting": "ids of the drawn conversations that wait for an answer, in their order",
     "answer_held": "whether the recorded answer is in the tree",
     "answer_logprob": "mean log-probability of a token of the recorded answer, natural logarithm",
     "answer_tokens": "tokens of the recorded answer",
