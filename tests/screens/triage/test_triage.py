@@ -563,6 +563,16 @@ class TestBlind:
             assert sum(row.blind for row in support.acts()) == 10
             assert support.triage.tally()[Verdict.YES] + support.triage.tally()[Verdict.NO] == 30
 
+    async def test_what_machines_say_is_hidden(self) -> None:
+        """A blind round shows no answers of machines, and marks no messages that they cite."""
+        support = judged(60, 30)
+        answered_by(support, "refused", dict.fromkeys(range(1, 61), "no"))
+        async with opened(support, mode="3") as pilot:
+            await press(pilot, "b", "full_stop")
+            assert "No message has a sign of trouble or is cited" in text(pilot)
+            await press(pilot, "b", "full_stop")
+            assert "» judge: refused: no" in text(pilot)
+
     async def test_undo_in_a_round(self) -> None:
         """Undo in a blind round takes the blind answer back and asks again; `b` ends the round."""
         support = judged(60, 30)
