@@ -268,9 +268,7 @@ class _Report:
         for question, clauses in answers.items():
             if clauses:
                 yield Paragraph(f"{question.rstrip('?')}: {'; '.join(clauses)}.", True)
-        readings = conversations_to_read(self._services)
-        ids = set(self._measured.ids.tolist())
-        for reading in [each for each in readings if each.row.id in ids][:QUOTED]:
+        for reading in conversations_to_read(self._services, self._filter)[:QUOTED]:
             quote = self._quote(reading.row.id)
             reason = " · ".join(reading.reason.split(" · ")[:2])
             yield replace(quote, source=f"{quote.source}: {reason}", more_in=TO_READ)
