@@ -391,17 +391,19 @@ async def choose_question(pilot: Pilot[None], name: str) -> None:
     await settle(pilot)
 
 
-def answered_by(support: ScreenProject, question: str, values: Mapping[int, str]) -> None:
+def answered_by(
+    support: ScreenProject, question: str, values: Mapping[int, str], config: str = "first"
+) -> None:
     """Lets a model answer a question, which cites the third message of each conversation."""
 
     def write(conn: sqlite3.Connection) -> None:
         about = {"params": {}, "fingerprints": {}, "code_version": "1"}
-        run = runs.create(conn, stage="ask", config_hash=question, **about)  # type: ignore[arg-type]
+        run = runs.create(conn, stage="ask", config_hash=config, **about)  # type: ignore[arg-type]
         answers = [
             MachineAnswer(key, value, None, "It says so.", ((2, 0, 0),))
             for key, value in values.items()
         ]
-        judge = Answerer(question, question, "model", "judge")
+        judge = Answerer(config, question, "model", "judge")
         machine_answers.put(conn, judge, run, answers)
 
     support.file.write(write)
@@ -463,7 +465,7 @@ class TestQuestions:
 
     async def test_a_machine_is_checked(self) -> None:
         """The first order after a machine's answers draws 20, hides what it says, and shows how far it is right and the
-        corrected rate as answers come."""
+        corrected rate as answers come; a newer configuration is not what was checked."""
         support = project()
         answered_by(support, "refused", {key: "yes" if key < 10 else "no" for key in range(1, 37)})
         async with opened(support, mode="3") as pilot:
@@ -479,6 +481,8 @@ class TestQuestions:
             await choose_order(pilot, "check")
             assert "16 left" not in text(pilot)
             assert len(support.triage.queue("check", question="refused").items) == 16
+        answered_by(support, "refused", {1: "no"}, config="newer")
+        assert support.services().questions.checks("refused") == []
 
     async def test_answers_that_differ(self) -> None:
         """An order has what two machines answer differently, with what each says; one has the least probable first."""
