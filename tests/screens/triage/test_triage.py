@@ -518,7 +518,8 @@ class TestQuestions:
 
 class TestTags:
     async def test_tags_are_answers(self) -> None:
-        """`t` answers yes-no questions with yes, a minus before a name takes an answer away, and undo says which."""
+        """`t` answers yes-no questions with yes, a minus before a name takes an answer away, and undo says which;
+        names of questions with other answers are refused."""
         support = project()
         async with opened(support, mode="3") as pilot:
             await press(pilot, "t", *"late, odd", "enter")
@@ -532,7 +533,11 @@ class TestTags:
                 ("late", "yes"), ("odd", "yes"), ("odd", None),
             ]  # fmt: skip
 
-            await press(pilot, "u")
+            await press(pilot, "t", *"new, intent", "enter")
+            assert "“intent” is no yes-no question." in text(pilot)
+            assert len(support.acts()) == 3
+
+            await press(pilot, "escape", "u")
             assert "Removal of odd on 1 conversation taken back." in text(pilot)
             assert "#odd" in text(pilot)
             assert "support/0002" in lines(pilot)[1]
