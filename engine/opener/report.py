@@ -237,15 +237,12 @@ class _Report:
         store = self._services.conversations
         by_score = self._services.comparison.goes_by_score(self._filter)
         now = in_force(self._sets)
-        counts = store.counts(ListQuery(self._filter))
         return KeyFigures(
-            counts.conversations,
-            counts,
+            store.counts(ListQuery(self._filter)),
             [(label, len(part.ids)) for label, part in self._parts],
             store.in_trouble(self._filter),
             imported_failures(self._services, self._filter),
             self._measured.rate(by_score=by_score).corrected,
-            counts.verdicts,
             month_change(self._services, self._filter),
             reliability(now, self._sets).doubt if now else "",
             "goal" if self._shown is None else self._shown.clustering.noun,
