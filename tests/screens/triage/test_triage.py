@@ -439,6 +439,7 @@ class TestQuestions:
             ("topic", "choice", 'lamp = "a lamp"\nflight = "a flight"'),
             ("asks", "several", 'price = ""\ndate = ""'),
             ("count", "number", ""),
+            ("many", "choice", "".join(f'label{n} = ""\n' for n in range(1, 11))),
         ):
             file = tmp_path / f"{name}.toml"
             file.write_text(f'text = "Which?"\nkind = "{kind}"\n[labels]\n{labels}\n', "utf-8")
@@ -451,7 +452,10 @@ class TestQuestions:
             await press(pilot, "2")
             await choose_question(pilot, "asks")
             await press(pilot, "2", "space", "enter")  # the first has the cursor
+            await choose_question(pilot, "many")
+            assert "9 label9   r label10" in text(pilot)
             await choose_question(pilot, "count")
+            assert "◐" not in lines(pilot)[0]
             await press(pilot, "r", *"many", "enter")
             assert "Answers are a number." in text(pilot)
             await press(pilot, "escape", "r", *"12", "enter")
