@@ -77,9 +77,9 @@ def verdicts_content(report: CalibrationReport) -> Content:
     if report.model.n:
         parts.append(("\nmodel agrees ", "$tone-muted"))
         parts.append(agreement_piece(report.model))
-    if len(report.models) > 1:
-        for each in report.models:
-            parts.append((f"\n  {one_line(each.answers, 40)} ", "$tone-muted"))
+    for each in report.models:
+        if each.agreement != report.model:  # that of the scores in force stands above
+            parts.append((f"\n{one_line(each.answers, 40)} ", "$tone-muted"))
             parts.append(agreement_piece(each.agreement))
     if report.itself.n:
         parts.append(("\nyou with yourself, blind ", "$tone-muted"))
