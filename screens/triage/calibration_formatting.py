@@ -79,7 +79,8 @@ def verdicts_content(report: CalibrationReport) -> Content:
         parts.append(agreement_piece(report.model))
     for each in report.models:
         if each.agreement != report.model:  # that of the scores in force stands above
-            parts.append((f"\n{one_line(each.answers, 40)} ", "$tone-muted"))
+            name = each.answers.replace("remaining tasks of ", "tasks, ")  # fits on a line
+            parts.append((f"\n{one_line(name, 40)} ", "$tone-muted"))
             parts.append(agreement_piece(each.agreement))
     if report.itself.n:
         parts.append(("\nyou with yourself, blind ", "$tone-muted"))
