@@ -126,8 +126,6 @@ def _proposal_pieces(report: CalibrationReport) -> list[Piece]:
         ("\nverdicts suggest ", "$tone-muted"),
         (format_threshold(report.proposal.rule.threshold), "bold $tone-borderline"),
         f": {now:.0%} → {then:.0%} ended",
-        ("   a", "bold $tone-accent"),
-        (" takes it over", "$tone-muted"),
     ]
 
 
