@@ -1,0 +1,40 @@
+"""What patterns, models and files answer, as lists and filters see it."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from engine.project import runs
+from engine.project.project import Project
+from engine.questions.records import Answerer, MachineAnswer
+from engine.questions.tables import machine_answers
+from engine.questions.tables.triage_queue import queue
+from tests.engine.project.support import fill, talk
+
+
+def answered(path: Path, name: str, *answers: MachineAnswer, question: str = "refused") -> Project:
+    """Returns a project of three conversations on which a model of this name answers a question."""
+    project = Project.open(path / "p.wb", create=True)
+    fill(project, [talk(f"c{number}", f"Lamp {number}?", "Sure.") for number in range(1, 4)])
+
+    def store(conn: sqlite3.Connection) -> None:
+        run = runs.create(
+            conn, stage="ask", config_hash="c", params={}, fingerprints={}, code_version="1"
+        )
+        machine_answers.put(conn, Answerer("c", question, "model", name), run, answers)
+
+    project.write(store)
+    return project
+
+
+def test_equal_probabilities_in_id_order(tmp_path: Path) -> None:
+    """Of equally probable answers, as votes have them, the earlier conversation comes first."""
+    sure, *tied = (
+        MachineAnswer(1, "yes", 0.9),
+        MachineAnswer(2, "yes", 0.5),
+        MachineAnswer(3, "no", 0.5),
+    )
+    with answered(tmp_path, "judge", sure, *tied) as project, project.reading() as conn:
+        items = queue(conn, "doubtful", question="refused").items
+    assert [item.conversation_id for item in items] == [2, 3, 1]
