@@ -133,3 +133,12 @@ def of_answerer(conn: sqlite3.Connection, config_hash: str) -> list[MachineAnswe
         (config_hash,),
     )
     return [MachineAnswer(*row) for row in rows]
+
+
+def values_by_name(conn: sqlite3.Connection, question: str) -> dict[str, dict[int, str]]:
+    """Returns the answers that have a value by the name of what gave them and conversation, the newest name first."""
+    result: dict[str, dict[int, str]] = {}
+    for answerer, _ in answerers(conn, question):
+        rows = of_answerer(conn, answerer.config_hash)
+        result.setdefault(answerer.name, {row.conversation_id: str(row.value) for row in rows})
+    return result

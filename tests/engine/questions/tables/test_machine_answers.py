@@ -7,9 +7,11 @@ from pathlib import Path
 
 from engine.project import runs
 from engine.project.project import Project
+from engine.questions.question import parse_question
 from engine.questions.records import Answerer, MachineAnswer
 from engine.questions.tables import machine_answers
 from engine.questions.tables.triage_queue import queue
+from engine.results.comparison.rates import answer_rates
 from tests.engine.project.support import fill, talk
 
 
@@ -38,3 +40,15 @@ def test_equal_probabilities_in_id_order(tmp_path: Path) -> None:
     with answered(tmp_path, "judge", sure, *tied) as project, project.reading() as conn:
         items = queue(conn, "doubtful", question="refused").items
     assert [item.conversation_id for item in items] == [2, 3, 1]
+
+
+def test_no_answer_has_no_share_of_the_rates(tmp_path: Path) -> None:
+    """The mean of numbers leaves out conversations on which a model gave no answer, but a reason."""
+    number = parse_question("stars", 'text = "How many stars?"\nkind = "number"')
+    answers = MachineAnswer(1, "4"), MachineAnswer(2, None, note="The reply was cut off.")
+    with (
+        answered(tmp_path, "judge", *answers, question="stars") as project,
+        project.reading() as conn,
+    ):
+        (row,) = answer_rates(conn, number, {"all": [1, 2, 3]}, "").rows
+    assert row.cells[1:4] == ("judge", 1, 4.0)
