@@ -15,7 +15,7 @@ from engine.base.number_format import counted, figure, figure_range, percent_ran
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
-from engine.questions.question import NOTE, Question, slug
+from engine.questions.question import NOTE, Question, hyphenated
 from engine.questions.records import (
     MIN_EXAMPLES_OF_EACH,
     NO_NAME,
@@ -128,7 +128,7 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
     return CommandResult(
         [
             stage.summary(),
-            f"Filter: {question.name}@{slug(stage.by)}:ANSWER, or {question.name}:ANSWER.",
+            f"Filter: {question.name}@{hyphenated(stage.by)}:ANSWER, or {question.name}:ANSWER.",
             _check_line(workspace, question),
         ],
         {

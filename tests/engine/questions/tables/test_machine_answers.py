@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+from engine.conversations.filters import ListQuery, parse_filter
+from engine.conversations.tables import selecting
 from engine.project import runs
 from engine.project.project import Project
 from engine.questions.question import parse_question
@@ -52,3 +54,12 @@ def test_no_answer_has_no_share_of_the_rates(tmp_path: Path) -> None:
     ):
         (row,) = answer_rates(conn, number, {"all": [1, 2, 3]}, "").rows
     assert row.cells[1:4] == ("judge", 1, 4.0)
+
+
+def test_a_long_name_can_be_filtered_by(tmp_path: Path) -> None:
+    """Filters by who answered know a name that is too long for a question."""
+    name = "Some organization/" + "a-very-" * 10 + "long-model"
+    written = "some-organization-" + "a-very-" * 10 + "long-model"
+    with answered(tmp_path, name, MachineAnswer(2, "yes")) as project, project.reading() as conn:
+        query = ListQuery(parse_filter(f"refused@{written}:yes"))
+        assert list(selecting.ids(conn, query)) == [2]
