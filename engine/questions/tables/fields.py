@@ -69,7 +69,7 @@ MACHINES = (
 _ASKED = (
     f"SELECT conversation_id, question AS value FROM ({CURRENT_ANSWERS}) UNION"
     " SELECT m.conversation_id, a.question FROM answerer AS a JOIN machine_answer AS m"
-    " USING (config_hash) WHERE m.value IS NOT NULL"
+    f" USING (config_hash) WHERE m.value IS NOT NULL AND {IN_FORCE}"
 )
 """(conversation_id, value) of the questions that somebody or something has answered on a conversation."""
 
