@@ -146,8 +146,8 @@ def _waiting(workspace: OpenProject, question: Question, count: int, by: str) ->
     lines = [f"{question.text} ({question.name}): {counted(count, 'conversation')} to ask."]
     if by == "person":
         path = workspace.project.path
-        if question.name == SUCCEEDED:
-            lines.append(f"Triage asks them one by one (`workbench {path}`, key 3), or:")
+        keys = "key 3" if question.name == SUCCEEDED else "keys 3 and Q"
+        lines.append(f"Triage asks them one by one (`workbench {path}`, {keys}), or:")
         lines.append(f"  workbench answers {path} {question.name} --give ID ANSWER")
     return CommandResult(lines, {"question": question.name, "by": by, "conversations": count})
 
@@ -167,7 +167,10 @@ def _check(workspace: OpenProject, question: Question) -> CommandResult:
     workspace.questions.draw_check(question.name)
     page = workspace.triage.queue("check", question=question.name)
     if not page.total:
-        raise NotYet(f"Nothing waits for a check of {question.name}: no machine has answered it.")
+        raise NotYet(
+            f"Nothing waits for a check of {question.name}: no machine has answered it, or people have answered"
+            " everything that one has."
+        )
     rows = workspace.conversations.rows([item.conversation_id for item in page.items])
     names = [row.external_id for row in rows]
     path = workspace.project.path
