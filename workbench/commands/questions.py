@@ -360,15 +360,21 @@ def _too_few_text(people: PeopleAgreement, name: str) -> str:
     switch("--replace", "--import, --from: give answers also where there are other ones"),
     titled(
         "answers that are no person's: of a judge elsewhere, a rating, another tool (JSON Lines, JSON or CSV)",
-        argument("--name", help="who answers (default: the name of the file; `truth` or `meta`)"),
+        argument(
+            "--name",
+            default="",
+            help="who answers (default: the name of the file; `truth` or `meta`)",
+        ),
         argument(
             "--id",
             metavar="FIELD",
+            default="",
             help=f"field of the conversations' ids (default: {', '.join(IDS)})",
         ),
         argument(
             "--value",
             metavar="FIELD",
+            default="",
             help=f"field of the answers (default: the name of the question, {', '.join(VALUES)})",
         ),
     ),
@@ -424,7 +430,7 @@ def _import(
             workspace.project,
             arguments.field,
             question,
-            name=arguments.name or "",
+            name=arguments.name,
             replace=arguments.replace,
             dry_run=arguments.dry_run,
         )
@@ -442,9 +448,9 @@ def _import(
         workspace.project,
         path,
         question,
-        name=arguments.name or "",
-        id_field=arguments.id or "",
-        value_field=arguments.value or "",
+        name=arguments.name,
+        id_field=arguments.id,
+        value_field=arguments.value,
         replace=arguments.replace,
         dry_run=arguments.dry_run,
     )
