@@ -251,9 +251,9 @@ def _members(ids: Ids, clusters: Clusters) -> Iterator[Member]:
     for row, conversation_id in enumerate(ids.tolist()):
         label = int(clusters.labels[row])
         inside = label >= 0
-        second = int(clusters.others[row] if inside else clusters.nearest[row])
+        second = int(clusters.second[row] if inside else clusters.nearest[row])
         second_distance = float(
-            clusters.other_distances[row] if inside else clusters.distances[row]
+            clusters.second_distances[row] if inside else clusters.distances[row]
         )
         yield Member(
             conversation_id=conversation_id,
