@@ -16,10 +16,11 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import zip_longest
 
 import msgspec
 
-from engine.base.statistics.intervals import Z95, Interval
+from engine.base.statistics.intervals import Interval, wilson_ends
 from engine.questions.question import UNSURE, Question
 from engine.questions.records import CheckReport, MachineAnswer, MachineShare
 
@@ -84,13 +85,8 @@ class AnswerCheck(msgspec.Struct, frozen=True):
     @property
     def drawn(self) -> list[int]:
         """The drawn conversations, in an order in which each stratum has its turn."""
-        longest = max((stratum.count for stratum in self.strata), default=0)
-        return [
-            stratum.order[nth][0]
-            for nth in range(longest)
-            for stratum in self.strata
-            if nth < stratum.count
-        ]
+        turns = zip_longest(*(stratum.drawn for stratum in self.strata))
+        return [pair[0] for turn in turns for pair in turn if pair is not None]
 
 
 def draw(by: str, answers: Sequence[MachineAnswer], answered: Collection[int]) -> AnswerCheck:
@@ -197,8 +193,8 @@ def _corrected(
     """
     known = [holds(people[key]) for key, _ in check.known if key in people]
     size = sum(stratum.size for stratum in check.strata)
-    of_known = Counter(value for _, value in check.known)
-    guessed = sum(n - of_known[value] for value, n in check.counts.items() if holds(value))
+    known_counts = Counter(value for _, value in check.known)
+    apparent = sum(n - known_counts[value] for value, n in check.counts.items() if holds(value))
     answered = [[pair for pair in s.drawn if pair[0] in people] for s in check.strata]
     if not all(answered):
         return None
@@ -209,7 +205,7 @@ def _corrected(
         [int(holds(people[key])) - int(holds(value)) for key, value in pairs] for pairs in answered
     ]
     weights = [stratum.size / size for stratum in check.strata]
-    share = guessed / size + sum(
+    share = apparent / size + sum(
         weight * sum(own) / len(own) for weight, own in zip(weights, differences, strict=True)
     )
     share = min(1.0, max(0.0, share))
@@ -223,13 +219,10 @@ def _corrected(
     low = high = share
     if variance > 0:
         moderate = (share * count + 1) / (count + 2)
-        effective = moderate * (1 - moderate) / variance
-        center = (share + Z95**2 / 2 / effective) / (1 + Z95**2 / effective)
-        half = math.sqrt(share * (1 - share) / effective + Z95**2 / 4 / effective**2)
-        half *= Z95 / (1 + Z95**2 / effective)
-        low, high = max(0.0, center - half), min(1.0, center + half)
-    every = len(known) + size
-    ends = [(sum(known) + size * end) / every for end in (share, low, high)]
+        low, high = wilson_ends(share, moderate * (1 - moderate) / variance)
+        low, high = max(0.0, low), min(1.0, high)
+    total = len(known) + size
+    ends = [(sum(known) + size * end) / total for end in (share, low, high)]
     return Interval(*ends)
 
 
