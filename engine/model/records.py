@@ -207,7 +207,7 @@ class ModelRequest:
         work: What the model is loaded for.
         model: Name or path; None is the one that the adapter was made for, or that the project uses for the work.
         adapter: Name, file or run of an adapter, or None.
-        tuned: Where no adapter is named, take the one in use, otherwise the one that comes with the program.
+        tuned: Where no adapter is named, take the one in use, if there is one.
         context: Longest log in tokens; None takes the model's own, at most 8,192.
         first_layers: Of the built-in model without an adapter, load the first `catalog.FIRST_LAYERS` layers only.
         max_cost, fresh: See `Spending`.

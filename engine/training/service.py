@@ -280,7 +280,7 @@ class TrainingService:
         run_files.delete(run)
 
     def use(self, name: str | None) -> None:
-        """Makes scoring in the mode `tuned` use the adapter of a run; None: the one that comes with the program.
+        """Makes scoring in the mode `tuned` use the adapter of a run; None: no adapter.
 
         Raises:
             UsageError: The run has no adapter.

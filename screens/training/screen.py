@@ -372,7 +372,7 @@ class TrainingScreen(WorkbenchScreen[None]):
         def done(_: None) -> None:
             self.refresh_data()
             if name is None:
-                self.notify("Scoring uses the adapter that comes with the program.", markup=False)
+                self.notify("No adapter is in use any more.", markup=False)
             else:
                 self.action_score()
 

@@ -415,8 +415,9 @@ class Project:
         Raises:
             UsageError: The question cannot have this answer.
         """
-        ids, asked = self._ids(filter), self._workspace.questions.find(question, keep=True)
-        self._workspace.triage.answer([Act(key, asked.name, asked.answer(value)) for key in ids])
+        ids, definition = self._ids(filter), self._workspace.questions.find(question, keep=True)
+        answer = definition.answer(value)
+        self._workspace.triage.answer([Act(key, definition.name, answer) for key in ids])
         return len(ids)
 
     def ask(

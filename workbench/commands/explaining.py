@@ -117,10 +117,9 @@ def topic_list() -> str:
 def pages() -> dict[str, Path]:
     """Returns the pages of the documentation by the names of their files."""
     folder = INSTALLED_PAGES if INSTALLED_PAGES.is_dir() else CHECKOUT_PAGES
-    guides = folder.glob(
-        f"guide/*{PAGE_SUFFIX}"
-    )  # a page of the same name says all, and comes last
-    return {path.stem: path for path in (*sorted(guides), *sorted(folder.glob(f"*{PAGE_SUFFIX}")))}
+    guides, rest = folder.glob(f"guide/*{PAGE_SUFFIX}"), folder.glob(f"*{PAGE_SUFFIX}")
+    # A page says more than a guide of the same name, so it takes its place.
+    return {path.stem: path for path in (*sorted(guides), *sorted(rest))}
 
 
 def plain_links(text: str) -> str:

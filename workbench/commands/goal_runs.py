@@ -63,17 +63,17 @@ def run_cluster(arguments: argparse.Namespace) -> CommandResult:
     ]
     if len(groups) > MAX_GROUP_LINES:
         lines.append(f"          and {len(groups) - MAX_GROUP_LINES:,} smaller ones")
-    notes = [f"Without a vector, and in no group: {without:,}; `export assignments` says why."]
+    note = f"Without a vector, and in no group: {without:,}; `export assignments` says why."
     if theme := theme_of(request.text):
-        notes = [
+        note = (
             f"Nothing explains the other {without:,} as “{theme}”. These themes are shown in place of goals;"
             " `goals clusterings --show N` shows goals again."
-        ]
+        )
     return CommandResult(
         lines,
         clustering,
         EXIT_INCOMPLETE if without and not theme else EXIT_DONE,
-        notes=notes if without else [],
+        notes=[note] if without else [],
     )
 
 

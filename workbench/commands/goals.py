@@ -312,12 +312,12 @@ def review(arguments: argparse.Namespace) -> CommandResult:
     Raises:
         NotFound: There is no such decision to review.
     """
-    refused = set(map(str, arguments.refuse))
-    named = [*arguments.agree, *arguments.refuse]
-    with OpenProject(Path(arguments.project), read_only=not named) as workspace:
+    reviews = [(name, True) for name in arguments.agree]
+    reviews += [(name, False) for name in arguments.refuse]
+    with OpenProject(Path(arguments.project), read_only=not reviews) as workspace:
         service = workspace.merge_review
         _require_groups(workspace.goals)
-        for name in named:
+        for name, agrees in reviews:
             # Read anew each time: a refusal takes what builds on it out of the list.
             decision = next((d for d in service.to_review() if str(d.id) == name), None)
             if decision is None:
@@ -326,7 +326,7 @@ def review(arguments: argparse.Namespace) -> CommandResult:
                     "`workbench goals review PROJECT` lists them.",
                 )
             proposal = service.pair(*decision.sides)
-            if (decision.kind == "merge") != (name in refused):
+            if (decision.kind == "merge") == agrees:
                 service.merge(proposal)
             else:
                 service.apart(proposal)
@@ -337,7 +337,7 @@ def review(arguments: argparse.Namespace) -> CommandResult:
     ]
     lines.append(f"{counted(len(decisions), 'decision')} of a model to review.")
     return CommandResult(
-        lines, {"reviewed": len(named), "decisions": list(map(decision_line, decisions))}
+        lines, {"reviewed": len(reviews), "decisions": list(map(decision_line, decisions))}
     )
 
 

@@ -154,7 +154,7 @@ def stop(arguments: argparse.Namespace) -> CommandResult | int:
         metavar="RUN",
         help="name of the run, as `train status` lists it (default: only print which adapter is in use)",
     ),
-    switch("--none", "go back to the adapter that comes with the program"),
+    switch("--none", "use no adapter any more"),
 )
 def use(arguments: argparse.Namespace) -> CommandResult:
     """Makes scoring in the mode `tuned` use the adapter of a run, or prints which it uses.
@@ -169,10 +169,10 @@ def use(arguments: argparse.Namespace) -> CommandResult:
         if name or none:
             workspace.training.use(name)
         used = adapter_in_use(workspace.project)
-    adapter = "that comes with the program" if used is None else one_line(used)
-    return CommandResult(
-        [f"Scoring in the mode tuned uses the adapter {adapter}."], {"adapter": used}
-    )
+    line = "No adapter is in use."
+    if used is not None:
+        line = f"Scoring in the mode tuned uses the adapter {one_line(used)}."
+    return CommandResult([line], {"adapter": used})
 
 
 @takes(

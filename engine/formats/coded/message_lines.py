@@ -166,7 +166,11 @@ def _read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         message = _message_of(line)
         if message is None:
             events.append(line)
-        elif position not in left and not (items and _goes_on(items[-1], message)):
+        elif position in left:
+            continue
+        elif items and _is_next_piece(items[-1], message):
+            items[-1] = {**items[-1], "content": items[-1]["content"] + message["content"]}
+        else:
             items += with_context_apart(message)
     if any(map(is_response_item, items)):
         items = response_items(items)
@@ -184,16 +188,12 @@ def _read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     return ParsedRecord(conversation, fields, unknown=tuple(events), pieces=pieces)
 
 
-def _goes_on(before: ChatMessage, message: ChatMessage) -> bool:
-    """Adds a message that is a piece of the one before, as a stream of the answer has it; returns whether it is one."""
-    is_piece = before.get("delta") is True and message.get("delta") is True
-    text, more = before.get("content"), message.get("content")
-    if not is_piece or before.get("role") != message.get("role"):
-        return False
-    if not isinstance(text, str) or not isinstance(more, str):
-        return False
-    before["content"] = text + more
-    return True
+def _is_next_piece(before: ChatMessage, message: ChatMessage) -> bool:
+    """Returns whether a message is the next piece of the one before it, as a stream of an answer has them."""
+    pieces = (before, message)
+    return before.get("role") == message.get("role") and all(
+        piece.get("delta") is True and isinstance(piece.get("content"), str) for piece in pieces
+    )
 
 
 MESSAGE_LINES = Reader(

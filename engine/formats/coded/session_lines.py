@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from engine.formats.coded.spans import first_filled
 from engine.formats.json_values import list_or_empty, object_or_empty, objects_in
 from engine.formats.messages.roles import speaker_word
 from engine.formats.opening.framing import Frame, joined_frame
@@ -181,25 +182,18 @@ def _vcon_turns(vcon: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yields the turns of the dialogs of a vCon, in their order."""
     parties = objects_in(vcon.get("parties"))
     for position, dialog in enumerate(objects_in(vcon.get("dialog"))):
-        listed = dialog.get("parties")
-        speaker = dialog.get(
-            "originator", listed[0] if isinstance(listed, list) and listed else listed
-        )
+        first, *_ = list_or_empty(dialog.get("parties")) or [dialog.get("parties")]
         if dialog.get("type") == "text":
-            time = dialog.get("start")
+            speaker, time = dialog.get("originator", first), dialog.get("start")
             yield {"speaker": _party(parties, speaker), "text": dialog.get("body"), "time": time}
         for analysis in objects_in(vcon.get("analysis")):
-            is_of_dialog = position == analysis.get("dialog") or analysis.get("dialog") == [
-                position
-            ]
+            is_of_dialog = analysis.get("dialog") in (position, [position])
             if analysis.get("type") != "transcript" or not is_of_dialog:
                 continue
             body = json_within(analysis.get("body"))
             turns = body if isinstance(body, list) else object_or_empty(body).get("utterances")
             for turn in objects_in(turns):
-                text = next(
-                    (turn[key] for key in ("message", "text", "transcript") if turn.get(key)), ""
-                )
+                text = first_filled(turn, "message", "text", "transcript") or ""
                 yield {"speaker": _party(parties, turn.get("speaker")), "text": text}
 
 

@@ -175,11 +175,15 @@ def group_records(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
         yield whole._replace(outer=outer)
 
 
+_DEEPEST_LIST = 3
+"""Number of keys to a list in which branches are looked for."""
+
+
 def with_all_branches(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields each record with the current branch of the first list in it whose items are a tree; then one for each
     other branch."""
     for frame in frames:
-        lists = [] if frame.reason else _lists_within(frame.value, (), frame.value)
+        lists = [] if frame.reason else _lists_within(frame.value, (), None)
         for trail, items, record in lists:
             if len(all_positions := branches(items, record)) > 1:
                 for positions in all_positions:
@@ -191,18 +195,15 @@ def with_all_branches(frames: Iterable[Frame]) -> Iterator[Frame]:
 
 
 def _lists_within(
-    value: Any, trail: Trail, record: Any
+    value: Any, trail: Trail, record: dict[str, Any] | None
 ) -> Iterator[tuple[Trail, list[Any], dict[str, Any] | None]]:
-    """Yields the lists of objects within a value, each with its trail and the object that has it."""
+    """Yields the lists of objects within a value, each with its trail and the object that has it; `record` is the
+    object that has the value."""
     if isinstance(value, list) and value and isinstance(value[0], dict):
-        yield trail, value, record if isinstance(record, dict) else None
+        yield trail, value, record
     elif isinstance(value, dict) and len(trail) < _DEEPEST_LIST:
         for key, entry in value.items():
             yield from _lists_within(entry, (*trail, key), value)
-
-
-_DEEPEST_LIST = 3
-"""Number of keys to a list in which branches are looked for."""
 
 
 def branch_frames(tree: Tree, frame: Frame, all_branches: bool) -> Iterator[Frame]:

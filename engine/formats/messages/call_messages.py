@@ -101,17 +101,8 @@ def _add_facts(message: ChatMessage, facts: Mapping[str, Any]) -> None:
 
 _ITEM_KEYS = frozenset(
     (
-        *("type", "role", "content", "name", "arguments", "input", "call_id", "output"),
-        *(
-            "summary",
-            "encrypted_content",
-            "action",
-            "queries",
-            "code",
-            "outputs",
-            "results",
-            "result",
-        ),
+        *("type", "role", "content", "name", "arguments", "input", "call_id", "output", "summary"),
+        *("encrypted_content", "action", "queries", "code", "outputs", "results", "result"),
     )
 )
 """Keys of an item that are read; the others are facts."""

@@ -19,7 +19,7 @@ _BLOCK = re.compile(
 )
 """Matches a block that a program wrote, in a tag with one of the usual names."""
 _ASKED = re.compile(
-    r"\s*(?P<before><(?!user_query)\w[^>]*>.*>\s*)?<(?P<tag>user_query|USER_REQUEST)>\s*(?P<text>.*?)\s*</(?P=tag)>\s*",
+    r"\s*(?P<before><(?!user_query|USER_REQUEST)\w[^>]*>.*>\s*)?<(?P<tag>user_query|USER_REQUEST)>\s*(?P<text>.*?)\s*</(?P=tag)>\s*",
     re.DOTALL,
 )
 """Matches what a user wrote, in the tag that Cursor or Antigravity puts around it, perhaps after other tags."""

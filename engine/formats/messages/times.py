@@ -74,15 +74,16 @@ def falls(values: Sequence[Any]) -> bool:
     return any(later < earlier for earlier, later in pairs)
 
 
-_NAMES = (
-    *("createdat", "created", "createtime", "createdtime", "createdate", "creationdate", "creationtime"),
-    *("datecreated", "timecreated", "startedat", "started", "starttime", "startdate", "start", "begin"),
-    *("conversationdate", "conversationtime", "sessiondate", "sessionstart", "timestamp", "ts"),
-    *("datetime", "date", "time", "sentat", "sent", "receivedat"),
+_SURE_NAMES = (
+    "createdat", "created", "createtime", "createdtime", "createdate", "creationdate", "creationtime",
+    "datecreated", "timecreated", "startedat", "started", "starttime", "startdate",
 )  # fmt: skip
-"""Names of a time in metadata, without signs and in small letters, the surest first."""
-_SURE_NAMES = 13
-"""Number of these names that are never of something else, such as the beginning of a booking."""
+"""Names of fields that can only have the time at which the conversation began, without signs and in small letters."""
+_NAMES = (
+    *_SURE_NAMES, "start", "begin", "conversationdate", "conversationtime", "sessiondate", "sessionstart", "timestamp",
+    "ts", "datetime", "date", "time", "sentat", "sent", "receivedat",
+)  # fmt: skip
+"""Names of a time in metadata, the surest first."""
 _HOLDERS = frozenset(("metadata", "meta", "info", "attributes", "properties", "headers", "header"))
 """Names of objects that hold facts of the whole conversation. A date elsewhere is that of a flight or of an order."""
 
@@ -133,7 +134,10 @@ def with_date(conversation: Conversation) -> tuple[Conversation, DateSource]:
     if earliest is not None:
         _, name, time = earliest
         return replace(conversation, created_at=time), DateSource(field=name)
-    candidates = [own_time, *(value for key, value in conversation.meta.items() if _is_sure(key))]
+    candidates = [
+        own_time,
+        *(value for key, value in conversation.meta.items() if _plain_name(key) in _SURE_NAMES),
+    ]
     unread = next((str(value) for value in candidates if _may_be_time(value)), "")
     return replace(conversation, created_at=None), DateSource(unread=unread)
 
@@ -143,11 +147,6 @@ def _may_be_time(value: Any) -> bool:
     if isinstance(value, str):
         return value != ""
     return isinstance(value, int | float) and not isinstance(value, bool) and value > 20_000
-
-
-def _is_sure(key: str) -> bool:
-    """Returns whether a field can only be the time at which the conversation began."""
-    return _plain_name(key) in _NAMES[:_SURE_NAMES]
 
 
 def _plain_name(key: str) -> str:

@@ -16,6 +16,9 @@ from engine.formats.opening.framing import Frame, too_large
 from engine.formats.opening.source import missing_library
 from engine.formats.opening.tables import row_frame
 
+_DAMAGES = (OSError, ValueError, NotImplementedError, TypeError, LookupError, OverflowError)
+"""What Arrow raises for a damaged file."""
+
 _MOST_ROWS = 256
 """Most rows that are unpacked together."""
 
@@ -54,15 +57,7 @@ def parquet_rows(path: str, count: Reading) -> Iterator[Frame]:
                     if not count.add(max(len(frame.raw), LEAST_OF_RECORD)):
                         yield Frame(None, b"", None, count.bounds.too_much)
                         return
-    except (
-        OSError,
-        ValueError,
-        NotImplementedError,
-        TypeError,
-        LookupError,
-        OverflowError,
-    ) as error:
-        # the errors of Arrow are these
+    except _DAMAGES as error:
         yield Frame(number + 1, b"", None, f"the Parquet data are damaged: {error}")
 
 

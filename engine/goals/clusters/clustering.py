@@ -40,6 +40,8 @@ from engine.model.embedders.vectors import (
 
 OUTLIER = -1
 """Label of a row that is in no cluster."""
+_NO_CENTRE = -1
+"""Stands for the number of a center that does not exist, such as the nearest one of a row of zeros."""
 MIN_MEMBERS = 2
 """Smaller clusters are dropped; their members go to the nearest other cluster or become outliers."""
 OUTLIER_DEVIATIONS = 4.0
@@ -60,8 +62,9 @@ class Clusters:
         labels: Number of the cluster; `OUTLIER` for a row that is in none.
         centres: Shape (k, d), rows of length 1.
         distances: Cosine distance to the nearest center, of outliers too; 1 for a row of zeros.
-        nearest: The nearest center, of outliers too.
-        others, other_distances: The second nearest center; -1 and 2 where there is no second.
+        nearest: Number of the nearest center, of outliers too; -1 for a row of zeros.
+        second: Number of the second nearest center; -1 for a row of zeros, and where there is only one center.
+        second_distances: Cosine distance to the second nearest center; 2 where there is none.
         inertia: Mean distance of the rows in clusters.
         seed: Seed of the random numbers.
     """
@@ -70,8 +73,8 @@ class Clusters:
     centres: Vectors
     distances: Floats
     nearest: Numbers
-    others: Numbers
-    other_distances: Floats
+    second: Numbers
+    second_distances: Floats
     inertia: float
     seed: int
 
@@ -282,7 +285,7 @@ def _finish(
         centres = centres[sizes > 0]
     # Clusters of equal size are ordered by their centers, which do not depend on the order of the rows.
     order = np.lexsort((*centres.T[:_TIE_COORDINATES], -sizes))
-    # One entry more, at index -1, so that outliers stay outliers.
+    # The entry at index -1 keeps outliers outliers, and a missing center missing: both have that number.
     new_numbers = np.full(len(centres) + 1, OUTLIER, dtype=np.int32)
     new_numbers[order] = np.arange(len(centres), dtype=np.int32)
 
@@ -291,9 +294,9 @@ def _finish(
         labels=np.full(count, OUTLIER, np.int32),
         centres=centres[order],
         distances=np.ones(count, np.float32),
-        nearest=np.full(count, OUTLIER, np.int32),
-        others=np.full(count, OUTLIER, np.int32),
-        other_distances=np.full(count, 2, np.float32),
+        nearest=np.full(count, _NO_CENTRE, np.int32),
+        second=np.full(count, _NO_CENTRE, np.int32),
+        second_distances=np.full(count, 2, np.float32),
         # Sorted, because a sum of floats depends on their order.
         inertia=float(np.sort(distances[labels >= 0]).mean(dtype=np.float64)),
         seed=seed,
@@ -301,13 +304,15 @@ def _finish(
     clusters.labels[rows] = new_numbers[labels]
     clusters.distances[rows] = distances
     clusters.nearest[rows] = new_numbers[nearest_centres.first]
-    clusters.others[rows] = new_numbers[nearest_centres.second]
-    clusters.other_distances[rows] = 1 - nearest_centres.second_cosine
+    clusters.second[rows] = new_numbers[nearest_centres.second]
+    clusters.second_distances[rows] = 1 - nearest_centres.second_cosine
     return clusters
 
 
+# The assignment of rows that come after the clustering
+
 NOVEL = -1
-"""Label of a later row that is in no cluster."""
+"""Label of a later row that is too far from its nearest center to be in that cluster."""
 MEDIAN_SCORE = 0.9
 """Score that the median member has when it is compared with the nearest other cluster alone."""
 MEMBER_QUANTILE = 0.99
@@ -393,9 +398,8 @@ def membership_of(vectors: Vectors, labels: Numbers, k: int) -> Membership:
         block_rows = np.arange(len(own_labels))
         own_cosines = cosines[block_rows, own_labels].copy()
         distances[part] = np.maximum(0, 1 - own_cosines)
-        cosines[
-            block_rows, own_labels
-        ] = -2  # below every cosine, so that the maximum is another cluster's
+        # Below every cosine, so that the maximum is that with another center.
+        cosines[block_rows, own_labels] = -2
         gaps[part] = own_cosines - cosines.max(axis=1)
     median_gap = float(np.median(gaps[labels >= 0])) if k > 1 else 1.0
     # Of two clusters, the softmax gives log(score / (1 - score)) = sharpness * gap.
@@ -433,7 +437,7 @@ def assign(
         all_scores[~has_direction[part]] = 0
         others += _further_clusters(all_scores, others_above)
     scores[~has_direction] = 0
-    nearest_numbers = np.where(has_direction, nearest_centres.first, NOVEL).astype(np.int32)
+    nearest_numbers = np.where(has_direction, nearest_centres.first, _NO_CENTRE).astype(np.int32)
     within_limit = has_direction & (distances <= membership.limits[nearest_centres.first])
     return Assigned(
         labels=np.where(within_limit, nearest_centres.first, NOVEL).astype(np.int32),

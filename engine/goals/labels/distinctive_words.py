@@ -11,7 +11,7 @@ from engine.model.embedders.vectors import Numbers
 
 _WORD_DRAW = 0x776F
 """Stands beside the seed for the draw of the texts, so that it differs from other draws ("wo")."""
-MAX_TEXTS_PER_CLUSTER = 500
+MAX_TEXTS_FOR_WORDS = 500
 """Most texts of a cluster that are read; of more, a random sample."""
 
 
@@ -39,8 +39,8 @@ def distinctive_words(
     owners: list[int] = []
     for index, number in enumerate(numbers):
         rows = np.flatnonzero(labels == number)
-        if len(rows) > MAX_TEXTS_PER_CLUSTER:
-            rows = np.sort(rng.choice(rows, MAX_TEXTS_PER_CLUSTER, replace=False))
+        if len(rows) > MAX_TEXTS_FOR_WORDS:
+            rows = np.sort(rng.choice(rows, MAX_TEXTS_FOR_WORDS, replace=False))
         picked += [texts[int(row)][:MAX_TEXT_CHARS] for row in rows]
         owners += [index] * len(rows)
     none: dict[int, tuple[str, ...]] = dict.fromkeys(numbers, ())

@@ -139,18 +139,15 @@ class MergeReviewService:
     def to_review(self) -> list[GoalDecision]:
         """Returns the decisions of a model on pairs that no person reviewed, in its order: first the merges, then the
         refusals of groups that there still are."""
-        state = self.goals.view().state
+        view = self.goals.view()
         unreviewed = [
             decision
-            for decision in self._log.active(self.goals.view().stored.id)
+            for decision in self._log.active(view.stored.id)
             if decision.decided_by == "llm" and decision.evidence is not None
         ]
         merges = [decision for decision in unreviewed if decision.kind == "merge"]
-        return merges + [
-            decision
-            for decision in unreviewed
-            if decision.kind == "apart" and all(key in state.current for key in decision.sides)
-        ]
+        refusals = [decision for decision in unreviewed if decision.kind == "apart"]
+        return merges + [d for d in refusals if view.state.current.keys() >= {*d.sides}]
 
     def _reviewable(self, decision: GoalDecision) -> Proposal:
         """Returns a decision of a model as a proposal to review, with the groups and the evidence of then."""

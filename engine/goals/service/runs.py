@@ -229,18 +229,15 @@ class GoalStages:
 
     def _costs(self, request: ClusteringRequest, stages: Sequence[Stage]) -> tuple[StageCost, ...]:
         """Returns the cost of each stage that asks endpoints, by the requests for a sample of its items. Of labels and
-        pairs these are those of the clustering that is shown, without one of the same texts those of groups of equal
-        size."""
+        pairs these are those of the clustering that is shown, without one made alike of the same texts those of groups
+        of equal size."""
         project = self.setup.project
         with project.reading() as conn:
             shown = clusterings.shown_id(conn)
             stored = clusterings.clustering(conn, shown) if shown else None
-            same_text = stored is not None and stored.text == request.goal_text
-            numbers = (
-                [c.number for c in clusterings.clusters(conn, stored.id)]
-                if same_text and stored
-                else []
-            )
+            numbers = []
+            if stored and (stored.text, stored.paper) == (request.goal_text, request.paper):
+                numbers = [c.number for c in clusterings.clusters(conn, stored.id)]
         costs = []
         for stage in stages:
             if isinstance(stage, SummariseStage) and stage.asks_endpoints:
@@ -262,7 +259,7 @@ class GoalStages:
         """Returns groups of equal size of the conversations of a run that was not made yet."""
         with self.setup.project.reading() as conn:
             ids = Selection(request.filter, limit=request.limit).ids(conn)
-            entries = TextSource(request.text).shown.read(conn, ids[:LABEL_EXAMPLES])
+            entries = TextSource(request.goal_text).shown.read(conn, ids[:LABEL_EXAMPLES])
         texts = [entry.text for entry in entries if entry.text]
         texts = texts or [SUMMARY_LIKE_OTHERS] * LABEL_EXAMPLES
         groups = request.k or max(1, round(math.sqrt(len(ids))))
@@ -350,7 +347,6 @@ class GoalStages:
             self.setup.process,
             model,
             self.setup.prompts.prompt("paper-label" if request.paper else "label-json"),
-            paper=request.paper,
             cluster=cluster,
         )
 

@@ -251,9 +251,9 @@ def _members(ids: Ids, clusters: Clusters) -> Iterator[Member]:
     for row, conversation_id in enumerate(ids.tolist()):
         label = int(clusters.labels[row])
         inside = label >= 0
-        second = int(clusters.others[row] if inside else clusters.nearest[row])
+        second = int(clusters.second[row] if inside else clusters.nearest[row])
         second_distance = float(
-            clusters.other_distances[row] if inside else clusters.distances[row]
+            clusters.second_distances[row] if inside else clusters.distances[row]
         )
         yield Member(
             conversation_id=conversation_id,
@@ -307,6 +307,8 @@ class GroupSample:
 class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
     """Labels the clusters that have no label under this configuration yet, the largest first.
 
+    As in the paper it shows the model ten random members and ten random others, and the free reply is the label.
+
     Attributes:
         written: Number of clusters that the model labeled.
         without: Number of clusters that it gave no label.
@@ -322,19 +324,16 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         model: LoadableModel,
         prompt: Prompt,
         *,
-        paper: bool = False,
         cluster: ClusterStage | None = None,
     ) -> None:
         """Reads nothing yet.
 
         Args:
-            paper: Whether the prompt is that of the paper: ten random members and ten random others, and the free reply
-                is the label.
+            prompt: The prompt `paper-label` for a clustering as in the paper, else `label-json`.
             cluster: The stage before that makes the clustering; None takes the one that is shown.
         """
         super().__init__(project, process, model)
-        self._prompt, self._paper = prompt, paper
-        self._cluster = cluster
+        self._prompt, self._cluster = prompt, cluster
         self.written = self.without = 0
 
     @property
@@ -348,7 +347,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         return {
             "clustering": self._stored.config_hash,
             "prompt": self._prompt.as_params(),
-            "paper": self._paper,
+            "paper": self._stored.paper,
             "seed": self._stored.seed,
             "context": self._work.model.options.context,
         }
@@ -451,7 +450,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
     def _ask(self, block: Sequence[int], report: OnProgress) -> list[Named]:
         """Returns the model's name for each cluster of a block, or why it gave none."""
         bodies = [self._body(number) for number in block]
-        if self._paper:
+        if self._stored.paper:
             texts = map(read_description, self._work.free_replies(bodies, self._prompt, report))
             return [Named(text, reason="" if text else "the model wrote nothing") for text in texts]
         names = []
@@ -480,7 +479,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         """Returns the lists of the label question: members, other conversations, and labels of other clusters."""
         ids, numbers = self._members
         inside = numbers == number
-        count = EXAMPLES if self._paper else LABEL_EXAMPLES
+        count = EXAMPLES if self._stored.paper else LABEL_EXAMPLES
         samples = (
             choose(ids[inside].tolist(), count, self._stored.seed),
             self._outside(number, inside),
@@ -490,7 +489,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
             members, others = (
                 [entry.text for entry in source.read(conn, sample)] for sample in samples
             )
-        if self._paper:
+        if self._stored.paper:
             return lists(("GROUP", members), ("NOT IN GROUP", others))
         labels = [entry.label for other, entry in self._phrases.items() if other != number]
         return numbered_lists(
@@ -509,7 +508,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
             inside: Whether each conversation is in the cluster, in the order of `_members`, shape (conversations,).
         """
         ids, _ = self._members
-        if self._paper:
+        if self._stored.paper:
             return choose(ids[~inside].tolist(), OUTSIDE_EXAMPLES, self._stored.seed)
         centre = np.frombuffer(self._clusters[number].centre, dtype="<f4")
         cosines = self._vectors @ centre

@@ -335,22 +335,24 @@ def value_probability(call: Call, steps: Sequence[Step]) -> float | None:
     place = find_value(written, call.probability_of, words)
     if place is None:
         return None
-    probability, at = 1.0, 0
+    probability, end = 1.0, 0
     for step, text in zip(steps, texts, strict=True):
-        before, at = at, at + len(text)
-        if at <= place.start:
+        start, end = end, end + len(text)
+        if end <= place.start:
             continue
         own = other = 0.0
         for token in step.top:
-            path = written[:before] + (token.text or b"")
-            if len(path) > place.start and path.startswith(written[: place.start]):
-                values = _values_begun(path[place.start :], words)
-                own += math.exp(token.log_p) * (place.value in values)
-                other += math.exp(token.log_p) * bool(values and place.value not in values)
+            reply = written[:start] + (token.text or b"")
+            if len(reply) > place.start and reply.startswith(written[: place.start]):
+                values = _values_begun(reply[place.start :], words)
+                if place.value in values:
+                    own += math.exp(token.log_p)
+                elif values:
+                    other += math.exp(token.log_p)
         if not own:
             return None
         probability *= own / (own + other)
-        if len(_values_begun(written[place.start : at], words)) <= 1:
+        if len(_values_begun(written[place.start : end], words)) <= 1:
             break
     return probability
 

@@ -23,7 +23,7 @@ from engine.conversations.filters import FILTER, Filter
 from engine.conversations.selection import Selection
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
-from engine.model.catalog import DEFAULT_MODEL
+from engine.model.catalog import DEFAULT_MODEL, LoadableModel
 from engine.model.interface import Sampling
 from engine.model.records import ModelRequest
 from engine.model.service.run_setup import RunSetup
@@ -38,13 +38,14 @@ PATTERNS_PER_SECOND = 5_000
 
 @dataclass(frozen=True, slots=True)
 class AskRequest:
-    """A run that asks a question of conversations; all but `by`, `filter` and `limit` is for a model.
+    """A request for a run that asks a question of conversations. Patterns use only `by`, `filter` and `limit`.
 
     Attributes:
         by: Who answers.
         model: Name or path; None is the one that the project uses for questions.
-        filter, limit: The conversations, and how many of them, the first ones.
-        votes, windows: In place of those of the question, see `Question`.
+        filter: Selects the conversations.
+        limit: Most conversations that are asked about, the first ones; None sets no limit.
+        votes, windows: Override the question's own values, see `Question`; None keeps them.
         context: Longest log in tokens; None takes the model's own, at most 8,192.
         max_cost, fresh: See `engine.model.interface.Spending`.
         anyway: Asks the built-in model too.
@@ -93,18 +94,38 @@ class AskingRuns:
     def stages(
         self, question: Question, request: AskRequest
     ) -> tuple[AnswerStage, Sequence[Stage]]:
-        """Returns the stage that answers a question, and all stages of the run, of which it is the last: a model that
-        was never tuned here is tuned before.
+        """Returns the stage that answers a question, and all stages of the run.
+
+        The answering stage is the last one. A stage before it tunes a model that was never tuned on this machine.
 
         Raises:
-            UsageError: The question has no pattern that can be read, there is no such model, it gives no replies with
-                fields, it is the built-in one and that is not asked for, or votes are asked for on texts.
+            UsageError: The question has no pattern that can be read, the model cannot be asked (see `_model_for`), or
+                votes are asked for on texts.
         """
         selection = Selection(request.filter, limit=request.limit)
         if request.by == "pattern":
             by_pattern = PatternStage(self._project, question, selection)
             return by_pattern, [by_pattern]
         setup = self._setup()
+        model = self._model_for(setup, request)
+        question = msgspec.structs.replace(
+            question,
+            votes=request.votes or question.votes,
+            windows=request.windows or question.windows,
+        )
+        if question.kind == "text" and question.votes > 1:
+            raise UsageError("Votes on texts cannot be counted.", "Ask once, or make it a choice.")
+        prompt = setup.prompts.prompt("ask-json")
+        stage = ModelAnswerStage(setup.project, setup.process, model, question, prompt, selection)
+        return stage, [*setup.tuning_before(model), stage]
+
+    @staticmethod
+    def _model_for(setup: RunSetup, request: AskRequest) -> LoadableModel:
+        """Returns the model that answers a request.
+
+        Raises:
+            UsageError: There is no such model, it cannot reply in JSON, or it is the built-in one without `anyway`.
+        """
         model = setup.models.resolve(
             ModelRequest(
                 "questions",
@@ -120,17 +141,9 @@ class AskingRuns:
                 "Name a larger GGUF file or an endpoint (`workbench models add`). `workbench ask --anyway` asks it all"
                 " the same.",
             )
+        # The schema follows from the question later; here any schema stands for it.
         setup.endpoints.check_chat(model, Sampling(json_schema="{}"))
-        question = msgspec.structs.replace(
-            question,
-            votes=request.votes or question.votes,
-            windows=request.windows or question.windows,
-        )
-        if question.kind == "text" and question.votes > 1:
-            raise UsageError("Votes on texts cannot be counted.", "Ask once, or make it a choice.")
-        prompt = setup.prompts.prompt("ask-json")
-        stage = ModelAnswerStage(setup.project, setup.process, model, question, prompt, selection)
-        return stage, [*setup.tuning_before(model), stage]
+        return model
 
     def start(self, question: Question, request: AskRequest) -> int:
         """Starts a run in the background; returns the job id.
@@ -141,8 +154,10 @@ class AskingRuns:
         return self._runner.start(self.stages(question, request)[1])
 
     def estimate(self, question: Question, request: AskRequest) -> Estimate:
-        """Returns what asking costs: over endpoints by the requests for a sample, else at the speed measured here.
-        Sends nothing.
+        """Returns what asking costs, without asking.
+
+        A cost over endpoints is estimated from the requests for a sample, a time from the speed measured on this
+        machine.
 
         Raises:
             UsageError: As `stages` does.

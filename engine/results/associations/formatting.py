@@ -135,7 +135,8 @@ def notes(result: Associations) -> list[str]:
         lines.append(
             f"{counted(result.one_sided, 'conversation')} of goals with one side only say nothing."
         )
-    if result.rows and not result.goals:
+    by_goal = any(side.of("goal") for side in (result.split.first, result.split.second))
+    if result.rows and not result.goals and not by_goal:
         lines.append("Not compared within goals, so that a difference may be one of goals.")
     if result.rows:
         lines += [

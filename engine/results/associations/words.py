@@ -52,8 +52,8 @@ _SPEAKER_NUMBERS: dict[Role, int] = {
 }
 """Index in `_SPEAKERS` of who speaks in a message of each role."""
 
-_EMPTY = (PRONOUNS | DETERMINERS | AUXILIARIES | PREPOSITIONS | CONJUNCTIONS) - {"cannot"}
-"""Words that say nothing without others."""
+_FUNCTION_WORDS = (PRONOUNS | DETERMINERS | AUXILIARIES | PREPOSITIONS | CONJUNCTIONS) - {"cannot"}
+"""Words of which a phrase needs at least one other to be a feature; "cannot" says something alone."""
 
 
 class Incidence(NamedTuple):
@@ -89,6 +89,23 @@ class _Vocabulary(dict[str, int]):
         return number
 
 
+class _Tokens(NamedTuple):
+    """The tokens of all messages; a token `_BREAK` ends each message.
+
+    Attributes:
+        words: The words by number.
+        token: Number of the word at each token, shape (tokens,).
+        message: Index of the message of each token, of the same shape.
+        speech: A number for each conversation and speaker, by message: the index of the conversation times the number
+            of speakers, plus that of the speaker; shape (messages,).
+    """
+
+    words: list[str]
+    token: Ints
+    message: Ints
+    speech: Ints
+
+
 class _Phrases(NamedTuple):
     """Phrases of one length.
 
@@ -106,13 +123,58 @@ class _Phrases(NamedTuple):
 def word_features(
     messages: Iterable[tuple[int, Role, str]], conversations: int, min_count: int
 ) -> tuple[list[WordFeature], Incidence]:
-    """Returns the words and phrases that at least `min_count` conversations have and as many have not, without those of
-    words that say nothing alone, such as "to the". First messages count of users only, last ones not of the system.
+    """Returns the words and phrases that are features, and which conversations have them.
+
+    At least `min_count` conversations have a feature, and at least as many do not. A phrase of function words alone,
+    such as "to the", is no feature. The first message counts as a place for users only, the last message for all but
+    the system.
 
     Args:
         messages: Index of the conversation, role and text of each message, conversation after conversation.
         conversations: Number of conversations.
     """
+    vocabulary, token, message, speech = _read_tokens(messages)
+    speaker_of = speech % len(_SPEAKERS)
+    messages_in: dict[Place, Bools] = {
+        "anywhere": np.ones(len(speech), bool),
+        "first": _is_first(speech) & (speaker_of == _SPEAKER_NUMBERS["user"]),
+        "last": _is_first(speech[::-1])[::-1] & (speaker_of != _SPEAKER_NUMBERS["system"]),
+    }
+
+    is_frequent = np.bincount(token, minlength=len(vocabulary)) >= min_count
+    is_frequent[_BREAK] = False
+    words = [vocabulary[number] for number in np.flatnonzero(is_frequent)]
+    word = np.where(is_frequent, np.cumsum(is_frequent) - 1, -1)[token]
+    start = np.flatnonzero(word >= 0)
+    phrases = _Phrases(start, word[start], words)
+    features: list[WordFeature] = []
+    incidences: list[Incidence] = []
+    for length in range(1, MAX_WORDS + 1):
+        if length > 1:
+            phrases = _longer(phrases, length - 1, word, words, min_count)
+        has_content = np.array(
+            [any(word not in _FUNCTION_WORDS for word in text.split()) for text in phrases.texts],
+            bool,
+        )
+        for place, is_in_place in messages_in.items():
+            counted = is_in_place[message[phrases.start]] & has_content[phrases.number]
+            incidence, kinds = _eligible(
+                phrases.number[counted],
+                speech[message[phrases.start[counted]]],
+                len(phrases.texts),
+                conversations,
+                min_count,
+            )
+            incidences.append(incidence._replace(feature=incidence.feature + len(features)))
+            for kind in kinds:
+                phrase, speaker = divmod(kind, len(_SPEAKERS))
+                text = _JOINED.sub("", phrases.texts[phrase])
+                features.append(WordFeature(_SPEAKERS[speaker], place, text))
+    return features, joined(incidences)
+
+
+def _read_tokens(messages: Iterable[tuple[int, Role, str]]) -> _Tokens:
+    """Returns the tokens of messages; arguments as in `word_features`."""
     vocabulary = _Vocabulary()
     number_of = vocabulary.__getitem__
     tokens, sizes, speeches = array("q"), array("q"), array("q")
@@ -123,46 +185,34 @@ def word_features(
         tokens.append(_BREAK)
         sizes.append(len(message_tokens) + 1)
         speeches.append(row * len(_SPEAKERS) + _SPEAKER_NUMBERS[role])
-    token, speech = np.asarray(tokens, np.int64), np.asarray(speeches, np.int64)
+    speech = np.asarray(speeches, np.int64)
     message = np.repeat(np.arange(len(speech)), np.asarray(sizes, np.int64))
-    speaker_of = speech % len(_SPEAKERS)
-    is_place: dict[Place, Bools] = {
-        "anywhere": np.ones(len(speech), bool),
-        "first": _is_first(speech) & (speaker_of == _SPEAKER_NUMBERS["user"]),
-        "last": _is_first(speech[::-1])[::-1] & (speaker_of != _SPEAKER_NUMBERS["system"]),
-    }
+    return _Tokens(vocabulary.words, np.asarray(tokens, np.int64), message, speech)
 
-    is_frequent = np.bincount(token, minlength=len(vocabulary.words)) >= min_count
-    is_frequent[_BREAK] = False
-    words = [vocabulary.words[number] for number in np.flatnonzero(is_frequent)]
-    word = np.where(is_frequent, np.cumsum(is_frequent) - 1, -1)[token]
-    start = np.flatnonzero(word >= 0)
-    phrases = _Phrases(start, word[start], words)
-    features: list[WordFeature] = []
-    incidences: list[Incidence] = []
-    for length in range(1, MAX_WORDS + 1):
-        if length > 1:
-            phrases = _longer(phrases, length - 1, word, words, min_count)
-        says = np.array(
-            [any(word not in _EMPTY for word in text.split()) for text in phrases.texts], bool
-        )
-        for place, chosen in is_place.items():
-            here = chosen[message[phrases.start]] & says[phrases.number]
-            row, speaker = np.divmod(speech[message[phrases.start[here]]], len(_SPEAKERS))
-            keys = (phrases.number[here] * len(_SPEAKERS) + speaker) * conversations + row
-            keys.sort()  # much quicker than `np.unique`
-            kind, row = np.divmod(keys[np.diff(keys, prepend=-1) > 0], conversations)
-            counts = np.bincount(kind, minlength=len(phrases.texts) * len(_SPEAKERS))
-            eligible = (counts >= min_count) & (counts <= conversations - min_count)
-            index = np.cumsum(eligible) - 1 + len(features)
-            among = eligible[kind]
-            incidences.append(Incidence(index[kind[among]], row[among]))
-            features += [
-                WordFeature(_SPEAKERS[which % len(_SPEAKERS)], place,
-                            _JOINED.sub("", phrases.texts[which // len(_SPEAKERS)]))
-                for which in np.flatnonzero(eligible)
-            ]  # fmt: skip
-    return features, joined(incidences)
+
+def _eligible(
+    phrase: Ints, speech: Ints, phrases: int, conversations: int, min_count: int
+) -> tuple[Incidence, list[int]]:
+    """Returns which conversations have the features of one place, counted from 0, and the kind of each feature.
+
+    A kind is a phrase from the mouth of one speaker: the number of the phrase times the number of speakers, plus that
+    of the speaker. It is a feature if enough conversations have it, and enough do not.
+
+    Args:
+        phrase: Number of the phrase of each occurrence, shape (occurrences,).
+        speech: Conversation and speaker of each occurrence as in `_Tokens`, of the same shape.
+        phrases: Number of phrases.
+    """
+    row, speaker = np.divmod(speech, len(_SPEAKERS))
+    keys = (phrase * len(_SPEAKERS) + speaker) * conversations + row
+    keys.sort()  # much quicker than `np.unique`
+    kind, row = np.divmod(keys[np.diff(keys, prepend=-1) > 0], conversations)
+    counts = np.bincount(kind, minlength=phrases * len(_SPEAKERS))
+    is_feature = (counts >= min_count) & (counts <= conversations - min_count)
+    feature_of_kind = np.cumsum(is_feature) - 1
+    chosen = is_feature[kind]
+    incidence = Incidence(feature_of_kind[kind[chosen]], row[chosen])
+    return incidence, np.flatnonzero(is_feature).tolist()
 
 
 def _is_first(speech: Ints) -> Bools:

@@ -451,6 +451,13 @@ def test_what_a_program_writes_into_a_prompt_is_the_systems() -> None:
         ]
 
 
+def test_all_requests_of_a_user_in_one_prompt_are_the_users() -> None:
+    """Of two requests in tags of Antigravity none becomes a message of the system."""
+    content = "<USER_REQUEST>Water the roses</USER_REQUEST>\n<USER_REQUEST>Now</USER_REQUEST>"
+    record = said(one(lines(claude_line("user", content, "1", None))))
+    assert [role for role, _ in record] == ["user"]
+
+
 def span(name: str, key: str, parent: str | None, **attributes: Any) -> dict[str, Any]:
     """Returns a span of OpenTelemetry."""
     return {

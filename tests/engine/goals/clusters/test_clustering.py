@@ -37,7 +37,7 @@ from engine.model.embedders.vectors import Numbers, Vectors, has_vector, unit_ro
 from tests.engine.goals.groups import grouped, same_partition
 from tests.engine.project.support import REPOSITORY
 
-ARRAYS = ("labels", "centres", "distances", "nearest", "others", "other_distances")
+ARRAYS = ("labels", "centres", "distances", "nearest", "second", "second_distances")
 
 
 def bits(found: Clusters) -> str:
@@ -89,8 +89,8 @@ class TestPartition:
         assert all(np.isfinite(getattr(found, name)).all() for name in ARRAYS)
         assert np.allclose(np.linalg.norm(found.centres, axis=1), 1, atol=1e-5)
         if found.k > 1:
-            assert (found.others[live] != found.nearest[live]).all()
-            assert (found.other_distances >= found.distances - 1e-6).all()
+            assert (found.second[live] != found.nearest[live]).all()
+            assert (found.second_distances >= found.distances - 1e-6).all()
 
     def test_fewer_different_rows_than_clusters(self) -> None:
         """Two different texts make two clusters, however many clusters are asked for."""
@@ -180,7 +180,7 @@ class TestRepetition:
         one, other = cluster(vectors, 6, seed), cluster(vectors[turned], 6, seed)
         assert one.inertia == other.inertia
         assert (one.centres == other.centres).all()
-        for name in ("labels", "distances", "nearest", "others", "other_distances"):
+        for name in ("labels", "distances", "nearest", "second", "second_distances"):
             assert (getattr(one, name)[turned] == getattr(other, name)).all()
 
     def test_many_rows(self, monkeypatch: pytest.MonkeyPatch) -> None:

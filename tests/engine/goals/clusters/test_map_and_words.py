@@ -73,7 +73,7 @@ class TestWords:
 
     def test_large_clusters_are_sampled(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Of a large cluster a sample of texts is read, the same for the same seed."""
-        monkeypatch.setattr("engine.goals.labels.distinctive_words.MAX_TEXTS_PER_CLUSTER", 5)
+        monkeypatch.setattr("engine.goals.labels.distinctive_words.MAX_TEXTS_FOR_WORDS", 5)
         read: list[int] = []
 
         class RecordedList(list[str]):
