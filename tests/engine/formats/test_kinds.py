@@ -10,7 +10,9 @@ import pytest
 
 from engine.formats.inputs import open_inputs
 from engine.formats.messages.times import date_of
+from engine.formats.opening.framing import Frame
 from engine.formats.records import Account, Parsed, Unread
+from engine.formats.registry import all_readers, parse_record
 from tests.engine.formats.reading import one, parsed, read
 
 Said = list[tuple[str, str]]
@@ -469,6 +471,30 @@ def test_tags_of_a_span_may_be_objects() -> None:
         "tags": [{"key": "session_id", "value": "7"}],
     }
     assert said(one(lines(record))) == [("user", "Water the roses"), ("assistant", "Watered.")]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        [message("user", "<task>Hi</task><environment_details></environment_details>"), 7],
+        [7, *[{"role": role, "content": text} for role, text in ROSES * 2]],
+        {"conversations": [None, *[{"from": "human", "value": "Hi"}] * 3]},
+        {"role": "user", "contentParts": []},
+        {
+            "transcript": [
+                {"role": "user", "contentParts": []},
+                *[{"speaker": "a", "text": "b"}] * 2,
+            ]
+        },
+    ],
+)
+def test_odd_entries_do_not_end_the_search_for_a_format(record: Any) -> None:
+    """Each reader says whether it knows a record, and one that does reads it or says why not."""
+    frame = Frame(1, json.dumps(record).encode(), record)
+    for reader in all_readers():
+        if reader.recognise(record):
+            frames = [frame] if reader.arrange is None else reader.arrange([frame], False)
+            assert all(parse_record(reader, arranged, "id") for arranged in frames)
 
 
 def span(name: str, key: str, parent: str | None, **attributes: Any) -> dict[str, Any]:
