@@ -16,11 +16,11 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import zip_longest
 
 import msgspec
-import numpy as np
 
-from engine.base.statistics.intervals import Z95, Interval
+from engine.base.statistics.intervals import Interval, wilson_ends
 from engine.questions.question import UNSURE, Question
 from engine.questions.records import CheckReport, MachineAnswer, MachineShare
 
@@ -85,13 +85,8 @@ class AnswerCheck(msgspec.Struct, frozen=True):
     @property
     def drawn(self) -> list[int]:
         """The drawn conversations, in an order in which each stratum has its turn."""
-        longest = max((stratum.count for stratum in self.strata), default=0)
-        return [
-            stratum.order[nth][0]
-            for nth in range(longest)
-            for stratum in self.strata
-            if nth < stratum.count
-        ]
+        turns = zip_longest(*(stratum.drawn for stratum in self.strata))
+        return [pair[0] for turn in turns for pair in turn if pair is not None]
 
 
 def draw(by: str, answers: Sequence[MachineAnswer], answered: Collection[int]) -> AnswerCheck:
@@ -198,8 +193,8 @@ def _corrected(
     """
     known = [holds(people[key]) for key, _ in check.known if key in people]
     size = sum(stratum.size for stratum in check.strata)
-    of_known = Counter(value for _, value in check.known)
-    guessed = sum(n - of_known[value] for value, n in check.counts.items() if holds(value))
+    known_counts = Counter(value for _, value in check.known)
+    apparent = sum(n - known_counts[value] for value, n in check.counts.items() if holds(value))
     answered = [[pair for pair in s.drawn if pair[0] in people] for s in check.strata]
     if not all(answered):
         return None
@@ -207,29 +202,30 @@ def _corrected(
         rate = sum(known) / len(known) if known else 0.0
         return Interval(rate, rate, rate) if known else None
     differences = [
-        np.array([int(holds(people[key])) - holds(value) for key, value in pairs])
-        for pairs in answered
+        [int(holds(people[key])) - int(holds(value)) for key, value in pairs] for pairs in answered
     ]
     weights = [stratum.size / size for stratum in check.strata]
-    share = guessed / size + sum(
-        weight * float(own.mean()) for weight, own in zip(weights, differences, strict=True)
+    share = apparent / size + sum(
+        weight * sum(own) / len(own) for weight, own in zip(weights, differences, strict=True)
     )
     share = min(1.0, max(0.0, share))
     count = sum(map(len, differences))
-    pooled = (sum(float(np.abs(own).sum()) for own in differences) + 0.5) / (count + 1)
+    pooled = (sum(_errors(own) for own in differences) + 0.5) / (count + 1)
     variance = 0.0
     for stratum, weight, own in zip(check.strata, weights, differences, strict=True):
-        error = (float(np.abs(own).sum()) + POOLED_ANSWERS * pooled) / (len(own) + POOLED_ANSWERS)
+        error = (_errors(own) + POOLED_ANSWERS * pooled) / (len(own) + POOLED_ANSWERS)
         rest = 1 - len(own) / stratum.size
         variance += weight**2 * error * (1 - error) / len(own) * rest
     low = high = share
     if variance > 0:
         moderate = (share * count + 1) / (count + 2)
-        effective = moderate * (1 - moderate) / variance
-        center = (share + Z95**2 / 2 / effective) / (1 + Z95**2 / effective)
-        half = math.sqrt(share * (1 - share) / effective + Z95**2 / 4 / effective**2)
-        half *= Z95 / (1 + Z95**2 / effective)
-        low, high = max(0.0, center - half), min(1.0, center + half)
-    every = len(known) + size
-    ends = [(sum(known) + size * end) / every for end in (share, low, high)]
+        low, high = wilson_ends(share, moderate * (1 - moderate) / variance)
+        low, high = max(0.0, low), min(1.0, high)
+    total = len(known) + size
+    ends = [(sum(known) + size * end) / total for end in (share, low, high)]
     return Interval(*ends)
+
+
+def _errors(differences: Sequence[int]) -> int:
+    """Returns how many differences are not 0; each is -1, 0 or 1."""
+    return sum(map(abs, differences))

@@ -59,13 +59,8 @@ class PatternMatcher:
             if pattern.sign is None:
                 cites = _cites(pattern, find, messages)
             else:
-                signs = read_signs(messages)
-                cites = [
-                    (at, 0, 0)
-                    for each in signs
-                    if each.sign == pattern.sign
-                    for at in each.messages
-                ]
+                readings = [each for each in read_signs(messages) if each.sign == pattern.sign]
+                cites = [(index, 0, 0) for each in readings for index in each.messages]
             if len(cites) >= pattern.least:
                 return pattern.answer, tuple(cites[:MAX_CITES])
         return self._otherwise, ()

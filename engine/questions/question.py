@@ -129,13 +129,19 @@ def slug(text: str) -> str:
     Raises:
         UsageError: No letter and no digit is in the text, or too many.
     """
-    name = "-".join(re.findall(r"\w+", text.casefold()))
+    name = hyphenated(text)
     if not name or len(name) > MAX_NAME_CHARACTERS:
         raise UsageError(
             f"A question needs a name of 1 to {MAX_NAME_CHARACTERS} letters.",
             "Write a word or two.",
         )
     return name
+
+
+def hyphenated(text: str) -> str:
+    """Returns the words of a text in lower case with hyphens between them, as filters write names; empty where the
+    text has neither letters nor digits."""
+    return "-".join(re.findall(r"\w+", text.casefold()))
 
 
 def parse_question(name: str, text: str) -> Question:

@@ -15,7 +15,7 @@ from engine.base.number_format import counted, figure, figure_range, percent_ran
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
-from engine.questions.question import NOTE, Question, slug
+from engine.questions.question import NOTE, Question, hyphenated
 from engine.questions.records import (
     MIN_EXAMPLES_OF_EACH,
     NO_NAME,
@@ -128,7 +128,7 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
     return CommandResult(
         [
             stage.summary(),
-            f"Filter: {question.name}@{slug(stage.by)}:ANSWER, or {question.name}:ANSWER.",
+            f"Filter: {question.name}@{hyphenated(stage.by)}:ANSWER, or {question.name}:ANSWER.",
             _check_line(workspace, question),
         ],
         {
@@ -146,8 +146,8 @@ def _waiting(workspace: OpenProject, question: Question, count: int, by: str) ->
     lines = [f"{question.text} ({question.name}): {counted(count, 'conversation')} to ask."]
     if by == "person":
         path = workspace.project.path
-        if question.name == SUCCEEDED:
-            lines.append(f"Triage asks them one by one (`workbench {path}`, key 3), or:")
+        keys = "key 3" if question.name == SUCCEEDED else "keys 3 and Q"
+        lines.append(f"Triage asks them one by one (`workbench {path}`, {keys}), or:")
         lines.append(f"  workbench answers {path} {question.name} --give ID ANSWER")
     return CommandResult(lines, {"question": question.name, "by": by, "conversations": count})
 
@@ -167,7 +167,10 @@ def _check(workspace: OpenProject, question: Question) -> CommandResult:
     workspace.questions.draw_check(question.name)
     page = workspace.triage.queue("check", question=question.name)
     if not page.total:
-        raise NotYet(f"Nothing waits for a check of {question.name}: no machine has answered it.")
+        raise NotYet(
+            f"Nothing waits for a check of {question.name}: no machine has answered it, or people have answered"
+            " everything that one has."
+        )
     rows = workspace.conversations.rows([item.conversation_id for item in page.items])
     names = [row.external_id for row in rows]
     path = workspace.project.path
@@ -357,15 +360,21 @@ def _too_few_text(people: PeopleAgreement, name: str) -> str:
     switch("--replace", "--import, --from: give answers also where there are other ones"),
     titled(
         "answers that are no person's: of a judge elsewhere, a rating, another tool (JSON Lines, JSON or CSV)",
-        argument("--name", help="who answers (default: the name of the file; `truth` or `meta`)"),
+        argument(
+            "--name",
+            default="",
+            help="who answers (default: the name of the file; `truth` or `meta`)",
+        ),
         argument(
             "--id",
             metavar="FIELD",
+            default="",
             help=f"field of the conversations' ids (default: {', '.join(IDS)})",
         ),
         argument(
             "--value",
             metavar="FIELD",
+            default="",
             help=f"field of the answers (default: the name of the question, {', '.join(VALUES)})",
         ),
     ),
@@ -421,7 +430,7 @@ def _import(
             workspace.project,
             arguments.field,
             question,
-            name=arguments.name or "",
+            name=arguments.name,
             replace=arguments.replace,
             dry_run=arguments.dry_run,
         )
@@ -439,9 +448,9 @@ def _import(
         workspace.project,
         path,
         question,
-        name=arguments.name or "",
-        id_field=arguments.id or "",
-        value_field=arguments.value or "",
+        name=arguments.name,
+        id_field=arguments.id,
+        value_field=arguments.value,
         replace=arguments.replace,
         dry_run=arguments.dry_run,
     )

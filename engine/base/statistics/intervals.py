@@ -38,13 +38,17 @@ class Share:
 
 
 def wilson(part: int, of: int) -> Share:
-    """Returns the share `part` / `of` with its score interval (Wilson 1927, JASA 22); `of` is positive."""
-    share, z2 = part / of, Z95 * Z95
+    """Returns the share `part` / `of` with its score interval; `of` is positive."""
+    return Share(part, of, *wilson_ends(part / of, of))
+
+
+def wilson_ends(share: float, of: float) -> tuple[float, float]:
+    """Returns the ends of the score interval (Wilson 1927, JASA 22) of a share of `of` cases, a positive number that
+    may be the effective one of a sample."""
+    z2 = Z95 * Z95
     middle = (share + z2 / (2 * of)) / (1 + z2 / of)
     half = Z95 * math.sqrt(share * (1 - share) / of + z2 / (4 * of * of)) / (1 + z2 / of)
-    low = 0.0 if part == 0 else middle - half
-    high = 1.0 if part == of else middle + half
-    return Share(part, of, low, high)
+    return 0.0 if share == 0 else middle - half, 1.0 if share == 1 else middle + half
 
 
 DEFAULT_LEVEL = 0.95

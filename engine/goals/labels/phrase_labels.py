@@ -598,13 +598,13 @@ def _cover(
             and not any(_alike(content, other) for other in listed)
             and len(texts if len(listed) < least else texts - covered) >= min_added
         }
-        if not gains and least > 1 < min_added and len(covered) < LEAST_SUPPORT * count:
+        if gains:
+            listed.append(max(gains, key=gains.__getitem__))
+            covered |= cluster.texts_with(listed[-1])
+        elif least > 1 and min_added > 1 and len(covered) < LEAST_SUPPORT * count:
             min_added = 1
-            continue
-        if not gains:
+        else:
             break
-        listed.append(max(gains, key=gains.__getitem__))
-        covered |= cluster.texts_with(listed[-1])
     return listed
 
 

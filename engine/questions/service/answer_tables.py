@@ -28,7 +28,7 @@ from engine.questions.service.intake import (
     json_records,
     read_text,
 )
-from engine.questions.tables import machine_answers
+from engine.questions.tables import answer_checks, machine_answers
 
 Outcome = Literal["taken", "empty", "unknown", "ambiguous", "not_understood", "repeated"]
 """What became of a line of the file; the words of each are those of `_OUTCOME_WORDS`."""
@@ -204,12 +204,12 @@ def _joined(
         UsageError: The question cannot have such an answer.
     """
     if not isinstance(value, list):
-        if value is None or value == "":
+        if value in (None, ""):
             return None
         text, p = _value(question, without_surrogates(str(value).strip()))
         return MachineAnswer(key, text, p)
     values = [
-        None if each is None else _value(question, without_surrogates(str(each)))[0]
+        None if each in (None, "") else _value(question, without_surrogates(str(each).strip()))[0]
         for each in value
     ]
     given = [each for each in values if each is not None]
@@ -222,10 +222,12 @@ def _joined(
         answer = question.answer(",".join(given))
     elif question.kind == "number":
         answer = f"{sum(map(float, given)) / len(given):g}"
-    asked = [index for index, message in enumerate(messages) if message.role in question.roles]
+    indices = [index for index, message in enumerate(messages) if message.role in question.roles]
     cites: tuple[Cite, ...] = ()
-    if len(asked) == len(values):
-        cites = tuple((at, 0, 0) for at, each in zip(asked, values, strict=True) if each == answer)
+    if len(indices) == len(values):
+        cites = tuple(
+            (index, 0, 0) for index, each in zip(indices, values, strict=True) if each == answer
+        )
     return MachineAnswer(key, answer, None, "", cites)
 
 
@@ -263,6 +265,7 @@ def _stored(
     def store(conn: sqlite3.Connection) -> None:
         """Stores the answers with a run of their own."""
         machine_answers.drop(conn, answerer.config_hash)
+        answer_checks.put(conn, question.name, answerer.config_hash, None)
         run_id = runs.create(
             conn,
             stage="answers import",

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from engine.base.errors import FormatError, UsageError
 from engine.base.number_format import counted
 from engine.conversations.tables import conversations
 from engine.project.project import Project
-from engine.questions.question import NOTE, slug
+from engine.questions.question import NOTE, Question, slug
 from engine.questions.records import Act, AnswerRow
 from engine.questions.service.answer_files import Answer, answers_of, records_of
 from engine.questions.service.intake import MAX_EXAMPLE_CHARACTERS, Outcomes
@@ -121,9 +121,11 @@ def import_answers(
     """
     report = AnswerReport()
     with project.reading() as conn:
-        read = _read(path, questions.names(conn), report)
-        given = [_storable(answer, annotator.strip()) for answer in read]
-        acts = _plan(conn, given, replace, report)
+        definitions = {name: questions.get(conn, name) for name in questions.names(conn)}
+        given = [
+            _storable(answer, annotator.strip()) for answer in _read(path, definitions, report)
+        ]
+        acts = _plan(conn, given, definitions, replace, report)
     if acts and not dry_run:
         project.write(lambda conn: stored_answers.give_all(conn, acts))
     return report
@@ -146,9 +148,17 @@ def _storable(answer: Answer, annotator: str) -> Answer:
 
 
 def _plan(
-    conn: sqlite3.Connection, answers: Sequence[Answer], replace: bool, report: AnswerReport
+    conn: sqlite3.Connection,
+    answers: Sequence[Answer],
+    definitions: Mapping[str, Question],
+    replace: bool,
+    report: AnswerReport,
 ) -> list[Act]:
-    """Returns the acts to be appended to the answers of the project, and counts what becomes of each answer."""
+    """Returns the acts to be appended to the answers of the project, and counts what becomes of each answer.
+
+    Args:
+        definitions: The questions of the project, by name.
+    """
     answers_by_id: dict[int, list[Answer]] = {}
     for answer in answers:
         if answer.verdict is None and not answer.note and not answer.answers:
@@ -179,7 +189,7 @@ def _plan(
         others = [
             Act(key, name, value, answer.annotator)
             for answer in own_answers
-            for name, value in _valid_answers(conn, answer, report)
+            for name, value in _valid_answers(answer, definitions, report)
             if in_force.get(name) != value
         ]
         report.others += len(others)
@@ -188,14 +198,13 @@ def _plan(
 
 
 def _valid_answers(
-    conn: sqlite3.Connection, answer: Answer, report: AnswerReport
+    answer: Answer, definitions: Mapping[str, Question], report: AnswerReport
 ) -> Iterator[tuple[str, str]]:
     """Yields (question, answer) of what somebody said to other questions than `SUCCEEDED`; counts what such a question
     cannot have. A question that is not known here can have any answer."""
-    names = questions.names(conn) if answer.answers else ()
     for name, value in sorted(answer.answers.items()):
         try:
-            yield name, questions.get(conn, name).answer(value) if name in names else value
+            yield name, definitions[name].answer(value) if name in definitions else value
         except UsageError:
             example = f"{answer.conversation}, {name}: {value[:MAX_EXAMPLE_CHARACTERS]}"
             report.outcomes.count("not_understood", example)
@@ -316,7 +325,7 @@ def _join_notes(answers: Sequence[Answer], *, named: bool = False) -> str:
     return "; ".join(dict.fromkeys(notes))
 
 
-def _read(path: Path, names: Sequence[str], report: AnswerReport) -> Iterator[Answer]:
+def _read(path: Path, names: Collection[str], report: AnswerReport) -> Iterator[Answer]:
     """Yields the answers of a file.
 
     Args:

@@ -386,9 +386,8 @@ def people_agreement(project: Project, question: str = SUCCEEDED) -> PeopleAgree
     answers: draws bootstrap samples."""
     with project.reading() as conn, snapshot(conn):
         values_by_name = second_answers.values_by_person(conn, question)
-        for answerer, _ in reversed(machine_answers.answerers(conn, question)):
-            rows = machine_answers.of_answerer(conn, answerer.config_hash)
-            values_by_name[answerer.name] = {row.conversation_id: str(row.value) for row in rows}
+        machines = machine_answers.values_by_name(conn, question)
+        values_by_name.update(reversed(machines.items()))
         disagreements = len(second_answers.disagreements(conn, question))
     people = {name: len(values) for name, values in values_by_name.items()}
     people = dict(sorted(people.items(), key=lambda row: -row[1]))

@@ -35,7 +35,7 @@ from engine.conversations.tables.fields import (
 )
 from engine.project.idset import IdSet
 from engine.project.sql import placeholders
-from engine.questions.question import slug
+from engine.questions.question import hyphenated
 from engine.questions.records import MachineKind
 from engine.questions.tables import questions
 from engine.questions.tables.answers import (
@@ -69,7 +69,7 @@ MACHINES = (
 _ASKED = (
     f"SELECT conversation_id, question AS value FROM ({CURRENT_ANSWERS}) UNION"
     " SELECT m.conversation_id, a.question FROM answerer AS a JOIN machine_answer AS m"
-    " USING (config_hash) WHERE m.value IS NOT NULL"
+    f" USING (config_hash) WHERE m.value IS NOT NULL AND {IN_FORCE}"
 )
 """(conversation_id, value) of the questions that somebody or something has answered on a conversation."""
 
@@ -181,22 +181,28 @@ def _answers_by(
         return f"{PEOPLE} UNION ALL {MACHINES_WHERE_NO_PERSON}", (question,) * 2
     if by in get_args(MachineKind):
         return f"{MACHINES} AND a.kind = ?", (question, by)
-    people = questions.annotators(conn, question)
-    names = [name for name in people if name and slug(name) == by]
-    machines = questions.machines(conn, question)
-    names += [name for name in machines if slug(name) == by]
-    if not names:
-        everybody = ", ".join(slug(name) for name in (*people, *machines) if name)
+    names_by_slug = _names_by_slug(conn, question)
+    if by not in names_by_slug:
         raise NotFound(
             f"Nobody of the name “{by}” has answered “{question}”.",
-            f"Who has: {everybody or 'nobody with a name'}.",
+            f"Who has: {', '.join(names_by_slug) or 'nobody with a name'}.",
         )
+    names = names_by_slug[by]
     in_names = placeholders(names)
     return (
         f"SELECT conversation_id, verdict AS value FROM ({opinions_on_question(question)})"
         f" WHERE annotator IN ({in_names}) UNION ALL {MACHINES} AND a.name IN ({in_names})",
         (*names, question, *names),
     )
+
+
+def _names_by_slug(conn: sqlite3.Connection, question: str) -> dict[str, list[str]]:
+    """Returns the names of those who answered a question, people first, by what filters write for them."""
+    result: dict[str, list[str]] = {}
+    for name in (*questions.annotators(conn, question), *questions.machines(conn, question)):
+        if slug := hyphenated(name):
+            result.setdefault(slug, []).append(name)
+    return result
 
 
 def _answer_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
@@ -207,10 +213,8 @@ def _answer_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: in
         counts = dict(counted(conn, _ASKED, among, limit))
         return [(name, counts.get(name, 0)) for name in questions.names(conn)[:limit]]
     if at and not by:
-        people, machines = questions.annotators(conn, name), questions.machines(conn, name)
-        named = [slug(each) for each in (*people, *machines) if each]
         sizes = {}
-        for each in ("person", "examples", *get_args(MachineKind), *named):
+        for each in ("person", "examples", *get_args(MachineKind), *_names_by_slug(conn, name)):
             sql, parameters = _answers_by(conn, name, each)
             answered = f"SELECT conversation_id FROM ({sql})"
             sizes[each] = len(of_statement(conn, among, answered, parameters))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import astuple
 
 from engine.project.idset import read_ids
@@ -16,6 +16,12 @@ from engine.questions.records import Answerer, MachineAnswer
 
 IN_FORCE = "a.rowid IN (SELECT max(rowid) FROM answerer GROUP BY question, kind, name)"
 """Whether an answerer `a` is the newest one of its name."""
+
+
+def configurations(conn: sqlite3.Connection, question: str) -> set[str]:
+    """Returns the configurations whose answers to a question are in force."""
+    sql = f"SELECT a.config_hash FROM answerer AS a WHERE a.question = ? AND {IN_FORCE}"
+    return {config for (config,) in conn.execute(sql, (question,))}
 
 
 def renew(conn: sqlite3.Connection, config_hash: str) -> None:
@@ -76,24 +82,36 @@ def drop(conn: sqlite3.Connection, config_hash: str) -> None:
 
 
 def of_question(
-    conn: sqlite3.Connection, question: str, conversation_id: int | None = None
+    conn: sqlite3.Connection, question: str
 ) -> dict[int, list[tuple[Answerer, MachineAnswer]]]:
-    """Returns what answered a question how, by conversation or on a single one, the newest first; answers without a
-    value have a note."""
-    single = "" if conversation_id is None else " AND m.conversation_id = ?"
-    rows = conn.execute(
+    """Returns what answered a question how, by conversation, the newest first; answers without a value have a note."""
+    result: dict[int, list[tuple[Answerer, MachineAnswer]]] = {}
+    condition = "a.question = ? AND (m.value IS NOT NULL OR m.note <> '') ORDER BY a.rowid DESC"
+    for answerer, answer in _in_force(conn, condition, question):
+        result.setdefault(answer.conversation_id, []).append((answerer, answer))
+    return result
+
+
+def of_conversation(
+    conn: sqlite3.Connection, conversation_id: int
+) -> list[tuple[Answerer, MachineAnswer]]:
+    """Returns what answered which question how on a conversation, by question, the newest first."""
+    condition = "m.conversation_id = ? AND m.value IS NOT NULL ORDER BY a.question, a.rowid DESC"
+    return list(_in_force(conn, condition, conversation_id))
+
+
+def _in_force(
+    conn: sqlite3.Connection, condition: str, parameter: object
+) -> Iterator[tuple[Answerer, MachineAnswer]]:
+    """Yields the answers in force that match a condition, with what gave them."""
+    for *answerer, key, value, p, explanation, cites, note in conn.execute(
         "SELECT a.config_hash, a.question, a.kind, a.name, m.conversation_id, m.value, m.p,"
         " m.explanation, m.cites, m.note FROM answerer AS a JOIN machine_answer AS m USING (config_hash)"
-        f" WHERE a.question = ? AND {IN_FORCE} AND (m.value IS NOT NULL OR m.note <> ''){single}"
-        " ORDER BY a.rowid DESC",
-        (question,) if conversation_id is None else (question, conversation_id),
-    )
-    result: dict[int, list[tuple[Answerer, MachineAnswer]]] = {}
-    for *answerer, key, value, p, explanation, cites, note in rows:
+        f" WHERE {IN_FORCE} AND {condition}",
+        (parameter,),
+    ):
         places = tuple(map(tuple, json.loads(cites)))
-        answer = MachineAnswer(key, value, p, explanation, places, note)
-        result.setdefault(key, []).append((Answerer(*answerer), answer))
-    return result
+        yield Answerer(*answerer), MachineAnswer(key, value, p, explanation, places, note)
 
 
 def answerers(conn: sqlite3.Connection, question: str) -> list[tuple[Answerer, dict[str, int]]]:
@@ -123,14 +141,10 @@ def of_answerer(conn: sqlite3.Connection, config_hash: str) -> list[MachineAnswe
     return [MachineAnswer(*row) for row in rows]
 
 
-def of_conversation(
-    conn: sqlite3.Connection, conversation_id: int
-) -> list[tuple[Answerer, MachineAnswer]]:
-    """Returns what answered which question how on a conversation, by question, the newest first."""
-    questions = conn.execute("SELECT DISTINCT question FROM answerer ORDER BY question").fetchall()
-    return [
-        row
-        for (question,) in questions
-        for row in of_question(conn, question, conversation_id).get(conversation_id, ())
-        if row[1].value is not None
-    ]
+def values_by_name(conn: sqlite3.Connection, question: str) -> dict[str, dict[int, str]]:
+    """Returns the answers that have a value by the name of what gave them and conversation, the newest name first."""
+    result: dict[str, dict[int, str]] = {}
+    for answerer, _ in answerers(conn, question):
+        rows = of_answerer(conn, answerer.config_hash)
+        result.setdefault(answerer.name, {row.conversation_id: str(row.value) for row in rows})
+    return result

@@ -118,7 +118,7 @@ def queue(
             items = _troubled(conn, waiting, page)
         elif order == "informative":
             items = _informative(conn, waiting, page, question)
-        elif order in ("check", "answerers", "doubtful"):
+        elif order in _MACHINE_ORDERS:
             rows = _MACHINE_ORDERS[order](conn, question)
             items = [TriageItem(key, why) for key, why in rows if among.flags[key]]
             return TriagePage(tuple(items[:page]), len(items))
@@ -183,11 +183,11 @@ def _doubtful(conn: sqlite3.Connection, question: str) -> list[tuple[int, str]]:
     """Returns (conversation, reason) of what the newest machine that gives probabilities answers, the least probable
     answer first."""
     for by, _, answers in answer_checks.answers_by_machine(conn, question):
-        rows = sorted((answer.p, answer) for answer in answers if answer.p is not None)
+        rows = [(answer.p, answer) for answer in answers if answer.p is not None]
         if rows:
             return [
                 (answer.conversation_id, f"{by} says {answer.value}, with probability {p:.2f}")
-                for p, answer in rows
+                for p, answer in sorted(rows, key=lambda row: row[0])
             ]
     return []
 

@@ -41,12 +41,11 @@ def answer_rates(
     """
     if question.kind == "text":
         raise UsageError(f"Answers to {question.name} are texts.", "`answers` lists them.")
+    people = answers.of_question(conn, question.name)
     given = {
-        PEOPLE: {key: value for key, (value, _) in answers.of_question(conn, question.name).items()}
+        PEOPLE: {key: value for key, (value, _) in people.items()},
+        **machine_answers.values_by_name(conn, question.name),
     }
-    for key, own in machine_answers.of_question(conn, question.name).items():
-        for answerer, answer in own:
-            given.setdefault(answerer.name, {})[key] = answer.value or ""
     given = {who: by_id for who, by_id in given.items() if by_id}
     if not given:
         raise NotYet(

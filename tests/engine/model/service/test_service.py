@@ -129,7 +129,7 @@ class TestUse:
         bench.models.use("mine", ["goals", "trees"])
         assert bench.changed.is_set()
         assert row(bench, "mine").works == ("goals", "trees")
-        assert row(bench, DEFAULT_MODEL).works == ("scoring", "simulation")
+        assert row(bench, DEFAULT_MODEL).works == ("scoring", "simulation", "questions")
         facts = {fact.name: fact.value for fact in bench.models.facts("mine")}
         assert facts["used for"] == "summaries, labels and merges, response trees"
 

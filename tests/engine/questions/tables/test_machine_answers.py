@@ -1,0 +1,65 @@
+"""What patterns, models and files answer, as lists and filters see it."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from engine.conversations.filters import ListQuery, parse_filter
+from engine.conversations.tables import selecting
+from engine.project import runs
+from engine.project.project import Project
+from engine.questions.question import parse_question
+from engine.questions.records import Answerer, MachineAnswer
+from engine.questions.tables import machine_answers
+from engine.questions.tables.triage_queue import queue
+from engine.results.comparison.rates import answer_rates
+from tests.engine.project.support import fill, talk
+
+
+def answered(path: Path, name: str, *answers: MachineAnswer, question: str = "refused") -> Project:
+    """Returns a project of three conversations on which a model of this name answers a question."""
+    project = Project.open(path / "p.wb", create=True)
+    fill(project, [talk(f"c{number}", f"Lamp {number}?", "Sure.") for number in range(1, 4)])
+
+    def store(conn: sqlite3.Connection) -> None:
+        run = runs.create(
+            conn, stage="ask", config_hash="c", params={}, fingerprints={}, code_version="1"
+        )
+        machine_answers.put(conn, Answerer("c", question, "model", name), run, answers)
+
+    project.write(store)
+    return project
+
+
+def test_equal_probabilities_in_id_order(tmp_path: Path) -> None:
+    """Of equally probable answers, as votes have them, the earlier conversation comes first."""
+    sure, *tied = (
+        MachineAnswer(1, "yes", 0.9),
+        MachineAnswer(2, "yes", 0.5),
+        MachineAnswer(3, "no", 0.5),
+    )
+    with answered(tmp_path, "judge", sure, *tied) as project, project.reading() as conn:
+        items = queue(conn, "doubtful", question="refused").items
+    assert [item.conversation_id for item in items] == [2, 3, 1]
+
+
+def test_no_answer_has_no_share_of_the_rates(tmp_path: Path) -> None:
+    """The mean of numbers leaves out conversations on which a model gave no answer, but a reason."""
+    number = parse_question("stars", 'text = "How many stars?"\nkind = "number"')
+    answers = MachineAnswer(1, "4"), MachineAnswer(2, None, note="The reply was cut off.")
+    with (
+        answered(tmp_path, "judge", *answers, question="stars") as project,
+        project.reading() as conn,
+    ):
+        (row,) = answer_rates(conn, number, {"all": [1, 2, 3]}, "").rows
+    assert row.cells[1:4] == ("judge", 1, 4.0)
+
+
+def test_a_long_name_can_be_filtered_by(tmp_path: Path) -> None:
+    """Filters by who answered know a name that is too long for a question."""
+    name = "Some organization/" + "a-very-" * 10 + "long-model"
+    written = "some-organization-" + "a-very-" * 10 + "long-model"
+    with answered(tmp_path, name, MachineAnswer(2, "yes")) as project, project.reading() as conn:
+        query = ListQuery(parse_filter(f"refused@{written}:yes"))
+        assert list(selecting.ids(conn, query)) == [2]
