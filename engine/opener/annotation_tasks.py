@@ -25,20 +25,20 @@ def _guide(questions: Sequence[Question]) -> str:
 
 def labeling_config(questions: Sequence[Question]) -> str:
     """Returns the labeling interface of a project of Label Studio that asks these questions."""
-    asked = []
+    controls = []
     for question in questions:
         name = f'name="{question.name}" toName="dialogue"'
         if question.answers:
             choice = "multiple" if question.kind == "several" else "single"
-            choices = "".join(f"<Choice value={quoteattr(each)}/>" for each in question.answers)
+            choices = "".join(f"<Choice value={quoteattr(answer)}/>" for answer in question.answers)
             control = f'<Choices {name} choice="{choice}" showInline="true">{choices}</Choices>'
         else:
             control = f'<TextArea {name} rows="1" maxSubmissions="1"/>'
-        asked.append(f"  <Header value={quoteattr(question.text)}/>\n  {control}\n")
+        controls.append(f"  <Header value={quoteattr(question.text)}/>\n  {control}\n")
     return f"""<View>
   <Text name="guide" value={quoteattr(_guide(questions))}/>
   <Paragraphs name="dialogue" value="$dialogue" layout="dialogue" nameKey="author" textKey="text"/>
-{"".join(asked)}  <TextArea name="{NOTE}" toName="dialogue" rows="2" maxSubmissions="1" placeholder="Note"/>
+{"".join(controls)}  <TextArea name="{NOTE}" toName="dialogue" rows="2" maxSubmissions="1" placeholder="Note"/>
 </View>
 """
 
@@ -46,11 +46,10 @@ def labeling_config(questions: Sequence[Question]) -> str:
 def argilla_settings(questions: Sequence[Question]) -> dict[str, Any]:
     """Returns the settings of a dataset of Argilla that asks these questions, as `rg.Settings.from_json` reads them."""
     note = Question(name=NOTE, text="Note", kind="text")
-    is_only_one = len(questions) == 1
     return {
         "guidelines": _guide(questions),
         "questions": [
-            *(_argilla_question(question, required=is_only_one) for question in questions),
+            *(_argilla_question(question, required=len(questions) == 1) for question in questions),
             _argilla_question(note, required=False),
         ],
         "fields": [
@@ -127,9 +126,9 @@ def settings_file(
     if form == "argilla":
         settings = as_json(argilla_settings(questions), indent=2)
         return path.with_suffix(".settings.json"), f"{settings}\n"
-    return (
-        (path.with_suffix(".xml"), labeling_config(questions)) if form == "label-studio" else None
-    )
+    if form == "label-studio":
+        return path.with_suffix(".xml"), labeling_config(questions)
+    return None
 
 
 def _names(item: Exported, left_behind: Counter[str]) -> dict[str, str]:

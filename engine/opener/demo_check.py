@@ -43,7 +43,7 @@ class DemoCheck:
         causes, causes_found: Number of causes of failure, and of those that are seen to go with it.
         change_found: Whether the goal that fails more often in the second month is seen to have more trouble.
         false_changes: Number of other differences of the months that are called significant.
-        tree: What the response tree that was grown says, in a sentence; empty without one.
+        tree: Between which answers the model wavers in the response tree that was grown, in a sentence; empty without.
     """
 
     goals: int
@@ -124,7 +124,7 @@ def check_demo(project: OpenProject) -> DemoCheck:
 
 
 def _tree_sentence(project: OpenProject) -> str:
-    """Returns between which answers the model wavers in the first response tree; empty without a tree."""
+    """Returns between which two answers the model wavers in the first response tree; empty without a tree or two."""
     items = project.trees.items(ListQuery())
     config = project.trees.shown()
     if not items or config is None:
@@ -135,9 +135,11 @@ def _tree_sentence(project: OpenProject) -> str:
         for answer in project.trees.answers(row.conversation_id, row.step, config)
         if answer.end is Kind.ENDED
     ]
+    if len(whole) < 2:
+        return ""
     answers = " and ".join(
         f"“{one_line(answer.text, MAX_ANSWER_CHARACTERS)}” ({probability(answer.probability)})"
-        for answer in sorted(whole, key=lambda answer: -answer.probability)[:2]
+        for answer in whole[:2]  # the most probable first
     )
     return f"response tree of {items[0].name}: the model wavers between {answers}"
 

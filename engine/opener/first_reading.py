@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from engine.base.conversation import State
 from engine.base.number_format import probability
-from engine.conversations.filters import ListQuery
+from engine.conversations.filters import NO_FILTER, Filter, ListQuery
 from engine.opener.conversations import ConversationRow
 from engine.opener.open_project import OpenProject
 from engine.signs.records import in_words
@@ -29,11 +29,11 @@ class FirstReading(NamedTuple):
     reason: str
 
 
-def conversations_to_read(project: OpenProject) -> list[FirstReading]:
-    """Returns the conversations without a verdict to read first, the most trouble first; none where none of them shows
-    a sign."""
+def conversations_to_read(project: OpenProject, filter: Filter = NO_FILTER) -> list[FirstReading]:
+    """Returns the conversations of a filter without a verdict to read first, the most trouble first; none where none of
+    them shows a sign."""
     conversations = project.conversations
-    ids = conversations.ids(ListQuery(sort="trouble", descending=True))[:MOST_CONSIDERED]
+    ids = conversations.ids(ListQuery(filter, "trouble", descending=True))[:MOST_CONSIDERED]
     rows = [row for row in conversations.rows(ids) if row.signs and row.verdict is None]
     labels = goal_labels(project) if rows else {}
     first: list[ConversationRow] = []

@@ -10,8 +10,8 @@ from engine.base.errors import NotFound
 from engine.base.number_format import counted, share_range
 from engine.base.statistics.intervals import Interval
 from engine.base.text import one_line
-from engine.completeness.records import StateCounts
 from engine.conversations.filters import Filter, ListQuery, Term
+from engine.opener.conversations import Counts
 from engine.opener.open_project import OpenProject
 from engine.results.comparison.records import Difference
 
@@ -43,25 +43,21 @@ class KeyFigures:
     """What is known best of some conversations.
 
     Attributes:
-        conversations: Their number.
-        states: Numbers of those that ended, broke off, are open or not scored.
+        counts: Numbers of conversations, of verdicts, and of those that ended, broke off, are open or not scored.
         goals: (label, number of conversations) of each goal, the most frequent first.
         trouble: Of how many the signs of trouble were read, and how many of these have any.
         failures: How many failed by imported outcomes, and of how many these are known; None where they are not.
         succeeded: Share of those who got what they wanted, by verdicts; None where it is not known.
-        verdicts: Number of verdicts.
         change: The last month against the one before; None where there are not two months with enough conversations.
         doubt: Why the scores mean little; empty where they do not.
         noun: What one of `goals` is.
     """
 
-    conversations: int
-    states: StateCounts
+    counts: Counts
     goals: Sequence[tuple[str, int]] = ()
     trouble: tuple[int, int] = (0, 0)
     failures: tuple[int, int] | None = None
     succeeded: Interval | None = None
-    verdicts: int = 0
     change: MonthChange | None = None
     doubt: str = ""
     noun: str = "goal"
@@ -71,21 +67,21 @@ class KeyFigures:
         if not self.goals:
             return ["nothing is clustered yet"]
         shares = [
-            f"{one_line(label, MAX_LABEL_CHARACTERS)} {size / self.conversations:.0%}"
+            f"{one_line(label, MAX_LABEL_CHARACTERS)} {size / self.counts.conversations:.0%}"
             for label, size in self.goals[:MAX_GOALS]
         ]
         return [counted(len(self.goals), self.noun), *shares]
 
     def ended(self) -> list[str]:
         """Returns the share that ended with its range, and the numbers of the others."""
-        states = self.states
-        if not states.scored:
+        counts = self.counts
+        if not counts.scored:
             return [self.doubt or "nothing is scored yet"]
-        clauses = [f"{share_range(states.above, states.scored)} ended"]
-        clauses += [f"{self.doubt}"] if self.doubt else []
-        clauses.append(f"{states.incomplete:,} broken off")
-        clauses += [f"{states.borderline:,} open"] if states.borderline else []
-        clauses += [f"{states.unscored:,} not scored"] if states.unscored else []
+        clauses = [f"{share_range(counts.above, counts.scored)} ended"]
+        clauses += [self.doubt] if self.doubt else []
+        clauses.append(f"{counts.incomplete:,} broken off")
+        clauses += [f"{counts.borderline:,} open"] if counts.borderline else []
+        clauses += [f"{counts.unscored:,} not scored"] if counts.unscored else []
         return clauses
 
     def went_wrong(self) -> list[str]:
@@ -96,7 +92,7 @@ class KeyFigures:
             share = self.succeeded
             clauses += [
                 f"{share.value:.0%} ({share.low:.0%} to {share.high:.0%}) got what they wanted",
-                f"by {counted(self.verdicts, 'verdict')}",
+                f"by {counted(self.counts.verdicts, 'verdict')}",
             ]
         elif self.failures is not None:
             clauses.append(f"{share_range(*self.failures)} failed, by imported outcomes")
@@ -125,10 +121,8 @@ def _change_text(difference: Difference) -> str:
 
     name, first, last, *_ = difference_cells(difference)
     rose = difference.change.value > 0
-    if difference.measure in (
-        "trouble",
-        "trouble in goal",
-    ):  # standard scores mean nothing to a reader
+    # standard scores mean nothing to a reader
+    if difference.measure in ("trouble", "trouble in goal"):
         return f"{'more' if rose else 'less'} {name}"
     verb = "rose" if rose else "fell"
     return f"{name} {verb} from {first} to {last}"

@@ -237,15 +237,12 @@ class _Report:
         store = self._services.conversations
         by_score = self._services.comparison.goes_by_score(self._filter)
         now = in_force(self._sets)
-        counts = store.counts(ListQuery(self._filter))
         return KeyFigures(
-            counts.conversations,
-            counts,
+            store.counts(ListQuery(self._filter)),
             [(label, len(part.ids)) for label, part in self._parts],
             store.in_trouble(self._filter),
             imported_failures(self._services, self._filter),
             self._measured.rate(by_score=by_score).corrected,
-            counts.verdicts,
             month_change(self._services, self._filter),
             reliability(now, self._sets).doubt if now else "",
             "goal" if self._shown is None else self._shown.clustering.noun,
@@ -268,9 +265,7 @@ class _Report:
         for question, clauses in answers.items():
             if clauses:
                 yield Paragraph(f"{question.rstrip('?')}: {'; '.join(clauses)}.", True)
-        readings = conversations_to_read(self._services)
-        ids = set(self._measured.ids.tolist())
-        for reading in [each for each in readings if each.row.id in ids][:QUOTED]:
+        for reading in conversations_to_read(self._services, self._filter)[:QUOTED]:
             quote = self._quote(reading.row.id)
             reason = " · ".join(reading.reason.split(" · ")[:2])
             yield replace(quote, source=f"{quote.source}: {reason}", more_in=TO_READ)

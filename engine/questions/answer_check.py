@@ -19,7 +19,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import zip_longest
 
 import msgspec
-import numpy as np
 
 from engine.base.statistics.intervals import Interval, wilson_ends
 from engine.questions.question import UNSURE, Question
@@ -203,19 +202,18 @@ def _corrected(
         rate = sum(known) / len(known) if known else 0.0
         return Interval(rate, rate, rate) if known else None
     differences = [
-        np.array([int(holds(people[key])) - holds(value) for key, value in pairs])
-        for pairs in answered
+        [int(holds(people[key])) - int(holds(value)) for key, value in pairs] for pairs in answered
     ]
     weights = [stratum.size / size for stratum in check.strata]
     share = apparent / size + sum(
-        weight * float(own.mean()) for weight, own in zip(weights, differences, strict=True)
+        weight * sum(own) / len(own) for weight, own in zip(weights, differences, strict=True)
     )
     share = min(1.0, max(0.0, share))
     count = sum(map(len, differences))
-    pooled = (sum(float(np.abs(own).sum()) for own in differences) + 0.5) / (count + 1)
+    pooled = (sum(_errors(own) for own in differences) + 0.5) / (count + 1)
     variance = 0.0
     for stratum, weight, own in zip(check.strata, weights, differences, strict=True):
-        error = (float(np.abs(own).sum()) + POOLED_ANSWERS * pooled) / (len(own) + POOLED_ANSWERS)
+        error = (_errors(own) + POOLED_ANSWERS * pooled) / (len(own) + POOLED_ANSWERS)
         rest = 1 - len(own) / stratum.size
         variance += weight**2 * error * (1 - error) / len(own) * rest
     low = high = share
@@ -226,3 +224,8 @@ def _corrected(
     total = len(known) + size
     ends = [(sum(known) + size * end) / total for end in (share, low, high)]
     return Interval(*ends)
+
+
+def _errors(differences: Sequence[int]) -> int:
+    """Returns how many differences are not 0; each is -1, 0 or 1."""
+    return sum(map(abs, differences))

@@ -52,15 +52,15 @@ class Reply(msgspec.Struct):
 
 def reply_form(question: Question) -> type[Reply]:
     """Returns the form of the reply to a question: explanation, cited steps, answer."""
-    one: Any = Literal[question.answers] if question.answers else None
+    label: Any = Literal[question.answers] if question.answers else None
     types: Mapping[str, Any] = {
-        "several": list.__class_getitem__(one),
+        "several": list.__class_getitem__(label),
         "number": float,
         "text": str,
     }
     limits = {"several": len(question.answers), "text": MAX_TEXT}
     meta = msgspec.Meta(description="the answer", max_length=limits.get(question.kind))
-    fields = [("value", Annotated[types.get(question.kind, one), meta])]
+    fields = [("value", Annotated[types.get(question.kind, label), meta])]
     return cast(type[Reply], msgspec.defstruct("Answer", fields, bases=(Reply,)))
 
 

@@ -443,13 +443,11 @@ def answer_lines(
     groups = () if goals is None else goals.groups
     clustering = None if goals is None or goals.shown is None else goals.shown.clustering
     figures = KeyFigures(
-        overview.counts.conversations,
         overview.counts,
         [(str(label_of(group)), group.size) for group in groups],
         overview.trouble,
         later.failures,
         None if report is None else report.rate.corrected,
-        sum(overview.tally.values()),
         later.change,
         "the scores mean little" if doubt and overview.counts.scored else doubt,
         "goal" if clustering is None else clustering.noun,

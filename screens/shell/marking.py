@@ -146,6 +146,11 @@ def ask_tags(
             return
 
         def write() -> None:
+            for name in value_by_name:
+                if screen.services.questions.find(name, keep=True).kind != "yes-no":
+                    raise UsageError(
+                        f"“{name}” is no yes-no question.", "Give the tag another name."
+                    )
             for name, value in value_by_name.items():
                 screen.services.triage.answer([Act(key, name, value) for key in ids])
 

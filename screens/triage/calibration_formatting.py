@@ -77,9 +77,10 @@ def verdicts_content(report: CalibrationReport) -> Content:
     if report.model.n:
         parts.append(("\nmodel agrees ", "$tone-muted"))
         parts.append(agreement_piece(report.model))
-    if len(report.models) > 1:
-        for each in report.models:
-            parts.append((f"\n  {one_line(each.answers, 40)} ", "$tone-muted"))
+    for each in report.models:
+        if each.agreement != report.model:  # that of the scores in force stands above
+            name = each.answers.replace("remaining tasks of ", "tasks, ")  # fits on a line
+            parts.append((f"\n{one_line(name, 40)} ", "$tone-muted"))
             parts.append(agreement_piece(each.agreement))
     if report.itself.n:
         parts.append(("\nyou with yourself, blind ", "$tone-muted"))
@@ -125,8 +126,6 @@ def _proposal_pieces(report: CalibrationReport) -> list[Piece]:
         ("\nverdicts suggest ", "$tone-muted"),
         (format_threshold(report.proposal.rule.threshold), "bold $tone-borderline"),
         f": {now:.0%} → {then:.0%} ended",
-        ("   a", "bold $tone-accent"),
-        (" takes it over", "$tone-muted"),
     ]
 
 

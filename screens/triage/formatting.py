@@ -86,10 +86,12 @@ class TriageStatus:
 
 def orders_of(question: Question) -> Mapping[QueueOrder, tuple[str, str]]:
     """Returns the orders that make sense for a question."""
-    left_out = set() if question.name == SUCCEEDED else set(OF_VERDICTS)
-    if question.kind != "yes-no":
-        left_out.add("informative")
-    return {order: words for order, words in ORDERS.items() if order not in left_out}
+    return {
+        order: words
+        for order, words in ORDERS.items()
+        if (order not in OF_VERDICTS or question.name == SUCCEEDED)
+        and (order != "informative" or question.kind == "yes-no")
+    }
 
 
 def question_line(row: QuestionSummary) -> Content:
@@ -102,13 +104,14 @@ def question_line(row: QuestionSummary) -> Content:
 
 
 def answers_line(question: Question) -> Content:
-    """Returns a question in words, with the keys of its answers."""
-    labels = list(question.labels)
+    """Returns a question in words, with the keys of its answers; `r` is that of a label without a digit of its own."""
     if question.kind == "yes-no":
         keys = [("y", "yes"), ("n", "no"), ("m", "unsure")]
     else:
-        digits = [label if label.isdecimal() else str(n) for n, label in enumerate(labels, 1)]
-        keys = list(zip(digits, labels, strict=True)) or [("r", f"writes a {question.kind}")]
+        numbered = enumerate(question.labels, 1)
+        digits = [(label if label.isdecimal() else str(n), label) for n, label in numbered]
+        keys = [(digit if len(digit) == 1 else "r", label) for digit, label in digits]
+        keys = keys or [("r", f"writes a {question.kind}")]
     pieces: list[Piece] = [(f"{one_line(question.text, 120)}  ", "bold $tone-accent")]
     for key, answer in keys:
         help = question.labels.get(answer, "")
@@ -119,7 +122,7 @@ def answers_line(question: Question) -> Content:
 
 def tally_pieces(tally: Mapping[str, int]) -> list[Piece]:
     """Returns the number of conversations by answer, the first five."""
-    if not tally.keys() - VERDICT_LOOKS.keys():
+    if tally.keys() == VERDICT_LOOKS.keys():
         return [
             (f"  {look.glyph} {tally.get(verdict, 0):,}", f"bold {look.tone_variable}")
             for verdict, look in VERDICT_LOOKS.items()
@@ -130,13 +133,14 @@ def tally_pieces(tally: Mapping[str, int]) -> list[Piece]:
 
 def check_pieces(check: CheckReport) -> list[Piece]:
     """Returns how far a machine agrees with its check, and the rates that follow."""
+    by = one_line(check.by, 20)
+    if not check.answered:
+        return [(f" · {check.drawn} drawn to check {by}", "")]
     known = [share for share in check.shares if share.corrected is not None][:MAX_ANSWERS]
     rates = "; ".join(f"{share.value} {share.in_words}" for share in known)
     more = f", {check.more:,} more would halve it" if known and check.more else ""
-    if not check.answered:
-        return [(f" · {check.drawn} drawn to check {one_line(check.by, 20)}", "")]
     return [
-        (f" · {one_line(check.by, 20)} right on {check.same} of {check.answered}", ""),
+        (f" · {by} right on {check.same} of {check.answered}", ""),
         (f" · {rates}{more}" if rates else "", "$tone-accent"),
     ]
 

@@ -168,8 +168,10 @@ def load_queue(
     page = services.triage.queue(order, query, only, question)
     counts = services.conversations.counts()
     scored = page.total > 0 or counts.scored > 0 or question != SUCCEEDED
-    found = services.questions.find(question)
-    return LoadedQueue(found, page, load_status(services, question), scored, counts.conversations)
+    status = load_status(services, question)
+    return LoadedQueue(
+        services.questions.find(question), page, status, scored, counts.conversations
+    )
 
 
 def load_status(services: OpenProject, question: str = SUCCEEDED) -> TriageStatus:

@@ -300,9 +300,9 @@ class TriageScreen(WorkbenchScreen[None]):
         same = self._facts is not None and self._facts.row.id == facts.row.id
         self._facts = facts
         self.query_one("#summary", Static).update(formatting.summary_content(facts.row))
-        # While a machine is checked, a person does not see what it says, nor where.
-        machine_answers = () if self.order == "check" else facts.machine_answers
-        facts = replace(facts, machine_answers=machine_answers)
+        # While a machine is checked, and in a blind round, a person does not see what it says, nor where.
+        if self.order == "check" or self.blind is not None:
+            facts = replace(facts, machine_answers=())
         self.query_one(Evidence).show(facts, why)
         transcript = self.query_one(Transcript)
         if not same:
@@ -565,8 +565,12 @@ class TriageScreen(WorkbenchScreen[None]):
     def _ask_anew(self) -> None:
         """Begins a new queue at its start."""
         self.queue = TriageQueue()
-        self.shown = self._facts = None  # what is hidden of it may change
+        self._forget_shown()
         self.read_queue(TriagePlace())
+
+    def _forget_shown(self) -> None:
+        """Makes the next conversation be shown anew, even if it is the same: what is hidden of it may change."""
+        self.shown = self._facts = None
 
     # Blind repeats and second answers
 
@@ -583,6 +587,7 @@ class TriageScreen(WorkbenchScreen[None]):
     def _begin_blind(self, blind: BlindRound) -> None:
         """Begins a blind round."""
         self.blind = blind
+        self._forget_shown()
         self.remove_class("-why")
         self._follow_words()
         self.moved()
@@ -613,6 +618,7 @@ class TriageScreen(WorkbenchScreen[None]):
         """Ends the blind round, goes back to the queue and says how far the answers agree."""
         of_others = self.blind is not None and self.blind.of_others
         self.blind = None
+        self._forget_shown()
         self.moved()
         notify_result(self, self.question.name, of_others, self.show_status)
 

@@ -113,7 +113,7 @@ class TestEveryScreenSurvives:
                 assert isinstance(pilot.app.screen, TriageScreen)
                 assert pilot.app.screen.conversation == number
                 check(pilot, f"triage {payload!r}")
-                await press(pilot, "n")
+                await press(pilot, "N")
                 check(pilot, f"note dialog {payload!r}")
                 await press(pilot, "escape", "s")
 

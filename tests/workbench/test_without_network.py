@@ -172,7 +172,7 @@ def test_the_demo(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert all(run["state"] == "done" for run in status["runs"])
     with closing(sqlite3.connect(project)) as conn:
         tasks = [text for (text,) in conn.execute("SELECT text FROM remaining")]
-    assert sum(bool(text.partition(":")[2].strip()) for text in tasks) > len(tasks) / 2
+    assert sum(bool(text.strip()) for text in tasks) > len(tasks) / 2
     watched.workbench("doctor", project)
     assert "-m engine.opener.model_process" in watched.began
     assert watched.reached == ""

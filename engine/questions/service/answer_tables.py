@@ -28,7 +28,7 @@ from engine.questions.service.intake import (
     json_records,
     read_text,
 )
-from engine.questions.tables import machine_answers
+from engine.questions.tables import answer_checks, machine_answers
 
 Outcome = Literal["taken", "empty", "unknown", "ambiguous", "not_understood", "repeated"]
 """What became of a line of the file; the words of each are those of `_OUTCOME_WORDS`."""
@@ -265,6 +265,7 @@ def _stored(
     def store(conn: sqlite3.Connection) -> None:
         """Stores the answers with a run of their own."""
         machine_answers.drop(conn, answerer.config_hash)
+        answer_checks.put(conn, question.name, answerer.config_hash, None)
         run_id = runs.create(
             conn,
             stage="answers import",

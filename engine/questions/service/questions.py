@@ -187,11 +187,17 @@ class QuestionService:
         self._project.write(lambda conn: answer_checks.put(conn, name, config, check))
 
     def checks(self, name: str) -> list[CheckReport]:
-        """Returns what people's answers say of each machine that was checked, the newest first."""
+        """Returns what people's answers say of each machine that was checked and whose answers are in force, the newest
+        check first."""
         with self._project.reading() as conn, snapshot(conn):
             people = {key: value for key, (value, _) in answers.of_question(conn, name).items()}
             question, checks = questions.get(conn, name), answer_checks.of_question(conn, name)
-        return [report(check, question, people) for check in reversed(checks.values())]
+            in_force = {answer_checks.EXAMPLES, *machine_answers.configurations(conn, name)}
+        return [
+            report(check, question, people)
+            for config, check in reversed(checks.items())
+            if config in in_force
+        ]
 
     def answers(self, name: str, query: ListQuery) -> list[GivenAnswer]:
         """Returns the answers in force of people, then those of machines, of the conversations that a query matches,

@@ -40,9 +40,12 @@ def newest(conn: sqlite3.Connection, question: str) -> AnswerCheck | None:
     return next(reversed(of_question(conn, question).values()), None)
 
 
-def put(conn: sqlite3.Connection, question: str, config_hash: str, check: AnswerCheck) -> None:
-    """Stores a check as the newest one, in place of that of the same configuration."""
+def put(
+    conn: sqlite3.Connection, question: str, config_hash: str, check: AnswerCheck | None
+) -> None:
+    """Stores a check as the newest one, in place of that of the same configuration; None only deletes that."""
     checks = of_question(conn, question)
     checks.pop(config_hash, None)
-    checks[config_hash] = check
+    if check is not None:
+        checks[config_hash] = check
     settings.put(conn, f"check.{question}", msgspec.to_builtins(checks))

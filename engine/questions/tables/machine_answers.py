@@ -18,6 +18,12 @@ IN_FORCE = "a.rowid IN (SELECT max(rowid) FROM answerer GROUP BY question, kind,
 """Whether an answerer `a` is the newest one of its name."""
 
 
+def configurations(conn: sqlite3.Connection, question: str) -> set[str]:
+    """Returns the configurations whose answers to a question are in force."""
+    sql = f"SELECT a.config_hash FROM answerer AS a WHERE a.question = ? AND {IN_FORCE}"
+    return {config for (config,) in conn.execute(sql, (question,))}
+
+
 def renew(conn: sqlite3.Connection, config_hash: str) -> None:
     """Makes a configuration that has answered the newest one of its name again."""
     conn.execute(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine.base.conversation import Verdict
+from engine.conversations.filters import parse_filter
 from engine.opener.first_reading import MAX_TO_READ, conversations_to_read
 from engine.opener.open_project import OpenProject
 from engine.signs.stages import SignStage
@@ -14,7 +15,7 @@ from tests.engine.project.support import fill, talk
 
 def test_the_most_trouble_without_a_verdict_is_read_first(tmp_path: Path) -> None:
     """At most five conversations with signs are named, the most trouble first, each with its signs in words; one that
-    has a verdict is not."""
+    has a verdict is not. A filter has its own."""
     records = [talk(f"quiet {n}", f"Where is Rome {n}?", "In Italy.") for n in range(20)]
     records += [
         talk(f"refused {n}", f"Where is {n}?", "I am sorry, I do not know.") for n in range(6)
@@ -31,3 +32,6 @@ def test_the_most_trouble_without_a_verdict_is_read_first(tmp_path: Path) -> Non
         project.triage.give(readings[0].row.id, Verdict.NO)
         names = [reading.row.external_id for reading in conversations_to_read(project)]
         assert all(name.startswith("refused") for name in names)
+        assert conversations_to_read(project, parse_filter("Rome")) == []
+        (last,) = conversations_to_read(project, parse_filter('"Where is 5"'))
+        assert last.row.external_id == "refused 5"

@@ -242,8 +242,8 @@ class TestHelp:
             await press(pilot, "question_mark")
             shown = [line.split("│")[1].split() for line in lines(pilot) if line.count("│") > 1]
             at = shown.index(["Start", "with", "these"])
-            assert [words[0] for words in shown[at + 1 : at + 4]] == ["c", "i", "u"]
-            assert shown.count(["c", "Complete"]) == 1
+            assert [words[0] for words in shown[at + 1 : at + 4]] == ["y", "n", "u"]
+            assert shown.count(["y", "Yes"]) == 1
 
     def test_first_keys_exist(self) -> None:
         """Every screen of the tabs names three keys that matter first, of its own or of its panes."""
@@ -413,11 +413,11 @@ class TestFooter:
     async def test_more_room_shows_more_keys(self) -> None:
         """Triage shows verdicts at 80 columns, orders and calibration too at 120, also after resizing."""
         async with opened(project(), size=(80, 24), mode="3") as pilot:
-            assert "o Open ? Help" in text(pilot)
+            assert "w Words ? Help" in text(pilot)
             await pilot.resize_terminal(120, 36)
             await until(pilot, lambda: "b Blind K Calibration ? Help" in text(pilot))
             await pilot.resize_terminal(80, 24)
-            await until(pilot, lambda: "o Open ? Help" in text(pilot))
+            await until(pilot, lambda: "w Words ? Help" in text(pilot))
 
     async def test_tabs_keep_names_beside_a_text(self) -> None:
         """At 80 columns the tabs have names also where the screen has a text of its own beside them."""

@@ -391,17 +391,19 @@ async def choose_question(pilot: Pilot[None], name: str) -> None:
     await settle(pilot)
 
 
-def answered_by(support: ScreenProject, question: str, values: Mapping[int, str]) -> None:
+def answered_by(
+    support: ScreenProject, question: str, values: Mapping[int, str], config: str = "first"
+) -> None:
     """Lets a model answer a question, which cites the third message of each conversation."""
 
     def write(conn: sqlite3.Connection) -> None:
         about = {"params": {}, "fingerprints": {}, "code_version": "1"}
-        run = runs.create(conn, stage="ask", config_hash=question, **about)  # type: ignore[arg-type]
+        run = runs.create(conn, stage="ask", config_hash=config, **about)  # type: ignore[arg-type]
         answers = [
             MachineAnswer(key, value, None, "It says so.", ((2, 0, 0),))
             for key, value in values.items()
         ]
-        judge = Answerer(question, question, "model", "judge")
+        judge = Answerer(config, question, "model", "judge")
         machine_answers.put(conn, judge, run, answers)
 
     support.file.write(write)
@@ -437,6 +439,7 @@ class TestQuestions:
             ("topic", "choice", 'lamp = "a lamp"\nflight = "a flight"'),
             ("asks", "several", 'price = ""\ndate = ""'),
             ("count", "number", ""),
+            ("many", "choice", "".join(f'label{n} = ""\n' for n in range(1, 11))),
         ):
             file = tmp_path / f"{name}.toml"
             file.write_text(f'text = "Which?"\nkind = "{kind}"\n[labels]\n{labels}\n', "utf-8")
@@ -449,7 +452,10 @@ class TestQuestions:
             await press(pilot, "2")
             await choose_question(pilot, "asks")
             await press(pilot, "2", "space", "enter")  # the first has the cursor
+            await choose_question(pilot, "many")
+            assert "9 label9   r label10" in text(pilot)
             await choose_question(pilot, "count")
+            assert "◐" not in lines(pilot)[0]
             await press(pilot, "r", *"many", "enter")
             assert "Answers are a number." in text(pilot)
             await press(pilot, "escape", "r", *"12", "enter")
@@ -463,7 +469,7 @@ class TestQuestions:
 
     async def test_a_machine_is_checked(self) -> None:
         """The first order after a machine's answers draws 20, hides what it says, and shows how far it is right and the
-        corrected rate as answers come."""
+        corrected rate as answers come; a newer configuration is not what was checked."""
         support = project()
         answered_by(support, "refused", {key: "yes" if key < 10 else "no" for key in range(1, 37)})
         async with opened(support, mode="3") as pilot:
@@ -479,6 +485,8 @@ class TestQuestions:
             await choose_order(pilot, "check")
             assert "16 left" not in text(pilot)
             assert len(support.triage.queue("check", question="refused").items) == 16
+        answered_by(support, "refused", {1: "no"}, config="newer")
+        assert support.services().questions.checks("refused") == []
 
     async def test_answers_that_differ(self) -> None:
         """An order has what two machines answer differently, with what each says; one has the least probable first."""
@@ -514,7 +522,8 @@ class TestQuestions:
 
 class TestTags:
     async def test_tags_are_answers(self) -> None:
-        """`t` answers yes-no questions with yes, a minus before a name takes an answer away, and undo says which."""
+        """`t` answers yes-no questions with yes, a minus before a name takes an answer away, and undo says which;
+        names of questions with other answers are refused."""
         support = project()
         async with opened(support, mode="3") as pilot:
             await press(pilot, "t", *"late, odd", "enter")
@@ -528,7 +537,11 @@ class TestTags:
                 ("late", "yes"), ("odd", "yes"), ("odd", None),
             ]  # fmt: skip
 
-            await press(pilot, "u")
+            await press(pilot, "t", *"new, intent", "enter")
+            assert "“intent” is no yes-no question." in text(pilot)
+            assert len(support.acts()) == 3
+
+            await press(pilot, "escape", "u")
             assert "Removal of odd on 1 conversation taken back." in text(pilot)
             assert "#odd" in text(pilot)
             assert "support/0002" in lines(pilot)[1]
@@ -562,6 +575,16 @@ class TestBlind:
             assert "Why it is here" in text(pilot)
             assert sum(row.blind for row in support.acts()) == 10
             assert support.triage.tally()[Verdict.YES] + support.triage.tally()[Verdict.NO] == 30
+
+    async def test_what_machines_say_is_hidden(self) -> None:
+        """A blind round shows no answers of machines, and marks no messages that they cite."""
+        support = judged(60, 30)
+        answered_by(support, "refused", dict.fromkeys(range(1, 61), "no"))
+        async with opened(support, mode="3") as pilot:
+            await press(pilot, "b", "full_stop")
+            assert "No message has a sign of trouble or is cited" in text(pilot)
+            await press(pilot, "b", "full_stop")
+            assert "» judge: refused: no" in text(pilot)
 
     async def test_undo_in_a_round(self) -> None:
         """Undo in a blind round takes the blind answer back and asks again; `b` ends the round."""

@@ -93,6 +93,19 @@ def test_a_name_answers_once(project: Project, tmp_path: Path) -> None:
     )
 
 
+def test_a_check_ends_with_the_answers_that_it_checked(project: Project, tmp_path: Path) -> None:
+    """Answers in place of others, though as many, are not reported with the check of the others."""
+    file, question = tmp_path / "judge.csv", built_in()["refused"]
+    file.write_text("id,answer\nc0,yes\nc1,no\n")
+    import_file_answers(project, file, question)
+    service = QuestionService(project)
+    service.draw_check("refused")
+    assert [check.drawn for check in service.checks("refused")] == [2]
+    file.write_text("id,answer\nc0,no\nc1,yes\n")
+    import_file_answers(project, file, question, replace=True)
+    assert service.checks("refused") == []
+
+
 def test_what_came_with_the_conversations(tmp_path: Path) -> None:
     """A field of truth or metadata answers; lists of messages are joined by the kind of the question, and cite the
     messages; what cannot be an answer is counted, and a field that no conversation has is refused."""
