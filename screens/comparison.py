@@ -1,4 +1,4 @@
-"""The screen that shows how two parts of a project differ, or how many ended differs between the values of a field."""
+"""The screen that compares two parts of a project, or the share that ended between the values of a field."""
 
 from __future__ import annotations
 
@@ -77,9 +77,8 @@ class ComparisonScreen(ResultScreen[Comparison | Breakdown]):
     def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
         """See `WorkbenchScreen`."""
         super().__init__(services, feed, mode)
-        self._request: str | tuple[Filter, Filter] | None = (
-            None  # what gave the result: a field, or two filters
-        )
+        # A field or two filters, of which `result` is the comparison.
+        self._request: str | tuple[Filter, Filter] | None = None
         self.table = ItemTable(_COMPARED, id, id="rows")
 
     def on_mount(self) -> None:
@@ -209,7 +208,7 @@ def _part_row(part: Part) -> Row:
 
 
 def _column(key: str, title: str, width: int, keep: int = 9, *, right: bool = True) -> Column[Row]:
-    """Returns a column of texts; `keep` says how long it stays in a narrow terminal."""
+    """Returns a column of texts; the column with the least `keep` is the first to go in a narrow terminal."""
 
     def cell(row: Row) -> Sequence[Piece]:
         """Returns the text of a row's cell."""

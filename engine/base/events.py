@@ -15,8 +15,8 @@ class JobProgress:
     """Progress of a job.
 
     Attributes:
-        job_id: Id of the run record of the stage that runs.
-        stage: Name of the kind of work.
+        job_id: Id of the run record of the present stage; each stage of a run has its own.
+        stage: Name of the stage, such as `read`.
         title: What the work is called on screens.
         done: What is done, in `unit`.
         total: What there is to do, in `unit`; None while it is not known.
@@ -72,7 +72,10 @@ class DataChanged:
 
 @dataclass(frozen=True, slots=True)
 class FileChanged:
-    """The project file can no longer be written, or nobody else writes it any more: see `ProjectFileService.moved`."""
+    """The project file was moved or replaced, or it can be written again because another program has let go of it.
+
+    `ProjectFileService.moved` tells which.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,5 +86,7 @@ class ModelRestarted:
 
 
 Event = JobStarted | JobProgress | JobEnded | DataChanged | FileChanged | ModelRestarted
+"""Any event that a listener may get."""
+
 Listener = Callable[[Event], None]
-"""Takes an event; it is called from any thread."""
+"""Takes an event; any thread may call it."""

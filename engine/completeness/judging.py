@@ -1,9 +1,9 @@
 """The judge of a model that follows instructions: whether a conversation is finished at each boundary, with the steps
 that show it and what is missing.
 
-It is asked of endpoints whose tokens cannot be read, with a reply for each boundary. Where the server lists the tokens
-of its replies, the probability of the verdict is read; elsewhere the verdict counts 1 or 0, and the score has a note
-that it was said and is no probability.
+Endpoints that do not give the probabilities of a log's tokens are asked for a reply at each boundary instead. If the
+server lists the probabilities of its reply's tokens, that of the verdict gives the score. Otherwise the score is 1 or
+0, and a note says that it is no probability.
 """
 
 from __future__ import annotations
@@ -85,19 +85,24 @@ def _score(replies: Sequence[StructuredReply[Judgment]], left_out: str | None) -
     for reply in replies:
         if reply.fields is None:
             return ItemScore((), 0, unscored=reply.failure)
-        p = 1.0 if reply.probability is None else reply.probability
-        p = p if reply.fields.finished else 1 - p
-        readings.append(BoundaryReading(_log(p), _log(1 - p)))
-    *_, last = replies
-    assert last.fields is not None
-    parts = [f"judged {last.fields.outcome}"]
-    if steps := ", ".join(map(str, last.fields.evidence_steps)):
+        p_verdict = 1.0 if reply.probability is None else reply.probability
+        p_end = p_verdict if reply.fields.finished else 1 - p_verdict
+        readings.append(BoundaryReading(_log(p_end), _log(1 - p_end)))
+    note = _note(replies[-1])
+    return ItemScore(tuple(readings), 0, f"{note}; {left_out}" if left_out else note)
+
+
+def _note(reply: StructuredReply[Judgment]) -> str:
+    """Returns the judgment at the last boundary in words."""
+    assert reply.fields is not None
+    parts = [f"judged {reply.fields.outcome}"]
+    if steps := ", ".join(map(str, reply.fields.evidence_steps)):
         parts.append(f"by steps {steps}")
-    if missing := " ".join(last.fields.missing.split()):
+    if missing := " ".join(reply.fields.missing.split()):
         parts.append(f"missing: {missing}")
-    if last.probability is None:
+    if reply.probability is None:
         parts.append("said, not a probability")
-    return ItemScore(tuple(readings), 0, "; ".join([*parts, *([left_out] if left_out else [])]))
+    return "; ".join(parts)
 
 
 def _log(p: float) -> float:

@@ -1,9 +1,9 @@
-"""Logs that were read, with their cells outside of the cache, so that a log that grew costs only what is new.
+"""Keeps logs that the model has read, so that it reads only the new part of a log that has grown.
 
-The cells lie in main memory and not in the cache of the model: there every decode would attend to all of them, and
-whatever else the model is asked would drop them. A cell is the place of one token in that cache, and a mark is the
-number of tokens before one boundary. Copying them back is exact. Measured with the default model: 600
-tokens are 14 MB and are copied in 2 ms, where reading them takes 2.6 s.
+A cell is the place of one token in the cache of the model, and a mark is the number of tokens before one boundary. The
+cells of kept logs are copied into main memory, for two reasons: in the cache every decode would attend to them, and
+other requests would drop them. A copy is exact. Measured with the default model: the cells of 600 tokens take 14 MB,
+and copying them back takes 2 ms, where reading the tokens takes 2.6 s.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class KeptLog:
     """A log as it was read last.
 
     Attributes:
-        tokens: The tokens whose cells are kept.
-        readings: Mark -> what was read there.
-        cells: The cells of all its tokens, outside of the cache.
+        tokens: Its token ids.
+        readings: The reading at each mark, by mark.
+        cells: The cells of all its tokens.
     """
 
     tokens: Tokens
@@ -46,7 +46,7 @@ class KnownPrefix:
     Attributes:
         log: The kept log that begins like it; None where none does.
         tokens: Number of tokens that need not be read.
-        readings: Mark -> what is known there, for its first marks.
+        readings: The known readings, by mark: those of its first marks.
     """
 
     log: KeptLog | None = None
@@ -69,7 +69,7 @@ class KeptLogs:
         """Number of bytes of all cells that are kept."""
         return sum(log.cells.nbytes for log in self._logs)
 
-    def start(self, tokens: Sequence[int], marks: Sequence[int]) -> KnownPrefix:
+    def known_prefix(self, tokens: Sequence[int], marks: Sequence[int]) -> KnownPrefix:
         """Returns the part of a log that the kept log with the longest common beginning already has.
 
         The part ends before the first mark at which nothing was read, since its logits have to be computed.
@@ -99,21 +99,22 @@ class KeptLogs:
         tokens: Sequence[int],
         readings: Mapping[int, BoundaryReading],
         cells: Cells,
-        start: KnownPrefix,
+        prefix: KnownPrefix,
     ) -> None:
-        """Keeps a log that was read, in place of the one that it goes on from; the logs used longest ago make room.
+        """Keeps a log that was read. It replaces the kept log that it continues; the logs used longest ago make room.
 
         Args:
             tokens: Token ids of the log.
-            readings: Mark -> what was read there.
+            readings: The reading at each mark, by mark.
             cells: The cells of all its tokens.
-            start: The part that was not read again, as `start` returned it.
+            prefix: The part that was not read again, from `known_prefix`.
         """
-        before = start.log
-        if before is not None:
-            self._logs = [log for log in self._logs if log is not before]
-            if start.tokens < len(before.tokens):  # it goes on from a part of it only
-                self._logs.append(before)
+        continued = prefix.log
+        if continued is not None:
+            self._logs = [log for log in self._logs if log is not continued]
+            # Where the new log continues only a part, both stay, and the old one counts as just used.
+            if prefix.tokens < len(continued.tokens):
+                self._logs.append(continued)
         self._logs.append(KeptLog(np.asarray(tokens, dtype=np.int32), readings, cells))
         kept_bytes = self.bytes
         while kept_bytes > self._most_bytes:

@@ -188,7 +188,7 @@ def begin_member(
     if question.inline and segment.marks[-1] == len(tokens):
         # Each token attends to earlier ones only, so what is added at the very end changes no reading.
         tokens.extend(step_header)
-    known_prefix = kept_logs.start(tokens, segment.marks) if kept_logs else KnownPrefix()
+    known_prefix = kept_logs.known_prefix(tokens, segment.marks) if kept_logs else KnownPrefix()
     readings = [
         known_prefix.readings.get(mark) or BoundaryReading(generated=True) for mark in segment.marks
     ]

@@ -1,13 +1,15 @@
 """Scores conversations on one model: one pass over each log gives the probability of the end at every boundary.
 
-A piece is the text of one step of a log, with its header. A window is those pieces of a log that fit the context; a
-log that fits has one. Its tokens are a segment. A boundary is a piece after which the conversation could end.
+A piece is the text of one step of a log, with its header. A window is a list of pieces that together fit the context;
+a log that fits has one window. The tokens of a window are a segment. A boundary is a piece after which the conversation
+could end.
 
-The question at a boundary, in tokens, is a `QuestionTokens`: after an optional suffix, how probable is the end answer
-and how probable the continuation. With an end tag of one token and no suffix both are read off the pass itself, and
-the question is called inline; otherwise the cached sequence is forked at the boundary and suffix and answers are
-decoded on the fork, many forks a batch. An inline log continues with a step header after each boundary (the tokens
-that open the next step), and these are the continuation. More words are explained in `engine.completeness.packing`.
+The question at a boundary is how probable two answers are: the end and the continuation. `QuestionTokens` holds it in
+tokens, with a suffix that may stand before both answers. A question is inline if it has no suffix and its end tag is
+one token; then the pass over the log itself gives both probabilities, and the continuation is the step header (the
+tokens that open the next step) that follows each boundary in the log. For any other question the cached sequence is
+forked at each boundary, and suffix and answers are decoded on the forks, many in a batch.
+`engine.completeness.packing` explains more words.
 """
 
 from __future__ import annotations
@@ -106,7 +108,7 @@ class BoundaryScorer:
         self._match_states_to(question)
         readings: list[list[BoundaryReading]] = [[] for _ in segments]
         try:
-            # What a log has in common with others it may have with a kept one, so nothing else is shared.
+            # A kept log may already hold what logs have in common, so with kept logs no other prefix is shared.
             unshared = [Group(0, tuple(range(len(segments))))] if segments else []
             sharing = kept_logs is None
             groups = (
@@ -346,11 +348,15 @@ class PreparedLog:
 
     @property
     def whole(self) -> bool:
-        """Whether one window holds the whole log up to the last boundary; a note says that something was left out."""
+        """Whether one window holds the whole log up to its last boundary. A log that does not fit has a note."""
         return len(self.windows) == 1 and self.note is None
 
     def score(self, readings: Sequence[Sequence[BoundaryReading]]) -> ItemScore:
-        """Returns the score, given the readings at each mark of each segment; unscored if one of them is no number."""
+        """Returns the score, unscored if a reading or a state is not a number.
+
+        Args:
+            readings: The readings of each segment, one for each of its marks.
+        """
         curve = [reading for segment_readings in readings for reading in segment_readings]
         if any(math.isnan(each.log_end) or math.isnan(each.log_continue) for each in curve):
             return ItemScore((), self.tokens, self.note, NOT_A_NUMBER)
@@ -386,12 +392,14 @@ def prepare_log(
     pieces = [tokenizer.tokenize(text) for text in texts]
     lengths = list(map(len, pieces))
     windows = plan_windows(lengths, item.boundaries, item.pinned_pieces, limit)
+    # A clipped window shortens the pieces that are longer than a third of the limit; see `plan_windows`.
+    longest_piece = limit // 3
     shortened = {
         index
         for window in windows
         if window.clipped
         for index in window.pieces
-        if lengths[index] > limit // 3
+        if lengths[index] > longest_piece
     }
     note = None
     if sum(lengths) > limit:

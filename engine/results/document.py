@@ -19,8 +19,13 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """What was said in a conversation: whose it is, (speaker, text) for each message, and the title of the section that
-    says more of it; empty for none."""
+    """Messages of a conversation.
+
+    Attributes:
+        source: Name of the conversation.
+        messages: (speaker, text) of each message.
+        more_in: Title of the section that says more of the conversation; empty for none.
+    """
 
     source: str
     messages: tuple[tuple[str, str], ...]
@@ -105,8 +110,8 @@ class Plot:
         description: What is to be seen, in words; all that Markdown and screen readers have of the picture.
         lines: The points of each line by its label.
         dots: Places of dots.
-        unit: Whether both axes run from 0 to 1; otherwise they run over what is drawn.
-        shares: Whether the vertical axis runs from 0 to 1 all the same.
+        unit: Whether both axes run from 0 to 1; otherwise they cover what is drawn.
+        shares: Whether the vertical axis runs from 0 to 1 even without `unit`.
         whiskers: Vertical lines, each as its place and its ends.
         ticks: Places on the horizontal axis with their labels; empty for the two ends of the axis.
     """
@@ -148,7 +153,11 @@ class Document:
     sections: tuple[Section, ...]
 
     def mapped(self, change: Callable[[str], str]) -> Document:
-        """Returns the document with every text changed, but not the titles of columns and axes."""
+        """Returns the document with its texts changed.
+
+        What the program itself says stays: titles of charts, columns and axes, the text beside a bar or a range, the
+        label of a vertical line and of a tick, what is counted, and the names of speakers.
+        """
         return Document(
             change(self.title),
             change(self.subtitle),
@@ -164,7 +173,7 @@ class Document:
 
 
 def _mapped(block: Block, change: Callable[[str], str]) -> Block:
-    """Returns a block with every text changed."""
+    """Returns a block with the texts changed that `Document.mapped` changes."""
     if isinstance(block, Paragraph):
         return replace(block, text=change(block.text))
     if isinstance(block, ReportTable):

@@ -79,7 +79,7 @@ def write_document(document: Document, path: Path, *, redact: bool = False) -> W
     Raises:
         ProjectError: The file cannot be written.
     """
-    # whoever prints the file on a terminal gets no control of it either
+    # A person may print the file on a terminal, which would obey control characters.
     document = document.mapped(display_safe)
     redactor = Redactor()
     if redact:
@@ -99,10 +99,10 @@ def to_html(document: Document) -> str:
         f'<li><a href="#s{number}">{escape(section.title)}</a></li>'
         for number, section in enumerate(document.sections)
     )
-    places = {section.title: f"s{number}" for number, section in enumerate(document.sections)}
-    sections = [_html_section(section, places) for section in document.sections]
+    section_ids = {section.title: f"s{number}" for number, section in enumerate(document.sections)}
+    sections = [_html_section(section, section_ids) for section in document.sections]
     nav = f'<nav aria-label="Contents"><ul>{contents}</ul></nav>'
-    body = "\n".join([*sections[:1], nav, *sections[1:]])  # what is said first comes first
+    body = "\n".join([*sections[:1], nav, *sections[1:]])  # the contents follow the first section
     title = escape(document.title)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -113,19 +113,23 @@ def to_html(document: Document) -> str:
     )
 
 
-def _html_section(section: Section, places: Mapping[str, str]) -> str:
-    """Returns a section as HTML; `places` has the id of each by its title, which the contents link to."""
-    blocks = "\n".join(_html_block(block, places) for block in section.blocks)
+def _html_section(section: Section, section_ids: Mapping[str, str]) -> str:
+    """Returns a section as HTML.
+
+    Args:
+        section_ids: Id of the HTML element of each section by its title; the contents and quotes link to it.
+    """
+    blocks = "\n".join(_html_block(block, section_ids) for block in section.blocks)
     heading = f"<h2>{escape(section.title)}</h2>"
     if section.folded:
         blocks = f"<details>\n<summary>{heading}</summary>\n{blocks}\n</details>"
     else:
         blocks = f"{heading}\n{blocks}"
-    return f'<section id="{places[section.title]}">\n{blocks}\n</section>'
+    return f'<section id="{section_ids[section.title]}">\n{blocks}\n</section>'
 
 
-def _html_block(block: Block, places: Mapping[str, str]) -> str:
-    """Returns a block as HTML; `places` has the ids of sections by their titles."""
+def _html_block(block: Block, section_ids: Mapping[str, str]) -> str:
+    """Returns a block as HTML; `section_ids` as in `_html_section`."""
     if isinstance(block, Paragraph):
         kind = ' class="important"' if block.important else ""
         text = _CODE_SPAN.sub(r"<code>\1</code>", escape(block.text))
@@ -137,7 +141,8 @@ def _html_block(block: Block, places: Mapping[str, str]) -> str:
             f"<p><strong>{escape(speaker)}:</strong> {escape(text)}</p>"
             for speaker, text in block.messages
         )
-        more = f' <a href="#{places[block.more_in]}">more</a>' if block.more_in in places else ""
+        section_id = section_ids.get(block.more_in)
+        more = "" if section_id is None else f' <a href="#{section_id}">more</a>'
         cite = f"<cite>{escape(block.source)}</cite>{more}"
         return f"<blockquote>{messages}<p>{cite}</p></blockquote>"
     if isinstance(block, Points):
@@ -221,6 +226,7 @@ def _markdown_block(block: Block) -> list[str]:
         return _markdown_table(text_table(block.title, ("", block.of), rows, (1,)))
     if isinstance(block, Ranges):
         return []  # its figures are in the table before it
+    # Plots and points have a picture in HTML alone; here words stand for it.
     description = block.description if isinstance(block, Plot) else "; ".join(svg.key_of(block))
     return [
         f"{_markdown(block.title)} (the picture is in the HTML report): {_markdown(description)}"

@@ -1,7 +1,8 @@
 """Signs of trouble: what in a conversation may show that it went wrong, each with the messages that show it.
 
-A sign is read from the text alone, without a model. It shows where to look; that a conversation failed, only a person
-can say. *Trouble* is the sum of the standard scores of a conversation's signs among all of its project.
+Signs are found in the text alone, without a model. They show where to look; only a person can say that a conversation
+failed. The *trouble* of a conversation is the sum of the standard scores of its signs, each taken over all
+conversations of the project.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from engine.base.sign import Sign
 
 _AT_THE_END = {Sign.REFUSED: Sign.REFUSED_LAST, Sign.ERRORS: Sign.ERROR_LAST}
-"""By a sign, the sign that says the same of the last message."""
+"""Signs of any message -> the same signs of the last message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,5 +38,6 @@ def in_words(signs: Sequence[SignReading], most: int = 4) -> str:
     result`."""
     # Where the last result is an error or the last answer a refusal, one of the two signs says enough.
     names = {each.sign for each in signs}
-    doubled = {sign for sign, last in _AT_THE_END.items() if last in names}
-    return " · ".join([each.reason for each in signs if each.sign not in doubled][:most])
+    repeated = {sign for sign, last in _AT_THE_END.items() if last in names}
+    reasons = [each.reason for each in signs if each.sign not in repeated]
+    return " · ".join(reasons[:most])

@@ -58,11 +58,11 @@ def guarantee(tree: Tree, predicate: Predicate) -> ProbabilityBounds:
         ended = node.kind is Kind.ENDED
         text = data.decode("utf-8", "replace") if ended else _whole(_without_stop(data, stops))
         settled = predicate(text, ended)
-        # A child left out might be an end token, so its parent's text settles it only when ending there agrees.
-        if node.kind is Kind.INNER:
-            count_mass(node.pruned, settled if settled == predicate(text, True) else None)
-        else:
+        if node.kind is not Kind.INNER:
             count_mass(node.mass, settled)
+        # One of the pruned children may be the end token, so ending here has to give the same answer.
+        elif settled == predicate(text, True):
+            count_mass(node.pruned, settled)
     return ProbabilityBounds(min(1.0, math.fsum(holds)), max(0.0, 1.0 - math.fsum(fails)))
 
 
@@ -200,8 +200,8 @@ class OverConversations:
 
     Attributes:
         text: The property, such as `contains yes`.
-        trees: Name and bounds of each conversation: of its first tree.
-        sample: Bounds on the mean over these conversations: nothing is uncertain but what the trees leave out.
+        trees: Name of each conversation, with the bounds from its first tree.
+        sample: Bounds on the mean over these conversations; only what the trees leave out is uncertain.
         population: 95% limits of the mean over the conversations that these are a random sample of.
     """
 

@@ -15,17 +15,18 @@ from screens.widgets.empty_state import EmptyState
 from screens.widgets.row_table import ItemTable
 
 T = TypeVar("T")
-"""What is worked out."""
+"""Type of the result."""
 
 
 class ResultScreen(WorkbenchScreen[None], Generic[T]):
-    """Shows the newest result; before there is one, what makes one."""
+    """Shows the newest result; before the first one, the keys that start one."""
 
     AUTO_FOCUS = "#rows"
     NO_RESULT: ClassVar[EmptyState]
     """Shown before there is a result."""
     table: ItemTable[Any]
-    result: T | None = None  # the newest one
+    result: T | None = None
+    """The newest result."""
 
     def compose_body(self) -> ComposeResult:
         """Yields the summary, the table, how it is to be read; or, without a result, why there is none."""
@@ -40,19 +41,23 @@ class ResultScreen(WorkbenchScreen[None], Generic[T]):
     def work_out(self, waiting: str, work: Callable[[], T], show: Callable[[T], None]) -> None:
         """Calls `work` on another thread, then `show`; meanwhile the screen says `waiting`."""
         self.query_one("#empty", Static).update(waiting)
-        self.set_class(True, "-empty")
+        self._show_only_sentence(True)
         self.in_background(work, show, group="result", failed=self._failed)
 
     def show_result(self, result: T, summary: Content, notes: Sequence[str]) -> None:
         """Shows the texts of a result; the caller fills the table."""
         self.result = result
-        self.set_class(False, "-empty")
+        self._show_only_sentence(False)
         self.query_one("#summary", Static).update(summary)
         self.query_one("#notes", Static).update(Content("\n".join(notes)))
         self.table.focus()
 
     def _failed(self, error: WorkbenchError) -> None:
-        """Shows an error above the newest result."""
-        self.show_empty(self.NO_RESULT)
-        self.set_class(self.result is None, "-empty")
+        """Shows an error in a dialog, and again what the screen showed before the work began."""
+        self.show_empty(self.NO_RESULT)  # takes the place of the waiting sentence
+        self._show_only_sentence(self.result is None)
         self.show_error(error)
+
+    def _show_only_sentence(self, only: bool) -> None:
+        """Shows a sentence in place of the result, or the result."""
+        self.set_class(only, "-empty")

@@ -29,8 +29,8 @@ from screens.widgets.background import background
 from screens.widgets.controls import Choices, LineInput
 from screens.widgets.jobs import EngineFeed
 
-LOWER = 4.0
-"""The lower alpha that is proposed for growing further is the present one divided by this."""
+ALPHA_DIVISOR = 4.0
+"""The dialog for growing on proposes the present alpha divided by this."""
 
 
 class TreeGrower:
@@ -64,7 +64,7 @@ class TreeGrower:
 
         title = f"Grow on below “{one_line(segment.text, 30)}” to alpha"
         self._screen.app.push_screen(
-            TextDialog(title, value=f"{current_alpha / LOWER:.4g}"), chosen
+            TextDialog(title, value=f"{current_alpha / ALPHA_DIVISOR:.4g}"), chosen
         )
 
     def grow_unread(self, opened: OpenTree) -> None:
@@ -146,7 +146,8 @@ class ComparisonDialog(Dialog[TreeRequest | None]):
         super().__init__()
         self._trees, self._item = trees, item
         self._models: Sequence[str] = ()
-        self._known: TreeRequest | None = None
+        self._ready: TreeRequest | None = None
+        """The request as it is entered, once its cost is known and there is something to grow."""
 
     def compose(self) -> ComposeResult:
         """Yields the models, adapter, alpha, estimate, keys."""
@@ -196,7 +197,7 @@ class ComparisonDialog(Dialog[TreeRequest | None]):
 
     def _estimate(self) -> None:
         """Estimates the cost of the request that is entered, and shows it."""
-        self._known = None
+        self._ready = None
         alpha = parse_alpha(self.query_one("#alpha", Input).value)
         if alpha is None or not self._models:
             self._show_estimate(
@@ -213,7 +214,7 @@ class ComparisonDialog(Dialog[TreeRequest | None]):
 
         def arrived(estimated_request: tuple[TreeRequest, Estimate]) -> None:
             request, estimate = estimated_request
-            self._known = request if estimate.items else None
+            self._ready = request if estimate.items else None
             self._show_estimate(estimate_content(estimate))
 
         background(
@@ -229,9 +230,9 @@ class ComparisonDialog(Dialog[TreeRequest | None]):
         self.query_one("#estimate", Static).update(content)
 
     def action_start(self) -> None:
-        """Returns the request, once it is known that it can be grown."""
-        if self._known is not None:
-            self.dismiss(self._known)
+        """Closes with the request, once its cost is known."""
+        if self._ready is not None:
+            self.dismiss(self._ready)
 
 
 class GrowthLine(Static):
@@ -250,7 +251,8 @@ class GrowthLine(Static):
         self._jobs, self._feed = jobs, feed
         self._job: int | None = None
         self._last, self._kept = "", ""
-        self._between = False
+        self._awaits_last = False
+        """Whether an earlier stage of the run has ended and the last one has not begun."""
 
     def on_mount(self) -> None:
         """Listens to the engine."""
@@ -268,7 +270,7 @@ class GrowthLine(Static):
             last: Its last stage; others, such as tuning, may come before it.
             kept: What stays when it is stopped.
         """
-        self._last, self._kept, self._between = last, kept, False
+        self._last, self._kept, self._awaits_last = last, kept, False
         if job in [active.job_id for active in self._jobs.active()]:
             self._job = job
             self._show_progress("waiting for the model")
@@ -281,9 +283,9 @@ class GrowthLine(Static):
             self._jobs.cancel(self._job)
 
     def _handle_event(self, event: Event) -> None:
-        """Follows the job through its stages: the one that ends a stage before the last is followed by another job."""
-        if self._between and isinstance(event, JobStarted) and event.stage == self._last:
-            self._job, self._between = event.job_id, False
+        """Follows the run through its stages, each of which has a job id of its own."""
+        if self._awaits_last and isinstance(event, JobStarted) and event.stage == self._last:
+            self._job, self._awaits_last = event.job_id, False
         if self._job is None or getattr(event, "job_id", None) != self._job:
             return
         if isinstance(event, JobProgress):
@@ -294,7 +296,7 @@ class GrowthLine(Static):
                     parts.insert(1, f"{event.rate:,.0f} nodes/s")
             self._show_progress(" · ".join(parts))
         elif isinstance(event, JobEnded) and event.stage != self._last and event.outcome == "done":
-            self._between = True
+            self._awaits_last = True
         elif isinstance(event, JobEnded):
             self._job = None
             self.remove_class("-growing")

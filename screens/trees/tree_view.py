@@ -75,7 +75,8 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         self._folding: Folding | None = None
         self._line = 0
         self._found: frozenset[int] = frozenset()
-        self._beside: NodeMatches | None = None
+        self._matches: NodeMatches | None = None
+        """The nodes of the other tree that have the text of this one's; None without another tree."""
 
     # What is shown
 
@@ -115,7 +116,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         """Shows a tree. Where it is the one before, grown on, the cursor stays on its node, whose new branches are
         unfolded."""
         before = self.segment
-        self._folding, self._beside = folding, None
+        self._folding, self._matches = folding, None
         self._found = frozenset()
         self._line = 0
         if before is not None:
@@ -131,31 +132,32 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         self._found = numbers
         self.refresh()
 
-    def compare(self, beside: NodeMatches | None) -> None:
+    def compare(self, matches: NodeMatches | None) -> None:
         """Shows how the probability of each segment differs in another tree; None shows the mass below a segment
         again.
         """
-        self._beside = beside
+        self._matches = matches
         self.refresh()
         self.post_message(self.Highlighted())
 
     @property
     def is_compared(self) -> bool:
         """Whether another tree is shown beside this one."""
-        return self._beside is not None
+        return self._matches is not None
 
     def there(self, segment: Segment) -> float | None:
         """Returns the probability of a segment's path in the other tree; None without such a path or another tree."""
-        return None if self._beside is None else self._beside.there[segment.nodes[0]]
+        first_node = segment.nodes[0]
+        return None if self._matches is None else self._matches.there[first_node]
 
     @property
     def twin(self) -> int | None:
-        """The node of the other tree that has the text of the segment under the cursor."""
+        """The node of the other tree with the text up to the first node of the segment that has one; None without."""
         segment = self.segment
-        if segment is None or self._beside is None:
+        if segment is None or self._matches is None:
             return None
-        met = (self._beside.twins[node] for node in segment.nodes)
-        return next((twin for twin in met if twin > 0), None)
+        twins = (self._matches.twins[node] for node in segment.nodes)
+        return next((twin for twin in twins if twin > 0), None)  # the root, node 0, has no text
 
     def go_to_node(self, node: int) -> None:
         """Puts the cursor on the segment that holds a node, if it is there."""
@@ -324,14 +326,15 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
             number_format.small_probability(segment.probability),
         )
         tone = self._tone("tone--accent" if segment.recorded else "", is_cursor)
-        last_text, last_style = number_format.small_probability(segment.below), "tone--muted"
-        if self._beside is not None:
-            last_text, last_style = _difference(segment.probability, self.there(segment))
+        # The last number is the mass below, or the difference from the other tree.
+        last_text, last_tone = number_format.small_probability(segment.below), "tone--muted"
+        if self._matches is not None:
+            last_text, last_tone = _difference(segment.probability, self.there(segment))
         right = [
             Piece(" ", base),
             Piece(bar, base + (tone or self._tone("tone--complete", is_cursor))),
             Piece(f" {share:>4} ", base),
-            Piece(f"{last_text:>4} ", base + self._tone(last_style, is_cursor)),
+            Piece(f"{last_text:>4} ", base + self._tone(last_tone, is_cursor)),
         ]
         strip = Strip([*Strip(left).adjust_cell_length(room, base), *right])
         return strip.crop_extend(0, width, base)
@@ -355,7 +358,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         tail: list[Piece] = []
         if segment.forks and not self._folding.is_open(number):
             tail.append(Piece(f" ({segment.leaves:,})", muted))
-        if self._beside is not None and segment.last in self._beside.shared:
+        if self._matches is not None and segment.last in self._matches.shared:
             tail.append(Piece(f" {SHARED}", base + self._tone("tone--accent", is_cursor)))
         if segment.recorded_ends:
             tail.append(Piece(f" {RECORDED}", base + self._tone("tone--accent", is_cursor)))

@@ -23,8 +23,8 @@ from engine.project.idset import IdSet
 from engine.project.sql import snapshot
 from engine.results.associations.formatting import association_tables, conclusion
 from engine.results.associations.odds import adjusted_p, odds_ratios
-from engine.results.associations.records import Split
-from engine.results.associations.service import FALSE_DISCOVERY_RATE, Sides, read_features
+from engine.results.associations.records import FALSE_DISCOVERY_RATE, Split
+from engine.results.associations.service import Sides, read_features
 from workbench.text_tables import table_lines
 
 DRAWS = 100

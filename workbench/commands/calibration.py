@@ -47,13 +47,14 @@ def calibrate(arguments: argparse.Namespace) -> CommandResult:
     with OpenProject(Path(arguments.project), read_only=not changes) as workspace:
         calibration = workspace.calibration
         if pins:
-            calibration.pin(arguments.pin)
+            calibration.pin(arguments.pin)  # None with --free
         report = calibration.report(query)
         if arguments.apply:
-            if why := report.why or report.not_proposed:
+            if reason := report.why or report.not_proposed:
                 raise WorkbenchError(
-                    f"The verdicts suggest no threshold: {why}.", "Give more in triage."
+                    f"The verdicts suggest no threshold: {reason}.", "Give more in triage."
                 )
+            # Without a reason and without a proposal the suggested threshold is in force already.
             if report.proposal is not None:
                 calibration.use(report.proposal.rule)
                 report = calibration.report(query)

@@ -72,14 +72,14 @@ def run_complete(arguments: argparse.Namespace) -> CommandResult | int:
             use_adapter(workspace.project, adapter)
         counts, rule = workspace.conversations.counts(), workspace.conversations.rule()
         sets = workspace.score_sets.all()
-        made = next(
+        new_set = next(
             (score_set for score_set in sets if score_set.config_hash == run.config_hash), None
         )
         decided = workspace.score_sets.as_generated(run.config_hash) if request.paper else None
     lines = [headline(counts, rule), *set_lines(sets)]
     document: dict[str, Any] = {
         **counts_json(counts, rule),
-        "scored_set": made and asdict(made),
+        "scored_set": new_set and asdict(new_set),
         **sets_json(sets),
     }
     if decided is not None:
@@ -89,25 +89,26 @@ def run_complete(arguments: argparse.Namespace) -> CommandResult | int:
             f" {decided.incomplete:,} broken off"
         )
     notes = []
-    if made is None or made is in_force(sets):
-        missing = counts.unscored
-        if missing:
-            notes = [f"{missing:,} conversations are not scored; `export scores` says why."]
+    if new_set is None or new_set is in_force(sets):
+        unscored = counts.unscored
+        if unscored:
+            notes = [f"{unscored:,} conversations are not scored; `export scores` says why."]
     else:
-        missing = counts.conversations - made.scored
+        unscored = counts.conversations - new_set.scored
         notes = [
-            f"Stored beside the scores in force: set {made.number}, {set_text(made, sets)}.",
-            f"`workbench scores {arguments.project} --use {made.number}` shows them.",
+            f"Stored beside the scores in force: set {new_set.number}, {set_text(new_set, sets)}.",
+            f"`workbench scores {arguments.project} --use {new_set.number}` shows them.",
         ]
-    return CommandResult(lines, document, EXIT_INCOMPLETE if missing > 0 else EXIT_DONE, notes)
+    return CommandResult(lines, document, EXIT_INCOMPLETE if unscored > 0 else EXIT_DONE, notes)
 
 
 def estimate_text(estimate: Estimate) -> str:
     """Returns an estimate in words."""
     if not estimate.items:
         return "Nothing is left to read."
-    text = counted(estimate.items, "conversation")
-    if estimate.of is not None:
+    if estimate.of is None:
+        text = counted(estimate.items, "conversation")
+    else:  # the time that was asked for ends before all are read
         text = f"about {estimate.items:,} of {estimate.of:,} conversations, those that words leave open first"
     if estimate.tokens is not None:
         text += f", {estimate.tokens:,} tokens"

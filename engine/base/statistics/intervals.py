@@ -1,6 +1,6 @@
 """Results of statistics with their intervals, and the intervals of shares and of means of probabilities.
 
-Needs no library of numbers.
+The module needs the standard library alone.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def wilson_ends(share: float, of: float) -> tuple[float, float]:
 
 
 DEFAULT_LEVEL = 0.95
-"""Probability with which the limits hold what they are limits of."""
+"""Probability with which a lower and an upper limit enclose the mean, unless another one is asked for."""
 
 _HALVINGS = 60
 """Number of times that the interval in which a limit is searched is halved: more than a float can tell apart."""
@@ -104,7 +104,7 @@ def _relative_entropy(x: float, m: float) -> float:
 
 
 Curve = tuple[tuple[float, float], ...]
-"""Points of a curve, in the order of their first coordinates."""
+"""The (x, y) points of a curve, by rising x."""
 
 
 @dataclass(frozen=True, slots=True)

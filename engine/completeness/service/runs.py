@@ -79,9 +79,9 @@ class ScoringRun:
 
     Attributes:
         reading: How a model reads the logs; None in mode `words`.
-        scoring_stage: Knows the config hash of the final scores, and how many wait for them.
-        stages: All of the run in order. In mode `probe` a `RefiningStage` among them reads by the stage of `reading`,
-            and makes fits like `scoring_stage`; else the other two are among them.
+        scoring_stage: Knows the config hash of the final scores, and how many conversations wait for them.
+        stages: All stages of the run, in order. In mode `probe` a `RefiningStage` runs the stage of `reading` and makes
+            fits like `scoring_stage`, so the list has neither of the two; the run of a part has the reading alone.
     """
 
     reading: ModelReading | None
@@ -269,7 +269,6 @@ class ScoringRuns:
             ModelFileError: The model or its adapter cannot be read.
             UsageError: There is no such model or adapter, or it cannot answer what the request asks.
         """
-        setup = self._setup
         mode = self.mode_for(request)
         if request.paper and mode not in ("base", "tuned"):
             raise UsageError(
@@ -278,29 +277,11 @@ class ScoringRuns:
         request = replace(request, mode=mode)
         if mode == "words":
             return self._words_run(request)
-        model = setup.models.resolve(request.model_request)
-        if request.paper and model.endpoints:
-            raise UsageError(
-                "An endpoint does not say whether the model writes the end tag, which decides with --paper.",
-                "Use a model of this machine, or score without --paper.",
-            )
-        is_built_in = model.entry is not None and model.entry.name == DEFAULT_MODEL
-        if mode == "tuned" and is_built_in and model.adapter is None and request.end_tag is None:
-            raise UsageError(
-                "Mode tuned needs an adapter, and none is in use.",
-                "`workbench train PROJECT` trains one, `workbench train use PROJECT NAME` chooses one.",
-            )
-        prompts = {name: setup.prompts.prompt(name) for name in prompt_names()}
+        model = self._model_for(request, mode)
         tag = request.end_tag
         if mode == "tuned" and tag is None:
             tag = _trained_tag(model)
-        question = question_for(mode, prompts, tag)
-        try:
-            setup.endpoints.check(model, lambda served: refuse_curve(served, question))
-        except UsageError:
-            if mode != "judge" or not model.follows_instructions:
-                raise
-            question = Question(prompts["judge-json"], by_fields=True)
+        question = self._question_for(mode, model, tag)
         reading: ScoringStage | ReadingStage
         scoring: ScoringStage | FittingStage
         words: list[Stage] = []
@@ -315,7 +296,7 @@ class ScoringRuns:
         by_model = ModelReading(model, question, reading)
         if request.part is not None:
             # One machine of several reads its part; the rest is done in the project that the parts are merged into.
-            tuning = setup.tuning_before(model) if request.tune else []
+            tuning = self._setup.tuning_before(model) if request.tune else []
             return ScoringRun(by_model, scoring, [*tuning, reading])
         writer = self._writer(request, mode, model)
         if request.remaining:
@@ -325,8 +306,52 @@ class ScoringRuns:
                 reading.write_remaining(remaining)
             stages.append(remaining)
         models = [model] if writer is model else [model, writer]
-        tuning = setup.tuning_before(*models) if request.tune else []
+        tuning = self._setup.tuning_before(*models) if request.tune else []
         return ScoringRun(by_model, scoring, [*words, *tuning, *stages])
+
+    def _model_for(self, request: ScoringRequest, mode: Mode) -> LoadableModel:
+        """Returns the model that reads the logs.
+
+        Raises:
+            ModelFileError: The model or its adapter cannot be read.
+            UsageError: There is no such model or adapter, or it cannot score in this mode.
+        """
+        model = self._setup.models.resolve(request.model_request)
+        if request.paper and model.endpoints:
+            raise UsageError(
+                "An endpoint does not say whether the model writes the end tag, which decides with --paper.",
+                "Use a model of this machine, or score without --paper.",
+            )
+        is_built_in = model.entry is not None and model.entry.name == DEFAULT_MODEL
+        if mode == "tuned" and is_built_in and model.adapter is None and request.end_tag is None:
+            raise UsageError(
+                "Mode tuned needs an adapter, and none is in use.",
+                "`workbench train PROJECT` trains one, `workbench train use PROJECT NAME` chooses one.",
+            )
+        return model
+
+    def _question_for(self, mode: Mode, model: LoadableModel, tag: str | None) -> Question:
+        """Returns the question that a model is asked at each boundary.
+
+        In mode `judge` an endpoint that cannot give a curve is asked for a reply with fields, if it follows
+        instructions.
+
+        Args:
+            tag: The end tag; None without one.
+
+        Raises:
+            UsageError: An endpoint of the model cannot answer.
+        """
+        setup = self._setup
+        prompts = {name: setup.prompts.prompt(name) for name in prompt_names()}
+        question = question_for(mode, prompts, tag)
+        try:
+            setup.endpoints.check(model, lambda served: refuse_curve(served, question))
+        except UsageError:
+            if mode != "judge" or not model.follows_instructions:
+                raise
+            return Question(prompts["judge-json"], by_fields=True)
+        return question
 
     def _words_run(self, request: ScoringRequest) -> ScoringRun:
         """Returns the run in mode `words`.
@@ -410,15 +435,13 @@ class ScoringRuns:
     def _probe_stages(
         self, request: ScoringRequest, model: LoadableModel
     ) -> tuple[list[Stage], ReadingStage, Callable[[bool], FittingStage]]:
-        """Returns the stage that scores by words, the one that reads, and what makes a fit to words and states; see
-        `RefiningStage`. On states alone no words come first.
+        """Returns the stages of mode `probe`: those that score by words first, the one that reads states, and the
+        function that makes a fit to what was read, as `RefiningStage` takes it. With states alone no words come first.
         """
         setup, selection = self._setup, self._selection(request)
-        words: list[Stage] = []
-        words_key: Callable[[], str] = str
+        words = None
         if request.features == "both":
-            first = FittingStage(setup.project, "words", selection=selection, required=False)
-            words, words_key = [first], lambda: first.config_hash
+            words = FittingStage(setup.project, "words", selection=selection, required=False)
         reading = ReadingStage(
             setup.project,
             setup.process,
@@ -426,7 +449,7 @@ class ScoringRuns:
             selection=selection,
             measured=setup.catalog.record_speed,
             minutes=request.minutes,
-            words_key=words_key,
+            words_key=lambda: "" if words is None else words.config_hash,
         )
 
         def make_fit(required: bool) -> FittingStage:
@@ -441,7 +464,7 @@ class ScoringRuns:
                 part=True,
             )
 
-        return words, reading, make_fit
+        return [] if words is None else [words], reading, make_fit
 
     def mode_for(self, request: ScoringRequest) -> Mode:
         """Returns the mode that a request is scored in: its own, or the best one that its model and its conversations

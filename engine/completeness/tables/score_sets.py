@@ -1,4 +1,8 @@
-"""Sets of scores: what each was made with, which one is in force, and which is partial."""
+"""Sets of scores: how each was made, which one is in force, and which is partial.
+
+A set is the scores of all conversations that were made in one way. A `ScoreConfig` says in which way, and its config
+hash is the key of the set. The set in force is the one that is shown.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +24,16 @@ from engine.project import settings
 from engine.project.sql import to_json
 
 RULE_SETTING = "rule"
-"""Setting: the decision rule of the scores in force: `threshold`, `band`, `source` (`workbench calibrate`)."""
+"""Setting: the decision rule of the set in force: `threshold`, `band`, `source` (`workbench calibrate`)."""
 
 OTHER_RULES_SETTING = "rules"
 """Setting: the decision rules of sets of scores that are not in force, by config hash."""
 
 IN_FORCE_SETTING = "score_config"
-"""Setting: the config hash of the scores in force (`workbench scores`)."""
+"""Setting: the config hash of the set in force (`workbench scores`)."""
 
 PARTIAL_SETTING = "partial_scores"
-"""Setting: the config hash of scores made when the model had read only some conversations; others replace them."""
+"""Setting: the config hash of a set made when the model had read only some conversations; later sets replace it."""
 
 UNFINISHED_SETTING = "unfinished_scores"
 """Setting: the config hash of a set of which only some scores are stored; it is shown nowhere until it has all."""
@@ -37,12 +41,12 @@ UNFINISHED_SETTING = "unfinished_scores"
 _COLUMNS = (
     "g.config_hash, g.mode, g.model, g.adapter, g.noise, g.test, g.features, g.scored, g.read"
 )
-"""The columns of a configuration `g`, in the order of `ScoreConfig`."""
+"""The columns of a row `g` of `score_config`, in the order of `ScoreConfig`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreConfig:
-    """What produced a set of scores.
+    """How a set of scores was made.
 
     Attributes:
         config_hash: Hash of all that determines the scores; the set is known by it.
@@ -69,8 +73,10 @@ class ScoreConfig:
 
 
 def register(conn: sqlite3.Connection, config: ScoreConfig) -> None:
-    """Stores a configuration, before its first scores. Of one that is stored only the noise changes, if it
-    was measured now; the test stays."""
+    """Stores how a set is made, before its first scores are stored.
+
+    If the set is known already, only a newly measured noise is stored.
+    """
     conn.execute(
         "INSERT INTO score_config (config_hash, mode, model, adapter, noise, test, features)"
         " VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -88,8 +94,7 @@ def register(conn: sqlite3.Connection, config: ScoreConfig) -> None:
 
 
 def begin_set(conn: sqlite3.Connection, config: ScoreConfig) -> None:
-    """Stores the configuration of a set whose scores take several transactions. The set stays hidden until
-    `finish_set`."""
+    """Registers a set whose scores take several transactions. The set stays hidden until `finish_set`."""
     drop_unfinished(conn)
     register(conn, config)
     settings.put(conn, UNFINISHED_SETTING, config.config_hash)
@@ -113,8 +118,7 @@ def drop_unfinished(conn: sqlite3.Connection) -> None:
 
 
 def configs(conn: sqlite3.Connection) -> list[ScoreConfig]:
-    """Returns the configurations that have scores, in the order in which they were first run; an unfinished one is left
-    out."""
+    """Returns how each set was made, in the order in which they were first made; an unfinished set is left out."""
     rows = conn.execute(
         f"SELECT {_COLUMNS} FROM score_config AS g"
         " LEFT JOIN (SELECT config_hash, min(id) AS first FROM run GROUP BY config_hash)"
@@ -128,7 +132,7 @@ def configs(conn: sqlite3.Connection) -> list[ScoreConfig]:
 
 
 def is_stored(conn: sqlite3.Connection, config_hash: str) -> bool:
-    """Returns whether a configuration has scores, all of them where it was begun with `begin_set`."""
+    """Returns whether a set has scores; of one that was begun with `begin_set`, whether it has them all."""
     if config_hash == settings.get(conn, UNFINISHED_SETTING):
         return False
     row = conn.execute("SELECT 1 FROM score WHERE config_hash = ? LIMIT 1", (config_hash,))
@@ -136,13 +140,13 @@ def is_stored(conn: sqlite3.Connection, config_hash: str) -> bool:
 
 
 def config_in_force(conn: sqlite3.Connection) -> ScoreConfig | None:
-    """Returns the configuration of the scores that are shown; None before any scoring."""
+    """Returns how the set in force was made; None before any scoring."""
     config_hash = hash_in_force(conn)
     return None if config_hash is None else _registered(conn, config_hash)
 
 
 def _registered(conn: sqlite3.Connection, config_hash: str) -> ScoreConfig | None:
-    """Returns a stored configuration, whether it has scores or not; None if there is none."""
+    """Returns how a registered set is made, whether it has scores or not; None if it is not registered."""
     row = conn.execute(
         f"SELECT {_COLUMNS} FROM score_config AS g WHERE config_hash = ?", (config_hash,)
     ).fetchone()
@@ -183,7 +187,8 @@ def put_in_force_if_due(conn: sqlite3.Connection, config_hash: str) -> None:
         replace_keeping_rule(conn, config_hash)
         return
     refines = current.features == "words" and new.features == "both"
-    # A probe takes scores back where they are no better than chance; a model without an answer takes none back.
+    # A probe leaves conversations unscored whose kind it scores no better than chance, so only its scores count. For
+    # another mode a reason for no score counts too.
     covered = _scored if new.features is None else _entries
     if (refines or _kind(current) == _kind(new)) and (
         covered(conn, config_hash) >= covered(conn, current.config_hash)
@@ -243,7 +248,7 @@ def _entries(conn: sqlite3.Connection, config_hash: str) -> int:
 
 
 def _config(row: tuple[Any, ...]) -> ScoreConfig:
-    """Returns the configuration in a row: the columns of `ScoreConfig`, in its order, the test as JSON or None."""
+    """Returns the `ScoreConfig` in a row: the columns of `ScoreConfig`, in its order, the test as JSON or None."""
     config_hash, mode, model, adapter, noise, test, *more = row
     ending_test = None if test is None else _test(json.loads(test))
     return ScoreConfig(config_hash, mode, model, adapter, noise, ending_test, *more)
@@ -287,7 +292,7 @@ def put_rule(conn: sqlite3.Connection, new: DecisionRule) -> None:
 
 
 def hash_in_force(conn: sqlite3.Connection) -> str | None:
-    """Returns the config hash of the scores that are shown; None before any scoring."""
+    """Returns the config hash of the set in force; None before any scoring."""
     value: str | None = settings.get(conn, IN_FORCE_SETTING)
     return value
 

@@ -173,23 +173,25 @@ def current(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, ScoreRow]
     """Returns the current scores of these conversations, by id; those without one are absent."""
     score_by_id: dict[int, ScoreRow] = {}
     with snapshot(conn):
-        config = score_sets.hash_in_force(conn)
+        config_hash = score_sets.hash_in_force(conn)
+        if config_hash is None:
+            return {}
         rule = score_sets.rule(conn)
         for keys in chunks(ids):
-            curves = _curves(conn, config, keys)
-            ends = _generated_at_end(conn, config or "", keys)
+            curves = _curves(conn, config_hash, keys)
+            ends = _last_generated_ends(conn, config_hash, keys)
             rows = conn.execute(
                 "SELECT s.conversation_id, s.run_id, s.reason, s.p_end, s.p_end_normalised,"
                 " g.mode, g.model, g.adapter, g.noise, g.features"
                 " FROM score AS s JOIN score_config AS g USING (config_hash)"
                 f" WHERE s.config_hash = ? AND s.conversation_id IN ({placeholders(keys)})",
-                (config, *keys),
+                (config_hash, *keys),
             )
             for key, run_id, reason, p_end, p_end_normalised, *config_values in rows:
                 mode, model, adapter, noise, features = config_values
                 score_by_id[key] = ScoreRow(
                     conversation_id=key,
-                    config_hash=config or "",
+                    config_hash=config_hash,
                     run_id=run_id,
                     state=rule.state(p_end_normalised),
                     reason=reason,
@@ -207,7 +209,7 @@ def current(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, ScoreRow]
 
 
 def _curves(
-    conn: sqlite3.Connection, config: str | None, keys: Sequence[int]
+    conn: sqlite3.Connection, config_hash: str, keys: Sequence[int]
 ) -> dict[int, list[CurvePoint]]:
     """Returns the curves of these conversations by id, without the boundaries where neither answer has any
     probability."""
@@ -216,7 +218,7 @@ def _curves(
         "SELECT conversation_id, message, step, turn, p_end, p_continue FROM boundary_score"
         f" WHERE config_hash = ? AND conversation_id IN ({placeholders(keys)})"
         " ORDER BY conversation_id, message",
-        (config, *keys),
+        (config_hash, *keys),
     ):
         point = CurvePoint(*values)
         if normalised(point.p_end, point.p_continue) is not None:
@@ -224,12 +226,12 @@ def _curves(
     return curves
 
 
-def values(
+def normalised_curves(
     conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]
 ) -> dict[int, dict[int, float | None]]:
-    """Returns the curves under a configuration: normalised score by message index, by conversation id.
+    """Returns the curves of a set, by conversation: the normalised probability of the end, by index of the message.
 
-    Conversations without a score are left out; the value is None where neither end nor continuation has a probability.
+    Conversations without a curve are left out. A value is None where neither end nor continuation has a probability.
     """
     curves: dict[int, dict[int, float | None]] = {}
     for keys in chunks(ids):
@@ -245,13 +247,15 @@ def values(
 
 def states(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, State]:
     """Returns the state of each of these conversations under the scores and the rule in force."""
-    rule, config = score_sets.rule(conn), score_sets.hash_in_force(conn)
-    scored = {} if config is None else last_values(conn, config, ids)
-    return {key: rule.state(scored.get(key)) for key in ids}
+    rule, config_hash = score_sets.rule(conn), score_sets.hash_in_force(conn)
+    score_by_id = {} if config_hash is None else normalised_scores(conn, config_hash, ids)
+    return {key: rule.state(score_by_id.get(key)) for key in ids}
 
 
-def last_values(conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]) -> dict[int, float]:
-    """Returns the normalised scores under a configuration, by conversation; those without one are left out."""
+def normalised_scores(
+    conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]
+) -> dict[int, float]:
+    """Returns the normalised scores of a set, by conversation; conversations without a score are left out."""
     score_by_id: dict[int, float] = {}
     for keys in chunks(ids):
         score_by_id.update(
@@ -293,7 +297,7 @@ def export_scores(
 
 # What is generated
 
-_GENERATED_AT_END = (
+_LAST_GENERATED_ENDS = (
     "SELECT conversation_id, ends FROM generated_end AS e WHERE config_hash = ?1 AND message ="
     " (SELECT max(message) FROM generated_end WHERE config_hash = ?1"
     " AND conversation_id = e.conversation_id) ORDER BY conversation_id"
@@ -315,10 +319,10 @@ def add_generated_ends(
     )
 
 
-def generated_values(
+def generated_curves(
     conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]
 ) -> dict[int, dict[int, float | None]]:
-    """Returns 1 where the end is generated and else 0, by message index, by conversation id.
+    """Returns whether the end is generated, 1 or 0, by conversation and index of the message.
 
     Conversations for which nothing is known are left out.
     """
@@ -334,17 +338,17 @@ def generated_values(
     return curves
 
 
-def _generated_at_end(
+def _last_generated_ends(
     conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]
 ) -> dict[int, bool]:
     """Returns whether the end is generated at the last boundary of these conversations, where that is known."""
-    curves = generated_values(conn, config_hash, ids)
+    curves = generated_curves(conn, config_hash, ids)
     return {key: bool(curve[max(curve)]) for key, curve in curves.items()}
 
 
 def generated_counts(conn: sqlite3.Connection, config_hash: str) -> tuple[int, int]:
     """Returns the numbers of conversations at whose last boundary the end is generated, and is not."""
-    ends = [ends for _, ends in conn.execute(_GENERATED_AT_END, (config_hash,))]
+    ends = [ends for _, ends in conn.execute(_LAST_GENERATED_ENDS, (config_hash,))]
     return sum(ends), len(ends) - sum(ends)
 
 
@@ -357,7 +361,7 @@ def ids_that_go_on(
         without_remaining: Config hash of remaining tasks; conversations that have some under it are left out.
     """
     written = _ids_with_remaining(conn, without_remaining)
-    rows = conn.execute(_GENERATED_AT_END, (config_hash,))
+    rows = conn.execute(_LAST_GENERATED_ENDS, (config_hash,))
     return [key for key, ends in rows if not ends and key not in written]
 
 

@@ -162,7 +162,7 @@ class GoalService:
         members = [member.conversation_id for member in self.members(group.id)]
         with self._project.reading() as conn, snapshot(conn):
             threshold = score_sets.rule(conn).threshold
-            values = scores.last_values(conn, score_sets.hash_in_force(conn) or "", members)
+            values = scores.normalised_scores(conn, score_sets.hash_in_force(conn) or "", members)
             judged = dict(answers.in_force(conn))
         below_threshold = [key for key in members if key in values and values[key] < threshold]
         return LowestGoal(

@@ -84,11 +84,13 @@ class ScoredConversations:
         judged = _judged(conn)
         ids, values = answers.scored_values(conn)
         scores = np.asarray(values, float)
+        # With too few verdicts to suggest a threshold, only one that a person chose is measured.
+        is_measured = rule.source == "chosen" or not judged.lacking
         calibrated = calibration.calibrate(
             judged.scores,
             judged.complete,
             scores,
-            rule.threshold if rule.source == "chosen" or not judged.lacking else None,
+            rule.threshold if is_measured else None,
             chosen=rule.source == "calibrated",
         )
         return cls(rule, judged, np.asarray(ids, np.int64), scores, calibrated)
@@ -201,7 +203,14 @@ def _judged(conn: sqlite3.Connection) -> _Judged:
 def _propose(
     best: float | None, judged: _Judged, population: npt.NDArray[np.float64], rule: DecisionRule
 ) -> tuple[Proposal | None, str]:
-    """Returns the best threshold as a proposal, or None with the reason why it is not suggested."""
+    """Returns the best threshold as a proposal, or None with the reason why it is not suggested.
+
+    The reason is empty if there is no best threshold, and if the rule already has it.
+
+    Args:
+        best: The best threshold, as in `Calibration`; None if the verdicts give none.
+        population: The scores of all scored conversations.
+    """
     if best is None:
         return None, ""
     area = auroc(judged.scores, judged.complete)
@@ -272,7 +281,7 @@ def _with_each_model(conn: sqlite3.Connection) -> Iterator[ModelAgreement]:
         rule = score_sets.rule(conn, key)
         states = {
             conversation: rule.state(score)
-            for conversation, score in scores.last_values(conn, key, list(verdicts)).items()
+            for conversation, score in scores.normalised_scores(conn, key, list(verdicts)).items()
         }
         by_scores = {
             conversation: state is State.COMPLETE
@@ -302,7 +311,7 @@ MIN_CONVERSATIONS_FOR_KAPPA = 10
 
 @dataclass(frozen=True, slots=True)
 class PairAgreement:
-    """The agreement of two people.
+    """The agreement of two who answered a question.
 
     Attributes:
         one, other: Their names.
@@ -316,12 +325,12 @@ class PairAgreement:
 
 @dataclass(frozen=True, slots=True)
 class PeopleAgreement:
-    """Agreement of all people who judged a project.
+    """Agreement of all who answered a question: people, patterns, models and files.
 
     Attributes:
-        people: Number of conversations that each person judged, by name; empty is a person without a name.
-        pairs: Every two people, those with most conversations in common first.
-        shared: Number of conversations that two people or more judged.
+        people: Number of conversations that each of them judged, by name; the name of a person may be empty.
+        pairs: Every two of them, those with most conversations in common first.
+        shared: Number of conversations that two or more of them judged.
         alpha: Krippendorff's alpha over those; None where there are none, or all verdicts are the same.
         disagreements: Number of conversations on which people disagree and nobody decided.
     """
@@ -333,7 +342,7 @@ class PeopleAgreement:
     disagreements: int
 
     def of_pairs(self, name: str | None = None) -> list[str]:
-        """Returns a sentence for every two people, or only for those with the person of this name."""
+        """Returns a sentence for every two who answered, or only for those pairs that include this name."""
         sentences = []
         for pair in self.pairs:
             if name is not None and name not in (pair.one, pair.other):
@@ -356,7 +365,7 @@ class PeopleAgreement:
         return asdict(self)
 
     def sentences(self) -> list[str]:
-        """Returns the agreement in sentences; none with fewer than two people."""
+        """Returns the agreement in sentences; none if fewer than two answered."""
         if len(self.people) < 2:
             return []
         names = (f"{name or NO_NAME} {count:,}" for name, count in self.people.items())

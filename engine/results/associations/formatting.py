@@ -11,6 +11,7 @@ from engine.base.sign import Sign
 from engine.base.text import one_line
 from engine.conversations.filters import Term
 from engine.results.associations.records import (
+    FALSE_DISCOVERY_RATE,
     Association,
     Associations,
     Feature,
@@ -68,8 +69,10 @@ def feature_text(feature: Feature) -> str:
 
 
 def plainest_feature(row: Association) -> str:
-    """Returns of near-equal features the one that says most to a reader: a sign of trouble in words, another property,
-    or the longest phrase; empty where there is only a word."""
+    """Returns the near-equal feature that says most to a reader; empty where all are single words.
+
+    A sign of trouble, in words, comes before any other term of a filter, and that before the longest phrase.
+    """
     features = (row.feature, *row.near_equal)
     terms = [feature for feature in features if isinstance(feature, Term)]
     signs = [Sign(term.values[0]).words for term in terms if term.field == "sign"]
@@ -87,8 +90,7 @@ def association_cells(row: Association) -> tuple[str, str, str, str]:
 
 
 def near_equal_text(row: Association) -> str:
-    """Returns the first near-equal features, those with new words alone, and how many more there are; empty without
-    any."""
+    """Returns the first near-equal features that bring a new word, and the number of the others; empty without any."""
     words = _words(row.feature)
     names: list[str] = []
     for feature in row.near_equal:
@@ -141,7 +143,7 @@ def notes(result: Associations) -> list[str]:
     if result.rows:
         lines += [
             "odds: of being on this side with the feature, divided by those without it; 95% interval.",
-            "At most 3% of what is listed is expected to be chance (Benjamini and Hochberg)."
+            f"At most {FALSE_DISCOVERY_RATE:.0%} of what is listed is expected to be chance (Benjamini and Hochberg)."
             " Conversations count as independent. What goes with a side need not cause it.",
         ]
     return lines

@@ -91,6 +91,9 @@ def _figures(both: Ints, have: Ints, first_size: Ints, size: Ints) -> Floats:
     """Returns the logarithms of Mantel-Haenszel odds ratios, their standard errors, the shares of both sides, and the
     statistics of even odds; shape (5, features).
 
+    The names of Robins, Breslow and Greenland are P for `agree`, Q for `differ`, R for `for_first`, S for `for_second`,
+    each by stratum. The variance is sum(PR) / 2R^2 + sum(PS + QR) / 2RS + sum(QS) / 2S^2, where R and S alone are sums.
+
     Args:
         both: Conversations of the first side with the feature, shape (features, strata).
         have: Conversations with the feature, of the same shape.
@@ -100,10 +103,11 @@ def _figures(both: Ints, have: Ints, first_size: Ints, size: Ints) -> Floats:
     for_second = (have - both) * (first_size - both) / size
     agree = (both + (size - first_size - have + both)) / size
     differ = 1 - agree
+    # R and S of the additional stratum: the product of two opposite cells, divided by the size of the stratum.
     extra = _HALF * _HALF / (4 * _HALF)
     first_sum = for_first.sum(axis=1) + extra
     second_sum = for_second.sum(axis=1) + extra
-    # in the additional stratum half agree and half differ
+    # In the additional stratum P and Q are a half each.
     variance = (
         ((agree * for_first).sum(axis=1) + _HALF * extra) / (2 * first_sum**2)
         + ((agree * for_second + differ * for_first).sum(axis=1) + extra)
@@ -135,11 +139,15 @@ def _z(both: Ints, have: Ints, first_size: Ints, size: Ints) -> Floats:
         second = totals - first
         return np.stack([first, second, firsts - first, seconds - second]).astype(float)
 
-    least = cells(means).argmin(axis=0), np.arange(len(have))
-    mean, count = cells(means)[least], cells(observed)[least]
+    expected = cells(means)
+    least = expected.argmin(axis=0), np.arange(len(have))
+    mean, count = expected[least], cells(observed)[least]
     usable = variance > 0
+    # Any numbers keep the tables without a variance free of divisions by 0; their statistic is 0.
     mean, variance = np.where(usable, mean, 1.0), np.where(usable, variance, 0.5)
+    # A binomial distribution of n trials has the variance mean * (1 - mean / n), so n follows from mean and variance.
     trials = mean / (1 - variance / mean)
+    # The count moves half a conversation toward its mean, but not past it.
     nearer = mean + np.sign(count - mean) * np.maximum(0, np.abs(count - mean) - _HALF)
     nearer = nearer.clip(0, trials)
     deviance = _x_log(nearer, nearer / mean) + _x_log(

@@ -8,6 +8,9 @@ from typing import Literal
 from engine.base.statistics.intervals import Interval
 from engine.conversations.filters import Filter, Term
 
+FALSE_DISCOVERY_RATE = 0.03
+"""Share of what is listed that may be chance; below .05, so that of 100 random halves hardly more than 5 show any."""
+
 Speaker = Literal["system", "user", "assistant", "tool"]
 """Who says a word; `tool` stands for the results of tools."""
 

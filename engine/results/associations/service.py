@@ -33,6 +33,7 @@ from engine.questions.tables import questions
 from engine.results.associations import formatting
 from engine.results.associations.odds import adjusted_p, near_equal, odds_ratios
 from engine.results.associations.records import (
+    FALSE_DISCOVERY_RATE,
     Association,
     Associations,
     Feature,
@@ -47,9 +48,6 @@ Bools = NDArray[np.bool_]
 
 MIN_SIDE = 10
 """Fewest conversations of a side."""
-
-FALSE_DISCOVERY_RATE = 0.03
-"""Share of what is listed that may be chance; below .05, so that of 100 random halves hardly more than 5 show any."""
 
 MIN_GOAL = 10
 """Fewest conversations of a goal of its own; those of smaller goals are compared with those in no goal."""

@@ -332,7 +332,7 @@ def _read_scored_rows(
     Raises:
         NotYet: The test needs what the models write, and that was not recorded.
     """
-    read_values = scores.generated_values if test.paper else scores.values
+    read_values = scores.generated_curves if test.paper else scores.normalised_curves
     values = {config.config_hash: read_values(conn, config.config_hash, keys) for config in configs}
     if test.paper and not any(values.values()):
         raise NotYet(

@@ -86,7 +86,7 @@ def verdict_validation(project: Project, query: ListQuery) -> VerdictValidation:
         sets = [
             _ScoreSet(
                 config,
-                scores.last_values(conn, config.config_hash, list(complete)),
+                scores.normalised_scores(conn, config.config_hash, list(complete)),
                 score_sets.rule(conn, config.config_hash),
             )
             for config in configs

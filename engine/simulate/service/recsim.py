@@ -21,9 +21,9 @@ def recsim_simulation(simulations: ProjectSimulations, request: SimulationReques
     Raises:
         UsageError: A model cannot do this.
     """
-    texts = simulations.texts(KIND)
+    prompts = simulations.texts(KIND)
     setting = Setting(
-        texts,
+        prompts,
         language=request.language,
         max_turns=request.turns,
         user_tokens=request.user_tokens,
@@ -32,18 +32,17 @@ def recsim_simulation(simulations: ProjectSimulations, request: SimulationReques
     )
     if request.temperature is not None:
         setting = replace(setting, temperature=request.temperature)
-    conversations = recsim_scenarios(
+    scenarios = recsim_scenarios(
         setting, request.tasks or TASKS, request.runs, profiles(), situations()
     )[: request.limit]
 
     return simulations.simulation(
         KIND,
-        # The conversations do not depend on the labels of the models.
-        scenarios=lambda labels: conversations,
+        scenarios=lambda labels: scenarios,  # they do not depend on the labels of the models
         params=_params(setting),
         asks={"assistant": Sampling(), "user": Sampling()},
         options=request,
-        texts=texts,
+        texts=prompts,
     )
 
 

@@ -288,7 +288,7 @@ class TestLogsThatGrow:
         for log in (0, 1, 0, 2, 0, 3):
             scorer.score([made(self.steps(log, 6))], INLINE, kept_logs=kept)
         tokens = made(self.steps(0, 6)).tokens
-        assert kept.start(tokens, ()).tokens == len(tokens)
+        assert kept.known_prefix(tokens, ()).tokens == len(tokens)
         assert len(kept) == 2
 
     def test_a_mark_where_nothing_was_read_is_read(self) -> None:

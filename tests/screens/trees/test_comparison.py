@@ -90,7 +90,7 @@ class TestBeside:
         """tab goes to the same text in the other tree, and back."""
         async with explored(growing, (140, 36)) as pilot:
             await press(pilot, "c", "enter", "b")
-            shared = next(iter(view(pilot)._beside.shared))  # type: ignore[union-attr]
+            shared = next(iter(view(pilot)._matches.shared))  # type: ignore[union-attr]
             view(pilot).go_to_node(shared)
             first, second = panes(pilot)
             here = first.view.cursor

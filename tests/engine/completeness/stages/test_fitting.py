@@ -256,7 +256,7 @@ class TestFitting:
             config = score_sets.config_in_force(conn)
             entries = list(hidden_states.entries_of_config(conn, KEY))
             assert config is not None
-            found = scores.values(conn, config.config_hash, range(1, COUNT + 1))
+            found = scores.normalised_curves(conn, config.config_hash, range(1, COUNT + 1))
         usable = sum(bool(entry.places) for entry in entries)
         assert config.config_hash != of_all
         assert config.test is not None
@@ -279,12 +279,12 @@ class TestFitting:
         with project.reading() as conn:
             assert score_sets.configs(conn) == []
             assert score_sets.config_in_force(conn) is None
-            assert len(scores.values(conn, key, range(1, COUNT + 1))) == 7
+            assert len(scores.normalised_curves(conn, key, range(1, COUNT + 1))) == 7
         assert fitting(project, features).waiting() > 0
 
         assert isinstance(run(project, fitting(project, features)), JobDone)
         with project.reading() as conn:
-            in_parts = scores.values(conn, key, range(1, COUNT + 1))
+            in_parts = scores.normalised_curves(conn, key, range(1, COUNT + 1))
             assert [one.config_hash for one in score_sets.configs(conn)] == [key]
             config = score_sets.config_in_force(conn)
             assert config is not None
@@ -292,7 +292,7 @@ class TestFitting:
         project.write(lambda conn: score_sets.drop(conn, key))
         run(project, fitting(project, features))
         with project.reading() as conn:
-            assert scores.values(conn, key, range(1, COUNT + 1)) == in_parts
+            assert scores.normalised_curves(conn, key, range(1, COUNT + 1)) == in_parts
 
     def test_other_conversations_after_a_cancel(
         self, project: Project, monkeypatch: pytest.MonkeyPatch
@@ -304,9 +304,12 @@ class TestFitting:
         give_states(project, list(range(26, COUNT + 1)))
         run(project, fitting(project, "both"))
         with project.reading() as conn:
-            assert scores.values(conn, key, range(1, COUNT + 1)) == {}
+            assert scores.normalised_curves(conn, key, range(1, COUNT + 1)) == {}
             (config,) = score_sets.configs(conn)
-            assert len(scores.values(conn, config.config_hash, range(1, COUNT + 1))) == COUNT
+            assert (
+                len(scores.normalised_curves(conn, config.config_hash, range(1, COUNT + 1)))
+                == COUNT
+            )
 
     @pytest.mark.parametrize("number", [2, MIN_CONVERSATIONS_FOR_PROBE - 1])
     def test_few_are_scored_by_the_bundled_probe(self, project: Project, number: int) -> None:
@@ -324,7 +327,7 @@ class TestFitting:
             assert (config.test is None) == (number < 5)
             for entry in hidden_states.entries_of_config(conn, KEY):
                 raw = np.frombuffer(entry.states, "<f2").reshape(len(entry.places), -1)
-                stored = scores.values(conn, config.config_hash, [entry.conversation_id])
+                stored = scores.normalised_curves(conn, config.config_hash, [entry.conversation_id])
                 found = list(stored[entry.conversation_id].values())
                 assert found == pytest.approx(bundled.p(raw.astype(np.float32)).tolist())
 
@@ -408,7 +411,7 @@ def curves(project: Project) -> dict[int, dict[int, float | None]]:
     with project.reading() as conn:
         config = score_sets.config_in_force(conn)
         assert config is not None
-        return scores.values(conn, config.config_hash, range(1, 2_000))
+        return scores.normalised_curves(conn, config.config_hash, range(1, 2_000))
 
 
 class TestWords:
@@ -670,7 +673,7 @@ class TestKinds:
                 stage = FittingStage(project, "words", selection=alone)
                 run(project, stage)
                 with project.reading() as conn:
-                    found = scores.values(conn, stage.config_hash, range(1, 76))
+                    found = scores.normalised_curves(conn, stage.config_hash, range(1, 76))
                 assert found == {key: together[key] for key in ids}
 
     def test_few_of_a_kind_are_scored_by_a_fit_to_all(self, tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ class TestWhatIsWritten:
         with Project.open(uninterrupted) as project, project.reading() as conn:
             key = score_sets.hash_in_force(conn) or ""
             lines = [score for _, score in scores.export_scores(conn) if score is not None]
-            found = scores.generated_values(conn, key, [line.conversation_id for line in lines])
+            found = scores.generated_curves(conn, key, [line.conversation_id for line in lines])
             complete, incomplete = scores.generated_counts(conn, key)
         scored_ones = [line for line in lines if line.curve]
         assert complete + incomplete == len(scored_ones)

@@ -182,7 +182,7 @@ class TestScores:
         with project.reading() as conn:
             kept = ["b"] if chosen else []
             assert [one.config_hash for one in score_sets.sets(conn)] == [*kept, "b2"]
-            assert set(scores.values(conn, "b", [1])) == ({1} if chosen else set())
+            assert set(scores.normalised_curves(conn, "b", [1])) == ({1} if chosen else set())
         project.write(lambda conn: score_sets.put_partial(conn, None))
         with project.reading() as conn:
             assert [one.config_hash for one in score_sets.sets(conn)] == [*kept, "b2"]
@@ -286,8 +286,8 @@ class TestEverySet:
         run_id = _run(project)
         points = (CurvePoint(1, 2, 1, 0.1, 0.3), CurvePoint(3, 4, 2, 0.0, 0.0))
         project.write(lambda conn: scores.add(conn, "k", run_id, [ScoreEntry(1, points, None, 9)]))
-        assert scores.values(project.reader(), "k", [1, 2]) == {1: {1: 0.25, 3: None}}
-        assert scores.values(project.reader(), "other", [1]) == {}
+        assert scores.normalised_curves(project.reader(), "k", [1, 2]) == {1: {1: 0.25, 3: None}}
+        assert scores.normalised_curves(project.reader(), "other", [1]) == {}
 
 
 class TestRemaining:
