@@ -262,7 +262,7 @@ class _FirstLook:
         except Cancelled:
             raise
         except WorkbenchError as error:
-            narrate(f"{error.message} So they are scored in mode base.")
+            narrate(f"{error.message} So the model is asked how each goes on (mode base).")
             base = replace(SCORING, mode="base")
             self._run(self._workspace.scoring_runs.make_run(base).stages)
 

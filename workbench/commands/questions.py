@@ -93,6 +93,8 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
     Raises:
         UsageError: There is no such question, or this cannot answer it.
     """
+    if arguments.check and arguments.estimate:
+        raise UsageError("A check asks no machine.", "Leave out --estimate, or --check.")
     with OpenProject(Path(arguments.project), read_only=arguments.estimate) as workspace:
         is_new = arguments.question.endswith(("?", ".toml"))
         question = workspace.questions.find(
