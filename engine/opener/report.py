@@ -25,7 +25,7 @@ from engine.opener.first_reading import conversations_to_read
 from engine.opener.key_figures import KeyFigures, imported_failures, month_change
 from engine.opener.open_project import OpenProject
 from engine.project.records import RunRow
-from engine.questions.question import NOTE
+from engine.questions.question import NOTE, YES
 from engine.questions.service.questions import PEOPLE
 from engine.results.associations.formatting import association_blocks, plainest_feature
 from engine.results.associations.records import Associations
@@ -386,13 +386,16 @@ class _Report:
                 continue
             checks = {check.by: check for check in self._services.questions.checks(name)}
             for by, counts in summary.answers:
+                if not counts:
+                    continue
                 check, total = checks.get(by), sum(counts.values())
                 shares = {share.value: share for share in check.shares} if check else {}
-                shown = ["yes"] if summary.question.kind == "yes-no" else list(counts)[:MAX_ANSWERS]
+                shown = [YES] if summary.question.kind == "yes-no" else list(counts)[:MAX_ANSWERS]
                 for value in shown:
                     share = shares.get(value)
-                    corrected = share is not None and share.corrected is not None
-                    checked |= corrected
+                    correction = "" if by == PEOPLE else "not checked"
+                    if share is not None and share.corrected is not None:
+                        correction, checked = share.in_words, True
                     rows.append(
                         (
                             name,
@@ -400,9 +403,7 @@ class _Report:
                             one_line(value, GOAL_CHARACTERS),
                             f"{total:,}",
                             f"{counts.get(value, 0) / total:.0%}",
-                            share.in_words
-                            if share and corrected
-                            else ("" if by == PEOPLE else "not checked"),
+                            correction,
                         )
                     )
         if rows:

@@ -50,8 +50,11 @@ def _read_cline(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """
     if not isinstance(record, list):
         raise BadRecord("it is no list of messages")
+    items = map(_with_role, record)
     messages = read_in_turn(
-        message for item in record for message in with_context_apart(_with_role(item))
+        message
+        for item in items
+        for message in (with_context_apart(item) if isinstance(item, dict) else [item])
     )
     first = record[0]
     began = created_at({"timestamp": first.get("ts")}) if isinstance(first, dict) else None

@@ -186,7 +186,7 @@ def _recognise_sharegpt(record: Any) -> str | None:
     name, turns = _turns(record)
     if not looks_like_messages(turns):
         return None
-    keys = "from and value" if "from" in turns[0] else "role and content"
+    keys = "from and value" if "from" in object_or_empty(turns[0]) else "role and content"
     return f"the records have `{name}` with {keys}"
 
 
@@ -214,7 +214,7 @@ def _recognise_messages(record: Any) -> str | None:
     """Returns in words why a record looks like a bare list of messages; None if it does not."""
     if not looks_like_messages(record):
         return None
-    keys = "role and content" if "role" in record[0] else "from and value"
+    keys = "role and content" if "role" in object_or_empty(record[0]) else "from and value"
     return f"the records are bare lists of messages with {keys}"
 
 

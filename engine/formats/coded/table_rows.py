@@ -94,7 +94,7 @@ def columns_of(row: Any) -> RowColumns | None:
     if not isinstance(row, dict):
         return None
     id_key = named_column(row, IDS, (str, int)) or None
-    if looks_like_message(row):
+    if looks_like_message(row) and row.keys() & {"content", "value"}:
         role_key = "role" if "role" in row else "from"
         return RowColumns(id_key, role_key, "content" if "content" in row else "value", None)
     role = named_column({key: speaker_word(row[key]) for key in row}, _ROLES, str)

@@ -288,7 +288,8 @@ def _plain_span(record: Any) -> Span | None:
     named = object_in(record.get("span_attributes"))
     kind = as_text(first_filled(named, "type") or first_filled(about, "kind", "span.kind"))
     metadata = object_in(about.get("metadata"))
-    tags = dict(tag.split(":", 1) for tag in list_or_empty(record.get("tags")) if ":" in str(tag))
+    words = (tag for tag in list_or_empty(record.get("tags")) if isinstance(tag, str))
+    tags = dict(word.split(":", 1) for word in words if ":" in word)
     start = time_text(first_filled(record, "created", "start_ns", "start"))
     return Span(
         trace=as_text(trace),

@@ -146,7 +146,7 @@ def _explanations(conn: sqlite3.Connection, ids: Sequence[int], name: str) -> di
     reasons: dict[int, str] = {}
     for keys in chunks(ids):
         among = f"conversation_id IN ({placeholders(keys)})"
-        people = dict(
+        values = dict(
             conn.execute(
                 f"SELECT conversation_id, value FROM ({CURRENT_ANSWERS}) WHERE question = ? AND {among}",
                 (name, *keys),
@@ -156,7 +156,7 @@ def _explanations(conn: sqlite3.Connection, ids: Sequence[int], name: str) -> di
             f"SELECT conversation_id, note FROM ({CURRENT_NOTES}) WHERE {among}", keys
         ).fetchall()
         reasons |= {
-            key: note for key, note in notes if key in people and explained in (None, people[key])
+            key: note for key, note in notes if key in values and explained in (None, values[key])
         }
         for key, value, explanation, cites in conn.execute(
             "SELECT m.conversation_id, m.value, m.explanation, m.cites FROM answerer AS a"
@@ -164,8 +164,8 @@ def _explanations(conn: sqlite3.Connection, ids: Sequence[int], name: str) -> di
             " AND m.value IS NOT NULL ORDER BY a.rowid DESC",
             (name, *keys),
         ).fetchall():
-            is_in_force = people.get(key, value) == value
-            if key not in reasons and is_in_force and explained in (None, value):
+            in_force = values.setdefault(key, value)  # where no person answered, what answered last
+            if key not in reasons and value == in_force and explained in (None, value):
                 reasons[key] = explanation or _cited(conn, key, json.loads(cites))
     return reasons
 

@@ -10,7 +10,9 @@ import pytest
 
 from engine.formats.inputs import open_inputs
 from engine.formats.messages.times import date_of
+from engine.formats.opening.framing import Frame
 from engine.formats.records import Account, Parsed, Unread
+from engine.formats.registry import all_readers, parse_record
 from tests.engine.formats.reading import one, parsed, read
 
 Said = list[tuple[str, str]]
@@ -456,6 +458,43 @@ def test_all_requests_of_a_user_in_one_prompt_are_the_users() -> None:
     content = "<USER_REQUEST>Water the roses</USER_REQUEST>\n<USER_REQUEST>Now</USER_REQUEST>"
     record = said(one(lines(claude_line("user", content, "1", None))))
     assert [role for role, _ in record] == ["user"]
+
+
+def test_tags_of_a_span_may_be_objects() -> None:
+    """Tags that are no words with a colon say no session, and the span is read."""
+    record = {
+        "span_id": "1",
+        "root_span_id": "1",
+        "span_attributes": {"type": "llm"},
+        "input": [{"role": "user", "content": "Water the roses"}],
+        "output": [{"role": "assistant", "content": "Watered."}],
+        "tags": [{"key": "session_id", "value": "7"}],
+    }
+    assert said(one(lines(record))) == [("user", "Water the roses"), ("assistant", "Watered.")]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        [message("user", "<task>Hi</task><environment_details></environment_details>"), 7],
+        [7, *[{"role": role, "content": text} for role, text in ROSES * 2]],
+        {"conversations": [None, *[{"from": "human", "value": "Hi"}] * 3]},
+        {"role": "user", "contentParts": []},
+        {
+            "transcript": [
+                {"role": "user", "contentParts": []},
+                *[{"speaker": "a", "text": "b"}] * 2,
+            ]
+        },
+    ],
+)
+def test_odd_entries_do_not_end_the_search_for_a_format(record: Any) -> None:
+    """Each reader says whether it knows a record, and one that does reads it or says why not."""
+    frame = Frame(1, json.dumps(record).encode(), record)
+    for reader in all_readers():
+        if reader.recognise(record):
+            frames = [frame] if reader.arrange is None else reader.arrange([frame], False)
+            assert all(parse_record(reader, arranged, "id") for arranged in frames)
 
 
 def span(name: str, key: str, parent: str | None, **attributes: Any) -> dict[str, Any]:

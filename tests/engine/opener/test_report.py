@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,10 +12,13 @@ import pytest
 
 from engine.base.errors import ProjectError, UsageError
 from engine.base.report_table import text_table
-from engine.conversations.filters import ListQuery, parse_filter
+from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.opener.open_project import OpenProject
 from engine.opener.report import Compared, write_report
+from engine.project import runs
 from engine.project.project import Project
+from engine.questions.records import Answerer, MachineAnswer
+from engine.questions.tables import machine_answers
 from engine.results.comparison.formatting import difference_cells
 from engine.results.document import Document, Paragraph, Points, Quote, Section
 from engine.results.document_files import to_html, to_markdown
@@ -241,6 +245,23 @@ def test_empty_project(tmp_path: Path) -> None:
     checked(text)
     assert "0 conversations" in text
     assert "Nothing is scored" in text
+
+
+def test_a_model_without_answers(tmp_path: Path) -> None:
+    """A model that could not answer a question on any conversation is not in the table of answers."""
+    with OpenProject(tmp_path / "p.wb", create=True) as project:
+        fill(project.project, [talk("one", "Where is Rome?", "In Italy.")])
+
+        def write(conn: sqlite3.Connection) -> None:
+            run_id = runs.create(
+                conn, stage="ask", config_hash="a", params={}, fingerprints={}, code_version="1"
+            )
+            judge = Answerer("a", "refused", "model", "judge")
+            machine_answers.put(conn, judge, run_id, [MachineAnswer(1, None, note="no reply")])
+
+        project.project.write(write)
+        write_report(project, tmp_path / "r.md", Filter(), validate=False)
+    assert "judge" not in (tmp_path / "r.md").read_text("utf-8")
 
 
 def test_commands_in_sentences() -> None:

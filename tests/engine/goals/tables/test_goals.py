@@ -150,6 +150,23 @@ class TestTexts:
             failed = goals.texts(conn, [1, 5], "explanation:succeeded")
             assert (failed[5].text, failed[1].reason) == ("too late", NO_THEME)
 
+    def test_an_answer_that_came_later_takes_the_place_of_an_earlier_one(
+        self, project: Project
+    ) -> None:
+        """What answered yes explains nothing where what answered after it says no."""
+        fill(project, [talk("a", "Please.", "No.")])
+
+        def work(conn: sqlite3.Connection) -> None:
+            run_id = run_of(conn)
+            for config, value, text in (("p", "yes", "It said so."), ("m", "no", "It helped.")):
+                answer = MachineAnswer(1, value, None, text, ())
+                answerer = Answerer(config, "refused", "pattern", config)
+                machine_answers.put(conn, answerer, run_id, [answer])
+
+        project.write(work)
+        with project.reading() as conn:
+            assert goals.texts(conn, [1], "explanation:refused")[1].reason == NO_THEME
+
     def test_how_conversations_with_trouble_end(self, project: Project) -> None:
         """The last exchange begins with the last message of the user; without a sign of trouble there is none, nor are
         there remaining tasks that no run wrote."""
