@@ -79,6 +79,7 @@ class ComparisonScreen(ResultScreen[Comparison | Breakdown]):
         super().__init__(services, feed, mode)
         # A field or two filters, of which `result` is the comparison.
         self._request: str | tuple[Filter, Filter] | None = None
+        # Rows have no key of their own, so each object is told apart by its identity.
         self.table = ItemTable(_COMPARED, id, id="rows")
 
     def on_mount(self) -> None:

@@ -17,7 +17,8 @@ from engine.project.project import Project
 from engine.project.records import Estimate, RunRow
 
 if TYPE_CHECKING:
-    from engine.completeness.service.runs import ScoringRun, ScoringRuns
+    from engine.completeness.service.runs import ScoringRuns
+    from engine.completeness.service.scoring_run import ScoringRun
 
 
 class JobService:

@@ -84,7 +84,9 @@ class TreePane(Vertical):
         segment = self.view.segment
         content = Content("")
         if segment is not None:
-            content = segment_content(segment, self.view.is_compared, self.view.there(segment))
+            content = segment_content(
+                segment, self.view.is_compared, self.view.probability_in_other(segment)
+            )
         self.query_one(".under", Static).update(content)
 
 

@@ -145,7 +145,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         """Whether another tree is shown beside this one."""
         return self._matches is not None
 
-    def there(self, segment: Segment) -> float | None:
+    def probability_in_other(self, segment: Segment) -> float | None:
         """Returns the probability of a segment's path in the other tree; None without such a path or another tree."""
         first_node = segment.nodes[0]
         return None if self._matches is None else self._matches.there[first_node]
@@ -329,7 +329,9 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         # The last number is the mass below, or the difference from the other tree.
         last_text, last_tone = number_format.small_probability(segment.below), "tone--muted"
         if self._matches is not None:
-            last_text, last_tone = _difference(segment.probability, self.there(segment))
+            last_text, last_tone = _difference(
+                segment.probability, self.probability_in_other(segment)
+            )
         right = [
             Piece(" ", base),
             Piece(bar, base + (tone or self._tone("tone--complete", is_cursor))),
