@@ -145,7 +145,7 @@ class TestTheWatch:
 ONLY_ON = {
     "overview": "What is here",
     "conversations": "11 of 11",
-    "triage": "i Incomplete",
+    "triage": "n No",
     "trees": "v Scatter",
     "goals": "3 goals of 11",
     "desk": "N Never",
