@@ -21,7 +21,7 @@ from engine.model.hub.pulls import Pulls, unfinished
 from engine.model.memory_plan import MachineMemory, machine_memory
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Tune
-from engine.model.records import WORKS
+from engine.model.records import WORKS, PullRow
 from engine.model.service import model_files
 from engine.model.service.adapter_in_use import adapter_in_use
 from engine.model.service.endpoints import Endpoints, endpoint_json, endpoint_summary
@@ -48,7 +48,8 @@ def list_models(arguments: argparse.Namespace) -> CommandResult:
     """Lists models, adapters, endpoints and unfinished pulls."""
     catalog = open_catalog()
     endpoints = EndpointBook(folders.data_dir()).entries()
-    return _list_entries(catalog, [*catalog.entries(), *catalog.adapters()], endpoints)
+    entries = [*catalog.entries(), *catalog.adapters()]
+    return _list_entries(catalog, entries, endpoints, Pulls(catalog.data).rows())
 
 
 @takes(
@@ -271,8 +272,9 @@ def _list_entries(
     catalog: Catalog,
     entries: Sequence[ModelEntry | AdapterEntry],
     endpoints: Sequence[EndpointEntry] = (),
+    pulls: Sequence[PullRow] = (),
 ) -> CommandResult:
-    """Returns models, adapters and endpoints, and with several of them the unfinished pulls too."""
+    """Returns models, adapters, endpoints and unfinished pulls."""
     machine = machine_memory()
     models = [
         model_facts(catalog, entry, machine) for entry in entries if isinstance(entry, ModelEntry)
@@ -280,7 +282,6 @@ def _list_entries(
     adapters = [
         adapter_facts(catalog, entry) for entry in entries if isinstance(entry, AdapterEntry)
     ]
-    pulls = Pulls(catalog.data).rows() if len(entries) > 1 else []
     lines = [
         _entry_line(model.entry.name, model.size, model.entry.origin, _model_summary(model))
         for model in models
