@@ -48,7 +48,7 @@ def list_models(arguments: argparse.Namespace) -> CommandResult:
     """Lists models, adapters, endpoints and unfinished pulls."""
     catalog = open_catalog()
     endpoints = EndpointBook(folders.data_dir()).entries()
-    entries = [*catalog.entries(), *catalog.adapters()]
+    entries: list[ModelEntry | AdapterEntry] = [*catalog.entries(), *catalog.adapters()]
     return _list_entries(catalog, entries, endpoints, Pulls(catalog.data).rows())
 
 
@@ -121,7 +121,7 @@ def verify(arguments: argparse.Namespace) -> CommandResult:
     if arguments.model is not None:
         entries: list[ModelEntry | AdapterEntry] = [find(catalog, arguments.model)]
     else:
-        entries = [*catalog.entries(), *catalog.adapters()]
+        entries: list[ModelEntry | AdapterEntry] = [*catalog.entries(), *catalog.adapters()]
     checks = []
     for entry in entries:
         try:
