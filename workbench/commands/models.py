@@ -121,7 +121,7 @@ def verify(arguments: argparse.Namespace) -> CommandResult:
     if arguments.model is not None:
         entries: list[ModelEntry | AdapterEntry] = [find(catalog, arguments.model)]
     else:
-        entries: list[ModelEntry | AdapterEntry] = [*catalog.entries(), *catalog.adapters()]
+        entries = [*catalog.entries(), *catalog.adapters()]
     checks = []
     for entry in entries:
         try:
