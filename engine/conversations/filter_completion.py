@@ -69,8 +69,8 @@ class TermAtCursor:
     @property
     def field_to_count(self) -> str:
         """The field whose values complete the term: of a word the questions, behind `NAME@` who answered one."""
-        question, at, _ = self.typed.lower().partition("@")
-        of_question = f"{QUESTION_FIELD}.{question}@" if at else QUESTION_FIELD
+        question, separator, _ = self.typed.lower().partition("@")
+        of_question = f"{QUESTION_FIELD}.{question}@" if separator else QUESTION_FIELD
         return of_question if self.field is None else self.field
 
 

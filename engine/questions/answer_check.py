@@ -160,10 +160,10 @@ def report(check: AnswerCheck, question: Question, people: Mapping[int, str]) ->
     def share(value: str) -> MachineShare:
         """Returns the share of one answer."""
 
-        def holds(said: str) -> bool:
-            return value in said.split(",") if question.kind == "several" else said == value
+        def holds(answer: str) -> bool:
+            return value in answer.split(",") if question.kind == "several" else answer == value
 
-        apparent = sum(count for said, count in check.counts.items() if holds(said)) / total
+        apparent = sum(count for answer, count in check.counts.items() if holds(answer)) / total
         return MachineShare(value, apparent, _corrected(check, decided, holds))
 
     room = sum(stratum.size for stratum in check.strata)
@@ -206,16 +206,18 @@ def _corrected(
     ]
     weights = [stratum.size / size for stratum in check.strata]
     share = apparent / size + sum(
-        weight * sum(own) / len(own) for weight, own in zip(weights, differences, strict=True)
+        weight * sum(of_stratum) / len(of_stratum)
+        for weight, of_stratum in zip(weights, differences, strict=True)
     )
     share = min(1.0, max(0.0, share))
     count = sum(map(len, differences))
-    pooled = (sum(_errors(own) for own in differences) + 0.5) / (count + 1)
+    pooled = (sum(map(_errors, differences)) + 0.5) / (count + 1)
     variance = 0.0
-    for stratum, weight, own in zip(check.strata, weights, differences, strict=True):
-        error = (_errors(own) + POOLED_ANSWERS * pooled) / (len(own) + POOLED_ANSWERS)
-        rest = 1 - len(own) / stratum.size
-        variance += weight**2 * error * (1 - error) / len(own) * rest
+    for stratum, weight, of_stratum in zip(check.strata, weights, differences, strict=True):
+        count_here = len(of_stratum)
+        error = (_errors(of_stratum) + POOLED_ANSWERS * pooled) / (count_here + POOLED_ANSWERS)
+        rest = 1 - count_here / stratum.size
+        variance += weight**2 * error * (1 - error) / count_here * rest
     low = high = share
     if variance > 0:
         moderate = (share * count + 1) / (count + 2)

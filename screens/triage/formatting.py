@@ -96,7 +96,9 @@ def orders_of(question: Question) -> Mapping[QueueOrder, tuple[str, str]]:
 
 def question_line(row: QuestionSummary) -> Content:
     """Returns a question with who gave how many answers, its text where nobody has."""
-    counts = ", ".join(f"{one_line(by, 20)} {sum(own.values()):,}" for by, own in row.answers)
+    counts = ", ".join(
+        f"{one_line(by, 20)} {sum(by_answer.values()):,}" for by, by_answer in row.answers
+    )
     return Content.assemble(
         (f"{one_line(row.question.name, 26):<26} ", "bold"),
         (counts, "$tone-accent") if counts else (one_line(row.question.text, 34), "$tone-muted"),

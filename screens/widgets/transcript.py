@@ -190,7 +190,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         for reading in signs:
             for index in reading.messages if reading.sign.mark else ():
                 signs_by_message.setdefault(index, []).append(reading.sign.mark)
-        notes = {index: [f"! {', '.join(own)}"] for index, own in signs_by_message.items()}
+        notes = {index: [f"! {', '.join(signs)}"] for index, signs in signs_by_message.items()}
         for row in machine_answers:
             for index in {cite[0] for cite in row[1].cites}:
                 notes.setdefault(index, []).append(f"{CITED} {machine_answer_text(*row)}")

@@ -18,7 +18,7 @@ _BLOCK = re.compile(
     re.DOTALL,
 )
 """Matches a block that a program wrote, in a tag with one of the usual names."""
-_ASKED = re.compile(
+_REQUEST = re.compile(
     r"\s*(?P<before><(?!user_query|USER_REQUEST)\w[^>]*>.*>\s*)?<(?P<tag>user_query|USER_REQUEST)>\s*(?P<text>.*?)\s*</(?P=tag)>\s*",
     re.DOTALL,
 )
@@ -45,8 +45,8 @@ def _without_blocks(content: Any) -> tuple[Any, list[str]]:
     """Returns the content of a user's message without the blocks at its beginning and end that a program wrote, and
     these blocks; nothing is left of the content, None, if it is such blocks only."""
     if isinstance(content, str):
-        if asked := _ASKED.fullmatch(content):
-            return asked["text"], [asked["before"].strip()] if asked["before"] else []
+        if request := _REQUEST.fullmatch(content):
+            return request["text"], [request["before"].strip()] if request["before"] else []
         blocks: list[str] = []
         text = content
         while match := _BLOCK.match(text):
@@ -63,10 +63,12 @@ def _without_blocks(content: Any) -> tuple[Any, list[str]]:
     blocks = []
     parts: list[Any] = []
     for part in content:
-        said = part.get("text") if isinstance(part, dict) else None
-        rest, inserted = _without_blocks(said) if isinstance(said, str) else (said, [])
+        part_text = part.get("text") if isinstance(part, dict) else None
+        rest, inserted = (
+            _without_blocks(part_text) if isinstance(part_text, str) else (part_text, [])
+        )
         blocks += inserted
-        if rest == said:
+        if rest == part_text:
             parts.append(part)
         elif rest is not None:
             parts.append({**part, "text": rest})

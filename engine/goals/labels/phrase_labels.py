@@ -141,7 +141,7 @@ class _Candidate(NamedTuple):
 class _Request(NamedTuple):
     """The weight of the members who ask for a content, as a share of all, and how they put it best."""
 
-    asked: float
+    share: float
     phrase: Phrase
 
 
@@ -184,7 +184,7 @@ class _Cluster:
 
     def heads(self) -> set[str]:
         """Returns the stems of the last words of all phrases, which are nouns."""
-        heads = (stem(phrase.words[-1]) for own in self.phrases for phrase in own)
+        heads = (stem(phrase.words[-1]) for phrases in self.phrases for phrase in phrases)
         return set(filter(_says_much, heads))
 
     def form(self, of_stem: str) -> str:
@@ -223,8 +223,8 @@ class _Cluster:
             for content, weight in text_weights.items():
                 weights[content] += weight
         return {
-            content: _Request(weights[content] / len(self.texts), self._best_wording(own))
-            for content, own in wordings.items()
+            content: _Request(weights[content] / len(self.texts), self._best_wording(counts))
+            for content, counts in wordings.items()
         }
 
     def _best_wording(self, weights: Mapping[Phrase, float]) -> Phrase:
@@ -245,8 +245,8 @@ class _Cluster:
         have one verb; empty where they do not."""
         if self.are_questions:
             return "ask", "about"
-        requests = ([phrase for phrase in own if phrase.verb] for own in self.phrases)
-        verbs = Counter(_verb_of(own[0]) for own in requests if own).most_common()
+        requests = ([phrase for phrase in phrases if phrase.verb] for phrases in self.phrases)
+        verbs = Counter(_verb_of(first) for first, *_ in filter(None, requests)).most_common()
         kinds: Counter[str] = Counter()
         for verb, count in verbs:
             kinds[_kind(verb[0]) if verb else ""] += count
@@ -332,8 +332,10 @@ def without_instructions(texts: Sequence[str]) -> list[str]:
         repeated = set()
     stripped = []
     for text, text_parts in zip(texts, parts, strict=True):
-        own = Counter(text_parts)
-        request = [part for part in text_parts if part not in repeated and own[part] < MIN_ECHOES]
+        counts = Counter(text_parts)
+        request = [
+            part for part in text_parts if part not in repeated and counts[part] < MIN_ECHOES
+        ]
         stripped.append("\n".join(request) or text)
     return stripped
 
@@ -445,15 +447,15 @@ def _best_request(number: int, clusters: Mapping[int, _Cluster], usage: _Usage) 
     this_cluster = clusters[number]
     requests = this_cluster.requests
     candidates = []
-    for content, (asked, phrase) in requests.items():
+    for content, (share, phrase) in requests.items():
         inside = this_cluster.share(content)
-        if inside < LEAST_SUPPORT or asked < MIN_ASKED_SHARE or usage.has_value(phrase):
+        if inside < LEAST_SUPPORT or share < MIN_ASKED_SHARE or usage.has_value(phrase):
             continue
         contrast = max(
             _contrast(number, content, clusters), _verb_contrast(number, phrase.verb, clusters)
         )
         if contrast > 0:
-            score = asked * math.sqrt(inside) * contrast
+            score = share * math.sqrt(inside) * contrast
             candidates.append(
                 _Candidate(score * (SPECIFIC_FACTOR if len(content) > 1 else 1.0), phrase)
             )
@@ -507,8 +509,8 @@ def _with_score_of_part(
             part.phrase.content < phrase.content
             and not added <= ADJECTIVES | {part.phrase.verb}  # "cheap" says how, not what
             and inside >= MIN_FILLED_SHARE * this_cluster.share(part.phrase.content)
-            and requests[phrase.content].asked
-            >= MIN_FILLING_SHARE * requests[part.phrase.content].asked
+            and requests[phrase.content].share
+            >= MIN_FILLING_SHARE * requests[part.phrase.content].share
         ):
             return _Candidate(part.score * _ABOVE_PART, phrase)
     return candidate
@@ -522,15 +524,15 @@ def _name(
     ("Look for lamp, chair"). Labels of several clusters may be alike."""
     cluster = clusters[number]
     requests = cluster.requests
-    asked = {
-        content: request.asked
+    shares = {
+        content: request.share
         for content, request in requests.items()
-        if request.asked >= MIN_ASKED_SHARE
+        if request.share >= MIN_ASKED_SHARE
         and len(content) <= 2
         and request.phrase.verb not in ("", "will")
         and not usage.has_value(request.phrase)
     }
-    listed = _cover(number, clusters, asked, MAX_REQUESTS, [chosen.content] if chosen else [])
+    listed = _cover(number, clusters, shares, MAX_REQUESTS, [chosen.content] if chosen else [])
     support = cluster.support(*listed)
     if chosen or support.share >= MIN_SUPPORT:
         phrases = [requests[content].phrase for content in listed]
@@ -637,10 +639,12 @@ def _either(requests: Sequence[Phrase], are_questions: bool) -> str:
     last_verb: tuple[str, ...] = ()
     kind = _kind(requests[0].verb)
     for phrase in sorted(requests, key=lambda phrase: _kind(phrase.verb) != kind):
-        own = _verb_of(phrase)
-        verb = ("ask", "about") if are_questions and phrase.verb in ("get", "count") else own
+        phrase_verb = _verb_of(phrase)
+        verb = (
+            ("ask", "about") if are_questions and phrase.verb in ("get", "count") else phrase_verb
+        )
         same = last_verb and _kind(verb[0]) == _kind(last_verb[0])
-        parts.append(" ".join((*(() if same else verb), *phrase.words[len(own) :])))
+        parts.append(" ".join((*(() if same else verb), *phrase.words[len(phrase_verb) :])))
         last_verb = verb
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
 
@@ -668,12 +672,12 @@ def _telling_words(
     number: int, clusters: Mapping[int, _Cluster], label: str, usage: _Usage
 ) -> list[str]:
     """Returns the names, and the things, that tell a cluster best from others of the same label."""
-    cluster, own = clusters[number], {stem(word) for word in label.casefold().split()}
+    cluster, label_stems = clusters[number], {stem(word) for word in label.casefold().split()}
     heads = cluster.heads()
     gains = {
         word: _contrast(number, frozenset({word}), clusters) * share
         for word in cluster.words()
-        if word not in own
+        if word not in label_stems
         and (word in heads or usage.is_name(word))
         and (share := cluster.share(frozenset({word}))) >= MIN_TELLING_SHARE
     }

@@ -340,18 +340,18 @@ def value_probability(call: Call, steps: Sequence[Step]) -> float | None:
         start, end = end, end + len(text)
         if end <= place.start:
             continue
-        own = other = 0.0
+        of_value = of_others = 0.0
         for token in step.top:
             reply = written[:start] + (token.text or b"")
             if len(reply) > place.start and reply.startswith(written[: place.start]):
                 values = _values_begun(reply[place.start :], words)
                 if place.value in values:
-                    own += math.exp(token.log_p)
+                    of_value += math.exp(token.log_p)
                 elif values:
-                    other += math.exp(token.log_p)
-        if not own:
+                    of_others += math.exp(token.log_p)
+        if not of_value:
             return None
-        probability *= own / (own + other)
+        probability *= of_value / (of_value + of_others)
         if len(_values_begun(written[place.start : end], words)) <= 1:
             break
     return probability

@@ -249,5 +249,5 @@ def _summary(conn: sqlite3.Connection, name: str) -> QuestionSummary:
     if name == NOTE and counts:
         counts = {"with a note": sum(counts.values())}
     rows = [(PEOPLE, counts)] if counts else []
-    rows += [(answerer.name, own) for answerer, own in machine_answers.answerers(conn, name)]
+    rows += [(answerer.name, counts) for answerer, counts in machine_answers.answerers(conn, name)]
     return QuestionSummary(questions.get(conn, name), tuple(rows))

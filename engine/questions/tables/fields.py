@@ -208,11 +208,11 @@ def _names_by_slug(conn: sqlite3.Connection, question: str) -> dict[str, list[st
 def _answer_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
     """Returns the names of the questions, or behind `NAME@` those who answered one, or the answers to one, with their
     numbers of conversations."""
-    name, at, by = field.partition(".")[2].partition("@")
+    name, separator, by = field.partition(".")[2].partition("@")
     if not name:
         counts = dict(counted(conn, _ASKED, among, limit))
         return [(name, counts.get(name, 0)) for name in questions.names(conn)[:limit]]
-    if at and not by:
+    if separator and not by:
         sizes = {}
         for each in ("person", "examples", *get_args(MachineKind), *_names_by_slug(conn, name)):
             sql, parameters = _answers_by(conn, name, each)
