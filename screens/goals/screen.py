@@ -201,7 +201,7 @@ class GoalsScreen(DecisionScreen):
         if self.clustering is not None:
             summary = summary_content(self.clustering, self.groups, filtered=bool(self.filter))
             if self._scores:
-                summary = Content.assemble(summary, (f" · {self._scores}", "$tone-muted"))
+                summary = Content.assemble(summary, (f" · scores: {self._scores}", "$tone-muted"))
             self.query_one("#summary", Static).update(summary)
         self._read_detail()
 

@@ -22,12 +22,13 @@ ORDERS: Mapping[MergeOrder, tuple[str, str]] = {
 """The name of each order of the proposals, and what it is good for."""
 
 
-def counts_content(progress: ReviewProgress, skipped: int) -> Content:
-    """Returns how many pairs were decided, how many are left, how many were skipped."""
+def counts_content(progress: ReviewProgress, skipped: int, *, brief: bool) -> Content:
+    """Returns how many pairs were decided, how many are left, how many were skipped; `brief` leaves out how many are
+    unlikely, which does not fit on a small terminal."""
     parts: list[Piece] = [_decided(progress)]
     if progress.asking:
         parts.append((" · asking …", "$tone-accent"))
-    parts += _left_pieces(progress)
+    parts += _left_pieces(progress, brief=brief)
     if skipped:
         parts.append((f" · {skipped} skipped", "$tone-muted"))
     return Content.assemble(*parts)
@@ -49,7 +50,7 @@ def _decided(progress: ReviewProgress) -> str:
     return f"{merged.replace(' by', ' merged by', 1)}, {refused:,} refused"
 
 
-def _left_pieces(progress: ReviewProgress) -> list[Piece]:
+def _left_pieces(progress: ReviewProgress, *, brief: bool) -> list[Piece]:
     """Returns the pairs that are left, between which numbers those to merge lie, and how many R refuses."""
     if progress.to_review and not progress.left:
         return [(f" · {progress.to_review:,} of the model to review", "bold")]
@@ -60,7 +61,7 @@ def _left_pieces(progress: ReviewProgress) -> list[Piece]:
         (f" · {progress.left:,} left", "bold"),
         f", {expected} to merge",
     ]
-    if unlikely:
+    if unlikely and not brief:
         pieces += [" · ", ("R", "bold $tone-accent"), f" refuses {unlikely:,} unlikely"]
     return pieces
 

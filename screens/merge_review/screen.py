@@ -239,7 +239,8 @@ class MergeDeskScreen(DecisionScreen):
             by_model = progress.merged_by_model + progress.refused_by_model
             title = f"proposal {progress.merged + progress.refused + by_rule + by_model + 1:,}"
         self.query_one(TitleLine).say(Content.styled(title, "bold"))
-        summary.update(formatting.counts_content(progress, len(self.cursor.skipped)))
+        skipped, brief = len(self.cursor.skipped), self.has_class("-narrow")
+        summary.update(formatting.counts_content(progress, skipped, brief=brief))
         status.update(formatting.status_content(progress))
         self.query_one("#recent", Static).update(formatting.recent_content(self._recent))
 
