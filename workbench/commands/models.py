@@ -11,8 +11,7 @@ from typing import Any
 
 from engine.base import folders
 from engine.base.errors import Cancelled, ModelFileError, UsageError
-from engine.base.number_format import counted
-from engine.base.text import as_json, one_line
+from engine.base.text import one_line
 from engine.model.catalog import DEFAULT_MODEL, RUN_ADAPTER, AdapterEntry, Catalog, ModelEntry
 from engine.model.endpoints.client import REQUEST_SECONDS
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry

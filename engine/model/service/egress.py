@@ -34,7 +34,7 @@ class Egress:
         self._allowed: set[str] = set()
 
     def check(self, addresses: Iterable[Address]) -> None:
-        """Raises AddressNotAllowed if texts may not be sent to one of these addresses, because nobody allowed it yet."""
+        """Raises AddressNotAllowed if nobody allowed yet that texts are sent to one of these addresses."""
         if network_guard.switches():
             return  # the guard refuses it, and names the switch
         for address in addresses:
