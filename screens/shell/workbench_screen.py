@@ -168,14 +168,13 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
 
     def _ask_to_send(self, address: str, then: Callable[[], None]) -> None:
         """Shows what would be sent to an address on another machine; once a person allows it, calls `then`."""
-        from screens.shell.reading_dialogs import EgressDialog  # it brings more than screens need
 
         def allow() -> None:
             self.in_background(
                 lambda: self.services.egress.allow(address), lambda _: then(), group="allow"
             )
 
-        self.app.push_screen(EgressDialog(self.services, address, allow))
+        self.app.push_screen(self.routes.egress(address, allow))
 
     def show_error(self, error: WorkbenchError) -> None:
         """Shows an error in a dialog."""
