@@ -155,7 +155,6 @@ def test_what_commands_write_is_private(tmp_path: Path, monkeypatch: pytest.Monk
             "report new.wb -o r.html",
             "backup new.wb",
             "repair new.wb -o saved.wb",
-            "merge new.wb mine/demo.wb -o all.wb",
             "run cluster new.wb --no-labels",
         ):
             assert workbench(*words.split()).returncode in (0, 3)
