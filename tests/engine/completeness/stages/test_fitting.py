@@ -43,7 +43,7 @@ from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.engine.completeness import scored
-from tests.engine.project.support import give_scores
+from tests.engine.project.support import fill, give_scores, talk
 
 DIMENSIONS = 8
 COUNT = 30
@@ -740,7 +740,7 @@ class TestReading:
 
     def test_over_its_time_it_stops_once_a_probe_is_possible(
         self,
-        project: Project,
+        tmp_path: Path,
         process: ModelProcess,
         shallow_weights: Path,
         monkeypatch: pytest.MonkeyPatch,
@@ -750,6 +750,8 @@ class TestReading:
         monkeypatch.setattr(contract, "BLOCK_CHARS", 1)
         clock = SimpleNamespace(monotonic=count(0, 100).__next__)  # each look takes 100 s
         monkeypatch.setattr(reading_states, "time", clock)
-        stage = ReadingStage(project, process, scored.model(), minutes=1)
-        assert isinstance(run(project, stage), JobDone)
+        with Project.open(tmp_path / "short.wb", create=True) as project:
+            fill(project, [talk(str(n), f"hi {n}", "hello") for n in range(COUNT)])
+            stage = ReadingStage(project, process, scored.model(), minutes=1)
+            assert isinstance(run(project, stage), JobDone)
         assert stage.read == MIN_CONVERSATIONS_FOR_PROBE < COUNT
