@@ -167,7 +167,7 @@ class GoalStages:
             stages += self._decide(
                 request, clustering, propose, embedder, name_groups=not model_labels
             )
-        if text in GOAL_TEXTS:
+        if text in GOAL_TEXTS and not request.paper:  # the source has no themes
             stages.append(self.theme_stage(clustering))
         if decided_by == "ask" and propose is not None:
             stages.append(propose)
