@@ -47,7 +47,7 @@ class TestPages:
             assert "uncertainty against reward 0" in text(pilot)
             assert "-max_logprob" in text(pilot)
             await press(pilot, "right")
-            assert "what is missing for more (2)" in text(pilot)
+            assert "what is missing for more (1)" in text(pilot)
             assert "workbench run complete PROJECT" in text(pilot)
             await press(pilot, "right", "left")
             assert "3 of 3" in text(pilot)
