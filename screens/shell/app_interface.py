@@ -114,12 +114,10 @@ class RoutedApp(Protocol):
 
     Attributes:
         routes: Makes the screens of other folders.
-        tour_at: The step of the tour, None without one.
         shell: Its `keymap` has the keys that a person chose.
     """
 
     routes: Routes
-    tour_at: int | None
     shell: Shell
 
     def tell_moved(self, moved: ProjectMoved) -> None:

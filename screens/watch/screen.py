@@ -21,6 +21,7 @@ from engine.results.watch.service import MAX_EVENTS, LiveEvent, RulesInForce, Wa
 from engine.results.watch.signals import PRECISION
 from screens.shell.dialogs import Dialog, TextDialog, ask, hint_line
 from screens.shell.importing import PathSuggester
+from screens.shell.reading_dialogs import ReadingDialog, reading_keys
 from screens.shell.workbench_screen import WorkbenchScreen, choose_figure
 from screens.watch import formatting
 from screens.watch.formatting import completion_figures, goal_figures, rules_lines
@@ -29,6 +30,7 @@ from screens.widgets.empty_state import EmptyState
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.line_plot import Line, LinePlot, Scale
 from screens.widgets.row_table import ItemTable, RowTable
+from screens.widgets.text_pane import TextPane
 
 LISTEN_SECONDS = 0.5
 """Seconds between two looks at the events."""
@@ -368,21 +370,18 @@ def _number(text: str) -> float | None:
         return None
 
 
-class RulesDialog(Dialog[None]):
+class RulesDialog(ReadingDialog):
     """Shows the signals in force, and why the others are not."""
 
     PLACE = "watch-signals"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,enter,q,space", "dismiss(None)", "Go on")
-    ]
+    TITLE = "Signals"
+    WHAT = "the signals"
+    BINDINGS: ClassVar[list[BindingType]] = reading_keys("enter")
 
     def __init__(self, rules: RulesInForce) -> None:
         super().__init__()
         self._rules = rules
 
-    def compose(self) -> ComposeResult:
-        """Yields the rules, keys."""
-        with Vertical(classes="dialog") as box:
-            box.border_title = Content("Signals")
-            yield Static(Content("\n".join(rules_lines(self._rules))))
-            yield Static(hint_line(("enter", "goes on")))
+    def on_mount(self) -> None:
+        """Shows the rules."""
+        self.query_one(TextPane).show("\n".join(rules_lines(self._rules)))

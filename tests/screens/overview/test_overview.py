@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from engine.base.conversation import Conversation, Message
 from engine.base.errors import WorkbenchError
@@ -28,11 +28,11 @@ from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.run_form import GoalRunForm
 from screens.goals.screen import GoalsScreen
 from screens.overview.facts import (
+    LaterFigures,
     Overview,
+    answer_lines,
     figures_of,
     load_overview,
-    load_parts,
-    project_content,
     rate_content,
 )
 from screens.overview.screen import OverviewScreen
@@ -48,7 +48,7 @@ from tests.engine.project.support import fill, give_scores, talk
 from tests.screens.driving import lines, opened, press, text, until
 from tests.screens.goals.goal_project import clustered
 from tests.screens.project import ScreenProject, project, project_of
-from tests.screens.samples import conversation, samples
+from tests.screens.samples import conversation
 from tests.screens.stand_ins import raising
 
 
@@ -98,7 +98,6 @@ class TestFigures:
             await press(pilot, "v")
             shown = text(pilot)
             for words in (
-                "What is here",
                 "Did they get it?",
                 "How sure was the model?",
                 "4 and then r grows them",
@@ -115,19 +114,6 @@ class TestFigures:
                 cards = pilot.app.screen.query("#cards Card").results(Card)
                 lefts = {card.region.x for card in cards if card.display}
                 assert len(lefts) == columns, width
-
-    async def test_sources_are_compared_where_there_is_room(self) -> None:
-        """On a large terminal each source has its own rate; conversations of one source need no comparison."""
-        support = project()
-        async with opened(support, size=(200, 50), mode="1") as pilot:
-            await press(pilot, "v")
-            assert "Sources and saved filters" not in text(pilot)
-        found = samples()
-        found[0].source = "other.jsonl"
-        async with opened(project_of(found), size=(200, 50), mode="1") as pilot:
-            await press(pilot, "v")
-            assert "other.jsonl" in text(pilot)
-            assert "n 1 of 1" in text(pilot)
 
     def test_nothing_scored_is_no_rate(self) -> None:
         """Without scores there is no rate, not a rate of nothing."""
@@ -154,8 +140,13 @@ class TestFigures:
         """Quarantined records, duplicates and hidden endings are counted in words."""
         some = found(project())
         some = replace(some, counts=replace(some.counts, quarantined=14, duplicates=212, leaks=3))
-        words = project_content(some, narrow_card=False).plain
-        assert "14 quarantined · 212 duplicates · 3 endings hidden" in words
+        [here, *_] = answer_lines(some, None, None, LaterFigures())
+        assert here.clauses == [
+            "36 conversations",
+            "14 records not read (Q says why)",
+            "212 duplicates left out",
+            "3 endings hidden from the model",
+        ]
 
     def test_columns_of_the_histogram(self) -> None:
         """The highest column is full, a single conversation among a million is still seen, none is nothing."""
@@ -604,24 +595,13 @@ class TestCards:
         support = project()
         services = support.services()
         found = load_overview(services)
-        parts = load_parts(services)
         figures = [
             figure
-            for card in ("project", "rate", "verdicts", "parts")
-            for figure in figures_of(services, card, found, parts)
+            for card in ("project", "rate", "verdicts")
+            for figure in figures_of(services, card, found)
         ]
         assert len(figures) > 20
         for figure in figures:
             if figure.count is not None:
                 ids = support.conversations.ids(ListQuery(figure.filter))
                 assert (figure.label, len(ids)) == (figure.label, figure.count)
-
-    async def test_hostile_source_name(self) -> None:
-        """The name of a source is data."""
-        found = samples(3)
-        for sample in found:
-            sample.source = "[/b][@click=app.quit]x[/]\x1b[2J"
-        async with opened(project_of(found), mode="1") as pilot:
-            content = str(pilot.app.screen.query_one("#project-text", Static).content)
-            assert "[@click=app.quit]" in content
-            assert "\x1b" not in content

@@ -46,8 +46,9 @@ class TestProvenance:
             assert all(fact in text(pilot) for fact in facts)
 
             await press(pilot, "y")
-            assert f"model sha256: {'ab' * 32}" in pilot.app.clipboard
-            assert "configuration: 5f0c1d" in pilot.app.clipboard
+            copied = " ".join(pilot.app.clipboard.split())
+            assert f"model sha256 {'ab' * 32}" in copied
+            assert "configuration 5f0c1d" in copied
 
     async def test_unscored_says_why(self) -> None:
         """A conversation without a number says the reason instead of one."""

@@ -122,12 +122,10 @@ async def test_new_project(tmp_path: Path) -> None:
 
 
 async def test_the_first_start_begins_with_enter(tmp_path: Path) -> None:
-    """Without projects the cursor is on the demo; the other lines are logs and the tour, each with a key too."""
+    """Without projects the cursor is on the demo; the other line is logs."""
     for pressed, wanted in (
         (("enter",), Beginning("demo")),
         (("e",), Beginning("demo")),
-        (("j", "j", "enter"), Beginning("tour")),
-        (("t",), Beginning("tour")),
     ):
         async with picking([]) as pilot:
             await keys(pilot, *pressed)
@@ -140,13 +138,6 @@ async def test_the_first_start_begins_with_enter(tmp_path: Path) -> None:
         field.value = str(logs)
         await keys(pilot, "enter")
     assert pilot.app.return_value == Beginning("logs", str(logs))
-
-
-async def test_the_ways_to_begin_are_above_the_projects() -> None:
-    """With projects the cursor is on the newest one, and the ways to begin are above it."""
-    async with picking(list(RECENT)) as pilot:
-        await keys(pilot, "k", "d", "enter")
-    assert pilot.app.return_value == Beginning("tour")
 
 
 async def test_help_and_theme() -> None:

@@ -133,7 +133,6 @@ class TestSets:
         """An empty project says what to do next."""
         async with opened(empty, (80, 24), mode="9") as pilot:
             assert "Nothing has been simulated" in text(pilot)
-            assert "lets you answer a form yourself" in text(pilot)
             await press(pilot, "R", "s", "X", "o", "right", "right_square_bracket", "y")
             assert "Nothing has been simulated" in text(pilot)
 
@@ -242,7 +241,7 @@ class TestAsking:
         """Where nothing can be written nothing is asked."""
         fake = project(6, read_only="another workbench has it open")
         async with opened(fake, mode="9") as pilot:
-            await press(pilot, "n", "R", "F")
+            await press(pilot, "n", "R")
             assert "another workbench has it open" in text(pilot)
             assert fake.simulations.asked == []
             assert fake.simulations.resumed == []

@@ -156,8 +156,8 @@ class TestLooking:
             assert "llama.cpp agrees on 99.7% of 612 tokens" in shown
             await press(pilot, "end")
             await press(pilot, "y", "escape")
-            assert "AUROC: .981 at step 400" in pilot.app.clipboard
-            assert "learning_rate: 0.0002" in pilot.app.clipboard
+            assert "AUROC           .981 at step 400" in pilot.app.clipboard
+            assert "learning_rate   0.0002" in pilot.app.clipboard
 
     async def test_log(self) -> None:
         """l shows the whole log at its end; / finds in it, r reads what was printed since."""

@@ -1,4 +1,4 @@
-"""The trees of the data set: table, orders, filter, scatter, the run dialog; on a project file."""
+"""The trees of the data set: table, orders, filter, the run dialog; on a project file."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ from engine.trees.tables import TreeEntry
 from screens.reader.screen import ReaderScreen
 from screens.trees.columns import ORDERS, ordered
 from screens.trees.list_screen import TreeSetScreen
-from screens.trees.pane import TreePane
-from screens.trees.scatter import CURSOR
 from screens.trees.screen import TreeScreen
 from screens.triage.screen import TriageScreen
 from tests.engine.model.small_adapters import adapter_file
@@ -53,13 +51,6 @@ def names(pilot: Pilot[None]) -> list[str]:
     """The conversations of the lines of the table, from the top."""
     found = [line.split()[0] for line in lines(pilot) if line.startswith(" warranty/")]
     assert found
-    return found
-
-
-def diamond(pilot: Pilot[None]) -> int:
-    """The column of the cursor's tree in the scatter."""
-    shown = [line for line in lines(pilot) if "under the cursor" not in line]
-    (found,) = [line.index(CURSOR) for line in shown if CURSOR in line]
     return found
 
 
@@ -149,44 +140,6 @@ class TestTable:
                 assert "toy-two" in lines(pilot)[1]
                 await press(pilot, "c", "up", "enter")
                 assert "3 trees" in lines(pilot)[1]
-
-
-class TestScatter:
-    async def test_the_cursor_is_marked(self, tmp_path: Path) -> None:
-        """The cursor's tree is the diamond: with the most leaves at the right, with the fewest at the left."""
-        with with_trees(tmp_path / "t.wb", 12) as project:
-            async with listed(project) as pilot:
-                right = diamond(pilot)
-                await press(pilot, "end")
-                assert diamond(pilot) < right
-                assert "top decile" in text(pilot)
-
-    async def test_on_a_narrow_terminal(self, tmp_path: Path) -> None:
-        """v changes between table and scatter where both have no room."""
-        with with_trees(tmp_path / "t.wb", 12) as project:
-            async with listed(project, (80, 24)) as pilot:
-                assert "−log P" not in text(pilot)
-                await press(pilot, "v")
-                assert "−log P of the best answer" in text(pilot)
-                assert "warranty/" not in text(pilot)
-
-    @pytest.mark.parametrize("size", [(80, 24), (160, 40)])
-    async def test_walking_through_it(self, tmp_path: Path, size: tuple[int, int]) -> None:
-        """v goes into the scatter, the arrow keys from point to point, the table with them; enter opens the tree."""
-        with with_trees(tmp_path / "t.wb", 12) as project:
-            rows = sorted(measured(project), key=lambda row: row.leaves)
-            async with listed(project, size) as pilot:
-                await press(pilot, "v", *["left"] * 12)
-                fewest = {row.conversation_id for row in rows if row.leaves == rows[0].leaves}
-                assert isinstance(pilot.app.screen, TreeSetScreen)
-                at = pilot.app.screen.table.cursor_id
-                assert at is not None
-                assert at >> 20 in fewest
-                await press(pilot, "enter")
-                assert isinstance(pilot.app.screen, TreeScreen)
-                (pane,) = pilot.app.screen.query(TreePane)
-                assert pane.opened is not None
-                assert pane.opened.item.id == at
 
 
 class TestRun:
