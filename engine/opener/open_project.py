@@ -408,7 +408,7 @@ class OpenProject:
 
     @made_once
     def goals(self) -> GoalService:
-        """Lists the groups of the clustering that is shown, and their members."""
+        """Lists the goals, and their members."""
         from engine.goals.service.groups import GoalService
 
         return GoalService(
@@ -418,15 +418,13 @@ class OpenProject:
     @made_once
     def merge_review(self) -> MergeReviewService:
         """Shows proposals to merge groups, and takes decisions."""
+        from engine.goals.service.groups import GoalService
         from engine.goals.service.merge_review import MergeReviewService
+        from engine.goals.tables.clusterings import open_id
 
-        return MergeReviewService(
-            self.project,
-            self.goals,
-            self.goal_stages(),
-            self.runner,
-            self.change_notifier("goal_decision"),
-        )
+        changed = self.change_notifier("goal_decision")
+        groups = GoalService(self.project, self.merge_queue_cache, changed, open_id)
+        return MergeReviewService(self.project, groups, self.goal_stages(), self.runner, changed)
 
     @made_once
     def validation(self) -> ValidationService:

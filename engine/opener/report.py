@@ -185,7 +185,6 @@ class _Report:
         self._services, self._filter, self._measured = services, filter, measured
         self._sets = services.score_sets.all()
         self._shown = services.goals.shown()
-        self._goals_title = self._shown.clustering.title if self._shown else "What users wanted"
         self._unknown: list[str] = []  # what is not known, with the command that brings it
 
     def document(self, validate: bool, compared: Compared | None) -> Document:
@@ -194,7 +193,7 @@ class _Report:
         figures = self._key_figures()
         contents = {
             "In short": self._in_short(figures),
-            self._goals_title: self._goals(),
+            "What users wanted": self._goals(),
             "Did it end?": self._ended(),
             "Did it go wrong?": self._went_wrong(figures),
             "What was asked": self._questions(),
@@ -245,13 +244,12 @@ class _Report:
             self._measured.rate(by_score=by_score).corrected,
             month_change(self._services, self._filter),
             reliability(now, self._sets).doubt if now else "",
-            "goal" if self._shown is None else self._shown.clustering.noun,
         )
 
     def _in_short(self, figures: KeyFigures) -> Iterator[Block]:
         """Yields the answers in a sentence each, then the ends of conversations to read first."""
         answers = {
-            self._goals_title: [", ".join(figures.wanted()[1:6]) or figures.wanted()[0]],
+            "What users wanted": [", ".join(figures.wanted()[1:6]) or figures.wanted()[0]],
             "Did it end?": figures.ended(),
             "Did it go wrong?": figures.went_wrong(),
         }

@@ -111,7 +111,13 @@ class GoalsScreen(DecisionScreen):
         Binding(
             "b", "stability", "Stability", tooltip="Measure stability by resampling", show=False
         ),
-        Binding("c", "clustering", "Set", tooltip="Choose another clustering", show=False),
+        Binding(
+            "c",
+            "clustering",
+            "Set",
+            tooltip="Open another clustering: goals, or reasons",
+            show=False,
+        ),
         Binding("X", "export", "Export", tooltip="Export groups, members or decisions", show=False),
         Binding("y", "copy_list", "Copy", tooltip="Copy the list as text", show=False),
         Binding(
@@ -122,10 +128,11 @@ class GoalsScreen(DecisionScreen):
 
     def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
-        self.goals, self.review = services.goals, services.merge_review
+        self.review, self.goals = services.merge_review, services.merge_review.goals
         self.goal_runs, self.runner = services.goal_stages(), services.runner
         self.clustering: ClusteringSummary | None = None
         self.groups: Sequence[GoalGroup] = ()
+        self._beside: list[str] = []
         self.sort = ("size", True)
         self.filter = Filter()
         self._scores = ""
@@ -159,10 +166,12 @@ class GoalsScreen(DecisionScreen):
         """Reads the groups again, then the map."""
         goals, filter, score_sets = self.goals, self.filter, self.services.score_sets
 
-        def read() -> tuple[ClusteringSummary | None, list[GoalGroup], str]:
+        def read() -> tuple[ClusteringSummary | None, list[str], list[GoalGroup], str]:
             shown = goals.shown()
+            titles = dict.fromkeys(row.clustering.title for row in goals.clusterings())
+            beside = [title for title in titles if shown and title != shown.clustering.title]
             groups = [] if shown is None else goals.groups(filter)
-            return shown, groups, score_sets.name_in_force()
+            return shown, beside, groups, score_sets.name_in_force()
 
         def failed(error: WorkbenchError) -> None:
             if filter:
@@ -172,9 +181,15 @@ class GoalsScreen(DecisionScreen):
 
         self.in_background(read, lambda parts: self._show(*parts), group="goals", failed=failed)
 
-    def _show(self, shown: ClusteringSummary | None, groups: list[GoalGroup], scores: str) -> None:
+    def _show(
+        self,
+        shown: ClusteringSummary | None,
+        beside: list[str],
+        groups: list[GoalGroup],
+        scores: str,
+    ) -> None:
         """Shows the groups, or what makes a first clustering."""
-        self._scores = scores
+        self._scores, self._beside = scores, beside
         self.query_one(FilterLine).complain(None)
         self.clustering, self.groups = shown, groups
         for group in groups:
@@ -199,7 +214,11 @@ class GoalsScreen(DecisionScreen):
         if self._words:
             self.query_one(FindLine).say(f"{len(listed):,} of {len(self.groups):,}")
         if self.clustering is not None:
-            summary = summary_content(self.clustering, self.groups, filtered=bool(self.filter))
+            key = self._key_of("goals.clustering")
+            beside = [f"{title} ({key})" for title in self._beside]
+            summary = summary_content(
+                self.clustering, self.groups, beside=beside, filtered=bool(self.filter)
+            )
             if self._scores:
                 summary = Content.assemble(summary, (f" · scores: {self._scores}", "$tone-muted"))
             self.query_one("#summary", Static).update(summary)
@@ -279,7 +298,8 @@ class GoalsScreen(DecisionScreen):
     def _of(self, group: GoalGroup) -> Filter:
         """Returns the conversations of a group that the filter matches."""
         value = goal_value(group, self.groups)
-        return Filter((*self.filter.terms, Term("goal", ":", (value,))))
+        field = "goal" if self.clustering is None else self.clustering.clustering.noun
+        return Filter((*self.filter.terms, Term(field, ":", (value,))))
 
     def sides(self) -> Split | None:
         """Returns the group under the cursor and all others, of what the filter matches."""
@@ -298,7 +318,7 @@ class GoalsScreen(DecisionScreen):
         group, conversations = self._chosen(), self.services.conversations
         if group is None:
             return
-        name = f"goal “{label_of(group, 40)}” {self.filter}".rstrip()
+        name = f"“{label_of(group, 40)}” {self.filter}".rstrip()
         query = ListQuery(self._of(group))
 
         def go(ids: array[int]) -> None:
@@ -499,8 +519,13 @@ class GoalsScreen(DecisionScreen):
 
     def action_assign(self) -> None:
         """Assigns conversations that were imported after the clustering to the groups."""
-        if self._is_clustered() and self.may_write():
-            self._start(lambda: self.runner.start(self.goal_runs.assign_stages()))
+        if not self._is_clustered() or not self.may_write():
+            return
+        if self.clustering is not None and self.clustering.clustering.noun == "reason":
+            key = self._key_of("goals.run-clustering")
+            self.notify(f"Later conversations get a goal only; {key} clusters again.", markup=False)
+            return
+        self._start(lambda: self.runner.start(self.goal_runs.assign_stages()))
 
     def action_stability(self) -> None:
         """Measures the stability of the clusters by resampling."""

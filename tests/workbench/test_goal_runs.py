@@ -50,11 +50,11 @@ class TestCluster:
         assert all(group["label"] for group in merged["groups"])
         assert gaps["without"] == 1
 
-    def test_themes(self, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """What explains answers is clustered into themes, newly when an answer has come; before there is an answer that
-        is refused. Conversations without a theme are no gap."""
-        themes = (*CLUSTER, path, "--no-labels", "--text", "explanation:refused", "--k1", "2")
-        assert main([*map(str, themes)]) == 2
+    def test_reasons(self, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """What explains answers is clustered into reasons, newly when an answer has come; before there is an answer
+        that is refused. Conversations without a reason are no gap, and goals stay goals in filters."""
+        reasons = (*CLUSTER, path, "--no-labels", "--text", "explanation:refused", "--k1", "2")
+        assert main([*map(str, reasons)]) == 2
         assert "Nobody has answered “refused”" in capsys.readouterr().err
         ids = [json.loads(line)["id"] for line in self.listed(path, capsys)]
         file = tmp_path / "judge.jsonl"
@@ -69,9 +69,15 @@ class TestCluster:
             ]
             file.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
             asked(capsys, "answers", path, "refused", "--import", file, "--replace")
-            clustered = asked(capsys, *themes, "--decide", "none")
+            clustered = asked(capsys, *reasons, "--decide", "none")
             assert clustered["conversations"] == count
             assert {group["size"] for group in clustered["groups"]} == {6, count - 6}
+        asked(capsys, *CLUSTER, path, "--no-labels", "--k1", "4", "--decide", "none", code=3)
+        asked(capsys, "goals", "clusterings", path, "--show", "2")
+        assert len(asked(capsys, "goals", "list", path)["groups"]) == 2
+        for field, conversations in (("reason", 13), ("goal", 40)):
+            assert main(["list", str(path), "--filter", f"{field}:any", "--json"]) == 0
+            assert len(capsys.readouterr().out.splitlines()) == conversations
 
     @staticmethod
     def listed(path: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:

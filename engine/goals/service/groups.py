@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -64,19 +65,25 @@ PERIODS: dict[str, Literal["month", "import"]] = {"month": "month", "import": "i
 
 
 class GoalService:
-    """The goals of one project. Every method may be called from any thread. Unless it says otherwise it is about the
-    clustering that is shown, and raises UsageError before anything was clustered."""
+    """The groups of one clustering of a project: that of goals, or the one that is open. Every method may be called
+    from any thread. Unless it says otherwise it raises NotYet before anything was clustered."""
 
     def __init__(
-        self, project: Project, queue_cache: MergeQueueCache, changed: Callable[[], None]
+        self,
+        project: Project,
+        queue_cache: MergeQueueCache,
+        changed: Callable[[], None],
+        clustering_id: Callable[[sqlite3.Connection], int | None] = clusterings.shown_id,
     ) -> None:
         """Opens no file and reads nothing.
 
         Args:
             queue_cache: The views of the clusterings.
-            changed: Called when another clustering is shown.
+            changed: Called when another clustering is opened.
+            clustering_id: Reads which clustering it is about.
         """
         self._project, self._cache, self._changed = project, queue_cache, changed
+        self._clustering_id = clustering_id
         self._guard = threading.Lock()
         self._figures: tuple[tuple[object, ...], GroupFigures] | None = None
 
@@ -88,14 +95,13 @@ class GoalService:
             return [summarize(conn, clustering) for clustering in clusterings.clusterings(conn)]
 
     def shown(self) -> ClusteringSummary | None:
-        """Returns the clustering that is shown; None before any was made. Quick."""
+        """Returns its clustering; None before any was made. Quick."""
         with self._project.reading() as conn, snapshot(conn):
-            if clusterings.shown_id(conn) is None:
-                return None
-            return summarize(conn, stored_clustering(conn, None))
+            key = self._clustering_id(conn)
+            return None if key is None else summarize(conn, stored_clustering(conn, key))
 
     def show(self, clustering_id: int) -> None:
-        """Shows another clustering.
+        """Opens another clustering; one of goals becomes that of the project.
 
         Raises:
             NotFound: There is no such clustering.
@@ -108,9 +114,9 @@ class GoalService:
         self._changed()
 
     def view(self) -> ClusteringView:
-        """Returns the clustering that is shown with its current groups."""
+        """Returns its clustering with the current groups."""
         with self._project.reading() as conn:
-            stored = stored_clustering(conn, None)
+            stored = stored_clustering(conn, self._clustering_id(conn))
         return self._cache.view(stored.id)
 
     def groups(self, filter: Filter = NO_FILTER) -> list[GoalGroup]:
@@ -299,7 +305,7 @@ class GoalService:
         ]
 
     def _view_and_space(self) -> tuple[ClusteringView, Space]:
-        """Returns the clustering that is shown, and its vectors."""
+        """Returns its clustering, and the vectors."""
         view = self.view()
         return view, self._cache.space(view.stored)
 
