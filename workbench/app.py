@@ -332,17 +332,6 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
 
         self.push_screen(HelpScreen(self.screen))
 
-    def save_picture(self) -> None:
-        """Saves the screen in front as an SVG file in the folder of the project."""
-        project = Path(self._services.path)
-        name = f"{project.stem}-{self.current_mode}-{time.strftime('%Y%m%d-%H%M%S')}.svg"
-        try:
-            saved = self.save_screenshot(name, str(project.parent))
-        except OSError as error:
-            self.push_screen(ErrorDialog(WorkbenchError(f"The picture was not saved: {error}")))
-            return
-        self.notify(one_line(saved, 400), title="Screenshot saved", markup=False)
-
     async def open_project(self, path: str) -> None:
         """Quits, and lets the caller open another project."""
 

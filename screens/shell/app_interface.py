@@ -134,6 +134,3 @@ class PaletteApp(Protocol):
 
     def use_theme(self, name: str) -> None:
         """Changes the theme, by the name a person uses."""
-
-    def save_picture(self) -> None:
-        """Saves the screen in front as a picture beside the project."""

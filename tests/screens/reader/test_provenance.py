@@ -10,7 +10,7 @@ from engine.formats.records import Leak, Parsed
 from screens.reader.provenance import OriginalDialog, ProvenanceDialog
 from tests.screens.driving import lines, opened, press, text
 from tests.screens.project import project, project_of
-from tests.screens.samples import SCORED, conversation, samples
+from tests.screens.samples import conversation
 
 
 class TestProvenance:
@@ -49,22 +49,6 @@ class TestProvenance:
             copied = " ".join(pilot.app.clipboard.split())
             assert f"model sha256 {'ab' * 32}" in copied
             assert "configuration 5f0c1d" in copied
-
-    async def test_unscored_says_why(self) -> None:
-        """A conversation without a number says the reason instead of one."""
-        async with opened(project()) as pilot:
-            await press(pilot, "down", "down", "enter")
-
-            assert "· not scored (longer than the context)" in lines(pilot)[1]
-            assert "no curve" in text(pilot)
-
-    async def test_no_digit_below_the_noise(self) -> None:
-        """On a model whose noise is 0.035 probabilities have one digit."""
-        noisy = replace(SCORED, noise=0.035)
-        async with opened(project_of(samples(2), config=noisy)) as pilot:
-            await press(pilot, "down", "enter")
-
-            assert "▇▇▇▇▁▁▁▁ .5 ·" in lines(pilot)[1]
 
     async def test_original(self) -> None:
         """`o` shows the record as imported, and what is not UTF-8 in it does no harm."""

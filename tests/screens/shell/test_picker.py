@@ -13,7 +13,6 @@ from textual.widgets import Input
 from screens.shell.app_interface import RecentProject, Shell
 from screens.shell.dialogs import ErrorDialog
 from screens.shell.picker import Beginning, PickerApp
-from screens.shell.themes import HIGH_CONTRAST
 from tests.screens.driving import press, settle, text
 
 DAY = "2026-10-01T10:00:00+00:00"
@@ -138,13 +137,3 @@ async def test_the_first_start_begins_with_enter(tmp_path: Path) -> None:
         field.value = str(logs)
         await keys(pilot, "enter")
     assert pilot.app.return_value == Beginning("logs", str(logs))
-
-
-async def test_help_and_theme() -> None:
-    """`?` lists the picker's keys; it has the theme that was chosen."""
-    app = PickerApp(Shell(theme="high-contrast"))
-    async with app.run_test(size=(100, 40)) as pilot:
-        await settle(pilot)  # type: ignore[arg-type]
-        assert app.theme == HIGH_CONTRAST.name
-        await keys(pilot, "question_mark")
-        assert "Make a new project" in shown(pilot)

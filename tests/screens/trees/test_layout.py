@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.base import number_format
 from engine.trees.records import NodeColumns
 from engine.trees.tree import LEAVES, Kind
 from screens.trees.dialogs import token_rows
@@ -196,34 +194,3 @@ class TestFolding:
         """Laid out again, as after growth, a tree is unfolded where it was."""
         before = Folding(TreeLayout(columns)).opened_at_first(10)
         assert list(Folding(TreeLayout(columns)).like(before).lines) == list(before.lines)
-
-
-class TestNumbers:
-    @pytest.mark.parametrize(
-        ("p", "shown"),
-        [
-            (1.0, "1.0"),
-            (0.634, ".63"),
-            (0.01, ".01"),
-            (0.0042, ".004"),
-            (0.000021, "2e−5"),
-            (0, ".00"),
-        ],
-    )
-    def test_small_probability(self, p: float, shown: str) -> None:
-        """A branch that is hardly probable keeps a digit that says something."""
-        assert number_format.small_probability(p) == shown
-
-    @pytest.mark.parametrize(
-        ("value", "digits", "shown"),
-        [
-            (0.124, 2, "+.12"),
-            (-0.05, 2, "−.05"),
-            (0.004, 2, ".00"),
-            (0.004, 3, "+.004"),
-            (1, 2, "+1.0"),
-        ],
-    )
-    def test_difference(self, value: float, digits: int, shown: str) -> None:
-        """A difference has its sign, and none when it rounds to nothing."""
-        assert number_format.difference(value, digits) == shown

@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from engine.base import number_format
-from engine.model.service.adapter_in_use import use_adapter
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.project.records import Estimate
@@ -28,7 +26,6 @@ from screens.trees.columns import ORDERS, ordered
 from screens.trees.list_screen import TreeSetScreen
 from screens.trees.screen import TreeScreen
 from screens.triage.screen import TriageScreen
-from tests.engine.model.small_adapters import adapter_file
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.project import project as sample_project
 from tests.screens.real_store import services
@@ -69,28 +66,6 @@ class TestTable:
                 assert "12 trees · leaves median" in lines(pilot)[1]
                 assert names(pilot) == [f"warranty/{row.conversation_id:03d}" for row in rows]
                 assert f"▲ {rows[0].leaves}" in lines(pilot)[3]
-
-    async def test_orders(self, tmp_path: Path) -> None:
-        """s asks for an order, S turns it round."""
-        with with_trees(tmp_path / "t.wb", 12) as project:
-            by_best = sorted(measured(project), key=lambda row: row.max_log_prob or 0)
-            async with listed(project) as pilot:
-                await press(pilot, "s", "down", "enter")
-                wanted = [f"warranty/{row.conversation_id:03d}" for row in by_best]
-                assert names(pilot) == wanted
-                await press(pilot, "S")
-                assert names(pilot) == wanted[::-1]
-
-    async def test_filter(self, tmp_path: Path) -> None:
-        """The common filter says which conversations' trees are listed; escape clears it."""
-        with with_trees(tmp_path / "t.wb", 12) as project:
-            async with listed(project) as pilot:
-                await press(pilot, "f", *"name:00", "enter")
-                assert len(names(pilot)) == 9
-                await press(pilot, "escape")
-                assert len(names(pilot)) == 12
-                await press(pilot, "f", *"name:zzz", "enter")
-                assert "No tree of a conversation that matches name:zzz" in text(pilot)
 
     async def test_opening(self, tmp_path: Path) -> None:
         """Enter opens the tree under the cursor; where there is none, it says why."""
@@ -157,47 +132,6 @@ class TestRun:
             (request,) = made.trees.started
             assert request == TreeRequest(replace(TreeRequest().tree, alpha=0.005), "end")
 
-    async def test_which_conversations_can_be_written(self) -> None:
-        """The conversations of the dialog are a filter that can be typed; what is no filter is said."""
-        made = sample_project()
-        async with opened(made, mode="4") as pilot:
-            await press(pilot, "r", "up", *"turns>x")
-            await until(pilot, lambda: "is no value of “turns”" in text(pilot))
-            await press(pilot, "backspace", "5", "enter")
-            await until(pilot, lambda: len(made.trees.started) > 0)
-            (request,) = made.trees.started
-            assert str(request.filter) == "turns>5"
-
-    async def test_as_in_the_paper(self, tmp_path: Path) -> None:
-        """The dialog offers branching token by token, and the adapter in use, whose name the cost then tells."""
-        made = sample_project()
-        use_adapter(made.file, str(adapter_file(tmp_path / "mine.gguf")))
-        async with opened(made, mode="4") as pilot:
-            await press(pilot, "r", "down", "right", "down", "right", "down", "right")
-            await until(pilot, lambda: "mine" in text(pilot))
-            await press(pilot, "enter")
-            await until(pilot, lambda: len(made.trees.started) > 0)
-            (request,) = made.trees.started
-            assert (request.at, request.tree.mode, request.tuned) == ("end", "token", True)
-
-    async def test_cost_by_earlier_trees(self, tmp_path: Path) -> None:
-        """Where trees of the same alpha and place were grown, the time is said at their speed."""
-        with with_trees(tmp_path / "t.wb", 12) as project, project.reading() as conn:
-            speed = stored.seconds(conn, CONFIG.alpha, CONFIG.mode, CONFIG.place)
-            assert speed is not None
-            async with listed(project) as pilot:
-                await press(pilot, "r", "backspace", *".02")
-                cost = f"12 conversations · about {number_format.duration(12 * speed)}"
-                await until(pilot, lambda: cost in text(pilot))
-
-    async def test_no_alpha(self) -> None:
-        """What is no alpha is said, and starts nothing."""
-        made = sample_project()
-        async with opened(made, mode="4") as pilot:
-            await press(pilot, "r", *["backspace"] * 4, "2", "enter")
-            await until(pilot, lambda: "Alpha is above 0 and at most 1." in text(pilot))
-            assert not made.trees.started
-
     async def test_enter_before_the_cost_is_known(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Enter while it is estimated starts once the cost is known; a change after it takes it back."""
         made = sample_project()
@@ -220,14 +154,6 @@ class TestRun:
             known.set()
             await until(pilot, lambda: len(made.trees.started) > 0)
             assert made.trees.started[0].at == "every"
-
-    async def test_read_only(self) -> None:
-        """A project that cannot be written grows nothing."""
-        made = sample_project(read_only="another workbench has it open")
-        async with opened(made, mode="4") as pilot:
-            await press(pilot, "r")
-            assert "another workbench has it open" in text(pilot)
-            assert "alpha" not in text(pilot)
 
 
 class TestWhatStandsOut:
