@@ -94,6 +94,6 @@ class TestProvenance:
             await press(pilot, "enter")
             assert "⊘ kept from the model: ###STOP### (stop-token)" in text(pilot)
 
-            await press(pilot, "W")
+            await press(pilot, "W", "end")
             assert "###STOP###  (stop-token, message 2)" in text(pilot)
             assert "reward  (truth-field, a field)" in text(pilot)
