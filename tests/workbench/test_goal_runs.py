@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from engine.goals.service.runs import ABOUT_KEY
-from engine.model.catalog import embedded_model
 from engine.project import settings
 from engine.project.project import Project
 from tests.engine.goals import goal_runs
@@ -85,30 +84,9 @@ class TestCluster:
         assert main(["list", str(path), "--filter", "name:goal", "--json"]) == 0
         return capsys.readouterr().out.splitlines()
 
-    def test_for_people(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Without --json the groups are listed, largest first, and progress goes to standard error."""
-        words = (
-            *CLUSTER,
-            str(path),
-            "--no-labels",
-            "--k1",
-            "4",
-            "--decide",
-            "none",
-            "--limit",
-            "48",
-        )
-        assert main(words) == 0
-        told = capsys.readouterr()
-        sizes = [int(line.split()[0]) for line in told.out.splitlines()]
-        assert sizes == sorted(sizes, reverse=True)
-        assert 0 < sum(sizes) <= 48
-        assert "Clustered 48 conversations" in told.err
-
     @pytest.mark.parametrize(
         ("words", "message"),
         [
-            (("--embedder", "word2vec"), "no embedder 'word2vec'"),
             (("--embedder", "/nowhere/e.gguf"), "no file"),
             (("--decide", "llm", "--no-labels"), "no model is asked"),
             (("--filter", "turns>"), "turns"),
@@ -126,23 +104,6 @@ class TestCluster:
         told = capsys.readouterr()
         assert message in told.err
         assert told.out == ""
-
-    def test_a_gguf_file_embeds(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """A GGUF file embeds in the model process, and stored vectors are not computed again."""
-        path = tmp_path / "few.wb"
-        goal_runs.make(path, count=8)
-        words = [*CLUSTER, str(path), "--no-labels", "--decide", "none", "--k1", "4"]
-        words += ["--embedder", str(embedded_model())]
-        assert main(words) == 3
-        assert "Made vectors of 8 goal texts with" in capsys.readouterr().err
-        assert main(words) == 3
-        assert "Made vectors of 0 goal texts with" in capsys.readouterr().err
-
-    def test_an_empty_project(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """A project without conversations is an error that says so."""
-        Project.open(tmp_path / "e.wb", create=True).close()
-        assert main([*CLUSTER, str(tmp_path / "e.wb"), "--no-labels"]) == 1
-        assert "No " in capsys.readouterr().err
 
     def test_the_paragraph_on_the_application_is_kept(
         self, path: Path, capsys: pytest.CaptureFixture[str]
@@ -173,8 +134,3 @@ class TestAssign:
         assert found["assigned"] == sum(group["assigned"] for group in found["groups"]) == 8
         assert found["novel"] == 0
         assert asked(capsys, "run", "assign", path) == found
-
-    def test_before_any_clustering(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Without a clustering there is nothing to assign to, and the hint names the command that makes one."""
-        assert main(["run", "assign", str(path)]) == 2
-        assert "run cluster" in capsys.readouterr().err
