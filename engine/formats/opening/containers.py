@@ -34,7 +34,7 @@ DEEPEST_ARCHIVE = 2
 
 _BEGINNING = 512
 """Number of bytes by which the kind of a file is told."""
-_HOW_TO_MERGE = "To take in what another project has, see `workbench merge`."
+_HOW_TO_EXPORT = "`workbench export PROJECT conversations -o FILE` writes what can be imported."
 """Hint for a project that is given as a log."""
 _HAS_OWN_MAGIC = (zipfile.ZIP_BZIP2, 93)
 """Compression in zip archives whose data are as in a file: bzip2 and zstd."""
@@ -149,7 +149,7 @@ def contents(path: str, name: str, bounds: Bounds | None = None) -> list[Content
     size = os.path.getsize(path)
     expansion = Expansion(size, bounds or Bounds())
     if is_in_use(path):
-        error = FormatError(f"{path} is an open project and not read as a log.", _HOW_TO_MERGE)
+        error = FormatError(f"{path} is an open project and not read as a log.", _HOW_TO_EXPORT)
         return [Content(path, name, size, kind="other", error=error)]
     file_contents = list(
         _contents(_File(path, label=path, name=name, size=size, depth=0, expansion=expansion))

@@ -1,6 +1,6 @@
 """A small file that is huge inside, or never ends, costs little memory and time, and hides nothing else.
 
-The sizes here are small; `tests/campaign/bombs.py` measures memory and time of the whole ones.
+The sizes here are small.
 """
 
 from __future__ import annotations
