@@ -363,16 +363,6 @@ class TestNext:
             shown = [one.region for one in pilot.app.screen.query("Toast") if one.region.height]
             assert [one.overlaps(box) for one in shown] == [False]
 
-    async def test_interrupted_simulation_goes_on(self) -> None:
-        """Enter on a simulation that was interrupted plays on in its set."""
-        support = project(6)
-        support.jobs.left = [
-            RunRow(4, "simulate", "interrupted", "3fa2", {}, {}, "0.1", "t", None, 5, 9, None)
-        ]
-        async with opened(support, mode="1") as pilot:
-            await press(pilot, "enter")
-            assert support.simulations.resumed == ["3fa2"]
-
     async def test_interrupted_import_is_resumed_with_its_paths(self) -> None:
         """Enter on an interrupted run starts it again with what it was started with."""
         support = project()
