@@ -276,7 +276,6 @@ MEANINGS = {
     "kind": "what it is",
     "kinds": "the test of each kind of log that has a probe of its own",
     "known": "conversations of which the truth is known",
-    "merge: projects[].known": "conversations that were there already",
     "label": "short name of the group",
     "labels": "labels that it gave",
     "languages": "conversations by language",

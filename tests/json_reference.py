@@ -64,7 +64,6 @@ goals import d/demo.wb decisions.jsonl
 backup d/demo.wb
 restore d/demo.wb
 repair d/demo.wb -o repaired.wb
-merge d/demo.wb repaired.wb -o merged.wb
 validate d/demo.wb goals
 prompts d/demo.wb
 prompts d/demo.wb base

@@ -141,6 +141,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
             why=opener.why,
             members=opener.members,
             similar=opener.similar,
+            egress=opener.egress,
         )
         for mode in MODES:
             self.add_mode(mode.name, getattr(opener, mode.name))

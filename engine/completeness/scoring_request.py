@@ -31,18 +31,6 @@ Layers = Literal["first", "all"]
 """Which layers of the built-in model give the states that mode `probe` reads."""
 
 
-def _parse_part(text: str) -> tuple[int, int]:
-    """Returns the two numbers of N/OF, such as 2/4, the second of four parts.
-
-    Raises:
-        ValueError: The text is not of this form, or N is not one of the parts.
-    """
-    number, slash, of = text.partition("/")
-    if not slash or not 1 <= int(number) <= int(of):
-        raise ValueError(text)
-    return int(number), int(of)
-
-
 @dataclass(frozen=True, slots=True)
 class ScoringRequest:
     """A run that scores conversations.
@@ -61,8 +49,6 @@ class ScoringRequest:
         filter: The conversations to score.
         held_out_by: Training run; of those conversations only the ones that it was not trained on are scored.
         limit: Number of those conversations to score, the first ones; None scores all.
-        part: See `engine.conversations.selection.Selection`. Nothing is fitted and no remaining tasks are written
-            then: that is for the project that the parts are merged into.
         max_cost, fresh: See `engine.model.interface.Spending`.
         tune: Tune the model first if it never was on this machine.
         remaining: Write the remaining tasks of the conversations below the threshold.
@@ -116,16 +102,6 @@ class ScoringRequest:
         None,
         "score only the first N conversations; --filter 'draw<.1' scores a tenth at random",
         metavar="",
-    )
-    part: tuple[int, int] | None = declared(
-        None,
-        Option(
-            "read only the N-th of OF equal parts, for several machines that each have a copy of the project:"
-            " `workbench merge` joins the copies, and `run complete` on the merged one does the rest",
-            metavar="N/OF",
-            convert=_parse_part,
-            must="like 2/4, the second of four parts",
-        ),
     )
     paper: bool = switch(
         "as in Soroka et al.: what the model writes after a log decides, and is what remains;"

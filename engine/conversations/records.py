@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from engine.base.conversation import Message
@@ -126,30 +126,3 @@ class CheckCounts:
             )
         conversations_text = counted(sum(self.languages.values()), "conversation")
         return f"Looked at {conversations_text}: {', '.join(parts) or 'nothing new'}."
-
-
-@dataclass(slots=True)
-class Conflict:
-    """Things of which two files say something different; `examples` are ids of conversations, or names."""
-
-    count: int = 0
-    examples: list[str] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class MergeReport:
-    """What was taken over from one project.
-
-    Attributes:
-        path: The project, as the person gave it.
-        known: Number of its conversations that were there already.
-        added: Number of things that were added, by what they are.
-        conflicts: What differs, by what it is about; the file that was named earlier counts.
-        left_out: Sentences on what was not taken over.
-    """
-
-    path: str
-    known: int = 0
-    added: dict[str, int] = field(default_factory=dict)
-    conflicts: dict[str, Conflict] = field(default_factory=dict)
-    left_out: list[str] = field(default_factory=list)

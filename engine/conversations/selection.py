@@ -6,12 +6,10 @@ import sqlite3
 from array import array
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from itertools import chain, islice
 
 from engine.base.errors import UsageError
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.tables import conversations, selecting
-from engine.jobs.contract import blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +20,11 @@ class Selection:
         filter: Selects the conversations that match it.
         names: Selects those that have one of these ids in their source; None for any.
         limit: Selects only so many, the first ones in id order; None for all.
-        part: (n, of) selects every `of`-th of the blocks in which a model reads the conversations, from the n-th on,
-            counted from 1; None for all. So several machines share one job, and together read the same blocks as one
-            machine would.
     """
 
     filter: Filter = field(default_factory=Filter)
     names: Collection[str] | None = None
     limit: int | None = None
-    part: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         check_limit(self.limit)
@@ -40,12 +34,7 @@ class Selection:
         ids = selecting.ids(conn, ListQuery(self.filter))
         if self.names is not None:
             ids = conversations.with_external_ids(conn, ids, self.names)
-        ids = ids[: self.limit]
-        if self.part is None:
-            return ids
-        number, of = self.part
-        chars = conversations.chars(conn, ids)
-        return array("q", chain.from_iterable(islice(blocks(ids, chars), number - 1, None, of)))
+        return ids[: self.limit]
 
 
 def check_limit(limit: int | None) -> None:

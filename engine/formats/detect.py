@@ -307,10 +307,12 @@ class Records:
                     " instructions.",
                     "`workbench simulate sharded` plays them.",
                 )
-            if what := _describe_other_file(sample, head):
+            what = _describe_other_file(sample, head)
+            if what or not any(values):  # no fields that could be mapped
                 raise FormatError(
-                    f"{self._content.label} holds no conversations: {what}.",
-                    "Check that it is the file you meant.",
+                    f"{self._content.label} holds no conversations:"
+                    f" {what or _describe_content(values, sample)}.",
+                    "Check that it is the file you meant, and that it is whole.",
                 )
             raise UnknownFormat(
                 f"{self._content.label} holds no conversations in a known format:"
@@ -527,8 +529,10 @@ def _describe_other_file(sample: list[Frame], head: bytes) -> str | None:
 
 def _describe_content(values: list[Any], sample: list[Frame]) -> str:
     """Returns what a file was found to hold instead of conversations, in words."""
+    if not sample:
+        return "it has no records"
     if not values:
-        return sample[0].reason or "nothing in it is JSON" if sample else "nothing in it is JSON"
+        return sample[0].reason or "nothing in it is JSON"
     first = values[0]
     if not isinstance(first, dict):
         return f"its first record is {kind_of(first)}"

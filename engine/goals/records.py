@@ -17,15 +17,14 @@ if TYPE_CHECKING:
 
 GoalText: TypeAlias = str
 """The text that a conversation is clustered by. For goals one of `GOAL_TEXTS`: its first user message, all of them,
-what user and assistant wrote, or a summary that a model wrote. For themes of failure `explanation:NAME` (why the
-question NAME was answered so), or one of `THEME_TEXTS`: its remaining tasks, or its last exchange where there is
-trouble."""
+what user and assistant wrote, or a summary that a model wrote. For reasons `explanation:NAME` (why the question NAME
+was answered so), or one of `REASON_TEXTS`: its remaining tasks, or its last exchange where there is trouble."""
 
 GOAL_TEXTS = ("first-user", "all-user", "all", "summary")
 """What can stand for a goal."""
 
-THEME_TEXTS = ("remaining", "last-exchange")
-"""What can show a theme of failure, beside explanations."""
+REASON_TEXTS = {"remaining": "remaining tasks", "last-exchange": "last exchanges"}
+"""What can show why something went wrong, beside explanations, with what it is in words."""
 
 EXPLANATION = "explanation:"
 """Beginning of the text that explains the answers to a question; the name of the question follows."""
@@ -69,11 +68,11 @@ Pair = tuple[str, str]
 """Ids of two groups."""
 
 
-def theme_of(text: GoalText) -> str:
-    """Returns what the themes of a text are themes of, such as `refused`; empty where the text stands for goals."""
+def subject_of_reasons(text: GoalText) -> str:
+    """Returns what the reasons in a text explain, such as `refused`; empty where the text stands for goals."""
     if text.startswith(EXPLANATION):
         return text.removeprefix(EXPLANATION)
-    return text.replace("-", " ") if text in THEME_TEXTS else ""
+    return REASON_TEXTS.get(text, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +115,14 @@ class Clustering:
 
     @property
     def title(self) -> str:
-        """What its groups are, as a headline."""
-        theme = theme_of(self.text)
-        return f"Themes of “{theme}”" if theme else "What users wanted"
+        """What its groups are."""
+        subject = subject_of_reasons(self.text)
+        return f"reasons: {subject}" if subject else "goals"
 
     @property
     def noun(self) -> str:
-        """What one of its groups is."""
-        return "theme" if theme_of(self.text) else "goal"
+        """What one of its groups is, which is also the field of filters that asks for it."""
+        return "reason" if subject_of_reasons(self.text) else "goal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -562,17 +561,6 @@ class SplitPart:
     size: int
     members: tuple[MemberRow, ...]
     conversation_ids: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class MapPoint:
-    """A conversation on the map: the first two principal components of its vector (`x`, `y`), and the id of its group;
-    None for an outlier."""
-
-    conversation_id: int
-    x: float
-    y: float
-    group: str | None
 
 
 @dataclass(frozen=True, slots=True)

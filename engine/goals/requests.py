@@ -23,10 +23,10 @@ from engine.goals.records import (
     DECIDE_THRESHOLD,
     DEFAULT_TEXT,
     GOAL_TEXTS,
-    THEME_TEXTS,
+    REASON_TEXTS,
     Decide,
     GoalText,
-    theme_of,
+    subject_of_reasons,
 )
 
 MAX_ASKED_PAIRS = 24
@@ -61,11 +61,11 @@ class ClusteringRequest:
     text: GoalText = declared(
         DEFAULT_TEXT,
         Option(
-            f"what stands for a goal: {', '.join(GOAL_TEXTS)} (a model's); or what shows a theme of failure:"
-            f" explanation:QUESTION (why it was answered yes), {', '.join(THEME_TEXTS)}",
+            f"what stands for a goal: {', '.join(GOAL_TEXTS)} (a model's); or what shows why it went wrong:"
+            f" explanation:QUESTION (why it was answered yes), {', '.join(REASON_TEXTS)}",
             metavar="TEXT",
-            allowed=lambda text: text in GOAL_TEXTS or bool(theme_of(text)),
-            must=f"one of {', '.join((*GOAL_TEXTS, *THEME_TEXTS))}, explanation:QUESTION",
+            allowed=lambda text: text in GOAL_TEXTS or bool(subject_of_reasons(text)),
+            must=f"one of {', '.join((*GOAL_TEXTS, *REASON_TEXTS))}, explanation:QUESTION",
         ),
     )
     embedder: str = declared(

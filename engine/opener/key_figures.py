@@ -50,7 +50,6 @@ class KeyFigures:
         succeeded: Share of those who got what they wanted, by verdicts; None where it is not known.
         change: The last month against the one before; None where there are not two months with enough conversations.
         doubt: Why the scores mean little; empty where they do not.
-        noun: What one of `goals` is.
     """
 
     counts: Counts
@@ -60,7 +59,6 @@ class KeyFigures:
     succeeded: Interval | None = None
     change: MonthChange | None = None
     doubt: str = ""
-    noun: str = "goal"
 
     def wanted(self) -> list[str]:
         """Returns how many goals there are, then the most frequent ones with their shares."""
@@ -70,7 +68,7 @@ class KeyFigures:
             f"{one_line(label, MAX_LABEL_CHARACTERS)} {size / self.counts.conversations:.0%}"
             for label, size in self.goals[:MAX_GOALS]
         ]
-        return [counted(len(self.goals), self.noun), *shares]
+        return [counted(len(self.goals), "goal"), *shares]
 
     def ended(self) -> list[str]:
         """Returns the share that ended with its range, and the numbers of the others."""

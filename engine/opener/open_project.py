@@ -161,6 +161,7 @@ class OpenProject:
             self._emit,
             tables_by_stage=TABLES_BY_STAGE,
             code_version=folders.version(),
+            check=self._check_addresses,
         )
 
     def __enter__(self) -> Self:
@@ -215,6 +216,13 @@ class OpenProject:
         from engine.model.service.egress import Egress
 
         return Egress(self.project, lambda secret: Redactor(secret).text)
+
+    def _check_addresses(self, stages: Sequence[Stage]) -> None:
+        """Raises AddressNotAllowed if stages would send texts to an address that nobody allowed."""
+        from engine.model.service.egress import addresses_in
+
+        for stage in stages:
+            self.egress.check(addresses_in(stage.fingerprints))
 
     @made_once
     def process(self) -> RoutedProcess:
@@ -408,7 +416,7 @@ class OpenProject:
 
     @made_once
     def goals(self) -> GoalService:
-        """Lists the groups of the clustering that is shown, and their members."""
+        """Lists the goals, and their members."""
         from engine.goals.service.groups import GoalService
 
         return GoalService(
@@ -418,15 +426,13 @@ class OpenProject:
     @made_once
     def merge_review(self) -> MergeReviewService:
         """Shows proposals to merge groups, and takes decisions."""
+        from engine.goals.service.groups import GoalService
         from engine.goals.service.merge_review import MergeReviewService
+        from engine.goals.tables.clusterings import open_id
 
-        return MergeReviewService(
-            self.project,
-            self.goals,
-            self.goal_stages(),
-            self.runner,
-            self.change_notifier("goal_decision"),
-        )
+        changed = self.change_notifier("goal_decision")
+        groups = GoalService(self.project, self.merge_queue_cache, changed, open_id)
+        return MergeReviewService(self.project, groups, self.goal_stages(), self.runner, changed)
 
     @made_once
     def validation(self) -> ValidationService:

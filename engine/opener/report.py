@@ -37,17 +37,7 @@ from engine.results.comparison.formatting import (
 )
 from engine.results.comparison.measured import Measured
 from engine.results.comparison.records import Breakdown, Comparison
-from engine.results.document import (
-    Bar,
-    Bars,
-    Block,
-    Columns,
-    Document,
-    Paragraph,
-    Points,
-    Quote,
-    Section,
-)
+from engine.results.document import Bar, Bars, Block, Columns, Document, Paragraph, Quote, Section
 from engine.results.document_files import WrittenDocument, check_place, write_document
 from engine.results.paper_figures import (
     clustering_figures,
@@ -76,9 +66,6 @@ GREETING_CHARACTERS = 30
 
 QUOTE_CHARACTERS = 400
 """Number of characters of a message that are quoted."""
-
-MAX_POINTS = 600
-"""Number of conversations on the map of goals."""
 
 STRONGEST_WORDS = 8
 """Most words for an end, and most against one."""
@@ -185,7 +172,6 @@ class _Report:
         self._services, self._filter, self._measured = services, filter, measured
         self._sets = services.score_sets.all()
         self._shown = services.goals.shown()
-        self._goals_title = self._shown.clustering.title if self._shown else "What users wanted"
         self._unknown: list[str] = []  # what is not known, with the command that brings it
 
     def document(self, validate: bool, compared: Compared | None) -> Document:
@@ -194,7 +180,7 @@ class _Report:
         figures = self._key_figures()
         contents = {
             "In short": self._in_short(figures),
-            self._goals_title: self._goals(),
+            "What users wanted": self._goals(),
             "Did it end?": self._ended(),
             "Did it go wrong?": self._went_wrong(figures),
             "What was asked": self._questions(),
@@ -245,13 +231,12 @@ class _Report:
             self._measured.rate(by_score=by_score).corrected,
             month_change(self._services, self._filter),
             reliability(now, self._sets).doubt if now else "",
-            "goal" if self._shown is None else self._shown.clustering.noun,
         )
 
     def _in_short(self, figures: KeyFigures) -> Iterator[Block]:
         """Yields the answers in a sentence each, then the ends of conversations to read first."""
         answers = {
-            self._goals_title: [", ".join(figures.wanted()[1:6]) or figures.wanted()[0]],
+            "What users wanted": [", ".join(figures.wanted()[1:6]) or figures.wanted()[0]],
             "Did it end?": figures.ended(),
             "Did it go wrong?": figures.went_wrong(),
         }
@@ -486,8 +471,6 @@ class _Report:
                 for goal in self._by_completion[:MAX_COMPLETION_BARS]
             ),
         )
-        if not self._filter:
-            yield self._map([label for label, _ in parts])
 
     def _clusters(self) -> Iterator[Block]:
         """Yields the largest goals and how good the clusters are, as the paper shows them."""
@@ -497,19 +480,6 @@ class _Report:
             measurements = None if self._filter else self._services.goals.measurements()
             if measurements is not None:
                 yield from clustering_figures(measurements)
-
-    def _map(self, labels: Sequence[str]) -> Block:
-        """Returns the map of conversations, colored by goal."""
-        numbers = {label: number for number, label in enumerate(labels)}
-        names = {group.id: group.label for group in self._services.goals.groups()}
-        return Points(
-            "Map of goals: near conversations want similar things",
-            tuple(
-                (place.x, place.y, numbers.get(names.get(place.group or "", ""), -1))
-                for place in self._services.goals.map(MAX_POINTS)
-            ),
-            tuple(labels),
-        )
 
     def _to_read(self) -> Iterator[Block]:
         """Yields conversations of the goals of which the fewest ended, quoted, and a list of those with the lowest

@@ -16,13 +16,10 @@ from typing import NamedTuple
 from engine.base.errors import UsageError
 from engine.base.line_files import written_beside
 from engine.base.text import one_line
-from engine.results.document import Bars, Columns, Figure, Plot, Points, Ranges
+from engine.results.document import Bars, Columns, Figure, Plot, Ranges
 
 WIDTH = 640
 """Width of every drawing, in the units of its view box."""
-
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-"""The signs of groups in a picture of points."""
 
 _LABEL_WIDTH, _VALUE_WIDTH, _ROW_HEIGHT = 230, 150, 22
 """Widths of the label and of the value in a row of bars, and the height of the row."""
@@ -41,12 +38,6 @@ _MAX_COLUMN_NAMES = 14
 
 _MIN_WIDTH_FOR_COUNT = 26
 """Width of a column above which there is room for its count."""
-
-_POINTS_HEIGHT = 420
-"""Height of a picture of points."""
-
-_GROUP_COLORS = 6
-"""Colors of points; further groups have them again, with other letters."""
 
 _PLOT_HEIGHT = 300
 """Height of a plot."""
@@ -112,11 +103,6 @@ def save_figures(path: Path, figures: Sequence[Figure]) -> None:
         part.write_text(_element(title, description, height, elements) + "\n", encoding="utf-8")
 
 
-def key_of(figure: Points) -> list[str]:
-    """Returns the letters of the groups, in words."""
-    return [f"{LETTERS[n]} {label}" for n, label in enumerate(figure.labels[: len(LETTERS)])]
-
-
 def _element(title: str, description: str, height: float, elements: Iterable[str]) -> str:
     """Returns a drawing as an SVG element with title and description, which screen readers read."""
     return (
@@ -133,7 +119,7 @@ def _drawing(figure: Figure) -> _Drawing:
         return _columns(figure)
     if isinstance(figure, Ranges):
         return _ranges(figure)
-    return _plot(figure) if isinstance(figure, Plot) else _points(figure)
+    return _plot(figure)
 
 
 def _bars(figure: Bars) -> _Drawing:
@@ -190,22 +176,6 @@ def _columns(figure: Columns) -> _Drawing:
         ]
     description = "; ".join(f"{label}: {count}" for label, count in figure.values)
     return _Drawing(description, foot + 26, elements)
-
-
-def _points(figure: Points) -> _Drawing:
-    """Returns points as the letters of their groups; a dot for none. The key follows as text."""
-    xs = [x for x, _, _ in figure.places] or [0.0]
-    ys = [y for _, y, _ in figure.places] or [0.0]
-    x_span, y_span = (max(xs) - min(xs)) or 1.0, (max(ys) - min(ys)) or 1.0
-    elements = []
-    for x, y, group in figure.places:
-        across = 10 + (x - min(xs)) / x_span * (WIDTH - 20)
-        down = 12 + (max(ys) - y) / y_span * (_POINTS_HEIGHT - 20)
-        sign = LETTERS[group] if 0 <= group < len(LETTERS) else "·"
-        color = f"p{group % _GROUP_COLORS}" if group >= 0 else "px"  # a class of report.css
-        elements.append(f'<text class="{color}" x="{across:.0f}" y="{down:.0f}">{sign}</text>')
-    description = f"{len(figure.places)} conversations; near ones want similar things"
-    return _Drawing(description, _POINTS_HEIGHT, elements)
 
 
 def _ranges(figure: Ranges) -> _Drawing:

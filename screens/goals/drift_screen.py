@@ -156,7 +156,7 @@ class GoalDriftScreen(WorkbenchScreen[None]):
 
     def refresh_data(self) -> None:
         """Reads the shares again."""
-        goals, by = self.services.goals, self._by
+        goals, by = self.services.merge_review.goals, self._by
 
         def read() -> tuple[list[str], list[Drift]]:
             return drifts(goals.periods(by), goals.groups())

@@ -9,7 +9,7 @@ from textual.content import Content
 
 from engine.base import number_format
 from engine.base.text import middle_cut, one_line
-from engine.goals.records import ClusteringSummary, GoalGroup, MemberRow, theme_of
+from engine.goals.records import ClusteringSummary, GoalGroup, MemberRow, subject_of_reasons
 from screens.widgets.formatting import STATE_LOOKS, date_and_minute, rate_piece
 from screens.widgets.groups import GLYPHS, UNSTABLE, UNSTABLE_SIGN, label_of, state_bar
 from screens.widgets.row_table import Column, Piece, ordered_by
@@ -160,23 +160,27 @@ def clustering_line(row: ClusteringSummary) -> str:
     """Returns when a clustering was made, with which settings, and its number of groups."""
     made = row.clustering
     return one_line(
-        f"{date_and_minute(made.created_at)} · {made.text} · {made.embedder} · k {made.k}"
+        f"{made.title} · {date_and_minute(made.created_at)} · {made.text} · {made.embedder} · k {made.k}"
         f" · seed {made.seed} · {number_format.counted(row.groups, 'group')}"
     )
 
 
 def summary_content(
-    shown: ClusteringSummary, groups: Sequence[GoalGroup], *, filtered: bool = False
+    shown: ClusteringSummary,
+    groups: Sequence[GoalGroup],
+    *,
+    beside: Sequence[str] = (),
+    filtered: bool = False,
 ) -> Content:
-    """Returns the number of groups, the conversations in none, how many groups are unstable; where a
-    filter leaves conversations out, how many are in the groups.
+    """Returns the number of groups, the conversations in none, how many groups are unstable, and the titles of the
+    clusterings `beside`; where a filter leaves conversations out, how many are in the groups.
     """
     made = shown.clustering
     count = sum(group.size for group in groups) if filtered else made.conversations
-    theme = theme_of(made.text)
+    subject = subject_of_reasons(made.text)
     parts: list[Content | tuple[str, str] | str] = [
         (number_format.counted(len(groups), made.noun), "bold"),
-        f" of “{one_line(theme)}”" if theme else "",
+        f" for “{one_line(subject)}”" if subject else "",
         f" of {number_format.counted(count, 'conversation')}",
     ]
     if filtered:
@@ -200,4 +204,6 @@ def summary_content(
             if unstable
             else (" · all stable", "$tone-muted")
         )
+    if beside:
+        parts.append((f" · beside: {one_line(', '.join(beside))}", "$tone-muted"))
     return Content.assemble(*parts)

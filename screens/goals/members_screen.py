@@ -103,7 +103,7 @@ class GoalMembersScreen(Marking, DecisionScreen):
 
     def refresh_data(self) -> None:
         """Reads the members again."""
-        goals, group_id, order = self.services.goals, self._group_id, self._order
+        goals, group_id, order = self.services.merge_review.goals, self._group_id, self._order
 
         def read() -> tuple[GoalGroup | None, list[MemberRow]]:
             group = None if group_id is None else goals.group(group_id)
@@ -276,7 +276,9 @@ class GoalMembersScreen(Marking, DecisionScreen):
                 self._read(*answer)
 
         name = self._members[conversation_id].external_id
-        self.app.push_screen(SimilarDialog(self.services.goals, conversation_id, name), chosen)
+        self.app.push_screen(
+            SimilarDialog(self.services.merge_review.goals, conversation_id, name), chosen
+        )
 
     def action_copy_names(self) -> None:
         """Copies the names of the marked members, or of this one."""

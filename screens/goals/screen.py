@@ -10,21 +10,14 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Static
 
 from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.conversations.filters import Filter, ListQuery, Term
-from engine.goals.records import (
-    ClusteringSummary,
-    GoalDecision,
-    GoalGroup,
-    MapPoint,
-    Proposal,
-    SplitProposal,
-)
+from engine.goals.records import ClusteringSummary, GoalDecision, GoalGroup, Proposal, SplitProposal
 from engine.goals.requests import ClusteringRequest
 from engine.opener.exports import ExportKind
 from engine.opener.open_project import OpenProject
@@ -41,7 +34,6 @@ from screens.goals.formatting import (
     rate_of,
     summary_content,
 )
-from screens.goals.group_map import LETTERS, GroupMap
 from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.run_form import GoalRunForm
 from screens.shell.dialogs import ChoiceDialog, ask_order
@@ -102,7 +94,6 @@ class GoalsScreen(DecisionScreen):
         ),
         Binding("u", "undo", "Undo", show=False),
         Binding("U", "redo", "Redo", show=False),
-        Binding("M", "map", "Map", tooltip="The map alone, or the list again"),
         Binding("v", "view", "Detail", tooltip="List or detail, on a narrow terminal"),
         Binding("d", "drift", "Drift", tooltip="How shares changed over time"),
         Binding("J", "judge", "Judge", tooltip="Triage of just this goal's conversations"),
@@ -111,21 +102,26 @@ class GoalsScreen(DecisionScreen):
         Binding(
             "b", "stability", "Stability", tooltip="Measure stability by resampling", show=False
         ),
-        Binding("c", "clustering", "Set", tooltip="Choose another clustering", show=False),
+        Binding(
+            "c",
+            "clustering",
+            "Set",
+            tooltip="Open another clustering: goals, or reasons",
+            show=False,
+        ),
         Binding("X", "export", "Export", tooltip="Export groups, members or decisions", show=False),
         Binding("y", "copy_list", "Copy", tooltip="Copy the list as text", show=False),
-        Binding(
-            "escape", "leave", "Back", tooltip="Leave the search, the map or the filter", show=False
-        ),
+        Binding("escape", "leave", "Back", tooltip="Leave the search or the filter", show=False),
         Binding("q", "app.quit", "Quit", show=False),
     ]
 
     def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
-        self.goals, self.review = services.goals, services.merge_review
+        self.review, self.goals = services.merge_review, services.merge_review.goals
         self.goal_runs, self.runner = services.goal_stages(), services.runner
         self.clustering: ClusteringSummary | None = None
         self.groups: Sequence[GoalGroup] = ()
+        self._beside: list[str] = []
         self.sort = ("size", True)
         self.filter = Filter()
         self._scores = ""
@@ -142,27 +138,27 @@ class GoalsScreen(DecisionScreen):
         )
 
     def compose_body(self) -> ComposeResult:
-        """Yields the summary, the list, detail and map, the search line; or how to make a first clustering."""
+        """Yields the summary, the list, the detail, the search line; or how to make a first clustering."""
         yield Static(id="summary")
         yield FilterLine(id="filter")
         with Horizontal(id="main"):
             yield self.table
-            with Vertical(id="side"):
-                yield DetailPane(id="detail", classes="section")
-                yield GroupMap(id="map")
+            yield DetailPane(id="detail", classes="section")
         yield FindLine()
         yield Static(classes="empty")
 
     # Reading
 
     def refresh_data(self) -> None:
-        """Reads the groups again, then the map."""
+        """Reads the groups again."""
         goals, filter, score_sets = self.goals, self.filter, self.services.score_sets
 
-        def read() -> tuple[ClusteringSummary | None, list[GoalGroup], str]:
+        def read() -> tuple[ClusteringSummary | None, list[str], list[GoalGroup], str]:
             shown = goals.shown()
+            titles = dict.fromkeys(row.clustering.title for row in goals.clusterings())
+            beside = [title for title in titles if shown and title != shown.clustering.title]
             groups = [] if shown is None else goals.groups(filter)
-            return shown, groups, score_sets.name_in_force()
+            return shown, beside, groups, score_sets.name_in_force()
 
         def failed(error: WorkbenchError) -> None:
             if filter:
@@ -172,9 +168,15 @@ class GoalsScreen(DecisionScreen):
 
         self.in_background(read, lambda parts: self._show(*parts), group="goals", failed=failed)
 
-    def _show(self, shown: ClusteringSummary | None, groups: list[GoalGroup], scores: str) -> None:
+    def _show(
+        self,
+        shown: ClusteringSummary | None,
+        beside: list[str],
+        groups: list[GoalGroup],
+        scores: str,
+    ) -> None:
         """Shows the groups, or what makes a first clustering."""
-        self._scores = scores
+        self._scores, self._beside = scores, beside
         self.query_one(FilterLine).complain(None)
         self.clustering, self.groups = shown, groups
         for group in groups:
@@ -188,7 +190,6 @@ class GoalsScreen(DecisionScreen):
         self.show_order()
         if self.focused is None:  # the list was hidden while it was empty
             self.table.focus()
-        self.in_background(self.goals.map, self._show_map, group="map")
 
     def show_order(self) -> None:
         """Lists the groups with the words that are searched for, in the chosen order."""
@@ -199,7 +200,11 @@ class GoalsScreen(DecisionScreen):
         if self._words:
             self.query_one(FindLine).say(f"{len(listed):,} of {len(self.groups):,}")
         if self.clustering is not None:
-            summary = summary_content(self.clustering, self.groups, filtered=bool(self.filter))
+            key = self._key_of("goals.clustering")
+            beside = [f"{title} ({key})" for title in self._beside]
+            summary = summary_content(
+                self.clustering, self.groups, beside=beside, filtered=bool(self.filter)
+            )
             if self._scores:
                 summary = Content.assemble(summary, (f" · scores: {self._scores}", "$tone-muted"))
             self.query_one("#summary", Static).update(summary)
@@ -225,21 +230,15 @@ class GoalsScreen(DecisionScreen):
         """Returns the group under the cursor; without a clustering, says what makes one."""
         return self.group if self._is_clustered() else None
 
-    # Detail and map
-
-    def _show_map(self, points: list[MapPoint]) -> None:
-        largest = sorted(self.groups, key=lambda group: -group.size)[: len(LETTERS)]
-        names = [(group.id, label_of(group)) for group in largest]
-        self.query_one(GroupMap).show(points, names)
+    # Detail
 
     def on_row_table_highlighted(self) -> None:
         """Shows the group under the cursor."""
         self._read_detail()
 
     def _read_detail(self) -> None:
-        """Shows the group under the cursor in the pane and on the map."""
+        """Shows the group under the cursor in the pane."""
         group, goals = self.group, self.goals
-        self.query_one(GroupMap).point_to(None if group is None else group.id)
         if group is None:
             return
         self.in_background(
@@ -279,7 +278,8 @@ class GoalsScreen(DecisionScreen):
     def _of(self, group: GoalGroup) -> Filter:
         """Returns the conversations of a group that the filter matches."""
         value = goal_value(group, self.groups)
-        return Filter((*self.filter.terms, Term("goal", ":", (value,))))
+        field = "goal" if self.clustering is None else self.clustering.clustering.noun
+        return Filter((*self.filter.terms, Term(field, ":", (value,))))
 
     def sides(self) -> Split | None:
         """Returns the group under the cursor and all others, of what the filter matches."""
@@ -298,7 +298,7 @@ class GoalsScreen(DecisionScreen):
         group, conversations = self._chosen(), self.services.conversations
         if group is None:
             return
-        name = f"goal “{label_of(group, 40)}” {self.filter}".rstrip()
+        name = f"“{label_of(group, 40)}” {self.filter}".rstrip()
         query = ListQuery(self._of(group))
 
         def go(ids: array[int]) -> None:
@@ -336,15 +336,6 @@ class GoalsScreen(DecisionScreen):
         """Changes between list and detail on a terminal too narrow for both."""
         self.toggle_class("-detail")
 
-    def action_map(self) -> None:
-        """Shows the map alone, or the list again."""
-        self.toggle_class("-map")
-        (self.query_one(GroupMap) if self.has_class("-map") else self.table).focus()
-
-    def on_group_map_stepped(self, message: GroupMap.Stepped) -> None:
-        """On the map the arrow keys go through the groups."""
-        self.table.action_move(message.by)
-
     def action_drift(self) -> None:
         """Opens the drift of the shares."""
         if self._is_clustered():
@@ -366,12 +357,10 @@ class GoalsScreen(DecisionScreen):
             self.in_background(self.goals.clusterings, ask, group="clusterings")
 
     def action_leave(self) -> None:
-        """Leaves the search, or the map."""
+        """Leaves the search, or the filter."""
         line = self.query_one(FindLine)
         if line.is_open:
             line.close()
-        elif self.has_class("-map"):
-            self.action_map()
         elif self.filter:
             self.query_one(FilterLine).put(Filter())
             self._ask(Filter())
@@ -499,8 +488,13 @@ class GoalsScreen(DecisionScreen):
 
     def action_assign(self) -> None:
         """Assigns conversations that were imported after the clustering to the groups."""
-        if self._is_clustered() and self.may_write():
-            self._start(lambda: self.runner.start(self.goal_runs.assign_stages()))
+        if not self._is_clustered() or not self.may_write():
+            return
+        if self.clustering is not None and self.clustering.clustering.noun == "reason":
+            key = self._key_of("goals.run-clustering")
+            self.notify(f"Later conversations get a goal only; {key} clusters again.", markup=False)
+            return
+        self._start(lambda: self.runner.start(self.goal_runs.assign_stages()))
 
     def action_stability(self) -> None:
         """Measures the stability of the clusters by resampling."""

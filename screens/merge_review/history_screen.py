@@ -94,7 +94,8 @@ class MergeHistoryScreen(DecisionScreen):
 
     def refresh_data(self) -> None:
         """Reads the decisions and the groups again."""
-        goals, review = self.services.goals, self.services.merge_review
+        review = self.services.merge_review
+        goals = review.goals
 
         def read() -> tuple[list[GoalDecision], list[GoalGroup], dict[str, int], int]:
             decisions, groups = folded(review.history()), goals.groups()

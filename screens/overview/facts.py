@@ -220,7 +220,7 @@ MAX_GOALS = 40
 
 @dataclass(frozen=True, slots=True)
 class GoalsOverview:
-    """The clustering that is shown, its groups, and the goal that does worst."""
+    """The clustering of goals, its groups, and the goal that does worst."""
 
     shown: ClusteringSummary | None = None
     groups: Sequence[GoalGroup] = ()
@@ -441,7 +441,6 @@ def answer_lines(
     now = in_force(overview.sets)
     doubt = reliability(now, overview.sets).doubt if now else ""
     groups = () if goals is None else goals.groups
-    clustering = None if goals is None or goals.shown is None else goals.shown.clustering
     figures = KeyFigures(
         overview.counts,
         [(str(label_of(group)), group.size) for group in groups],
@@ -450,7 +449,6 @@ def answer_lines(
         None if report is None else report.rate.corrected,
         later.change,
         "the scores mean little" if doubt and overview.counts.scored else doubt,
-        "goal" if clustering is None else clustering.noun,
     )
     lines = [
         AnswerLine("project", "What is here?", _contents(overview)),

@@ -61,6 +61,7 @@ from screens.overview.next_steps import PATH, Kind, ProjectProgress, Step, done_
 from screens.shell.dialogs import ChoiceDialog
 from screens.shell.exporting import ask_export, ask_file
 from screens.shell.reading_dialogs import QuarantineDialog, SharedTextDialog
+from screens.shell.run_form import scoring_request
 from screens.shell.workbench_screen import WorkbenchScreen, choose_figure
 from screens.widgets.background import write_in_order
 from screens.widgets.controls import Card, Choices
@@ -420,7 +421,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         def estimate() -> tuple[Mode, Estimate]:
             """Returns the mode of the next scoring and its cost, on another thread."""
             mode = self.services.jobs.scoring_mode()
-            return mode, self.services.jobs.estimate_scoring(mode)
+            return mode, self.services.jobs.estimate_scoring(scoring_request(mode))
 
         def show(answer: tuple[Mode, Estimate]) -> None:
             """Shows the cost at the step of scoring."""

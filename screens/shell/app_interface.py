@@ -98,6 +98,8 @@ class Routes:
         members: `(group_id, mode)`: the conversations of a goal group, or with None the outliers.
         similar: `(conversation_id, name)`: a dialog with the conversations of the nearest goals; answers with them
             and the one to read, or None.
+        egress: `(address, allow)`: a dialog with what would be sent to an address on another machine; calls `allow`
+            when a person allows it.
     """
 
     reader: Callable[[array[int], int, str, Sequence[str]], Screen[int]]
@@ -107,6 +109,7 @@ class Routes:
     why: Callable[[Split | None, str], Screen[Any]]
     members: Callable[[str | None, str], Screen[Any]]
     similar: Callable[[int, str], Screen[ReadingOrder | None]]
+    egress: Callable[[str, Callable[[], None]], Screen[None]]
 
 
 class RoutedApp(Protocol):

@@ -202,7 +202,7 @@ def pick_group(
         others = [group for group in groups if group.id != without]
         ask(screen, GroupPicker(title, others, none), chosen)
 
-    screen.in_background(screen.services.goals.groups, pick, group="groups")
+    screen.in_background(screen.services.merge_review.goals.groups, pick, group="groups")
 
 
 class SplitDialog(Dialog[list[SplitPart] | None]):

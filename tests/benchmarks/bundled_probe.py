@@ -25,7 +25,7 @@ from engine.model.adapter_files import base_fingerprint
 from engine.model.catalog import FIRST_LAYERS, embedded_model
 from engine.model.gguf_file import read_gguf
 from engine.project.project import Project
-from tests.benchmarks.probe_tables import Data, matched_share, truncated
+from tests.benchmarks.words_tables import Data, truncation_figures
 
 Names = NDArray[np.str_]
 STRENGTHS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
@@ -40,17 +40,16 @@ def fit(data: Data, ended: Bools, goal: Names) -> probe.Probe:
     Args:
         ended: Whether each conversation ended, shape (conversations,).
         goal: Goal of each conversation.
-        known: Fingerprint of the model.
     """
-    keep, goals = np.repeat(ended, data.counts), np.repeat(goal, data.counts)
-    states, end = data.states[keep], data.end[keep]
-    group, kind = data.group[keep], goals[keep]
+    is_used, goals = np.repeat(ended, data.texts.counts), np.repeat(goal, data.texts.counts)
+    states, end = data.states[is_used], data.is_end[is_used]
+    group, kind = data.owner[is_used], goals[is_used]
     weight = probe_calibration.even_weights(end, group)
     best = (np.inf, 0.0, np.empty(0))
     for strength in STRENGTHS:
         values = np.empty(len(end))
-        for one in np.unique(kind):
-            seen = kind != one
+        for left_out in np.unique(kind):
+            seen = kind != left_out
             even = probe_calibration.even_weights(end[seen], group[seen])
             regression = probe.regress(states[seen], end[seen], even, strength)
             values[~seen] = regression.log_odds(states[~seen])
@@ -70,14 +69,14 @@ def fit(data: Data, ended: Bools, goal: Names) -> probe.Probe:
 
 def save(made: probe.Probe, fingerprint: str, conversations: int) -> None:
     """Writes the file that comes with the program."""
-    kept = {
+    fields = {
         "base_fingerprint": fingerprint,
         "conversations": conversations,
         "intercept": made.regression.intercept,
         "layers": FIRST_LAYERS,
         "weights": base64.b64encode(made.regression.weights.astype("<f4").tobytes()).decode(),
     }
-    PROBE_FILE.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+    PROBE_FILE.write_text(json.dumps(fields, indent=1) + "\n", "utf-8")
 
 
 def main() -> None:
@@ -90,18 +89,18 @@ def main() -> None:
     known = base_fingerprint(read_gguf(embedded_model()))
     if known is None:
         raise SystemExit("The built-in model has no fingerprint.")
-    samples = Data.of(arguments.samples)
+    samples = Data.read(arguments.samples)
     with Project.open(arguments.samples, read_only=True) as project, project.reading() as conn:
         truth = dict(truth_by_conversation(conn))
-    known_truth = [truth[key] for key in samples.ids]
-    ended = np.array([one["outcome"] != "broken_off" for one in known_truth])
-    made = fit(samples, ended, np.array([one["goal"] for one in known_truth]))
+    known_truth = [truth[key] for key in samples.texts.ids]
+    ended = np.array([each["outcome"] != "broken_off" for each in known_truth])
+    made = fit(samples, ended, np.array([each["goal"] for each in known_truth]))
     print("| project | AUROC | F1 at .5 | same place |\n|---|---|---|---|")
     for path in arguments.test:
-        data = Data.of(path)
+        data = Data.read(path)
         p = made.p(data.states)
-        area, f1 = truncated(p, data)
-        print(f"| {path.stem} | {area:.3f} | {f1:.3f} | {matched_share(p, data):.3f} |", flush=True)
+        row = truncation_figures(data, p)
+        print(f"| {path.stem} | {row.auroc:.3f} | {row.f1:.3f} | {row.same_step:.3f} |", flush=True)
     if arguments.save:
         save(made, known, int(ended.sum()))
 

@@ -1,7 +1,7 @@
 """Commands in processes that are forked from the campaign's own, which has run such commands before.
 
 A command then starts in milliseconds, with everything imported and its tables read, so that a random moment falls on
-its work. What a campaign changes before a program starts (libraries, locales, memory) needs a process from the start.
+its work.
 """
 
 from __future__ import annotations

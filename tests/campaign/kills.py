@@ -1,13 +1,12 @@
 """Kills commands at random moments, and holds what they leave against a run that nobody disturbed.
 
-    python -m tests.campaign.kills --kills 200 --seed 7 [--only import,score] [--keep FOLDER] [--start]
+    python -m tests.campaign.kills --kills 200 --seed 7 [--only import,score] [--keep FOLDER]
 
-Each round copies a prepared project and starts a command: in a fork of this process (`tests/campaign/forked.py`), with
-`--start` from nothing, as a person does. After a random part of the time that it takes undisturbed SIGKILL goes to the
-command, to one of its children, or to all of them at once. Then the file must open and pass `PRAGMA integrity_check`,
-the same command must end well, and the project must have what the undisturbed run gave: every exported value bit for
-bit, and as many rows in every table, so that nothing is there twice. With `--pause SECONDS` the process is stopped for
-so long instead (SIGSTOP, SIGCONT), and must then end well by itself.
+Each round copies a prepared project and starts a command in a fork of this process (`tests/campaign/forked.py`). After
+a random part of the time that it takes undisturbed SIGKILL goes to the command, to one of its children, or to all of
+them at once. Then the file must open and pass `PRAGMA integrity_check`, the same command must end well, and the project
+must have what the undisturbed run gave: every exported value bit for bit, and as many rows in every table, so that
+nothing is there twice.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -70,10 +68,7 @@ class Operation:
         kinds: What is exported and compared.
         output: A file that it writes in the folder of the round: whole or not there after a kill.
         events: Whether it prints events, none of which may be lost; those of a killed run count too.
-        module: The module that is run.
         volatile: Further fields of exports that say when something was done.
-        counted: Whether only the number of exported lines is compared: a desk that is opened again begins with the most
-            probable merge, and not where it was left, so that later decisions are about other pairs.
         goes_on: What makes a run directory complete, where the command itself would begin another one.
     """
 
@@ -82,9 +77,7 @@ class Operation:
     kinds: tuple[str, ...] = ("conversations", "table")
     output: str = ""
     events: bool = False
-    module: str = "workbench"
     volatile: tuple[str, ...] = ()
-    counted: bool = False
     goes_on: tuple[str, ...] = ()
 
 
@@ -135,7 +128,6 @@ OPERATIONS = {
     "report": Operation(("report", "{p}", "-o", "{f}/out.html"), (IMPORT,), output="out.html"),
     "recsim": Operation(RECSIM, (IMPORT,), volatile=PLAYED),
     "sharded": Operation(SHARDED, (IMPORT,), volatile=PLAYED),
-    "desk": Operation(("{p}",), (IMPORT, CLUSTER), ("decisions",), module="tests.campaign.desk", counted=True),
     "train": Operation(
         TRAIN, (IMPORT,), ("conversations",), f"{RUN_FOLDER}/adapter.gguf",
         goes_on=("train", "{p}", "--resume", "r"),
@@ -162,14 +154,13 @@ class Campaign:
     """Prepared projects, and the environment of all commands.
 
     Attributes:
-        forks: Whether commands run in forks of this process.
-        pause: Seconds to stop a process for, instead of killing it.
-        before_start: What a command that is not forked does before it begins.
+        folder: Where projects and inputs lie.
+        keep: Where what a failure left behind is copied to.
+        environment: Environment of all commands.
     """
 
-    def __init__(self, folder: Path, keep: Path | None = None, *, forks: bool = False) -> None:
-        self.folder, self.keep, self.forks, self.pause = folder, keep, forks, 0.0
-        self.before_start: Callable[[], None] | None = None
+    def __init__(self, folder: Path, keep: Path | None = None) -> None:
+        self.folder, self.keep = folder, keep
         home = folder / "home"
         home.mkdir(parents=True)
         self.environment = {
@@ -219,27 +210,11 @@ class Campaign:
         (self.inputs / "judge.jsonl").write_text("\n".join(map(json.dumps, rated)), "utf-8")
         (self.inputs / "plums.json").write_text(json.dumps([PLUMS]), "utf-8")
 
-    def run(
-        self, words: tuple[str, ...], folder: Path, module: str = "workbench"
-    ) -> subprocess.Popen[bytes] | ForkedCommand:
+    def run(self, words: tuple[str, ...], folder: Path) -> ForkedCommand:
         """Starts a command in a session of its own."""
-        filled = [word.format(p=folder / "p.wb", f=folder) for word in words]
-        if self.forks and module == "workbench":
-            with (folder / "stdout.jsonl").open("ab") as out:
-                out.write(b"\n")
-            return ForkedCommand([*filled, "--json"], self.environment, folder)
-        with (folder / "stdout.jsonl").open("ab") as out, (folder / "stderr.txt").open("ab") as err:
+        with (folder / "stdout.jsonl").open("ab") as out:
             out.write(b"\n")  # after a line that a kill cut
-            out.flush()
-            return subprocess.Popen(
-                [sys.executable, "-m", module, *filled, "--json"],
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                start_new_session=True,
-                preexec_fn=self.before_start,
-            )
+        return ForkedCommand([*_filled(words, folder), "--json"], self.environment, folder)
 
     def prepared(self, name: str) -> Path:
         """A folder with inputs and project as they are before the command of an operation; made once."""
@@ -259,12 +234,8 @@ class Campaign:
         return folder
 
     def _prepare(self, words: tuple[str, ...], folder: Path) -> int:
-        """Runs a command to its end; where commands are forked from this process, in it, so that they have what it
-        read."""
-        if not self.forks:
-            return self.run(words, folder).wait()
-        filled = [word.format(p=folder / "p.wb", f=folder) for word in words]
-        return run_here([*filled, "--json"], self.environment, folder)
+        """Runs a command to its end in this process, so that its forks have what it read."""
+        return run_here([*_filled(words, folder), "--json"], self.environment, folder)
 
     def fresh(self, name: str, to: str) -> Path:
         """A copy of `prepared`."""
@@ -272,12 +243,11 @@ class Campaign:
 
     def reference(self, name: str) -> tuple[float, Any]:
         """Seconds and result of the command when nobody disturbs it."""
-        if OPERATIONS[name].module == "workbench":
-            self._prepare(OPERATIONS[name].command, self.fresh(name, "round"))
-            shutil.rmtree(self.folder / "round")
+        self._prepare(OPERATIONS[name].command, self.fresh(name, "round"))
+        shutil.rmtree(self.folder / "round")
         folder = self.fresh(name, "round")
         began = time.monotonic()
-        code = self.run(OPERATIONS[name].command, folder, OPERATIONS[name].module).wait()
+        code = self.run(OPERATIONS[name].command, folder).wait()
         seconds = time.monotonic() - began
         if code not in ENDS:
             raise RuntimeError(
@@ -294,21 +264,14 @@ class Campaign:
         wrong afterwards, else empty."""
         folder = self.fresh(name, "round")
         began = time.monotonic()
-        child = self.run(OPERATIONS[name].command, folder, OPERATIONS[name].module)
-        wrong = ""
+        child = self.run(OPERATIONS[name].command, folder)
         try:
             child.wait(choice.uniform(0, 1.1 * seconds))
             took: float | None = time.monotonic() - began
         except subprocess.TimeoutExpired:
             took = None
-            if self.pause:
-                code = pause(child, choice, self.pause)
-                if code not in ENDS:
-                    said = (folder / "stderr.txt").read_text("utf-8")[-400:]
-                    wrong = f"stopped for {self.pause:.0f} s, it ended with {code}: {said}"
-            else:
-                kill(child, choice)
-        wrong = wrong or self.after(name, folder, expected)
+            kill(child, choice)
+        wrong = self.after(name, folder, expected)
         if wrong and self.keep is not None:
             shutil.copytree(folder, self.keep / f"{name}-{time.time_ns()}")
         shutil.rmtree(folder)
@@ -337,7 +300,7 @@ class Campaign:
         """The exit code of the same command, or of the one that goes on with what it began."""
         begun = folder / RUN_FOLDER
         if not operation.goes_on or not begun.is_dir():
-            return self.run(operation.command, folder, operation.module).wait()
+            return self.run(operation.command, folder).wait()
         history = RunHistory(RunDirectory(begun.resolve()))
         # A trainer goes on when the program that started it is killed.
         deadline = time.monotonic() + 120
@@ -348,18 +311,12 @@ class Campaign:
         return self.run(operation.goes_on, folder).wait()
 
 
-def pause(
-    child: subprocess.Popen[bytes] | ForkedCommand, choice: random.Random, seconds: float
-) -> int:
-    """Stops a command or one of its children, lets it go on, and returns the exit code of the command."""
-    target = choice.choice([child.pid, *descendants(child.pid)])
-    os.kill(target, signal.SIGSTOP)
-    time.sleep(seconds)
-    os.kill(target, signal.SIGCONT)
-    return child.wait(300)
+def _filled(words: tuple[str, ...], folder: Path) -> list[str]:
+    """Returns the words of a command with the paths of a round in them."""
+    return [word.format(p=folder / "p.wb", f=folder) for word in words]
 
 
-def kill(child: subprocess.Popen[bytes] | ForkedCommand, choice: random.Random) -> None:
+def kill(child: ForkedCommand, choice: random.Random) -> None:
     """Kills a command, one of its children (the command then ends by itself), or all at once."""
     children = descendants(child.pid)
     target = choice.choice(["command", "child", "all"]) if children else "command"
@@ -411,15 +368,10 @@ def is_trainer(pid: int) -> bool:
 
 def is_running(pid: int) -> bool:
     """Whether a process is there and not a zombie."""
-    return process_state(pid) not in ("", "Z")
-
-
-def process_state(pid: int) -> str:
-    """The letter of a process's state as in `proc(5)`, such as T where it is stopped; empty where it is gone."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
-        return ""
+        return False
 
 
 def integrity(path: Path) -> str:
@@ -444,9 +396,7 @@ def result(folder: Path, operation: Operation) -> dict[str, Any]:
                 json.dumps(without(line, VOLATILE + operation.volatile), sort_keys=True)
                 for line in export_lines(conn, kind)  # type: ignore[arg-type]
             ]
-            if operation.counted:
-                found[kind] = [json.dumps({"id": len(found[kind])})]
-        found["rows"] = {} if operation.counted else dict(rows_of_tables(conn))
+        found["rows"] = dict(rows_of_tables(conn))
     return found
 
 
@@ -525,14 +475,11 @@ def campaign(
     only: list[str],
     keep: Path | None = None,
     say: Callable[[str], None] = lambda line: None,
-    pause: float = 0.0,
-    forks: bool = True,
 ) -> Outcome:
-    """Runs `kills` rounds, the operations by turns; with `pause` a process is stopped for so many seconds instead."""
+    """Runs `kills` rounds, the operations by turns."""
     outcome = Outcome()
     with tempfile.TemporaryDirectory(prefix="kills-") as folder:
-        made = Campaign(Path(folder) / "c", keep, forks=forks)
-        made.pause = pause
+        made = Campaign(Path(folder) / "c", keep)
         references: dict[str, Any] = {}
         seconds: dict[str, float] = {}
         for number in until_stopped(range(kills)):
@@ -570,14 +517,11 @@ def main() -> int:
         "--only", help=f"operations with commas between them, of: {', '.join(OPERATIONS)}"
     )
     parser.add_argument("--keep", type=Path, help="folder for what a failure left behind")
-    parser.add_argument("--pause", type=float, default=0.0, help="seconds to stop a process for")
-    parser.add_argument("--start", action="store_true", help="start each command from nothing")
     arguments = parser.parse_args()
     only = arguments.only.split(",") if arguments.only else list(OPERATIONS)
     began = time.monotonic()
     outcome = campaign(
-        arguments.kills, arguments.seed, only, arguments.keep, lambda line: print(line, flush=True),
-        arguments.pause, not arguments.start,
+        arguments.kills, arguments.seed, only, arguments.keep, lambda line: print(line, flush=True)
     )  # fmt: skip
     print(f"\n{'operation':<14}{'rounds':>8}{'killed':>8}")
     for name in outcome.rounds:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.benchmarks.parts.terminal import Terminal
 from tests.terminal.output import ForbiddenOutput, Screen
+from tests.terminal.terminal import Terminal
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SECONDS = 60.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 import threading
@@ -18,7 +17,6 @@ from engine.questions.question import built_in, parse_question
 from engine.questions.service.asking import AskRequest
 from tests.engine.model.endpoints.scripted_server import KINDS, scripted
 from tests.engine.project.support import fill, talk
-from tests.shared_data import shared_file
 from workbench.api.project import Project as ApiProject
 from workbench.cli import main
 
@@ -292,26 +290,3 @@ def test_rates_by_a_field(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         ["--rates", "diversity", "--by", "goal"],
     ):
         assert main(["questions", path, *words]) == 2
-
-
-SIMULATED = shared_file("recllmsim_agent")
-
-
-@pytest.mark.skipif(SIMULATED is None, reason="the shared data set is not here")
-def test_the_table_of_the_data_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The mean of an annotation that came along, by turns, is what the file itself gives: pairs of messages."""
-    assert SIMULATED is not None
-    with gzip.open(SIMULATED) as file:
-        records = [json.loads(line) for line, _ in zip(file, range(200), strict=False)]
-    (tmp_path / "r.jsonl").write_text("".join(map("{}\n".format, map(json.dumps, records))))
-    path = str(tmp_path / "r.wb")
-    assert main(["import", path, str(tmp_path / "r.jsonl")]) == 0
-    run(capsys, "answers", path, "diversity", "--from", "truth.rating.Diversity")
-    expected: dict[str, list[int]] = {}
-    for record in records:
-        turns = str(len(record["messages"]) // 2)
-        expected.setdefault(turns, []).append(record["truth"]["rating"]["Diversity"])
-    rates = run(capsys, "questions", path, "--rates", "diversity", "--by", "turns")["rates"]
-    assert {row["value"]: row["mean"]["value"] for row in rates} == pytest.approx(
-        {turns: sum(grades) / len(grades) for turns, grades in expected.items()}
-    )

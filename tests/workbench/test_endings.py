@@ -38,8 +38,6 @@ sys.exit(main(sys.argv[1:]))
 """A program that stands still after each call of a function of the real one."""
 
 EXPORT = ("engine.base.line_files", "as_json")
-BACKUP = ("engine.project.backups", "_vacuum")
-ENDING = [signal.SIGTERM, signal.SIGHUP]
 
 
 @pytest.fixture
@@ -75,7 +73,7 @@ def others(project: Path) -> list[str]:
     return sorted({path.name for path in project.parent.iterdir()} - own)
 
 
-@pytest.mark.parametrize("number", ENDING)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_an_export_leaves_nothing(project: Path, number: signal.Signals) -> None:
     """SIGTERM and SIGHUP end an export with 130, one line on standard error and no file."""
     target = project.with_name("x.jsonl")
@@ -85,17 +83,6 @@ def test_an_export_leaves_nothing(project: Path, number: signal.Signals) -> None
         _, narration = child.communicate(timeout=SECONDS)
 
     assert (child.returncode, narration) == (130, b"workbench: cancelled\n")
-    assert others(project) == []
-
-
-@pytest.mark.parametrize("number", ENDING)
-def test_a_backup_leaves_nothing(project: Path, number: signal.Signals) -> None:
-    """SIGTERM and SIGHUP end a backup with 130; neither it nor a part of it is there."""
-    with midway(BACKUP, "backup", project) as child:
-        child.send_signal(number)
-        child.communicate(timeout=SECONDS)
-
-    assert child.returncode == 130
     assert others(project) == []
 
 
@@ -119,19 +106,11 @@ def test_an_import_keeps_what_it_has(project: Path, tmp_path: Path) -> None:
     assert workbench("import", new, samples).returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("place", "words"),
-    [(EXPORT, ("export", "conversations", "-o", "x.jsonl")), (BACKUP, ("backup",))],
-    ids=["export", "backup"],
-)
-def test_leftovers_of_the_dead_go(
-    project: Path, place: tuple[str, str], words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_leftovers_of_the_dead_go(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What SIGKILL leaves beside a project is private, and gone after the next command; while its process lives, no
     command touches it."""
     monkeypatch.chdir(project.parent)
-    command, *rest = words
-    with midway(place, command, project, *rest) as child:
+    with midway(EXPORT, "export", project, "conversations", "-o", "x.jsonl") as child:
         (unfinished,) = others(project)
         assert workbench("status", project).returncode == 0
         assert workbench("backup", project).returncode == 0
@@ -159,7 +138,7 @@ def test_an_ignored_signal_stays_ignored(project: Path) -> None:
     assert ignored & 1 << (signal.SIGHUP - 1)
 
 
-@pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP", "terminal"])
+@pytest.mark.parametrize("how", ["SIGTERM", "terminal"])
 def test_screens_write_what_was_given(project: Path, how: str) -> None:
     """Screens that are told to end, or whose terminal closes, keep the verdict that was just given and end with 130."""
     with Session(str(project)) as session:

@@ -90,15 +90,3 @@ def test_a_word_and_a_page_are_explained(capsys: pytest.CaptureFixture[str]) -> 
         assert word in listed
     assert main(["help", "fitlers"]) == EXIT_USAGE != EXIT_FAILED
     assert "filters" in capsys.readouterr().err
-
-
-def test_the_help_of_a_command_leads_to_the_page_of_its_name(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Where a command and a page have one name, the help of the command is shown, with the way to the page."""
-    assert main(["help", "formats"]) == EXIT_DONE
-    shown = capsys.readouterr().out
-    assert shown.startswith("usage: workbench formats")
-    assert shown.endswith("More: `workbench help formats.md`\n")
-    assert main(["help", "formats.md"]) == EXIT_DONE
-    assert capsys.readouterr().out.startswith("# Importing logs")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -115,18 +114,6 @@ def test_what_does_not_go_together(
     code, out, told = run(capsys, "export", project, *words)
     assert (code, out) == (2, ""), told
     assert list(Path().glob("x*")) == []
-
-
-def test_parquet_without_pyarrow(
-    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without pyarrow the error names what to install."""
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    code, _, told = run(
-        capsys, "export", project, "conversations", "--as", "parquet", "-o", "x.parquet"
-    )
-    assert code == 1
-    assert "conversation-workbench[formats]" in told
 
 
 def test_there_and_back(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from engine.goals.service.runs import ABOUT_KEY
-from engine.model.catalog import embedded_model
 from engine.project import settings
 from engine.project.project import Project
 from tests.engine.goals import goal_runs
@@ -50,11 +49,11 @@ class TestCluster:
         assert all(group["label"] for group in merged["groups"])
         assert gaps["without"] == 1
 
-    def test_themes(self, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """What explains answers is clustered into themes, newly when an answer has come; before there is an answer that
-        is refused. Conversations without a theme are no gap."""
-        themes = (*CLUSTER, path, "--no-labels", "--text", "explanation:refused", "--k1", "2")
-        assert main([*map(str, themes)]) == 2
+    def test_reasons(self, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """What explains answers is clustered into reasons, newly when an answer has come; before there is an answer
+        that is refused. Conversations without a reason are no gap, and goals stay goals in filters."""
+        reasons = (*CLUSTER, path, "--no-labels", "--text", "explanation:refused", "--k1", "2")
+        assert main([*map(str, reasons)]) == 2
         assert "Nobody has answered “refused”" in capsys.readouterr().err
         ids = [json.loads(line)["id"] for line in self.listed(path, capsys)]
         file = tmp_path / "judge.jsonl"
@@ -69,9 +68,15 @@ class TestCluster:
             ]
             file.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
             asked(capsys, "answers", path, "refused", "--import", file, "--replace")
-            clustered = asked(capsys, *themes, "--decide", "none")
+            clustered = asked(capsys, *reasons, "--decide", "none")
             assert clustered["conversations"] == count
             assert {group["size"] for group in clustered["groups"]} == {6, count - 6}
+        asked(capsys, *CLUSTER, path, "--no-labels", "--k1", "4", "--decide", "none", code=3)
+        asked(capsys, "goals", "clusterings", path, "--show", "2")
+        assert len(asked(capsys, "goals", "list", path)["groups"]) == 2
+        for field, conversations in (("reason", 13), ("goal", 40)):
+            assert main(["list", str(path), "--filter", f"{field}:any", "--json"]) == 0
+            assert len(capsys.readouterr().out.splitlines()) == conversations
 
     @staticmethod
     def listed(path: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -79,30 +84,9 @@ class TestCluster:
         assert main(["list", str(path), "--filter", "name:goal", "--json"]) == 0
         return capsys.readouterr().out.splitlines()
 
-    def test_for_people(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Without --json the groups are listed, largest first, and progress goes to standard error."""
-        words = (
-            *CLUSTER,
-            str(path),
-            "--no-labels",
-            "--k1",
-            "4",
-            "--decide",
-            "none",
-            "--limit",
-            "48",
-        )
-        assert main(words) == 0
-        told = capsys.readouterr()
-        sizes = [int(line.split()[0]) for line in told.out.splitlines()]
-        assert sizes == sorted(sizes, reverse=True)
-        assert 0 < sum(sizes) <= 48
-        assert "Clustered 48 conversations" in told.err
-
     @pytest.mark.parametrize(
         ("words", "message"),
         [
-            (("--embedder", "word2vec"), "no embedder 'word2vec'"),
             (("--embedder", "/nowhere/e.gguf"), "no file"),
             (("--decide", "llm", "--no-labels"), "no model is asked"),
             (("--filter", "turns>"), "turns"),
@@ -120,23 +104,6 @@ class TestCluster:
         told = capsys.readouterr()
         assert message in told.err
         assert told.out == ""
-
-    def test_a_gguf_file_embeds(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """A GGUF file embeds in the model process, and stored vectors are not computed again."""
-        path = tmp_path / "few.wb"
-        goal_runs.make(path, count=8)
-        words = [*CLUSTER, str(path), "--no-labels", "--decide", "none", "--k1", "4"]
-        words += ["--embedder", str(embedded_model())]
-        assert main(words) == 3
-        assert "Made vectors of 8 goal texts with" in capsys.readouterr().err
-        assert main(words) == 3
-        assert "Made vectors of 0 goal texts with" in capsys.readouterr().err
-
-    def test_an_empty_project(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """A project without conversations is an error that says so."""
-        Project.open(tmp_path / "e.wb", create=True).close()
-        assert main([*CLUSTER, str(tmp_path / "e.wb"), "--no-labels"]) == 1
-        assert "No " in capsys.readouterr().err
 
     def test_the_paragraph_on_the_application_is_kept(
         self, path: Path, capsys: pytest.CaptureFixture[str]
@@ -167,8 +134,3 @@ class TestAssign:
         assert found["assigned"] == sum(group["assigned"] for group in found["groups"]) == 8
         assert found["novel"] == 0
         assert asked(capsys, "run", "assign", path) == found
-
-    def test_before_any_clustering(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Without a clustering there is nothing to assign to, and the hint names the command that makes one."""
-        assert main(["run", "assign", str(path)]) == 2
-        assert "run cluster" in capsys.readouterr().err

@@ -172,13 +172,6 @@ def test_proposals_and_refusals(run: Run) -> None:
     ]
 
 
-def test_a_name_that_is_none(run: Run) -> None:
-    """A group that is not there is refused with where the names are."""
-    code, error = run("rename", "nothing like it", "x")
-    assert code == 2
-    assert "goals list" in error["hint"]
-
-
 def test_decisions_by_file(
     run: Run, clustered: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -213,14 +206,6 @@ def test_decisions_by_file(
     again = json.loads(capsys.readouterr().out)
     assert again["repeated"] == 0
     assert again["left_out"][2] == "Line 3: the group is pinned here already."
-
-
-def test_no_decisions(run: Run, tmp_path: Path) -> None:
-    """A file of something else is refused, and nothing changes."""
-    file = tmp_path / "x.jsonl"
-    for text in ("", "no JSON", '{"id": 1}'):
-        file.write_text(text)
-        assert run("import", str(file))[0] == 1
 
 
 def test_clusterings(run: Run, clustered: Project, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ import workbench
 from engine.formats.opening import bounds
 from tests import bombs
 from workbench.cli import main
-from workbench.command_result import EXIT_CANCELLED, EXIT_DONE, EXIT_INCOMPLETE, EXIT_USAGE
+from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, EXIT_USAGE
 
 WHOLE = {"id": "a", "messages": [{"role": "user", "content": "Where is my parcel?"}]}
 GAP = {
@@ -43,20 +43,6 @@ def test_text_that_was_not_read_is_a_warning(
     assert "`choices[].message.content`" in out
     assert "lost in the harbour" in out
     assert "Warning: more than 2% of the text was not read" in out
-
-
-def test_json_has_every_source(
-    logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """In JSON every source has its counts and where its text went."""
-    whole = tmp_path / "whole.json"
-    whole.write_text(json.dumps(WHOLE), encoding="utf-8")
-    main(["import", str(tmp_path / "p.wb"), str(logs), str(whole), "--json"])
-    first, second = json.loads(capsys.readouterr().out)["sources"]
-    assert first["warning"]
-    assert first["characters"]["nowhere"] == 27
-    assert not second["warning"]
-    assert second["characters"]["nowhere"] == 0
 
 
 def test_a_dry_run_shows_and_stores_nothing(
@@ -113,16 +99,6 @@ def test_lost_text_names_the_command_that_maps(
     assert "--map" not in capsys.readouterr().out
 
 
-def test_reasons_of_the_quarantine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What could not be read is counted by its reason, in a dry run as well."""
-    mixed = tmp_path / "mixed.jsonl"
-    good, bad = {"role": "user", "content": "hi"}, {"role": "robot", "content": "beep"}
-    lines = [{"messages": [good]}, {"messages": [bad]}, {"messages": [bad]}]
-    mixed.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    assert main(["import", str(tmp_path / "p.wb"), str(mixed), "--dry-run"]) == EXIT_INCOMPLETE
-    assert "quarantined: message 1 has role 'robot', 2 times" in capsys.readouterr().out
-
-
 def test_a_named_file_that_is_refused_is_a_gap(
     logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -177,11 +153,6 @@ class TestMap:
         ("words", "message"),
         [
             (["odd.jsonl", "odd.jsonl"], "--map is about one file, and 2 paths were given."),
-            (
-                ["odd.jsonl", "--format", "openai"],
-                "--map makes a format, and --format chooses one.",
-            ),
-            (["."], "--map is about a file, not a folder."),
             (["-"], "--map cannot read standard input."),
         ],
     )
@@ -221,14 +192,6 @@ class TestMap:
         assert (tmp_path / "config" / "formats" / "my_desk.toml").exists()
         assert main(["status", str(project), "--json"]) == EXIT_DONE
         assert json.loads(capsys.readouterr().out)["counts"]["conversations"] == 3
-
-    def test_leaving(self, odd: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """`q` leaves without a file and without a project."""
-        monkeypatch.setattr("sys.stdin.isatty", lambda: True)
-        monkeypatch.setattr("builtins.input", lambda question: "q")
-        assert main(["import", str(tmp_path / "p.wb"), str(odd), "--map"]) == EXIT_CANCELLED
-        assert not (tmp_path / "p.wb").exists()
-        assert not (tmp_path / "config" / "formats").exists()
 
 
 def test_the_limit_on_unpacking_is_told_and_can_be_raised(

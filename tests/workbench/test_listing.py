@@ -133,20 +133,9 @@ class TestFilterOption:
         assert (status["filter"], status["counts"]["conversations"]) == ("refund", 2)
         assert data(workbench("status", project, "--json"))["filter"] is None
 
-    @pytest.mark.parametrize(
-        ("what", "wanted"), [("conversations", 2), ("scores", 2), ("answers", 0)]
-    )
-    def test_export_writes_what_matches(self, project: Path, what: str, wanted: int) -> None:
-        """Each export writes the lines of the matching conversations only."""
-        done = workbench("export", project, what, "--filter", "-name:web/2")
-        names = [json.loads(line)["id"] for line in done.stdout.splitlines()]
-
-        assert names == ["web/1", "app/3"][:wanted]
-
-    @pytest.mark.parametrize("command", [("list",), ("status",), ("export", "scores")])
-    def test_mistake_shows_its_place(self, project: Path, command: tuple[str, ...]) -> None:
+    def test_mistake_shows_its_place(self, project: Path) -> None:
         """An invalid filter is printed with a caret under the position; exit code 2."""
-        done = workbench(command[0], project, *command[1:], "--filter", "日本 turns>5 turnz:3")
+        done = workbench("list", project, "--filter", "日本 turns>5 turnz:3")
         told = done.stderr.decode().splitlines()
 
         assert (done.returncode, done.stdout) == (2, b"")

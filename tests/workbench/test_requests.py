@@ -133,17 +133,6 @@ class TestFinding:
         assert main(["requests", "undo", path]) == 2
         assert "There is nothing to undo." in capsys.readouterr().err
 
-    def test_the_turn_to_mark_is_listed(
-        self, path: str, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        """`list` has the turn that `mark` takes, and the number of the user's messages."""
-        assert main(["requests", "find", path]) == 0
-        listed = printed(capsys, "requests", "list", path, "--filter", "name:two")["conversations"]
-        shape = [(one["turn"], one["user_messages"]) for one in listed[0]["requests"]]
-        assert shape == [(1, 2), (3, 1)]
-        assert main(["requests", "mark", path, "two", "3", "--not"]) == 0
-        assert len(found(capsys, path)["two"]) == 1
-
     def test_what_is_counted_is_what_is_listed(
         self, path: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -153,11 +142,6 @@ class TestFinding:
         assert len(found(capsys, path)["one"]) == 1
         assert main(["list", path, "--filter", "requests>1", "--json"]) == 0
         assert capsys.readouterr().out == ""
-
-    def test_nothing_is_scored(self, path: str, capsys: pytest.CaptureFixture[str]) -> None:
-        """Without scores the error says how to get them."""
-        assert main(["requests", "find", path, "--filter", "name:unscored"]) == 2
-        assert "workbench run complete" in capsys.readouterr().err
 
 
 class TestGoals:
@@ -258,24 +242,3 @@ def test_confirm_remove_undo(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["second-goals", path, name, "--confirm", "nothing"]) == 2
     assert f"Second goals: “{label}”." in capsys.readouterr().err
     assert main(["second-goals", path, "nobody"]) == 2
-
-
-def test_small_shares_on_request(capsys: pytest.CaptureFixture[str]) -> None:
-    """--all lists second goals of any share, in order; one below .15 cannot be confirmed."""
-    project = clustered()
-    conversations = project.services().conversations
-    key = conversations.ids(ListQuery(parse_filter("also:none")))[0]
-    [name] = [row.external_id for row in conversations.rows([key])]
-    path = str(Path(project.file.path))
-    project.file.close()
-
-    def listed(*options: str) -> list[dict[str, Any]]:
-        assert main(["second-goals", path, name, *options, "--json"]) == 0
-        found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["second_goals"]
-        return found
-
-    assert listed() == []
-    [small] = listed("--all")
-    assert 0 < small["share"] < 0.15
-    assert main(["second-goals", path, name, "--all", "--confirm", small["label"]]) == 2
-    assert "Second goals: none." in capsys.readouterr().err

@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.errors import UsageError
 from engine.conversations.tables import conversations
 from engine.project.project import Project
 from engine.simulate.forms.form_session import Rules
-from engine.simulate.forms.modules import MODULES
 from engine.simulate.request import SimulationRequest
-from engine.simulate.service.forms import dummies, forms_of, profiles_of, rules_of
+from engine.simulate.service.forms import forms_of, profiles_of, rules_of
 from workbench.arguments import read_request
 from workbench.cli import build_parser, main
 
@@ -88,14 +86,6 @@ class TestWords:
         assert [form.name for form in forms_of(request)] == ["ss5", "epa", "med", "inv"]
         assert len(profiles_of(request)) == 10
         assert rules_of(request) == Rules()
-
-    def test_dummies_are_named_by_their_prompts(self) -> None:
-        """A prompt's name stands for its module, `all` for every one; another name is refused with the known ones."""
-        assert dummies(["dialogue-manager"]) == {"Dialogue Manager"}
-        assert dummies(["all"]) == {one.name for one in MODULES}
-        with pytest.raises(UsageError, match="no module `user`") as error:
-            dummies(["user"])
-        assert "question-grouping" in error.value.hint
 
     @pytest.mark.parametrize("option", ["--form", "--profiles"])
     def test_what_cannot_be_read_is_refused(

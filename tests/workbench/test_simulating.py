@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from engine.base import folders
-from engine.base.errors import UsageError
 from engine.project.project import Project
 from engine.simulate.records import PlayRow
 from engine.simulate.request import SimulationRequest
-from engine.simulate.service.sharded import load_instructions, scored
+from engine.simulate.service.sharded import load_instructions
 from tests.engine.model.tuned import tune
 from tests.engine.model.weights import ALL_BUT_NINE, write_shallow
 from tests.engine.simulate.forms.playing import Script, as_reply, files_of, played
@@ -101,16 +100,6 @@ class TestTable:
         ]  # fmt: skip
         assert {"by condition", "kinds of replies"} < set(found.lines)
 
-    def test_each_instruction(self) -> None:
-        """The JSON has the same figures for each instruction alone."""
-        rows = [row("full", 1.0, 0), row("full", 0.0, 1), row("full", 1.0, 2, task_id="pears")]
-        found = report_of_plays(rows, ("full",)).json
-        assert [one["performance"] for one in found["aptitude"]] == [75.0]
-        assert {one["task_id"]: one["performance"] for one in found["instructions"]} == {
-            "plums": 50.0,
-            "pears": 100.0,
-        }
-
     def test_replies_by_condition(self) -> None:
         """The categories of replies are counted where replies are classified."""
         found = report_of_plays([row("full", 1.0, 0), row("recap", 0.0, 0)], ("full", "recap"))
@@ -126,11 +115,6 @@ class TestTable:
             "full",
             "sharded-at0.5-ut1.0",
         ]
-
-    def test_broken_plays_have_no_score(self) -> None:
-        """An interrupted play is in no row."""
-        broken = PlayRow(1, "", "sharded", "k", 1, None, "no room", {})
-        assert scored([broken, row("full", 1.0, 0)]) == scored([row("full", 1.0, 0)])
 
 
 class TestWords:
@@ -162,12 +146,6 @@ class TestWords:
         assert (len(found), len({one.task for one in found})) == (count, tasks)
         assert dataset == f"instructions_{name}.json"
         assert name != "math" or all(3 <= len(one.shards) <= 6 for one in found)
-
-    def test_missing_file(self, tmp_path: Path) -> None:
-        """A missing file is an error that names it and the shipped instructions."""
-        with pytest.raises(UsageError, match=r"none\.json cannot be read") as error:
-            load_instructions(str(tmp_path / "none.json"))
-        assert "math, samples" in error.value.hint
 
 
 class TestResults:
@@ -210,14 +188,6 @@ class TestResults:
         assert full["unreliability"] == pytest.approx(80)
         assert full["of_full"] == {"performance": 1, "aptitude": 1, "unreliability": 1}
         assert sharded["of_full"] == {"performance": 0, "aptitude": 0, "unreliability": None}
-
-    def test_table(self, logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """With one run only, the table has no reliability."""
-        assert main(["simulate", "results", str(logs)]) == 0
-        told = capsys.readouterr()
-        lines = told.out.splitlines()
-        assert lines[2].split() == ["sharded", "math", "1", "1", "0.0", "0%", "0.0", "-", "0%", "-"]
-        assert "its reliability is not known" in lines[3]
 
 
 def test_imported_runs_are_tabulated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

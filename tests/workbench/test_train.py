@@ -16,18 +16,15 @@ from engine.project.project import Project
 from engine.training import service as runs
 from engine.training.events import RunDirectory, read_events
 from engine.training.process import has_process
-from engine.training.request import DEFAULTS, TrainingRequest
-from engine.training.run_files import all_runs, manifest_summary
+from engine.training.run_files import all_runs
 from engine.training.service import TrainingRuns
-from screens.training.dialogs import HELD_OUT
 from tests.engine.training.training_project import (
     bare_run,
     fake_trainers,
     talks_without_counting,
     wait_for,
 )
-from workbench.arguments import read_request
-from workbench.cli import build_parser, main
+from workbench.cli import main
 
 
 @pytest.fixture
@@ -76,23 +73,6 @@ class TestRuns:
         assert "--mode tuned --adapter mine" in out
         told = json.loads(only_run(project).config.read_text())
         assert (told["rank"], told["epochs"], told["base_name"]) == (4, 2.0, "smollm2-135m")
-
-    def test_data_as_asked(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Filter, share, limit, seed and contamination determine the data and are in the manifest."""
-        monkeypatch.setenv("FAKE_TRAINER", "finishes")
-        code = main(
-            ["train", str(project), "--filter", "name:talk", "--held-out", "0.25", "--limit", "10",
-             "--seed", "5", "--contaminate", "0.4"]
-        )  # fmt: skip
-        manifest = manifest_summary(only_run(project))
-
-        assert code == 0
-        assert (manifest["filter"], manifest["held_out_share"]) == ("name:talk", 0.25)
-        assert (manifest["seed"], manifest["counts"]["train"], manifest["counts"]["cut"]) == (
-            5,
-            10,
-            4,
-        )
 
     def test_detached(
         self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -216,17 +196,6 @@ class TestRuns:
         assert main(["train", str(project)]) == 1
         assert "The base is broken.\n  Get it again." in capsys.readouterr().err
 
-    def test_one_at_a_time(
-        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        """While one run works a second is refused, and nothing is written for it."""
-        monkeypatch.setenv("FAKE_TRAINER", "obeys")
-        main(["train", str(project), "--detach"])
-
-        assert main(["train", str(project)]) == 2
-        assert "is running" in capsys.readouterr().err
-        assert len(all_runs(project)) == 1
-
 
 class TestWords:
     def test_the_estimate_begins_nothing(
@@ -245,30 +214,13 @@ class TestWords:
     @pytest.mark.parametrize(
         "words",
         [
-            ("--recipe", "poem"), ("--preset", "9g"), ("--set", "rank"), ("--set", "rank=x"), ("--base", "gpt"),
-            ("--name", "../x"), ("--filter", "nope:1"), ("--held-out", "2"), ("--resume", "none"),
-            ("--set", "base=x"),
+            ("--set", "rank"), ("--base", "gpt"), ("--name", "../x"), ("--resume", "none"),
         ],
     )  # fmt: skip
     def test_what_cannot_be_is_usage(self, words: tuple[str, ...], project: Path) -> None:
         """Invalid arguments give exit code 2 and start nothing."""
         assert main(["train", str(project), *words]) == 2
         assert all_runs(project) == []
-
-    def test_the_adapter_in_use_is_told(
-        self, project: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        """`status` names the run whose adapter mode tuned uses."""
-        for name in ("one", "two"):
-            bare_run(project, name)
-        with Project.open(project) as opened:
-            use_adapter(opened, "two")
-        main(["train", "status", str(project), "--json"])
-        rows = json.loads(capsys.readouterr().out)["runs"]
-
-        assert {row["name"]: row["in_use"] for row in rows} == {"one": False, "two": True}
-        main(["train", "status", str(project), "two"])
-        assert "in use" in capsys.readouterr().out.splitlines()[0]
 
     def test_use_and_delete(self, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """A run without an adapter is not used, one in use is not deleted, and none is deleted without --yes."""
@@ -292,28 +244,3 @@ class TestWords:
         assert main(["train", "status", str(tmp_path / "none.wb")]) == 1
         assert main(["train", "stop", str(tmp_path / "none.wb"), "x"]) == 1
         assert list(tmp_path.iterdir()) == []
-
-    def test_hostile_events_are_shown_safely(
-        self, project: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        """Control characters in the events of a run do not reach the terminal."""
-        run = bare_run(project, "odd")
-        run.events.write_text(
-            json.dumps({"event": "started", "time": 1, "step": 0, "steps": 2})
-            + "\n"
-            + json.dumps({"event": "error", "time": 2, "message": "\x1b[2Jgone", "hint": "\x9b1m"})
-            + "\n"
-        )
-        assert main(["train", "status", str(project), "odd"]) == 0
-        out = capsys.readouterr().out
-
-        assert "gone" in out
-        assert "\x1b" not in out
-        assert "\x9b" not in out
-
-
-def test_flags_and_dialog_have_the_declared_defaults() -> None:
-    """Without flags the request is the default one, and the dialog proposes the default share."""
-    arguments = build_parser().parse_args(["train", "start", "p.wb"])
-    assert read_request(TrainingRequest, arguments) == TrainingRequest()
-    assert float(next(iter(HELD_OUT))) == DEFAULTS["held_out"]

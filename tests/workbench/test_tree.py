@@ -94,30 +94,11 @@ class TestTree:
         assert first["step"] == 2
         assert first["max_logprob"] == pytest.approx(every[0]["max_logprob"], abs=0.1)
 
-    def test_by_meaning(self, project: Path) -> None:
-        """Answers are grouped below the most probable one of their meaning, with threshold and comparison named."""
-        size = ("--alpha", "0.01", "--max-tokens", "8", "--line", "--temperature", "0.8")
-        done = workbench("tree", project, "paris/1", *size, "--meaning", "0.85", "--json")
-        line = data(done)
-        meant = line["meanings"]
-        texts = [text for group in meant["groups"] for text in group["texts"]]
-
-        assert sorted(texts) == sorted(answer["text"] for answer in line["answers"])
-        assert meant["threshold"] == 0.85
-        assert meant["by"]
-        total = sum(group["probability"] for group in meant["groups"])
-        assert total == pytest.approx(line["covered"])
-        assert meant["entropy_low"] <= meant["entropy_high"] <= line["entropy_high"] + 1e-9
-        text = workbench("tree", project, "paris/1", *size, "--text", "--meaning", "0.85").stdout
-        assert "at a similarity of 0.85" in text.decode()
-
     @pytest.mark.parametrize(
         ("words", "told"),
         [
             (("paris",), "Similar names: paris/1"),
-            (("nobody",), "no assistant step"),
             (("paris/1", "--property", "nice"), "no property"),
-            (("paris/1", "--alpha", "2"), "alpha"),
             (("rome/2", "--step", "3"), "The assistant's steps are 2, 4"),
         ],
     )

@@ -101,18 +101,6 @@ class TestWholeConversations:
         assert leaves["auroc"] == leaves["high"] == leaves["average_precision"] == 1
         assert 0.4 < leaves["low"] < 1
 
-    def test_coverage(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """The table is over the conversations with a tree and says how many have truth."""
-        path = tmp_path / "p.wb"
-        truths = [{"complete": n % 2 == 0} for n in range(1, COUNT + 1)]
-        with imported(path, truths) as project:
-            run_id = run_of(project, CONFIG)
-            store(project, [tree(key, 4, key, run_id, CONFIG) for key in range(1, 7)])
-        code, out, _ = asked(capsys, path, "trees")
-
-        assert code == 0
-        assert "3 yes, 3 no; trees for 6 of 12 conversations of which it is known" in out
-
     def test_length(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """Leaves that rise with the length have a correlation of 1 with it; the length is among the baselines."""
         truths = [{"reward": n % 2} for n in range(1, COUNT + 1)]
@@ -122,13 +110,6 @@ class TestWholeConversations:
         assert by_names["leaves", "length"]["spearman"] == pytest.approx(1)
         rows = figures(found, "reward 0")
         assert rows["length"]["auroc"] == rows["leaves"]["auroc"]
-
-    def test_a_filter(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Only conversations that match the filter are used."""
-        truths = [{"reward": n % 2} for n in range(1, COUNT + 1)]
-        path = with_trees(tmp_path / "p.wb", truths)
-        found = as_json(capsys, path, "trees", "--filter", "name:c/1")
-        assert found["trees"]["asked_for"] == found["trees"]["trees"] == 4
 
 
 class TestAnswers:
@@ -150,13 +131,6 @@ class TestAnswers:
         assert figures(found, "hallucinated")["leaves"]["auroc"] == pytest.approx(1 - 1 / (2 * 21))
         assert {"leaves mean", "leaves most", "length"} <= figures(found, "reward 0").keys()
 
-    def test_the_last_answer(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Trees of last answers are compared with the judgement of the last answer only."""
-        truths = [{"hallucination": [True, n > 8]} for n in range(1, COUNT + 1)]
-        found = as_json(capsys, with_trees(tmp_path / "p.wb", truths), "trees")
-        (table,) = found["truths"]
-        assert (table["holds"], table["fails"], table["known"]) == (4, 8, 2 * COUNT)
-
     def test_the_end(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """A tree at the end of a log belongs to no judged answer."""
         truths = [{"hallucination": [True, n > 8]} for n in range(1, COUNT + 1)]
@@ -173,21 +147,6 @@ class TestNothingToTell:
         assert code == 0
         assert "no reward, no completion, no answerability" in told
         assert "leaves and length" in out
-
-    def test_all_the_same(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Where all are complete there is no table."""
-        path = with_trees(tmp_path / "p.wb", [{"complete": True}] * COUNT)
-        _, out, _ = asked(capsys, path, "trees")
-        assert "0 yes, 12 no" in out
-        assert "All are the same" in out
-
-    def test_no_trees(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Without trees the message says what grows them."""
-        imported(tmp_path / "p.wb", [{"reward": 1}]).close()
-        code, _, told = asked(capsys, tmp_path / "p.wb", "trees")
-        assert code == 2
-        assert "no response trees" in told
-        assert "run trees" in told
 
     def test_another_configuration(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]

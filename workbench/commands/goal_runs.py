@@ -11,7 +11,7 @@ from typing import Any
 from engine.base.errors import UsageError
 from engine.base.number_format import counted
 from engine.base.text import one_line
-from engine.goals.records import SplitProposal, theme_of
+from engine.goals.records import SplitProposal, subject_of_reasons
 from engine.goals.requests import ClusteringRequest
 from engine.goals.service.results import assignment_result, clustering_result, stability_result
 from engine.goals.service.runs import ABOUT_KEY
@@ -64,22 +64,22 @@ def run_cluster(arguments: argparse.Namespace) -> CommandResult:
     if len(groups) > MAX_GROUP_LINES:
         lines.append(f"          and {len(groups) - MAX_GROUP_LINES:,} smaller ones")
     note = f"Without a vector, and in no group: {without:,}; `export assignments` says why."
-    if theme := theme_of(request.text):
+    if subject := subject_of_reasons(request.text):
         note = (
-            f"Nothing explains the other {without:,} as “{theme}”. These themes are shown in place of goals;"
-            " `goals clusterings --show N` shows goals again."
+            f"Nothing explains the other {without:,} as “{subject}”. `workbench goals` now works on these reasons;"
+            " `goals clusterings --show N` opens the goals again."
         )
     return CommandResult(
         lines,
         clustering,
-        EXIT_INCOMPLETE if without and not theme else EXIT_DONE,
+        EXIT_INCOMPLETE if without and not subject else EXIT_DONE,
         notes=[note] if without else [],
     )
 
 
 def shown_clustering(workspace: OpenProject) -> dict[str, Any]:
-    """Returns the clustering that is shown with its groups after all decisions, largest first, as JSON values."""
-    groups = workspace.goals.groups()
+    """Returns the clustering that is open with its groups after all decisions, largest first, as JSON values."""
+    groups = workspace.merge_review.goals.groups()
     return clustering_result(workspace.project, workspace.merge_queue_cache.decision_log, groups)
 
 

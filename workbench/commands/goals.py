@@ -42,8 +42,10 @@ _GROUP, _OTHER = argument("group", help=_GROUP_HELP), argument("other", help=_GR
 def list_groups(arguments: argparse.Namespace) -> CommandResult:
     """Lists the groups, the largest first: number, id, size, share and label."""
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
-        groups = workspace.goals.groups(arguments.filter)
-    lines = [
+        shown = workspace.merge_review.goals.shown()
+        groups = workspace.merge_review.goals.groups(arguments.filter)
+    lines = [f"{shown.clustering.title}:"] if shown and shown.clustering.noun == "reason" else []
+    lines += [
         f"{group.number:>4}  {group.id:<8}{group.size:>8,}  {group.share:>4.0%}  {one_line(group.label)}"
         + (" (pinned)" if group.pinned else "")
         for group in groups
@@ -56,18 +58,21 @@ def list_groups(arguments: argparse.Namespace) -> CommandResult:
 
 @takes(
     PROJECT,
-    number("--show", "show the clustering N instead"),
+    number("--show", "open the clustering N instead"),
 )
 def clusterings(arguments: argparse.Namespace) -> CommandResult:
-    """Lists the clusterings, oldest first; with --show shows one of them first.
+    """Lists the clusterings, oldest first; with --show opens one of them first.
 
     Raises:
         NotFound: There is no such clustering.
     """
     with OpenProject(Path(arguments.project), read_only=arguments.show is None) as workspace:
         if arguments.show is not None:
-            workspace.goals.show(arguments.show)
-        rows, shown = workspace.goals.clusterings(), workspace.goals.shown()
+            workspace.merge_review.goals.show(arguments.show)
+        rows, shown = (
+            workspace.merge_review.goals.clusterings(),
+            workspace.merge_review.goals.shown(),
+        )
     key = None if shown is None else shown.clustering.id
     lines = []
     for row in rows:
@@ -78,7 +83,9 @@ def clusterings(arguments: argparse.Namespace) -> CommandResult:
             f" {counted(row.groups, 'group')} of {counted(made.conversations, 'conversation')}"
         )
     if rows:
-        lines.append("* shown; --show N shows another")
+        lines.append(
+            "* open: what `workbench goals` and the goals screen work on; --show N opens another"
+        )
     else:
         lines.append("No clusterings. `workbench run cluster PROJECT` makes one.")
     return CommandResult(lines, {"shown": key, "clusterings": list(map(_clustering_json, rows))})
@@ -164,7 +171,8 @@ def split(arguments: argparse.Namespace) -> CommandResult:
         UsageError: There is no such group, it does not have one of the members, or nothing would be split off.
     """
     with OpenProject(Path(arguments.project), read_only=arguments.dry_run) as workspace:
-        goals, review = workspace.goals, workspace.merge_review
+        review = workspace.merge_review
+        goals = review.goals
         group = resolve(goals.groups(), arguments.group)
         if arguments.members:
             ids = {conversation(workspace, name) for name in arguments.members}
@@ -199,7 +207,7 @@ def split(arguments: argparse.Namespace) -> CommandResult:
 def move(arguments: argparse.Namespace) -> CommandResult:
     """Moves conversations to a group, in one act."""
     with OpenProject(Path(arguments.project)) as workspace:
-        goals = workspace.goals
+        goals = workspace.merge_review.goals
         target = None if arguments.group == NO_GROUP else resolve(goals.groups(), arguments.group)
         keys = [conversation(workspace, name) for name in arguments.conversations]
         decision = workspace.merge_review.move(keys, None if target is None else target.id)
@@ -210,7 +218,8 @@ def move(arguments: argparse.Namespace) -> CommandResult:
 def undo(arguments: argparse.Namespace) -> CommandResult:
     """Takes the newest decision on groups back, or gives it again."""
     with OpenProject(Path(arguments.project)) as workspace:
-        goals, review = workspace.goals, workspace.merge_review
+        review = workspace.merge_review
+        goals = review.goals
         _require_groups(goals)
         decision = review.redo() if arguments.redo else review.undo()
         if decision is None:
@@ -248,7 +257,7 @@ def proposals(arguments: argparse.Namespace) -> CommandResult:
         raise UsageError("--model is for --ask.", "Add --ask.")
     with OpenProject(Path(arguments.project), read_only=not changes) as workspace:
         review = workspace.merge_review
-        _require_groups(workspace.goals)
+        _require_groups(workspace.merge_review.goals)
         if order is not None:
             review.set_order(order)
         if similarity is not None:
@@ -316,7 +325,7 @@ def review(arguments: argparse.Namespace) -> CommandResult:
     reviews += [(name, False) for name in arguments.refuse]
     with OpenProject(Path(arguments.project), read_only=not reviews) as workspace:
         service = workspace.merge_review
-        _require_groups(workspace.goals)
+        _require_groups(workspace.merge_review.goals)
         for name, agrees in reviews:
             # Read anew each time: a refusal takes what builds on it out of the list.
             decision = next((d for d in service.to_review() if str(d.id) == name), None)
@@ -372,14 +381,14 @@ def decide(arguments: argparse.Namespace) -> CommandResult:
         )
     with OpenProject(Path(arguments.project), read_only=arguments.dry_run) as workspace:
         review = workspace.merge_review
-        _require_groups(workspace.goals)
+        _require_groups(workspace.merge_review.goals)
         refusals = [] if below is None else review.below(below)
         merges = [] if above is None else review.above(above)
         merged, refused = len(merges), len(refusals)
         if not arguments.dry_run:
             refused = review.refuse_all(refusals, below) if refusals else 0
             merged = review.merge_all(merges, above) if merges else 0
-        groups = len(workspace.goals.groups())
+        groups = len(workspace.merge_review.goals.groups())
     would = "would be merged" if arguments.dry_run else "merged"
     return CommandResult(
         [
@@ -398,7 +407,7 @@ def settle(arguments: argparse.Namespace) -> CommandResult:
     """
     with OpenProject(Path(arguments.project), read_only=arguments.dry_run) as workspace:
         review = workspace.merge_review
-        _require_groups(workspace.goals)
+        _require_groups(workspace.merge_review.goals)
         targets = review.settle_preview()
         if targets and not arguments.dry_run:
             review.settle(targets)
@@ -443,7 +452,7 @@ def import_file(arguments: argparse.Namespace) -> CommandResult:
 def _decide(arguments: argparse.Namespace, act: Callable[..., GoalDecision]) -> CommandResult:
     """Finds the groups that are named, decides and says what was decided."""
     with OpenProject(Path(arguments.project)) as workspace:
-        goals = workspace.goals
+        goals = workspace.merge_review.goals
         groups = goals.groups()
         names = [arguments.group, *([arguments.other] if "other" in arguments else [])]
         group_ids = [resolve(groups, name).id for name in names]

@@ -1,22 +1,19 @@
-"""`workbench backup`, `restore`, `repair`, `merge` and `offline`: the project file as a whole."""
+"""`workbench backup`, `restore`, `repair` and `offline`: the project file as a whole."""
 
 from __future__ import annotations
 
 import argparse
-import tempfile
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
 from engine.base.errors import UsageError
 from engine.base.number_format import counted, size
-from engine.conversations.records import MergeReport
-from engine.opener.merging import merge
 from engine.project.backups import BACKUPS_KEPT, Backup, back_up, backups_of, restore
 from engine.project.network import NetworkService
 from engine.project.project import Project
 from engine.project.repair import Repair, repair
-from workbench.arguments import PROJECT, argument, switch, takes
+from workbench.arguments import PROJECT, argument, takes
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 
 
@@ -120,46 +117,6 @@ def _repair_lines(report: Repair, output: str) -> list[str]:
         lines.append(f"{counted(report.shortened, 'conversation')} lost messages: {examples}.")
         lines.append("Import their source again to have them whole.")
     return lines
-
-
-@takes(
-    argument(
-        "projects",
-        nargs="+",
-        metavar="PROJECT",
-        help="two or more files, which are only read; where they differ, the first one's results are kept",
-    ),
-    argument("-o", "--output", metavar="FILE", help="a new file for all of them"),
-    switch("--dry-run", "say what would be taken over; keep no file"),
-)
-def merge_projects(arguments: argparse.Namespace) -> CommandResult:
-    """Joins projects that shared one job; says what was taken from each, what differs and what is left out."""
-    dry_run, output = arguments.dry_run, arguments.output
-    if len(arguments.projects) < 2:
-        raise UsageError("There is one project only.", "Name two or more.")
-    if output is None and not dry_run:
-        raise UsageError("There is no name for the new file.", "Add -o FILE, or --dry-run.")
-    with tempfile.TemporaryDirectory() as folder:
-        merged = str(Path(folder) / "merged.wb") if dry_run else output
-        parts = merge(arguments.projects, merged)
-    hint = f"`workbench run complete {output}` and `workbench run check {output}` complete what the parts did not have."
-    return CommandResult(
-        [line for part in parts for line in _merge_lines(part)],
-        {"output": None if dry_run else output, "projects": [asdict(part) for part in parts]},
-        EXIT_INCOMPLETE if any(part.conflicts for part in parts) else EXIT_DONE,
-        hints=[] if dry_run else [hint],
-    )
-
-
-def _merge_lines(part: MergeReport) -> list[str]:
-    """Returns what was taken from a project, what differs and what is left out."""
-    lines = [f"{part.path}: {counted(part.known, 'conversation')} in common"]
-    lines += [f"  added     {number:,} {title}" for title, number in part.added.items()]
-    for title, conflict in part.conflicts.items():
-        more = ", ..." if conflict.count > len(conflict.examples) else ""
-        examples = ", ".join(conflict.examples) + more
-        lines.append(f"  differs   {conflict.count:,} {title}: {examples}")
-    return lines + [f"  left out  {sentence}" for sentence in part.left_out]
 
 
 @takes(

@@ -47,7 +47,7 @@ from workbench.text_tables import cell_lines, cost_lines
     *request_arguments(ScoringRequest),
     switch("--estimate", "estimate the cost and stop"),
 )
-def run_complete(arguments: argparse.Namespace) -> CommandResult | int:
+def run_complete(arguments: argparse.Namespace) -> CommandResult:
     """Scores what is not scored yet and writes the remaining tasks."""
     request = read_request(ScoringRequest, arguments)
     with OpenProject(Path(arguments.project)) as workspace:
@@ -63,11 +63,6 @@ def run_complete(arguments: argparse.Namespace) -> CommandResult | int:
         if model is not None and model.tokens_per_s:
             narrate(estimate_text(workspace.scoring_runs.estimate(run)))
         run_stages(workspace, run.stages)
-        if request.part is not None:
-            narrate(
-                "`workbench merge` joins the parts; then `run complete` fits and writes the rest."
-            )
-            return EXIT_DONE
         if adapter and request.adapter is not None:
             use_adapter(workspace.project, adapter)
         counts, rule = workspace.conversations.counts(), workspace.conversations.rule()

@@ -84,10 +84,6 @@ class ScoringRuns:
             reading = scoring = self._scoring_stage(request, mode, model, question)
             stages = [scoring]
         by_model = ModelReading(model, question, reading)
-        if request.part is not None:
-            # One machine of several reads its part; the rest is done in the project that the parts are merged into.
-            tuning = self._setup.tuning_before(model) if request.tune else []
-            return ScoringRun(by_model, scoring, [*tuning, reading])
         writer = self._writer(request, mode, model)
         if request.remaining:
             remaining = self._remaining_stage(request, mode, writer, tag, scoring)
@@ -144,16 +140,7 @@ class ScoringRuns:
         return question
 
     def _words_run(self, request: ScoringRequest) -> ScoringRun:
-        """Returns the run in mode `words`.
-
-        Raises:
-            UsageError: A part of the conversations is asked for.
-        """
-        if request.part is not None:
-            raise UsageError(
-                "In mode `words` no model reads, so there is nothing to share.",
-                "Leave out --part.",
-            )
+        """Returns the run in mode `words`."""
         fitting = FittingStage(self._setup.project, "words", selection=self._selection(request))
         return ScoringRun(None, fitting, [fitting])
 
@@ -205,7 +192,7 @@ class ScoringRuns:
     def _selection(self, request: ScoringRequest) -> Selection:
         """Returns the conversations that a request scores."""
         held_out = self._held_out(request.held_out_by)
-        return Selection(request.filter, held_out, request.limit, request.part)
+        return Selection(request.filter, held_out, request.limit)
 
     def _scoring_stage(
         self, request: ScoringRequest, mode: Mode, model: LoadableModel, question: Question

@@ -35,7 +35,7 @@ class ScoringRun:
         reading: How a model reads the logs; None in mode `words`.
         scoring_stage: Knows the config hash of the final scores, and how many conversations wait for them.
         stages: All stages of the run, in order. In mode `probe` a `RefiningStage` runs the stage of `reading` and makes
-            fits like `scoring_stage`, so the list has neither of the two; the run of a part has the reading alone.
+            fits like `scoring_stage`, so the list has neither of the two.
     """
 
     reading: ModelReading | None

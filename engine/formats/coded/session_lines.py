@@ -12,7 +12,7 @@ from engine.formats.coded.spans import first_filled
 from engine.formats.json_values import list_or_empty, object_or_empty, objects_in
 from engine.formats.messages.roles import speaker_word
 from engine.formats.opening.framing import Frame, joined_frame
-from engine.formats.paths import json_within
+from engine.formats.paths import as_word, json_within
 from engine.formats.records import Reader
 
 _STATE, _SET, _PUSH, _DELETE = range(4)
@@ -204,7 +204,7 @@ def _party(parties: list[dict[str, Any]], speaker: Any) -> str:
         return names[speaker] or str(speaker)
     return next(
         (name for party, name in zip(parties, names, strict=True) if speaker == party.get("name")),
-        str(speaker),
+        as_word(speaker),
     )
 
 

@@ -92,9 +92,14 @@ _ISO = re.compile(r"\d{4}([-/]\d{2}){1,2}([T ]\d{2}:.{0,40})?\Z")
 _BASIC_ISO = re.compile(r"\d{8}T\d{6}")
 """Matches the basic form of ISO 8601."""
 _TIME_OF_DAY = re.compile(
-    r"(?<!\d)(\d{1,2}):(\d\d)(?::(\d\d))?(?:\.\d+)?\s*([ap])?\.?(?:m\b|(?!\w))", re.IGNORECASE
+    r"(?<!\d)(\d{1,2}):(\d\d)(?::(\d\d))?(?:\.\d+)?\s*([ap])?\.?(?:m\b|(?=Z\b)|(?!\w))",
+    re.IGNORECASE,
 )
 """Finds a time of day, with 12 or 24 hours."""
+_ZONE = re.compile(
+    r" ?(?:(?:UTC|GMT) ?([+-]\d\d:?\d\d)|(\+\d\d:?\d\d|-\d{4}|(?<= )-\d\d:\d\d)|(?:Z|UTC|GMT)\b)"
+)
+"""Matches the offset from UTC after a time of day; not the end of a span of time, as in `10:00-11:00`."""
 _NUMBERED = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?!\d)")
 """Matches a date whose year comes last."""
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -195,8 +200,10 @@ def _written_date(text: str) -> str | None:
         if time is None:
             return date.date().isoformat() if text[match.end() :].strip(" ,") == "" else None
         hour = int(time[1]) % 12 + 12 * (time[4] in "pP") if time[4] else int(time[1])
-        date = date.replace(hour=hour, minute=int(time[2]), second=int(time[3] or 0))
-        return date.replace(tzinfo=None).isoformat()
+        zone = _ZONE.match(text, time.end())
+        offset = datetime.strptime(zone[1] or zone[2] or "+0000", "%z").tzinfo if zone else None
+        minute, second = int(time[2]), int(time[3] or 0)
+        return date.replace(hour=hour, minute=minute, second=second, tzinfo=offset).isoformat()
     except ValueError:
         return None
 

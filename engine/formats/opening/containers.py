@@ -26,7 +26,7 @@ from engine.formats.opening.databases import sqlite_rows, sqlite_tables
 from engine.formats.opening.framing import MAX_RECORD, Envelope, Frame, load, too_large
 from engine.formats.opening.llm_logs import is_llm_log, llm_conversations
 from engine.formats.opening.parquet import parquet_rows
-from engine.formats.opening.source import Source
+from engine.formats.opening.source import CHUNK, MOST_FOR_XZ, Source
 from engine.formats.opening.workbooks import OLE, is_workbook, sheet_rows, sheets
 
 DEEPEST_ARCHIVE = 2
@@ -34,13 +34,15 @@ DEEPEST_ARCHIVE = 2
 
 _BEGINNING = 512
 """Number of bytes by which the kind of a file is told."""
-_HOW_TO_MERGE = "To take in what another project has, see `workbench merge`."
+_HOW_TO_EXPORT = "`workbench export PROJECT conversations -o FILE` writes what can be imported."
 """Hint for a project that is given as a log."""
 _HAS_OWN_MAGIC = (zipfile.ZIP_BZIP2, 93)
 """Compression in zip archives whose data are as in a file: bzip2 and zstd."""
 
 _ENCRYPTED = 1
 """Bit of the flags of a member of a zip archive that is encrypted."""
+_MARKS_END = 2
+"""Bit of the flags of a member in LZMA whose end is marked in its data."""
 
 _NOT_LOGS = re.compile(
     r"\.(?:png|jpe?g|gif|webp|svg|ico|bmp|heic|mp3|wav|ogg|opus|m4a|mp4|mov|webm|pdf|docx|pptx|odt|epub|html?|css|"
@@ -147,7 +149,7 @@ def contents(path: str, name: str, bounds: Bounds | None = None) -> list[Content
     size = os.path.getsize(path)
     expansion = Expansion(size, bounds or Bounds())
     if is_in_use(path):
-        error = FormatError(f"{path} is an open project and not read as a log.", _HOW_TO_MERGE)
+        error = FormatError(f"{path} is an open project and not read as a log.", _HOW_TO_EXPORT)
         return [Content(path, name, size, kind="other", error=error)]
     file_contents = list(
         _contents(_File(path, label=path, name=name, size=size, depth=0, expansion=expansion))
@@ -341,6 +343,36 @@ class _Member(io.BufferedIOBase):
         super().close()
 
 
+class _LzmaStream:
+    """The decompressed bytes of a member of a zip archive in LZMA; `zipfile` itself does not bound how many it unpacks
+    at a time."""
+
+    def __init__(self, stream: Any, size: bytes) -> None:
+        """
+        Args:
+            size: Number of decompressed bytes as a header of LZMA has it: eight bytes, all ones if an end is marked.
+        """
+        self._stream = stream
+        # two bytes of a version and two of the length of the properties, which every file in LZMA begins with
+        header = stream.read(9)[4:]
+        self._decompressor = lzma.LZMADecompressor(lzma.FORMAT_ALONE, memlimit=MOST_FOR_XZ)
+        self._decompressor.decompress(header + size, 0)
+
+    def read(self, size: int) -> bytes:
+        """Returns at most so many of the next bytes; empty at the end."""
+        data = b""
+        while not data and not self._decompressor.eof:
+            packed = self._stream.read(CHUNK) if self._decompressor.needs_input else b""
+            if not packed and self._decompressor.needs_input:
+                raise EOFError("the LZMA data end early")
+            data = self._decompressor.decompress(packed, size)
+        return data
+
+    def close(self) -> None:
+        """Closes the compressed data."""
+        self._stream.close()
+
+
 def _zip_members(file: _File) -> Iterator[Content]:
     """Yields what is in the members of a zip archive; a log of Inspect is one content."""
     try:
@@ -422,12 +454,18 @@ def _zip_stream(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> BinaryIO:
     plain = copy.copy(entry)
     checksum: int | None = entry.CRC
     del plain.CRC  # the archive would keep back the last bytes before a wrong checksum
-    if entry.compress_type in _HAS_OWN_MAGIC:
+    if entry.compress_type in (*_HAS_OWN_MAGIC, zipfile.ZIP_LZMA):
         plain.compress_type, plain.file_size = zipfile.ZIP_STORED, entry.compress_size
+    if entry.compress_type in _HAS_OWN_MAGIC:
         checksum = None
     try:
-        return cast(BinaryIO, _Member(archive.open(plain), checksum))
-    except (zipfile.BadZipFile, NotImplementedError) as error:
+        stream: Any = archive.open(plain)
+        if entry.compress_type == zipfile.ZIP_LZMA:
+            has_end = entry.flag_bits & _MARKS_END
+            size = b"\xff" * 8 if has_end else entry.file_size.to_bytes(8, "little")
+            stream = _LzmaStream(stream, size)
+        return cast(BinaryIO, _Member(stream, checksum))
+    except (zipfile.BadZipFile, NotImplementedError, lzma.LZMAError) as error:
         raise OSError(f"the archive is damaged: {error}") from None
 
 

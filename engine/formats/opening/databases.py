@@ -134,67 +134,34 @@ def sqlite_rows(path: str, table: str, count: Reading) -> Iterator[Frame]:
             columns = column_names(database.columns(f"select * from {quote_name(table)} limit 0"))
             for number, row in enumerate(_read_rows(database, table), 1):
                 cells = [len(cell) for cell in row or () if isinstance(cell, str | bytes)]
-                if row is None or sum(cells) > MAX_RECORD:
+                size = MAX_RECORD if row is None else max(sum(cells), LEAST_OF_RECORD)
+                if row is None or size > MAX_RECORD:
                     yield Frame(number, b"", None, too_large())
                 else:
                     yield row_frame(number, dict(zip(columns, row, strict=True)))
-                if not count.add(max(sum(cells), LEAST_OF_RECORD)):
+                if not count.add(size):
                     yield Frame(None, b"", None, count.bounds.too_much)
                     return
     except DatabaseDamaged as error:
         yield Frame(number + 1, b"", None, str(error))
-    except ValueTooLarge:
-        yield Frame(number + 1, b"", None, f"{too_large()}; what follows is not read")
 
 
 def _read_rows(database: Database, table: str) -> Iterator[tuple[Any, ...] | None]:
-    """Yields the rows of a table; None for one with a value that is too large. Of a table whose rows have no number,
-    nothing is read after such a row.
-
-    Raises:
-        ValueTooLarge: There is such a row.
-    """
-    name = quote_name(table)
-    key = key_of(database, table)
-    if key is None:
-        yield from database.rows(f"select * from {name}")
-        return
-    after = ""
+    """Yields the rows of a table; None for one with a value that is too large."""
+    query = f"select * from {quote_name(table)}"
+    position = 0
     while True:
         try:
-            for row_key, *values in database.rows(
-                f"select {key}, * from {name}{after} order by {key}"
-            ):
-                after = f" where {key} > {row_key}"
-                yield tuple(values)
+            for row in database.rows(f"{query} limit -1 offset ?", (position,)):
+                position += 1
+                yield row
             return
         except ValueTooLarge:
-            ((row_key,),) = database.rows(f"select {key} from {name}{after} order by {key} limit 1")
-            after = f" where {key} > {row_key}"
             try:  # the row before the error: Python fetches the next one before it gives it
-                yield next(database.rows(f"select * from {name} where {key} = {row_key}"))
+                yield next(database.rows(f"{query} limit 1 offset ?", (position,)), None)
             except ValueTooLarge:
                 yield None
-
-
-def key_of(database: Database, table: str) -> str | None:
-    """Returns the name of the number that SQLite gives each row of a table; None if it gives none, or columns hide
-    it."""
-    query = "select sql from sqlite_master where type = 'table' and name = ?"
-    text = next((sql for (sql,) in database.rows(query, (table,))), "")
-    if not text or text.split(None, 2)[1].upper() == "VIRTUAL":
-        return None
-    hidden = {
-        name for (name,) in database.rows("select lower(name) from pragma_table_xinfo(?)", (table,))
-    }
-    for key in ("rowid", "_rowid_", "oid"):
-        if key not in hidden:
-            try:
-                database.columns(f"select {key} from {quote_name(table)} limit 0")
-            except DatabaseDamaged:  # without rowid
-                return None
-            return key
-    return None
+            position += 1
 
 
 def quote_name(name: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.formats.json_values import json_text, object_or_empty, storable
 from engine.formats.opening.bounds import LEAST_OF_RECORD, Reading
-from engine.formats.opening.databases import Database, DatabaseDamaged, ValueTooLarge, key_of
+from engine.formats.opening.databases import Database, DatabaseDamaged, ValueTooLarge
 from engine.formats.opening.framing import KEPT_OF_OVERSIZED, MAX_RECORD, Frame, too_large
 
 _THREADS = frozenset(("threads", "messages", "parts", "turns"))
@@ -155,29 +155,28 @@ class _Log:
         """Yields the conversations of the older tables; None for one that is larger than a record may be."""
         if "responses" not in self._tables:
             return
-        key = key_of(self._database, "responses") or "id"
         named = "conversation_id" in self._columns_of("responses")
         name = "coalesce(nullif(conversation_id, ''), id)" if named else "id"
-        query = f"select {key}, {name} from responses order by datetime_utc, id"
+        query = f"select id, {name} from responses order by datetime_utc, id"
         groups: dict[Any, list[Any]] = {}
-        for number, conversation_id in self._database.rows(query):
-            self._count(number, conversation_id)
-            groups.setdefault(conversation_id, []).append(number)
-        for conversation_id, numbers in groups.items():
+        for response_id, conversation_id in self._database.rows(query):
+            self._count(response_id, conversation_id)
+            groups.setdefault(conversation_id, []).append(response_id)
+        for conversation_id, response_ids in groups.items():
             self._size = 0
             try:
-                yield self._conversation(conversation_id, key, numbers)
+                yield self._conversation(conversation_id, response_ids)
             except ValueTooLarge:
                 yield None
 
-    def _conversation(self, name: Any, key: str, numbers: list[Any]) -> dict[str, Any]:
+    def _conversation(self, name: Any, response_ids: list[Any]) -> dict[str, Any]:
         """Returns a conversation of the older tables with its messages."""
         thread = self._first("conversations", "id = ?", name) or {"id": name}
         messages: list[dict[str, Any]] = []
         turns: _Rows = []
         system = None
-        for number in numbers:
-            response = self._first("responses", f"{key} = ?", number)
+        for response_id in response_ids:
+            response = self._first("responses", "id = ?", response_id)
             if response.get("system") and response["system"] != system:
                 system = response["system"]
                 messages.append({"role": "system", "content": system})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -15,7 +15,6 @@ from engine.completeness.tables import score_sets, scores
 from engine.conversations.filters import NO_FILTER, Filter
 from engine.conversations.tables.conversations import names
 from engine.conversations.tables.selecting import matching
-from engine.goals.clusters.projection import project_to_plane
 from engine.goals.labels.phrase_labels import distinct_starts, without_instructions
 from engine.goals.records import (
     LEAST_SHARE,
@@ -26,7 +25,6 @@ from engine.goals.records import (
     GroupPeriod,
     Ids,
     LowestGoal,
-    MapPoint,
     MemberOrder,
     MemberRow,
     SecondGoal,
@@ -54,8 +52,6 @@ from engine.questions.tables import answers
 
 MIN_SCORED = 3
 """Scored conversations below which the rate of complete ones of a goal says nothing."""
-MAP_SEED = 0
-"""Seed of the sample of conversations that the map shows."""
 COMPARED_DECIMALS = 5
 """Decimals by which members are ordered. Processors round the last digits differently; of members that agree before
 them the one with the smaller id comes first."""
@@ -64,19 +60,25 @@ PERIODS: dict[str, Literal["month", "import"]] = {"month": "month", "import": "i
 
 
 class GoalService:
-    """The goals of one project. Every method may be called from any thread. Unless it says otherwise it is about the
-    clustering that is shown, and raises UsageError before anything was clustered."""
+    """The groups of one clustering of a project: that of goals, or the one that is open. Every method may be called
+    from any thread. Unless it says otherwise it raises NotYet before anything was clustered."""
 
     def __init__(
-        self, project: Project, queue_cache: MergeQueueCache, changed: Callable[[], None]
+        self,
+        project: Project,
+        queue_cache: MergeQueueCache,
+        changed: Callable[[], None],
+        clustering_id: Callable[[sqlite3.Connection], int | None] = clusterings.shown_id,
     ) -> None:
         """Opens no file and reads nothing.
 
         Args:
             queue_cache: The views of the clusterings.
-            changed: Called when another clustering is shown.
+            changed: Called when another clustering is opened.
+            clustering_id: Reads which clustering it is about.
         """
         self._project, self._cache, self._changed = project, queue_cache, changed
+        self._clustering_id = clustering_id
         self._guard = threading.Lock()
         self._figures: tuple[tuple[object, ...], GroupFigures] | None = None
 
@@ -88,14 +90,13 @@ class GoalService:
             return [summarize(conn, clustering) for clustering in clusterings.clusterings(conn)]
 
     def shown(self) -> ClusteringSummary | None:
-        """Returns the clustering that is shown; None before any was made. Quick."""
+        """Returns its clustering; None before any was made. Quick."""
         with self._project.reading() as conn, snapshot(conn):
-            if clusterings.shown_id(conn) is None:
-                return None
-            return summarize(conn, stored_clustering(conn, None))
+            key = self._clustering_id(conn)
+            return None if key is None else summarize(conn, stored_clustering(conn, key))
 
     def show(self, clustering_id: int) -> None:
-        """Shows another clustering.
+        """Opens another clustering; one of goals becomes that of the project.
 
         Raises:
             NotFound: There is no such clustering.
@@ -108,9 +109,9 @@ class GoalService:
         self._changed()
 
     def view(self) -> ClusteringView:
-        """Returns the clustering that is shown with its current groups."""
+        """Returns its clustering with the current groups."""
         with self._project.reading() as conn:
-            stored = stored_clustering(conn, None)
+            stored = stored_clustering(conn, self._clustering_id(conn))
         return self._cache.view(stored.id)
 
     def groups(self, filter: Filter = NO_FILTER) -> list[GoalGroup]:
@@ -258,24 +259,6 @@ class GoalService:
         to_this_one = np.maximum(0, 1 - cosines[best].astype(np.float64))
         return self._rows(view, keys, ids, distances._replace(own=to_this_one))
 
-    def map(self, most: int = 5000) -> list[MapPoint]:
-        """Returns the vectors of at most `most` conversations, drawn with a fixed seed, in two dimensions."""
-        view, space = self._view_and_space()
-        rows = np.arange(len(space.ids))
-        if len(rows) > most:
-            rows = np.array(sorted(random.Random(MAP_SEED).sample(range(len(rows)), most)))
-        if not len(rows):
-            return []
-        ids, points = space.ids[rows], project_to_plane(space.rows[rows], MAP_SEED)
-        rank_of_id = np.frombuffer(view.map_of_groups, dtype=">u2")
-        keys = [None, *view.sizes, None]
-        last = len(rank_of_id) - 1
-        ranks = np.where(ids <= last, rank_of_id[np.minimum(ids, last)], 0)
-        return [
-            MapPoint(int(conversation_id), float(x), float(y), keys[int(rank)])
-            for conversation_id, (x, y), rank in zip(ids, points, ranks, strict=True)
-        ]
-
     def periods(self, by: str = "month") -> list[GroupPeriod]:
         """Returns sizes and shares of the groups by `month` or by `import`, oldest first.
 
@@ -299,7 +282,7 @@ class GoalService:
         ]
 
     def _view_and_space(self) -> tuple[ClusteringView, Space]:
-        """Returns the clustering that is shown, and its vectors."""
+        """Returns its clustering, and the vectors."""
         view = self.view()
         return view, self._cache.space(view.stored)
 

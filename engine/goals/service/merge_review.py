@@ -73,7 +73,7 @@ REASON_OF_ORDER: dict[MergeOrder, str] = {
 
 class MergeReviewService:
     """Proposes merges and stores decisions on groups. Every method may be called from any thread, is about the
-    clustering that is shown, and raises UsageError before anything was clustered unless it says otherwise.
+    clustering that is open, and raises NotYet before anything was clustered unless it says otherwise.
 
     Methods that decide store one act before they return. They raise ProjectReadOnly where the project cannot be
     written, and UsageError for a group that does not exist any more.

@@ -1,4 +1,4 @@
-"""The clustering that is shown as JSON values: the lines of exports, and the results of runs on goals."""
+"""The clustering that is open as JSON values: the lines of exports, and the results of runs on goals."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def decision_lines(conn: sqlite3.Connection) -> Iterator[dict[str, Any]]:
         NotYet: Nothing was clustered yet.
     """
     with snapshot(conn):
-        stored = stored_clustering(conn, None)
+        stored = stored_clustering(conn, clusterings.open_id(conn))
         for _, decision, reason in unplaced_decisions(conn, stored.id):
             yield decision_line(replace(decision, active=False), reason)
         for decision in goal_decisions.history(conn, stored.id):
@@ -214,8 +214,8 @@ def _assignment(
 
 
 def _view(conn: sqlite3.Connection) -> ClusteringView:
-    """Returns the clustering that is shown, with its current groups; raises NotYet if there is none."""
-    stored = stored_clustering(conn, None)
+    """Returns the clustering that is open, with its current groups; raises NotYet if there is none."""
+    stored = stored_clustering(conn, clusterings.open_id(conn))
     return ClusteringView.read(conn, stored, read_merge_state(conn, stored.id))
 
 
@@ -233,9 +233,9 @@ def _membership_scores(rows: Vectors, membership: Membership) -> _Scores:
 def clustering_result(
     project: Project, decision_log: DecisionLog, groups: Sequence[GoalGroup]
 ) -> dict[str, Any]:
-    """Returns the clustering that is shown, its groups as given and the number of decisions of each kind and author."""
+    """Returns the clustering that is open, its groups as given and the number of decisions of each kind and author."""
     with project.reading() as conn:
-        stored = stored_clustering(conn, None)
+        stored = stored_clustering(conn, clusterings.open_id(conn))
         without = len(vectors.reasons(conn, stored.vector_config))
     decisions = Counter(
         f"{decision.kind} by {decision.decided_by}" for decision in decision_log.active(stored.id)
@@ -267,7 +267,7 @@ def clustering_result(
 def assignment_result(project: Project, decision_log: DecisionLog) -> dict[str, Any]:
     """Returns how many later conversations came to each group of the clustering that is shown, and how many to none."""
     with project.reading() as conn:
-        stored = stored_clustering(conn, None)
+        stored = stored_clustering(conn, clusterings.shown_id(conn))
         assignments = clusterings.assignments(conn, stored.id)
     state = decision_log.state(stored.id)
     # A decision since the assignment may have merged or split its group.
@@ -291,7 +291,7 @@ def stability_result(project: Project, stage: StabilityStage) -> dict[str, Any]:
     """Returns the adjusted Rand indices of the runs of a stage, and the mean Jaccard similarity of each cluster, least
     stable first. A cluster that is neither clearly stable nor dissolved has None for `stable`."""
     with project.reading() as conn:
-        stored = stored_clustering(conn, None)
+        stored = stored_clustering(conn, clusterings.open_id(conn))
         runs = measurements.agreements(conn, stored.id, stage.config_hash)
         jaccard = measurements.stability(conn, stored.id)
         clusters = clusterings.clusters(conn, stored.id)

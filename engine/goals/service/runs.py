@@ -86,7 +86,7 @@ class GoalStages:
         )
 
     def proposes_paper(self) -> bool:
-        """Returns whether a run is proposed as in the paper: as the clustering that is shown was made; before the first
+        """Returns whether a run is proposed as in the paper: as the clustering of goals was made; before the first
         one, where the model for goals follows instructions."""
         with self.setup.project.reading() as conn:
             shown = clusterings.shown_id(conn)
@@ -229,12 +229,12 @@ class GoalStages:
 
     def _costs(self, request: ClusteringRequest, stages: Sequence[Stage]) -> tuple[StageCost, ...]:
         """Returns the cost of each stage that asks endpoints, by the requests for a sample of its items. Of labels and
-        pairs these are those of the clustering that is shown, without one made alike of the same texts those of groups
+        pairs these are those of the clustering that is open, without one made alike of the same texts those of groups
         of equal size."""
         project = self.setup.project
         with project.reading() as conn:
-            shown = clusterings.shown_id(conn)
-            stored = clusterings.clustering(conn, shown) if shown else None
+            open_id = clusterings.open_id(conn)
+            stored = clusterings.clustering(conn, open_id) if open_id else None
             numbers = []
             if stored and (stored.text, stored.paper) == (request.goal_text, request.paper):
                 numbers = [c.number for c in clusterings.clusters(conn, stored.id)]
@@ -266,7 +266,7 @@ class GoalStages:
         return GroupSample(groups, max(1, len(ids) // groups), texts)
 
     def ask_stages(self, model: str | None = None, limit: int = MAX_ASKED_PAIRS) -> list[Stage]:
-        """Returns the stages that ask a model about at most `limit` undecided pairs of the clustering that is shown."""
+        """Returns the stages that ask a model about at most `limit` undecided pairs of the clustering that is open."""
         return self._asking(model, limit, ProposeStage)
 
     def ask_split_stages(self, model: str | None = None, limit: int | None = None) -> list[Stage]:
@@ -274,15 +274,15 @@ class GoalStages:
         return self._asking(model, limit, SplitQuestionsStage)
 
     def _asking(self, name: str | None, limit: int | None, kind: type[ProposeStage]) -> list[Stage]:
-        """Returns the stages that ask a model about pairs of the clustering that is shown, as it was asked before."""
+        """Returns the stages that ask a model about pairs of the clustering that is open, as it was asked before."""
         model = self.model_of_run(name)
         with self.setup.project.reading() as conn:
-            paper = stored_clustering(conn, None).paper
+            paper = stored_clustering(conn, clusterings.open_id(conn)).paper
         propose = self._propose(model, limit, paper=paper, kind=kind)
         return [*self.setup.tuning_before(model), propose]
 
     def assign_stages(self, model: str | None = None) -> list[Stage]:
-        """Returns the stages that embed conversations that came after the clustering that is shown, and assign them to
+        """Returns the stages that embed conversations that came after the clustering of goals, and assign them to
         its groups.
 
         Args:
@@ -292,7 +292,7 @@ class GoalStages:
             UsageError: Nothing was clustered yet, or the summaries were made with another model or prompt.
         """
         with self.setup.project.reading() as conn:
-            stored = stored_clustering(conn, None)
+            stored = stored_clustering(conn, clusterings.shown_id(conn))
         stages: list[Stage] = []
         if stored.text == "summary":
             run_model = self.model_of_run(model)
@@ -326,7 +326,7 @@ class GoalStages:
             NotYet: Nothing was clustered yet.
         """
         with self.setup.project.reading() as conn:
-            stored = stored_clustering(conn, None)
+            stored = stored_clustering(conn, clusterings.shown_id(conn))
         return AssignRequestsStage(
             self.setup.project,
             self._vectoriser(stored.embedder, stored.seed),
@@ -335,7 +335,7 @@ class GoalStages:
         )
 
     def stability_stage(self, seeds: int = SEEDS, bootstraps: int = BOOTSTRAPS) -> StabilityStage:
-        """Returns the stage that measures the stability of the clustering that is shown."""
+        """Returns the stage that measures the stability of the clustering that is open."""
         return StabilityStage(self.setup.project, seeds=seeds, bootstraps=bootstraps)
 
     def _label(

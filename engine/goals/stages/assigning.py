@@ -18,11 +18,11 @@ from engine.completeness.tables.requests import RequestGoal, requests_of
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import shared_text
 from engine.goals.clusters.clustering import Membership, assign, membership_of
-from engine.goals.records import Clustering, theme_of
+from engine.goals.records import Clustering
 from engine.goals.stages.embedding import QUICK_BATCH, SLOW_BATCH, Vectoriser
 from engine.goals.tables import clusterings, texts, vectors
 from engine.goals.tables import decisions as goal_decisions
-from engine.goals.tables.clusterings import Assignment, stored_clustering
+from engine.goals.tables.clusterings import Assignment, shown_id, stored_clustering
 from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.contract import CpuStage, OnProgress, Progress
@@ -48,7 +48,7 @@ class ToGroupsStage(CpuStage):
     def __init__(
         self, project: Project, decision_log: DecisionLog, clustering_id: int | None = None
     ) -> None:
-        """`clustering_id` is None for the clustering that is shown."""
+        """`clustering_id` is None for the clustering of goals."""
         super().__init__(project)
         self._decision_log, self._clustering_id = decision_log, clustering_id
         self.assigned = self.novel = 0
@@ -64,7 +64,7 @@ class ToGroupsStage(CpuStage):
     def _stored(self) -> Clustering:
         """The clustering whose groups are assigned to."""
         with self._project.reading() as conn:
-            return stored_clustering(conn, self._clustering_id)
+            return stored_clustering(conn, self._clustering_id or shown_id(conn))
 
     def _in_batches(
         self,
@@ -230,9 +230,9 @@ class AssignRequestsStage(ToGroupsStage):
             Cancelled: `interrupt` was called.
         """
         self._check()
-        if self._stored.text == "summary" or theme_of(self._stored.text):
+        if self._stored.text == "summary":
             raise UsageError(
-                "This clustering is of summaries or themes, and single requests have none.",
+                "This clustering is of summaries, and single requests have none.",
                 "`workbench run cluster PROJECT --text all` clusters what was said.",
             )
         missing = self._missing()

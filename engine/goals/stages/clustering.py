@@ -273,7 +273,7 @@ CLUSTERS_PER_BLOCK = 8
 
 
 class OnClustering:
-    """Mixin of stages that work on one clustering: the one that the stage before makes, or the one that is shown."""
+    """Mixin of stages that work on one clustering: the one that the stage before makes, or the one that is open."""
 
     _project: Project
     _cluster: ClusterStage | None = None
@@ -282,7 +282,8 @@ class OnClustering:
     def _stored(self) -> Clustering:
         """The clustering; read when it is first needed, because the stage before must have made it."""
         with self._project.reading() as conn:
-            return stored_clustering(conn, self._cluster.clustering_id if self._cluster else None)
+            key = self._cluster.clustering_id if self._cluster else clusterings.open_id(conn)
+            return stored_clustering(conn, key)
 
 
 @dataclass(frozen=True, slots=True)

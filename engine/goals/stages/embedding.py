@@ -21,7 +21,7 @@ from engine.conversations.selection import ALL, Selection
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.conversations.tables import conversations, earlier_states, shared_text
 from engine.goals.questions import GoalSummary, read_summary
-from engine.goals.records import theme_of
+from engine.goals.records import subject_of_reasons
 from engine.goals.tables import texts as goals
 from engine.goals.tables import vectors
 from engine.goals.tables.texts import GoalEntry, TextSource
@@ -276,7 +276,7 @@ class EmbedStage(CpuStage):
         }
         if self._left_out:
             params["without"] = self._left_out.digest
-        if theme_of(self._source.kind):  # answers may have come since
+        if subject_of_reasons(self._source.kind):  # answers may have come since
             params["texts"] = self._digest_of_texts()
         with self._project.reading() as conn:
             if replaced := earlier_states.count_replaced_texts(conn):
@@ -308,7 +308,7 @@ class EmbedStage(CpuStage):
     def _left_out(self) -> SharedText:
         """The shared text that is left out: that of the stored vectors, or the project's."""
         if self._vector_config is None and (
-            self._source.kind == "summary" or theme_of(self._source.kind)
+            self._source.kind == "summary" or subject_of_reasons(self._source.kind)
         ):
             return NOTHING_SHARED
         with self._project.reading() as conn:

@@ -11,14 +11,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.base.errors import NotYet
-from engine.goals.records import Clustering, Support, theme_of
+from engine.goals.records import Clustering, Support, subject_of_reasons
 from engine.goals.tables.texts import TextSource
 from engine.project import settings
 from engine.project.idset import IdSet, read_ids
 from engine.project.sql import snapshot, to_json, utc_now
 
 _SHOWN = "clustering"
-"""Setting: the number of the clustering that is shown."""
+"""Setting: the id of the clustering of goals."""
+_OPEN = "open_clustering"
+"""Setting: the id of the clustering of reasons that is open beside the goals; none where the goals are."""
 NONE = -1
 """The cluster number of outliers in arrays."""
 PHRASES = "phrases"
@@ -123,7 +125,7 @@ def add(
     names: Sequence[LabelEntry] = (),
     paper: bool = False,
 ) -> int:
-    """Stores a clustering with its clusters and members, shows it and returns its id.
+    """Stores a clustering with its clusters and members, opens it and returns its id.
 
     Args:
         names: Labels of clusters that are phrases of their members; shown until a model writes others.
@@ -234,27 +236,37 @@ def find(conn: sqlite3.Connection, config_hash: str) -> int | None:
 
 
 def shown_id(conn: sqlite3.Connection) -> int | None:
-    """Returns the id of the clustering that is shown; None before any was made."""
+    """Returns the id of the clustering of goals, which filters, views of SQL and results speak of; None before any was
+    made."""
     value: int | None = settings.get(conn, _SHOWN)
     return value
 
 
-def predecessor(conn: sqlite3.Connection, clustering_id: int, shown: int | None) -> int | None:
-    """Returns the clustering whose decisions another one takes over: the one shown where both are of goals or both of
-    the same themes, else the newest other one that is; None without one."""
-    themes = {row.id: theme_of(row.text) for row in clusterings(conn)}
-    alike = [key for key, theme in themes.items() if theme == themes[clustering_id]]
-    return shown if shown in alike else max({*alike} - {clustering_id}, default=None)
+def open_id(conn: sqlite3.Connection) -> int | None:
+    """Returns the id of the clustering that the goals screen shows and decisions are about: one of reasons where it was
+    chosen, else that of goals; None before any was made."""
+    value: int | None = settings.get(conn, _OPEN)
+    return shown_id(conn) if value is None else value
+
+
+def predecessor(
+    conn: sqlite3.Connection, clustering_id: int, current: Sequence[int | None]
+) -> int | None:
+    """Returns the clustering whose decisions another one takes over: that of `current` where both are of goals or of
+    reasons for the same, else the newest other one that is; None without one."""
+    subjects = {row.id: subject_of_reasons(row.text) for row in clusterings(conn)}
+    alike = [key for key, subject in subjects.items() if subject == subjects[clustering_id]]
+    others = max({*alike} - {clustering_id}, default=None)
+    return next((key for key in current if key in alike), others)
 
 
 def stored_clustering(conn: sqlite3.Connection, clustering_id: int | None) -> Clustering:
-    """Returns the clustering of an id; None gives the one that is shown.
+    """Returns the clustering of an id, such as `shown_id` or `open_id`.
 
     Raises:
         NotYet: There is no such clustering.
     """
-    key = shown_id(conn) if clustering_id is None else clustering_id
-    stored = None if key is None else clustering(conn, key)
+    stored = None if clustering_id is None else clustering(conn, clustering_id)
     if stored is None:
         raise NotYet("Nothing was clustered yet.", "Run `workbench run cluster PROJECT` first.")
     return stored
@@ -266,8 +278,11 @@ def source_of(stored: Clustering) -> TextSource:
 
 
 def show(conn: sqlite3.Connection, clustering_id: int) -> None:
-    """Makes a clustering the one that is shown."""
-    settings.put(conn, _SHOWN, clustering_id)
+    """Opens a clustering; one of goals becomes that of the project."""
+    of_goals = not subject_of_reasons(stored_clustering(conn, clustering_id).text)
+    if of_goals:
+        settings.put(conn, _SHOWN, clustering_id)
+    settings.put(conn, _OPEN, None if of_goals else clustering_id)
 
 
 def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[Cluster]:

@@ -149,27 +149,33 @@ def labels(conn: sqlite3.Connection, clustering_id: int) -> dict[str, str]:
 
 
 def conversations(
-    conn: sqlite3.Connection, goals: Sequence[str], among: IdSet, *, second: bool
+    conn: sqlite3.Connection,
+    goals: Sequence[str],
+    among: IdSet,
+    *,
+    second: bool,
+    noun: str = "goal",
 ) -> IdSet:
     """Returns those of a set with one of these goals, each given by a label or a part of it, or as `any`, `none` or
     `novel`.
 
-    A label is looked for in the clustering that is shown, and then in the others, the newest first. One that is exactly
-    the text goes before those that contain it.
+    A label is looked for in the clustering that is open or that of goals, and then in the others, the newest first. One
+    that is exactly the text goes before those that contain it.
 
     Args:
         second: Of further goals that conversations may have, in place of their goals.
+        noun: What the groups of the clusterings are, see `Clustering.noun`.
 
     Raises:
         WorkbenchError: Nothing was clustered, or no goal has the label.
     """
-    order = _order(conn)
+    order = _order(conn, noun)
     matching = among - among  # the empty set
     for value in goals:
         if value.lower() in (ANY_VALUE, NO_VALUE, NOVEL):
             matching |= _with_special_value(conn, order[0], value.lower(), among, second=second)
             continue
-        clustering_id, groups = _find_groups(conn, order, value)
+        clustering_id, groups = _find_groups(conn, order, value, noun)
         matching |= _in_groups(conn, clustering_id, groups, among, second=second)
     return among & matching
 
@@ -181,7 +187,7 @@ def with_share(conn: sqlite3.Connection, condition: str, values: Sequence[float]
         conn,
         "SELECT conversation_id FROM (SELECT conversation_id, max(share) AS share"
         f" FROM ({SECOND_GOALS}) GROUP BY conversation_id) WHERE {condition}",
-        (_order(conn)[0], *values),
+        (_order(conn, "goal")[0], *values),
     )
 
 
@@ -213,12 +219,15 @@ def first_goals(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
     return labels_by_id
 
 
-def counts(conn: sqlite3.Connection, among: IdSet, *, second: bool) -> list[tuple[str, int]]:
-    """Returns the labels of the clustering that is shown with the number of conversations of a set, the most frequent
-    first; none before anything was clustered."""
-    key = clusterings.shown_id(conn)
-    if key is None:
+def counts(
+    conn: sqlite3.Connection, among: IdSet, *, second: bool, noun: str = "goal"
+) -> list[tuple[str, int]]:
+    """Returns the labels of goals, or of the newest reasons, with the number of conversations of a set, the most
+    frequent first; none before anything was clustered."""
+    keys = _clusterings_of(conn, noun)
+    if not keys:
         return []
+    key = keys[0]
     count_by_group: dict[str | None, int] = {}
     among_condition, flags = among.condition("conversation_id")
     if second:
@@ -264,18 +273,25 @@ def counts(conn: sqlite3.Connection, among: IdSet, *, second: bool) -> list[tupl
     )
 
 
-def _order(conn: sqlite3.Connection) -> list[int]:
-    """Returns the ids of the clusterings, the one that is shown first, then the newest first; raises WorkbenchError if
-    there is none."""
-    shown = clusterings.shown_id(conn)
-    if shown is None:
-        raise WorkbenchError("Nothing was clustered yet.", "Run `workbench run cluster` first.")
-    rows = conn.execute("SELECT id FROM clustering ORDER BY id = ? DESC, id DESC", (shown,))
-    return [row[0] for row in rows]
+def _clusterings_of(conn: sqlite3.Connection, noun: str) -> list[int]:
+    """Returns the ids of the clusterings of goals or of reasons, the one that is shown or open first, then the newest
+    first."""
+    first = clusterings.shown_id(conn) if noun == "goal" else clusterings.open_id(conn)
+    keys = [row.id for row in clusterings.clusterings(conn) if row.noun == noun]
+    return sorted(keys, key=lambda key: (key != first, -key))
+
+
+def _order(conn: sqlite3.Connection, noun: str) -> list[int]:
+    """Returns `_clusterings_of`; raises WorkbenchError if there is none."""
+    order = _clusterings_of(conn, noun)
+    if not order:
+        command = "run cluster" if noun == "goal" else "run cluster --text explanation:QUESTION"
+        raise WorkbenchError(f"No {noun}s were clustered yet.", f"Run `workbench {command}` first.")
+    return order
 
 
 def _find_groups(
-    conn: sqlite3.Connection, order: Sequence[int], value: str
+    conn: sqlite3.Connection, order: Sequence[int], value: str, noun: str
 ) -> tuple[int, list[str]]:
     """Returns the first clustering, and its current groups, with this label or id, or else with labels that contain the
     text; raises WorkbenchError if no clustering has one."""
@@ -293,10 +309,10 @@ def _find_groups(
         for match in get_close_matches(text, lower, n=MAX_SUGGESTIONS, cutoff=MIN_RESEMBLANCE)
     ]
     raise WorkbenchError(
-        f"No goal is called “{value}”.",
+        f"No {noun} is called “{value}”.",
         f"Do you mean {' or '.join(f'“{match}”' for match in similar_labels)}?"
         if similar_labels
-        else "goal: lists them.",
+        else f"{noun}: lists them.",
     )
 
 
@@ -350,13 +366,15 @@ def _with_special_value(
 
 
 def _goal(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    """Returns those of a set that a term on `goal` or `also` matches."""
-    return conversations(conn, term.values, among, second=term.field == "also")
+    """Returns those of a set that a term on `goal`, `also` or `reason` matches."""
+    also = term.field == "also"
+    return conversations(conn, term.values, among, second=also, noun="goal" if also else term.field)
 
 
 def _goal_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
     """Returns the labels of a set with their numbers of conversations, at most `limit`."""
-    return counts(conn, among, second=field == "also")[:limit]
+    also = field == "also"
+    return counts(conn, among, second=also, noun="goal" if also else field)[:limit]
 
 
 def _share(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
@@ -368,6 +386,7 @@ def _share(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
 FIELD_QUERIES: Mapping[str, FieldQuery] = {
     "goal": FieldQuery(_goal, count_values=_goal_counts),
     "also": FieldQuery(_goal, count_values=_goal_counts),
+    "reason": FieldQuery(_goal, count_values=_goal_counts),
     "share": FieldQuery(_share),
 }
 """Answers terms on goals, by the name of the field."""

@@ -1,5 +1,5 @@
-"""The goal text of a conversation: what the user wrote, or a summary that a model wrote; and the texts of themes, which
-show why something went wrong."""
+"""The goal text of a conversation: what the user wrote, or a summary that a model wrote; and the texts of reasons,
+which show why something went wrong."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.base.text import without_markup
 from engine.completeness.tables import score_sets
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.conversations.tables import shared_text
-from engine.goals.records import EXPLANATION, GoalText, Ids, theme_of
+from engine.goals.records import EXPLANATION, GoalText, Ids, subject_of_reasons
 from engine.project.idset import read_ids
 from engine.project.sql import chunks, message_ids, placeholders
 from engine.questions.question import NO, YES
@@ -26,8 +26,8 @@ NOTHING_WRITTEN = "the user wrote nothing"
 """Reason why a conversation has no goal text of what was written."""
 NO_SUMMARY = "no run has summarized it"
 """Reason why a conversation has no summary."""
-NO_THEME = "nothing explains it"
-"""Reason why a conversation has no text of a theme."""
+NOT_EXPLAINED = "nothing explains it"
+"""Why a conversation has no text of a reason."""
 
 _SEPARATOR = "\n"
 """What stands between the messages of a goal text."""
@@ -110,12 +110,12 @@ def texts(
     """
     if kind == "summary":
         return _summaries(conn, ids, config_hash)
-    if theme_of(kind):
+    if subject_of_reasons(kind):
         question = kind.removeprefix(EXPLANATION)
         read = {"remaining": _remaining, "last-exchange": _last_exchanges}.get(kind)
         reasons = read(conn, ids) if read else _explanations(conn, ids, question)
         entries = ((key, reasons.get(key, "")) for key in ids)
-        return {key: GoalEntry(key, text, None if text else NO_THEME) for key, text in entries}
+        return {key: GoalEntry(key, text, None if text else NOT_EXPLAINED) for key, text in entries}
     return {key: _written(conn, key, kind, shared) for key in ids}
 
 

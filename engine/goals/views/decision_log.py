@@ -93,14 +93,14 @@ class DecisionLog:
 
     def add_clustering(self, **made: Any) -> int:
         """Stores a clustering (arguments of `engine.goals.tables.clusterings.add`), shows it and transfers the
-        decisions of people from the one of goals, or of the same themes, that was shown before, in one transaction.
+        decisions of people from the one before it of goals, or of the same reasons, in one transaction.
         Returns its id."""
 
         def work(conn: sqlite3.Connection) -> int:
             """Stores and shows the clustering."""
-            shown = clusterings.shown_id(conn)
+            current = clusterings.open_id(conn), clusterings.shown_id(conn)
             clustering_id = clusterings.add(conn, **made)
-            before = clusterings.predecessor(conn, clustering_id, shown)
+            before = clusterings.predecessor(conn, clustering_id, current)
             if before is not None:
                 self._transfer(conn, before, clustering_id)
             else:
@@ -116,7 +116,8 @@ class DecisionLog:
 
         def work(conn: sqlite3.Connection) -> None:
             """Shows the earlier clustering."""
-            before = clusterings.predecessor(conn, clustering_id, clusterings.shown_id(conn))
+            current = clusterings.open_id(conn), clusterings.shown_id(conn)
+            before = clusterings.predecessor(conn, clustering_id, current)
             clusterings.show(conn, clustering_id)
             if before not in (None, clustering_id):
                 self._transfer(conn, before, clustering_id)

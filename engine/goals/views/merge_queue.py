@@ -239,10 +239,9 @@ class MergeQueueCache:
             return view
 
     def shown(self, conn: sqlite3.Connection) -> ClusteringView | None:
-        """Returns the current groups of the clustering that is shown; None before anything was clustered."""
-        if clusterings.shown_id(conn) is None:
-            return None
-        return self.view(stored_clustering(conn, None).id)
+        """Returns the current goals; None before anything was clustered."""
+        shown = clusterings.shown_id(conn)
+        return None if shown is None else self.view(shown)
 
     def space(self, stored: Clustering) -> Space:
         """Returns the vectors of a clustering (1.5 GB for a million conversations), read once."""

@@ -329,6 +329,7 @@ def _terms(
         for term in filter.terms
     }
     same_matter = chosen_by.union(*(group for group in _SAME_MATTER if group & chosen_by))
+    same_matter |= {"reason"}  # it explains an answer, whichever side was chosen by
     if not by_goal:
         same_matter |= {"goal", "also"}
     fields = [*COUNTABLE_FIELDS, *_FURTHER_FIELDS]

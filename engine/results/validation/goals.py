@@ -75,7 +75,7 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
         UsageError: There is no clustering, no clustered conversation has a gold goal, or all have the same one.
     """
     with project.reading() as conn, snapshot(conn):
-        stored = stored_clustering(conn, None)
+        stored = stored_clustering(conn, clusterings.shown_id(conn))
         view = ClusteringView.read(conn, stored, read_merge_state(conn, stored.id))
         cluster_by_id = _clusters(conn, stored.id)
         other_clusterings = {
@@ -83,7 +83,7 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
                 conn, clustering.id
             )
             for clustering in clusterings.clusterings(conn)
-            if clustering.id != stored.id
+            if clustering.id != stored.id and clustering.noun == "goal"
         }
         gold = _gold_goals(conn, query)
     group_by_id = {

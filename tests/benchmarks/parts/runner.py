@@ -17,32 +17,22 @@ from engine.model.process.requests import Machine
 from engine.project.health import sqlite_facts
 from tests.benchmarks.parts.completeness import bench_completeness
 from tests.benchmarks.parts.goals import SIZES, bench_goals
-from tests.benchmarks.parts.http import bench_http
 from tests.benchmarks.parts.importing import bench_import
-from tests.benchmarks.parts.listing import bench_list
-from tests.benchmarks.parts.startup import bench_startup
 from tests.benchmarks.parts.training import bench_training
 from tests.benchmarks.parts.trees import bench_trees
 from tests.benchmarks.parts.tuning import bench_tune
-from tests.benchmarks.parts.watching import bench_watch
 
 SECONDS = {
-    "startup": 30,
-    "import": 50,
-    "list": 70,
-    "tune": 80,
-    "completeness": 120,
-    "watch": 30,
-    "trees": 110,
-    "goals": 50,
-    "training": 60,
+    "import": 70,
+    "tune": 110,
+    "completeness": 150,
+    "trees": 130,
+    "goals": 60,
+    "training": 80,
 }
 """How much of `BUDGET` each part gets."""
 
 PARTS = tuple(SECONDS)
-ON_REQUEST = ("http",)
-"""Parts that are measured only when they are named: they need packages that the program does not need."""
-
 BUDGET = 10.0
 """Minutes that all of `PARTS` may take."""
 
@@ -74,13 +64,12 @@ def run(
     """Measures parts of the program.
 
     Args:
-        which: Some of `PARTS` and `ON_REQUEST`; None measures all of `PARTS`.
+        which: Some of `PARTS`; None measures all of `PARTS`.
         progress: Called with a few words on what is being measured.
         data, cache: The folders of the model catalogue and of tuned models.
         quick: Measure little and once: figures of the right kind that are good for nothing else.
         file: What the import reads instead of generated conversations: JSON Lines in the uniform form.
-        rows: Conversations in the list, and vectors of the largest clustering, that are measured, however long that
-            takes; None for as many as the time allows.
+        rows: Vectors of the largest clustering, however long that takes; None for as many as the time allows.
         minutes: Time for all of `PARTS`; each part has its share of it, also when it is measured alone. A part repeats
             its rounds and chooses its sizes so that it keeps its time. It measures everything once even where that
             takes longer.
@@ -93,54 +82,48 @@ def run(
         UsageError: There is no such part.
         WorkbenchError: A part cannot run on this machine.
     """
-    wanted = set(PARTS if which is None else which)
-    if unknown := wanted.difference(PARTS, ON_REQUEST):
+    names = set(PARTS if which is None else which)
+    if unknown := names.difference(PARTS):
         raise NotFound(
             f"There is no part {', '.join(sorted(unknown))} of the bench.",
-            f"Parts are {', '.join((*PARTS, *ON_REQUEST))}.",
+            f"Parts are {', '.join(PARTS)}.",
         )
-    given = {part: share * minutes / BUDGET for part, share in SECONDS.items() if part in wanted}
+    given = {part: share * minutes / BUDGET for part, share in SECONDS.items() if part in names}
     if rows:  # that many, however long it takes
-        given = {part: share for part, share in given.items() if part not in ("list", "goals")}
+        given.pop("goals", None)
     took: dict[str, float] = {}
-    found: dict[str, Any] = {"part_seconds": took, "part_budget_seconds": given}
+    result: dict[str, Any] = {"part_seconds": took, "part_budget_seconds": given}
 
     def measured(part: str, work: Callable[..., dict[str, Any]], **size: Any) -> None:
-        if part not in wanted:
+        if part not in names:
             return
         start = time.perf_counter()
         if part in given:
             size["seconds"] = given[part]
-        found[part] = work(progress=progress, **size)
+        result[part] = work(progress=progress, **size)
         took[part] = time.perf_counter() - start
         if part in given and took[part] > given[part] * LATE:
             progress(f"{part} took {took[part]:.0f} s, more than its {given[part]:.0f} s")
 
     once = {"most": 1} if quick else {}
-    measured("startup", bench_startup, **once)
     little = {"messages": 300} if quick else {}
     measured("import", bench_import, file=file, **little, **once)
-    measured("list", bench_list, rows=rows or (QUICK_ROWS if quick else None))
     sizes = (QUICK_ROWS,) if quick else (*SIZES, *((rows,) if rows and rows > SIZES[-1] else ()))
     measured("goals", bench_goals, sizes=sizes)
     little = {"examples": 2, "batch": 2} if quick else {}
     measured("training", bench_training, **little, **once)
     process = ModelProcess(cache / "logs" / "bench.log")
     try:
-        found["machine"] = machine(process)
+        result["machine"] = machine(process)
         model = {"catalog": Catalog(data, cache), "process": process}
         little = {"chars": 1_200} if quick else {}
         measured("tune", bench_tune, **model, **little, **once)
         little = {"chars": 900, "long": 1, "turns": 2, "rounds": 1, "fitted": 20} if quick else {}
         measured("completeness", bench_completeness, **model, **little)
-        little = {"logs": 1, "turns": 2} if quick else {}
-        measured("watch", bench_watch, **model, **little, **once)
         measured("trees", bench_trees, **model, **({"prompts": 1} if quick else {}))
-        log = cache / "logs" / "bench-server.log"
-        measured("http", bench_http, **model, log=log, **({"replies": 2} if quick else {}))
     finally:
         process.close()
-    return found
+    return result
 
 
 def machine(process: ModelProcess) -> dict[str, Any]:

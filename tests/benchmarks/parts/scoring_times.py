@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.base.errors import ContextTooSmall
-from engine.completeness.kept_logs import KeptLogs
 from engine.completeness.scoring import (
     BoundaryScorer,
     ItemScore,
@@ -173,61 +172,6 @@ def bench_prompts(
         "tokens_per_s": tokens / statistics.median(together),
         "per_boundary_tokens_per_s": tokens / statistics.median(apart),
         "speedup_over_reprompt": statistics.median(speedups),
-        "speedups": speedups,
-        "largest_difference": difference,
-    }
-
-
-def bench_growing(
-    scorer: BoundaryScorer,
-    items: Sequence[LogItem],
-    question: Question,
-    most: int,
-    seconds: float,
-    report: Report,
-) -> dict[str, Any]:
-    """Logs that grow side by side, boundary by boundary, on kept cells against reading each of them anew.
-
-    An event is one log that grew to its next boundary; each is scored by itself, as it comes.
-
-    Args:
-        most, seconds: Rounds, see `tests.benchmarks.rounds`.
-
-    Returns:
-        `events`, `events_per_s` and `full_events_per_s` (over the median times), `speedup_over_full` (median of the
-        ratios of neighbouring rounds) and `speedups` (those ratios), and `largest_difference` of any `p_end` between
-        the two ways, which is the batch noise of the model.
-    """
-    longest = max(len(item.boundaries) for item in items)
-    events = [
-        LogItem(
-            item.texts[: item.boundaries[turn] + 1], item.boundaries[: turn + 1], item.pinned_pieces
-        )
-        for turn in range(longest)
-        for item in items
-        if turn < len(item.boundaries)
-    ]
-    growing, full = [], []
-    difference = 0.0
-    for number in rounds(most, seconds):
-        report(f"logs that grow against reading each anew, round {number + 1} of at most {most}")
-        kept = KeptLogs()
-        start = time.perf_counter()
-        ours = [score_block(scorer, [event], question, kept_logs=kept)[0] for event in events]
-        growing.append(time.perf_counter() - start)
-        start = time.perf_counter()
-        theirs = [score_block(scorer, [event], question)[0] for event in events]
-        full.append(time.perf_counter() - start)
-        for one, other in zip(ours, theirs, strict=True):
-            pairs = zip(one.curve, other.curve, strict=True)
-            difference = max(difference, *(abs(a.p_end - b.p_end) for a, b in pairs))
-    scorer.forget()
-    speedups = [slow / fast for fast, slow in zip(growing, full, strict=True)]
-    return {
-        "events": len(events),
-        "events_per_s": len(events) / statistics.median(growing),
-        "full_events_per_s": len(events) / statistics.median(full),
-        "speedup_over_full": statistics.median(speedups),
         "speedups": speedups,
         "largest_difference": difference,
     }

@@ -5,11 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
-from engine.base.errors import WorkbenchError
-from tests.benchmarks.parts import goals
-from tests.benchmarks.parts.goals import TASKS, bench_goals
+from tests.benchmarks.parts.goals import TASKS
 from tests.benchmarks.parts.runner import run
 
 
@@ -34,10 +30,3 @@ def test_figures(tmp_path: Path) -> None:
     assert part["index"]["recall"] == 1
     assert part["speedup"] > 0
     assert part["search_speedup"] > 0
-
-
-def test_failures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task that cannot be measured ends the bench with the reason."""
-    monkeypatch.setattr(goals, "TASKS", ("guess",))
-    with pytest.raises(WorkbenchError, match="guess on 60 vectors failed: KeyError"):
-        bench_goals(lambda note: None, sizes=[60])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from engine.base.conversation import Message, render_log
 from engine.completeness.boundaries import BoundaryReading
-from engine.completeness.packing import PREFIX_SEQUENCE, Group, Segment, plan_groups
+from engine.completeness.packing import PREFIX_SEQUENCE, Segment, plan_groups
 from engine.completeness.scoring import (
     NOT_A_NUMBER,
     BoundaryScorer,
@@ -116,15 +116,6 @@ class TestWindows:
             (cut,) = score(model, BARE, item(long_talk(20), *marks[:number]))
             assert cut.curve[-1] == reading
 
-    def test_an_endless_step(self) -> None:
-        """A step longer than the context is shortened in its middle, and the note counts such steps."""
-        talk = [*TALK[:3], Message("user", "x" * 5000), Message("assistant", "y" * 5000)]
-        (scored,) = score(ToyModel(replace(ROOMY, context=500)), BARE, item(talk, 2, 4))
-        assert len(scored.curve) == 2
-        assert scored.note == (
-            "over the context of 500 tokens, 1 long step shortened, read in 2 windows"
-        )
-
     def test_shortened_to_fit(self) -> None:
         """Of a shortened step, beginning and end are in the window, which reaches back over half the context."""
         talk = [*TALK[:3], Message("user", "begin" + "x" * 2000 + "finish"), TALK[4]]
@@ -224,22 +215,3 @@ def test_groups(segments: list[Segment]) -> None:
         prefixes = {tuple(segments[i].tokens[: group.shared]) for i in group.members}
         assert len(prefixes) == 1
         assert all(group.shared < segments[i].marks[0] for i in group.members)
-
-
-def test_a_shared_prompt_is_shared() -> None:
-    """Conversations under one system prompt are one group; a conversation with another prompt comes before
-    them, alone.
-    """
-    prompt = [7, 7, 7, 7, 8, 8, 8, 8]
-    segments = [
-        Segment([*prompt, 1, 1], (10,)),
-        Segment([9, 9, 9, 9, 9, 9], (6,)),
-        Segment([*prompt, 2, 2, 2], (9, 11)),
-    ]
-    assert plan_groups(segments, CHUNK) == [Group(0, (1,)), Group(8, (0, 2))]
-
-
-def test_the_question_is_never_inside_what_is_shared() -> None:
-    """The shared prefix ends before the first mark, because a mark's distribution is read when its token is decoded."""
-    one, other = Segment([1] * 12, (8, 12)), Segment([1] * 12, (12,))
-    assert plan_groups([one, other], CHUNK) == [Group(4, (0, 1))]

@@ -105,16 +105,6 @@ class TestSources:
         assert kinds.names == ()
         assert kinds.of(source("a")) == -1
 
-    @pytest.mark.parametrize("text", ["", "\x00", "\ud800", "🙂", "谢谢"])
-    def test_any_text(self, text: str) -> None:
-        """Messages without words, or of signs alone, are of a kind like all others."""
-        kinds = found((source("a"), CHAT, text, ENOUGH), (source("b"), CHAT, text, ENOUGH))
-        assert kinds.names == ("chats",)
-
-    def test_no_conversations(self) -> None:
-        """Without any there is no kind."""
-        assert found().names == ()
-
 
 def test_kinds_get_other_numbers_by_their_place() -> None:
     """Kinds of one name are told apart, and those without a fit become none."""

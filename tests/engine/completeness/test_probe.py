@@ -95,25 +95,6 @@ class TestCrossFit:
         found_area = auroc(found.p.tolist(), end.tolist(), group.tolist())
         assert 0.35 < found_area.value < 0.65
 
-    def test_equal_conversations_in_one_group_are_not_learnt_by_heart(self) -> None:
-        """Copies of a conversation in one group score as without copies; in groups of their own they would not."""
-        states, end, group = made(40, signal=0.0, dimensions=200)
-        twice = np.concatenate([states, states]), np.concatenate([end, end])
-        apart = cross_fit(*twice, np.concatenate([group, group + 40]))
-        together = cross_fit(*twice, np.concatenate([group, group]))
-        labels = np.concatenate([end, end]).tolist()
-        seen = auroc(apart.p.tolist(), labels).value
-        assert seen > 0.7
-        assert auroc(together.p.tolist(), labels).value < seen - 0.1
-
-    def test_a_conversation_that_is_left_out_changes_no_score_of_its_own(self) -> None:
-        """The same data give the same bits, and every fold is reported."""
-        data = made(30, signal=1.0)
-        folds: list[int] = []
-        first = cross_fit(*data, lambda: folds.append(1))
-        assert len(folds) == STEPS
-        assert cross_fit(*data).p.tolist() == first.p.tolist()
-
     def test_stored_states_in_pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """States as they are stored give the bits of the same ones in single precision; pieces change no more than the
         last digits.
@@ -205,17 +186,6 @@ class TestCrossFitOfWords:
         assert area(apart.p, ends) > 0.8
         assert area(together.p, ends) < 0.7
 
-    def test_others_are_scored_later_as_well(self) -> None:
-        """Conversations that were not learned from are told apart as well as those that were, by probabilities that
-        are as well calibrated."""
-        words, end, group = made_words(600, thanks=0.9)
-        own = group < 300
-        found = fit_words((words[own], end[own], group[own]))
-        p = found.score_unseen(words[~own])
-        assert area(p, end[~own]) > area(found.p, end[own]) - 0.03
-        weight = even_weights(end[~own], group[~own])
-        assert weight @ p == pytest.approx(weight @ end[~own], abs=0.05)
-
 
 @pytest.mark.parametrize("kind", ["words", "states"])
 def test_no_label_changes_the_scores_of_its_own_group(kind: Literal["words", "states"]) -> None:
@@ -236,8 +206,7 @@ def given_log_odds(values: NDArray[np.float64]) -> CrossFit:
 
 
 class TestStack:
-    @pytest.mark.parametrize("first", [0.0, 1.0, 3.0])
-    @pytest.mark.parametrize("second", [0.0, 1.0, 3.0])
+    @pytest.mark.parametrize(("first", "second"), [(0.0, 3.0), (3.0, 1.0), (1.0, 1.0)])
     def test_it_is_about_as_good_as_the_better_one(self, first: float, second: float) -> None:
         """Whichever of two probes tells ends apart, and however well, their sum does it as well as the better one,
         within a hundredth; where both do, better."""
@@ -252,7 +221,7 @@ class TestStack:
         if first == second > 0:
             assert found > best + 0.01
 
-    @pytest.mark.parametrize(("first", "second"), [(-3, 3), (3, -1), (-2, -2), (0, 0), (-3, 0)])
+    @pytest.mark.parametrize(("first", "second"), [(-3, 3), (0, 0)])
     def test_no_weight_is_negative(self, first: float, second: float) -> None:
         """Not even where higher log-odds speak against an end, or say nothing."""
         values, end, group = made(60, 0.0)
@@ -264,13 +233,6 @@ class TestStack:
         assert np.isfinite(weights).all()
         assert (weights >= 0).all()
 
-    def test_equal_log_odds(self) -> None:
-        """A probe that says the same everywhere adds nothing and breaks nothing."""
-        values, end, group = made(60, 2.0)
-        told = given_log_odds(values[:, 0].astype(np.float64))
-        found = stack(given_log_odds(np.zeros(len(end))), told, end, group)
-        assert area(found.joined.p, end) == pytest.approx(area(told.p, end), abs=0.02)
-
     def test_no_label_changes_the_scores_of_its_own_group(self) -> None:
         """With its labels turned round, a conversation gets the same log-odds from the sum."""
         values, end, group = made(40, 1.0)
@@ -281,16 +243,6 @@ class TestStack:
         )
         assert after[:, own].tolist() == before[:, own].tolist()
         assert after[:, ~own].tolist() != before[:, ~own].tolist()
-
-    def test_others_are_scored_later_as_well(self) -> None:
-        """Boundaries that were not learned from are told apart as well as those that were."""
-        values, end, group = made(400, 0.0)
-        log_odds = values[:, :2] + np.outer(end, [1.0, 2.0])
-        own = group < 200
-        one, other = (given_log_odds(log_odds[own, at]) for at in (0, 1))
-        found = stack(one, other, end[own], group[own])
-        p = found.score_unseen(log_odds[~own, 0], log_odds[~own, 1])
-        assert area(p, end[~own]) == pytest.approx(area(found.joined.p, end[own]), abs=0.03)
 
 
 def broken_off(end: NDArray[np.bool_], group: NDArray[np.int64], share: float) -> Labels:

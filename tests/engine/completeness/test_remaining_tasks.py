@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.conversation import Message, render_log
-from engine.base.errors import Cancelled, ModelError
+from engine.base.errors import Cancelled
 from engine.completeness.packing import PREFIX_SEQUENCE
 from engine.completeness.remaining_tasks import (
     MAX_TASKS_PER_CONVERSATION,
@@ -27,7 +27,6 @@ from engine.completeness.scoring import (
 from engine.model.batched_replies import generate
 from engine.model.generation import uniform_tasks
 from engine.model.interface import Capacity, Sampling
-from engine.model.log_windows import MIN_LOG_TOKENS, log_tokens
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from tests.engine.model.toy import ROOMY, START, ToyModel
 
@@ -217,34 +216,3 @@ class TestTidying:
         """Any reply gives either text or a reason."""
         text, reason = remaining_tasks(LISTED, reply, cut=cut)
         assert bool(text) != bool(reason)
-
-
-class TestLogs:
-    def test_a_log_that_fits(self) -> None:
-        """A log that fits is read whole and without a note."""
-        texts = ["one", "\n\ntwo", "\n\nthree"]
-        assert log_tokens(ToyModel(), texts, 1, 100) == (list("".join(texts).encode()), None)
-
-    def test_a_log_that_does_not(self) -> None:
-        """Of a log that does not fit the system message and the last steps stay; the note counts what was left out."""
-        texts = ["system", *(f"\n\nstep {n} " + "x" * 20 for n in range(10))]
-        tokens, note = log_tokens(ToyModel(), texts, 1, 100)
-        assert bytes(tokens).decode() == "".join([texts[0], *texts[-3:]])
-        assert note == "7 of 11 steps left out, 0 shortened"
-
-    @given(
-        st.lists(st.text("ab", min_size=1, max_size=200), min_size=1, max_size=12),
-        st.integers(MIN_LOG_TOKENS, 400),
-    )
-    def test_never_over_the_limit(self, texts: list[str], limit: int) -> None:
-        """Whatever the lengths of the steps, the prompt keeps the limit and contains the last step."""
-        tokens, note = log_tokens(ToyModel(), texts, 1, limit)
-        assert len(tokens) <= limit
-        assert bytes(tokens).decode()[-1] == texts[-1][-1]
-        assert (note is None) == (bytes(tokens).decode() == "".join(texts))
-
-    @pytest.mark.parametrize("limit", [-50, 0, 3, MIN_LOG_TOKENS - 1])
-    def test_no_room(self, limit: int) -> None:
-        """Where prompt and reply leave no room for a log, an error is raised at once."""
-        with pytest.raises(ModelError, match="no room for a log"):
-            log_tokens(ToyModel(), ["a long step " * 20, "b"], 1, limit)

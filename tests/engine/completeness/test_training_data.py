@@ -35,20 +35,6 @@ class TestSides:
         assert {one.key for one in part.train} == {one.key for one in whole.train} & left
         assert {one.key for one in part.held_out} == {one.key for one in whole.held_out} & left
 
-    def test_the_share_is_held_out(self) -> None:
-        """About the asked share of many conversations is held out, and the sides share nothing."""
-        found = split(usable(4000), seed=1, held_out=0.25)
-
-        assert abs(len(found.held_out) / 4000 - 0.25) < 0.03
-        assert not {o.key for o in found.train} & {o.key for o in found.held_out}
-        assert len(found.train) + len(found.held_out) == 4000
-
-    def test_another_seed_is_another_draw(self) -> None:
-        """Another seed holds out other conversations."""
-        sides = [{o.key for o in split(usable(50), seed=s, held_out=0.5).train} for s in (0, 1)]
-
-        assert sides[0] != sides[1]
-
     def test_equal_texts_are_on_one_side(self) -> None:
         """Conversations with the same text are never on both sides; at most one of them is trained on."""
         every = usable(200)
@@ -112,14 +98,6 @@ class TestThreeParts:
         assert len(many.selection) == MAX_SELECTION_CONVERSATIONS
         assert len(many.selection) + len(many.test) == len(many.held_out)
 
-    def test_only_what_can_be_cut_selects(self) -> None:
-        """Conversations with a single boundary select nothing."""
-        short = [Usable(n, str(n), text_digest([str(n)]), 1, 1) for n in range(1000, 1100)]
-        found = split([*usable(100), *short], seed=0, held_out=0.5)
-
-        assert found.selection
-        assert all(one.boundaries > 1 for one in found.selection)
-
     @pytest.mark.parametrize(("cuttable", "selection", "test"), [(0, 0, 1), (1, 0, 2), (2, 1, 2)])
     def test_few(self, cuttable: int, selection: int, test: int) -> None:
         """Of two that can be cut one selects and one tests; a single one is left to test."""
@@ -152,12 +130,6 @@ class TestCutting:
         assert found.texts == texts[: len(found.texts)]
         assert found.boundaries == item.boundaries[: len(found.boundaries)]
         assert found.boundaries[-1] == len(found.texts) - 1 < len(texts) - 1
-
-    def test_every_earlier_boundary_is_drawn(self) -> None:
-        """Over many seeds a conversation is cut at each of its boundaries but the last."""
-        item = LogItem(("u", "a", "u", "a", "u", "a", "u", "a"), (1, 3, 5, 7), 0)
-
-        assert {len(cut(item, seed).texts) for seed in range(60)} == {2, 4, 6}
 
     def test_the_share_is_cut(self) -> None:
         """The asked share is cut; a larger share cuts the same conversations and more; those that cannot be cut are

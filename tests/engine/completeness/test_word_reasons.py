@@ -17,8 +17,6 @@ from engine.completeness.words import (
     BoundaryWords,
     Floats,
     MessageWords,
-    origins,
-    read_text,
     split_words,
     word_columns,
 )
@@ -80,12 +78,6 @@ class TestParts:
             for start, end in reason.places:
                 assert " ".join(body[start:end].lower().split()) == reason.text
 
-    @given(MESSAGES)
-    def test_every_byte_that_is_read_has_an_origin(self, messages: list[Message]) -> None:
-        """There are as many origins as bytes."""
-        for piece in render_log(messages):
-            assert len(origins(piece)) == len(read_text(piece).encode("utf-8", "replace"))
-
 
 class TestTelling:
     def test_a_pair_that_says_more_is_told_once(self) -> None:
@@ -102,7 +94,3 @@ class TestTelling:
         """A word that stands twice has its weight once, and both places."""
         (reason,) = weighed("bye and bye", bye=1.0)
         assert (reason.weight, reason.places) == (1.0, ((0, 3), (8, 11)))
-
-    def test_what_is_near_zero_is_left_out(self) -> None:
-        """Below a hundredth of all parts a word is told in the rest."""
-        assert [reason.text for reason in weighed("bye now", bye=1.0, now=0.001)] == ["bye"]

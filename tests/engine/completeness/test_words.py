@@ -86,26 +86,12 @@ class TestWords:
         assert len(of("我的退款") & of("退款成功")) > len(of("我的款退") & of("退款成功"))
         assert spoken(read_text(piece("the 退款 of today"))) == ["the", "退", "款", "of", "today"]
 
-    def test_other_letters_are_letters(self) -> None:
-        """Letters beyond ASCII, and what is no letter there, are parts of words."""
-        assert spoken("où est naïve überweisung") == ["où", "est", "naïve", "überweisung"]
-
     @pytest.mark.parametrize("text", ["", " \n", "\x00", "\x7f"])
     def test_a_message_without_words_is_known_as_such(self, text: str) -> None:
         """It has the marks of its two edges and their pair, which no message with words has."""
         assert of(text) == of("")
         assert len(of("")) == 3
         assert len(of("") - of("yes")) == 1
-
-    def test_the_edges_of_a_message_are_told(self) -> None:
-        """A word at the beginning or the end is known as such: no other message has that pair."""
-        assert len(of("thanks a lot") - of("many thanks a lot indeed")) == 2
-
-    def test_a_very_long_word(self) -> None:
-        """A word longer than the ends that are read is read at both, as two words."""
-        text = "a" * 10 * EDGE + "b" * EDGE
-        assert spoken(read_text(piece(text))) == ["a" * EDGE, "b" * EDGE]
-        assert of(text) == of("a" * EDGE + " " + "b" * EDGE)
 
     @given(TEXTS)
     def test_unpaired_surrogates_are_one_sign(self, text: str) -> None:
@@ -157,11 +143,6 @@ class TestMessages:
             assert (np.diff(alone.columns.astype(int)) > 0).all()
             begin, end = whole.run_starts[number : number + 2]
             assert whole.runs[begin:end].tolist() == alone.runs.tolist()
-
-    def test_each_speaker_has_words_of_its_own(self) -> None:
-        """The same words of another speaker are other columns."""
-        said = [of("Thanks a lot", role) for role in ROLES]
-        assert len(set.union(*said)) == sum(map(len, said))
 
     def test_runs_of_three_words(self) -> None:
         """Messages share the runs of three words that both have, whoever speaks, and whatever signs stand between; two

@@ -1,6 +1,6 @@
 """A small file that is huge inside, or never ends, costs little memory and time, and hides nothing else.
 
-The sizes here are small; `tests/campaign/bombs.py` measures memory and time of the whole ones.
+The sizes here are small.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import random
 import socket
 import sqlite3
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from contextlib import closing
@@ -26,6 +27,7 @@ from engine.formats.opening import bounds as bounds_module
 from engine.formats.opening import databases, framing, llm_logs, source, tables, text_turns
 from engine.formats.opening import json_records as values
 from engine.formats.opening.bounds import Bounds, Expansion, Reading
+from engine.formats.opening.containers import _zip_stream
 from engine.formats.opening.parquet import parquet_rows
 from engine.formats.opening.tables import column_names
 from engine.formats.records import Parsed, Rejected
@@ -153,10 +155,11 @@ class TestRecords:
             frames = parquet_rows(str(tmp_path / "a.parquet"), counting(counted))
             assert [frame.value for frame in frames] == rows, options
 
-    def test_a_large_value_of_a_database(self, tmp_path: Path) -> None:
-        """Of a table the rows beside a large one are read."""
+    @pytest.mark.parametrize("kind", ["", "without rowid"])
+    def test_a_large_value_of_a_database(self, tmp_path: Path, kind: str) -> None:
+        """Of a table the rows beside a large one are read, also where rows have no number."""
         with closing(sqlite3.connect(tmp_path / "a.db")) as conn:
-            conn.execute("create table chat (id, messages)")
+            conn.execute(f"create table chat (id primary key, messages) {kind}")
             for number, text in enumerate(("x", "a" * 2 * MIB, "x" * 700_000, "y")):
                 said = json.dumps([{"role": "user", "content": text}])
                 conn.execute("insert into chat (id, messages) values (?, ?)", (f"c{number}", said))
@@ -205,6 +208,17 @@ class TestExpansion:
         assert not more
         deflated = method == zipfile.ZIP_DEFLATED
         assert ("record is larger" if deflated else "unpacks to more than") in reason
+
+    def test_a_member_in_lzma_is_unpacked_in_pieces(self, tmp_path: Path) -> None:
+        """A read unpacks no more than it is to give."""
+        bombs.zip_of_zeros(tmp_path / "a.zip", 64 * MIB, zipfile.ZIP_LZMA)
+        with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+            stream = _zip_stream(archive, archive.getinfo("bad.jsonl"))
+            tracemalloc.start()
+            assert sum(map(len, iter(lambda: stream.read(1 << 16), b""))) > 64 * MIB
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+        assert peak < 16 * MIB  # of which the dictionary is 8
 
     def test_all_members_together(self, tmp_path: Path) -> None:
         """Many members that each stay below the limit are refused together."""

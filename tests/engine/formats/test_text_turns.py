@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.base.errors import UnknownFormat
+from engine.base.errors import FormatError
 from engine.formats.opening.framing import Frame
 from engine.formats.opening.source import Source
 from engine.formats.opening.text_turns import style_of, text_records
@@ -331,5 +331,5 @@ def test_speakers_in_no_list(
 def test_text_in_broken_utf8_is_refused() -> None:
     """A text with a broken character is not read with a replacement in its place: the reason names the byte."""
     data = "User: café, naïve?\nBot: bad ".encode() + b"\xff\xfe byte\n"
-    with pytest.raises(UnknownFormat, match=f"broken UTF-8 at byte {data.index(0xFF)}"):
+    with pytest.raises(FormatError, match=f"broken UTF-8 at byte {data.index(0xFF)}"):
         opened(data)

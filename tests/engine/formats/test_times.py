@@ -170,6 +170,20 @@ def test_every_usual_form_of_a_date_is_the_same_moment(moment: datetime) -> None
         assert datetime.fromisoformat(found) == moment, form
 
 
+@pytest.mark.parametrize(
+    ("text", "date"),
+    [
+        ("Sat Mar 14 2026 09:30:05 GMT+0100 (CET)", "2026-03-14T09:30:05+01:00"),
+        ("March 14, 2026 9:30 PM UTC", "2026-03-14T21:30:00+00:00"),
+        ("14.03.2026 09:30:05Z", "2026-03-14T09:30:05+00:00"),
+        ("14.03.2026 09:30-11:00", "2026-03-14T09:30:00"),
+    ],
+)
+def test_a_written_date_has_its_offset(text: str, date: str) -> None:
+    """The offset from UTC after a time of day is part of it; the end of a span of time is none."""
+    assert date_of(text) == date
+
+
 NUMBERS = (
     st.integers()
     | st.integers(-400, 400).map(lambda power: (-1) ** (power % 2) * 10 ** abs(power))

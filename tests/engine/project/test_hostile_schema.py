@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import ProjectError
-from engine.opener.merging import merge
 from engine.project.backups import backups_of
 from engine.project.project import Project
 from engine.project.repair import repair
@@ -32,7 +31,7 @@ def change(path: Path, statement: str) -> None:
 
 
 def test_triggers_are_refused(path: Path, tmp_path: Path) -> None:
-    """A file with a trigger is neither opened nor merged; repair saves what it holds without the trigger."""
+    """A file with a trigger is not opened; repair saves what it holds without the trigger."""
     change(
         path,
         "CREATE TRIGGER t AFTER INSERT ON answer BEGIN DELETE FROM conversation; END",
@@ -40,8 +39,6 @@ def test_triggers_are_refused(path: Path, tmp_path: Path) -> None:
     for read_only in (False, True):
         with pytest.raises(ProjectError, match="triggers"):
             Project.open(path, read_only=read_only)
-    with pytest.raises(ProjectError, match="triggers"):
-        merge([str(path), str(path)], str(tmp_path / "m.wb"))
     assert repair(str(path), str(tmp_path / "new.wb")).rows["conversation"] == 1
     Project.open(tmp_path / "new.wb").close()
 
@@ -68,15 +65,13 @@ ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELE
 def test_sql_of_strangers_is_refused(
     path: Path, tmp_path: Path, statements: tuple[str, ...]
 ) -> None:
-    """A file with a view, a computed column or an index that is not the program's is neither opened nor merged, its
-    rows are not counted among the backups, and repair saves the rest without it."""
+    """A file with a view, a computed column or an index that is not the program's is not opened, its rows are
+    not counted among the backups, and repair saves the rest without it."""
     for statement in statements:
         change(path, statement)
     for read_only in (False, True):
         with pytest.raises(ProjectError, match="no project of this program has"):
             Project.open(path, read_only=read_only)
-    with pytest.raises(ProjectError, match="no project of this program has"):
-        merge([str(path), str(path)], str(tmp_path / "m.wb"))
     shutil.copy(path, f"{path}.backup-20")
     assert [backup.conversations for backup in backups_of(str(path))] == [None]
     assert repair(str(path), str(tmp_path / "new.wb")).rows["conversation"] == 1

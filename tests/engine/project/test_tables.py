@@ -1,4 +1,4 @@
-"""No table is forgotten: each is dealt with where a text is replaced, and where projects are merged."""
+"""No table is forgotten: each is dealt with where a text is replaced."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ import re
 import pytest
 
 from engine.conversations.tables import earlier_states, facets
-from engine.conversations.tables import merging as conversation_merging
-from engine.opener import merging
 from engine.project.project import Project
-from engine.questions.tables import merging as verdict_merging
 
 STAYS = {
     "alias", "earlier_state", "question", "answer", "answerer",  # what was imported and what people said
@@ -21,17 +18,6 @@ STAYS = {
     "play", "watched",
 }  # fmt: skip
 """Tables about conversations whose rows stay when an import brings another text."""
-
-NOT_MERGED = {
-    "assignment", "cluster_label", "cluster_stability", "decision_kept", "decision_part", "goal_group", "goal_move",
-    "membership", "no_vector", "pair_answer", "request_goal", "second_goal", "stability", "vector_block",
-    "vector_config",  # clusterings and what belongs to them
-    "taught_value",  # of probes, which are fitted anew
-    "conversation_check", "conversation_facet", "facet", "sign", "trouble",  # made anew from the conversations
-    "word_weights",  # name conversations by the ids of their own file
-    "setting", "_sqlite_migrations",
-}  # fmt: skip
-"""Tables of which a merge takes no rows."""
 
 
 @pytest.fixture
@@ -52,10 +38,3 @@ def test_of_a_replaced_text_everything_goes_or_stays(tables: dict[str, set[str]]
     goes = {name for name in tables if re.search(rf"\b{name}\b", code)}
     about = {name for name, columns in tables.items() if "conversation_id" in columns}
     assert about - goes - STAYS == set()
-
-
-def test_a_merge_takes_every_table_over_or_leaves_it(tables: dict[str, set[str]]) -> None:
-    """A merge of projects takes rows of each table over, or the table is known to be left out."""
-    code = "".join(map(inspect.getsource, (merging, conversation_merging, verdict_merging)))
-    taken = {name for name in tables if re.search(rf"\b{name}\b", code)}
-    assert tables.keys() - taken - NOT_MERGED == set()

@@ -16,7 +16,6 @@ from engine.base.conversation import Conversation, Message
 from engine.base.errors import NameTaken, NotFound, UsageError
 from engine.completeness.training_data import split, usable
 from engine.formats.records import Parsed
-from engine.opener.merging import merge
 from engine.project import settings
 from engine.project.project import Project
 from engine.training.config import TrainConfig
@@ -249,15 +248,6 @@ class TestWhoseRuns:
         run = bare_run(Path(project.path), "early")
 
         assert all_runs(Path(project.path)) == [run]
-
-    def test_a_merge_is_a_project_of_its_own(self, tmp_path: Path) -> None:
-        """A project joined from two does not show the runs of the first."""
-        made(tmp_path / "t.wb", "b1")
-        with Project.open(tmp_path / "u.wb", create=True) as opened:
-            fill_with_talks(opened, 3)
-        merge([str(tmp_path / "t.wb"), str(tmp_path / "u.wb")], str(tmp_path / "both.wb"))
-
-        assert all_runs(tmp_path / "both.wb") == []
 
 
 class TestFolders:

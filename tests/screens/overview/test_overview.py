@@ -548,7 +548,7 @@ class TestSets:
         """A mode that takes an adapter names it before the run, and says whose it may be."""
         support = project()
         cost = Estimate(36, 1_000, None, None, "smollm2-135m", "mine.gguf")
-        support.jobs.estimate_scoring = lambda mode, wanted=None, minutes=None: cost  # type: ignore[method-assign]
+        support.jobs.estimate_scoring = lambda request: cost  # type: ignore[method-assign]
         async with opened(support, size=(80, 24), mode="1") as pilot:
             await press(pilot, "r", "down")
             shown = text(pilot)

@@ -142,14 +142,6 @@ def test_a_project_keeps_its_lock_and_its_errors(folder: Path) -> None:
         assert again.read_only is None
 
 
-def test_a_filter_that_matches_nothing_gives_nothing(folder: Path) -> None:
-    """No conversation matching is not the same as no filter."""
-    with workbench.open("p.wb", create=True) as p:
-        p.import_files("logs.jsonl")
-        assert p.conversations("turns>50") == p.table("turns>50") == []
-        assert len(p.conversations()) == len(p.table()) == 3
-
-
 def test_the_notebook_runs(folder: Path, model: None) -> None:
     """Every cell of the notebook runs in order on a small file, and its outputs are not kept in it."""
     notebook = json.loads(NOTEBOOK.read_text(encoding="utf-8"))

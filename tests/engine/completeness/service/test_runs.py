@@ -127,16 +127,14 @@ class TestStages:
         [
             (ScoringRequest(), "fit read"),
             (ScoringRequest(features="states"), "read"),
-            (ScoringRequest(part=(1, 2)), "read"),
             (ScoringRequest(mode="words"), "fit"),
         ],
-        ids=["words and states", "states", "a part", "words"],
+        ids=["words and states", "states", "words"],
     )
     def test_words_come_first(
         self, workspace: OpenProject, request_: ScoringRequest, names: str
     ) -> None:
-        """Scores by words come before reading, but on states alone, and of a part that one machine reads; in mode words
-        nothing is read."""
+        """Scores by words come before reading, but on states alone; in mode words nothing is read."""
         made = workspace.scoring_runs.make_run(replace(request_, tune=False, remaining=False))
         assert [stage.name for stage in made.stages] == names.split()
         assert (made.reading is None) == (request_.mode == "words")

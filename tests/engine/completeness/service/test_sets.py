@@ -62,20 +62,6 @@ def test_no_better_at_the_same_step_is_a_doubt(one: ScoreSet, simple: str) -> No
     )
 
 
-def test_without_pairs_at_the_same_step_random_cuts_decide() -> None:
-    """Where no two conversations can be compared at the same step, position at random cuts is what is known."""
-    assert told(score_set(matched=None, over_position=None))[1] == (
-        "these scores mean little: position alone tells whole from cut as well"
-    )
-
-
-def test_a_set_of_an_earlier_version_is_not_doubted_for_what_it_does_not_know() -> None:
-    """A set without figures of the simple rules at the same step is doubted only where its own test is at chance."""
-    assert told(score_set(over_position=None))[1] == ""
-    chance = score_set(Interval(0.55, 0.41, 0.66), over_position=None)
-    assert "not told apart better than by chance" in told(chance)[1]
-
-
 @pytest.mark.parametrize("missing", [0, 1])
 def test_a_kind_at_chance_is_named_so_where_its_scores_are_left_out(missing: int) -> None:
     """A kind is said to be unscored only if its test is on as many conversations as a probe needs: on fewer its scores

@@ -43,7 +43,7 @@ from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.engine.completeness import scored
-from tests.engine.project.support import give_scores
+from tests.engine.project.support import fill, give_scores, talk
 
 DIMENSIONS = 8
 COUNT = 30
@@ -199,35 +199,6 @@ class TestFitting:
         assert config.test.matched is not None
         assert config.test.matched_pairs > 0
 
-    def test_simple_rules_are_tested_at_the_same_step(self, project: Project) -> None:
-        """Beside the probe at the same step stand position alone and the keyword rule there, each with the paired
-        difference, and all of it is stored."""
-        give_states(project, list(range(1, COUNT + 1)))
-        run(project, fitting(project))
-        with project.reading() as conn:
-            (config,) = score_sets.configs(conn)
-        test = config.test
-        assert test is not None
-        assert test.matched is not None
-        for simple, over in (
-            (test.matched_position, test.over_position),
-            (test.matched_keywords, test.over_keywords),
-        ):
-            assert simple is not None
-            assert over is not None
-            assert over.value == pytest.approx(test.matched.value - simple)
-            assert over.low < over.value < over.high
-
-    def test_states_without_a_signal_test_at_chance(self, project: Project) -> None:
-        """Where the states tell nothing, the test says so: its interval has one half in it."""
-        give_states(project, list(range(1, COUNT + 1)), signal=0.0)
-        run(project, fitting(project))
-        with project.reading() as conn:
-            config = score_sets.config_in_force(conn)
-        assert config is not None
-        assert config.test is not None
-        assert config.test.auroc.low < 0.5 < config.test.auroc.high
-
     def test_again_changes_nothing(self, project: Project) -> None:
         """A second fit of the same states finds its scores stored."""
         give_states(project, list(range(1, COUNT + 1)))
@@ -241,48 +212,20 @@ class TestFitting:
             assert list(scores.export_scores(conn)) == before
             assert len(score_sets.configs(conn)) == 1
 
-    def test_of_many_some_are_learned_from_and_all_are_scored(
-        self, project: Project, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """With more conversations than are learned from, the others are scored too; the summary says how many were
-        drawn, and the set has another key than one that learned from all."""
-        give_states(project, list(range(1, COUNT + 1)), ends=True)
-        of_all = fitting(project).config_hash
-        monkeypatch.setattr(probe, "MAX_CONVERSATIONS", 24)
-        monkeypatch.setattr(fitting_stage, "CONVERSATIONS_PER_TRANSACTION", 7)
-        outcome = run(project, fitting(project))
-        assert isinstance(outcome, JobDone)
-        with project.reading() as conn:
-            config = score_sets.config_in_force(conn)
-            entries = list(hidden_states.entries_of_config(conn, KEY))
-            assert config is not None
-            found = scores.normalised_curves(conn, config.config_hash, range(1, COUNT + 1))
-        usable = sum(bool(entry.places) for entry in entries)
-        assert config.config_hash != of_all
-        assert config.test is not None
-        assert config.test.conversations <= 24 < usable
-        assert f"Scored {usable} conversations" in outcome.message
-        assert "learned from 24 conversations drawn at random" in outcome.message
-        for entry in entries:
-            assert list(found.get(entry.conversation_id, {})) == [p.message for p in entry.places]
-        ends = [list(curve.values()) for curve in found.values() if len(curve) > 1]
-        assert np.mean([(curve[-1] or 0) > (curve[0] or 0) for curve in ends]) > 0.9
-
-    @pytest.mark.parametrize("features", ["words", "both"])
     def test_a_cancel_while_scores_are_stored(
-        self, project: Project, monkeypatch: pytest.MonkeyPatch, features: ProbeFeatures
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """What a cancel leaves of the scores stays hidden; the next run stores those of a run that nobody disturbed."""
         give_states(project, list(range(1, COUNT + 1)))
         monkeypatch.setattr(fitting_stage, "CONVERSATIONS_PER_TRANSACTION", 7)
-        key = cancelled_while_storing(project, monkeypatch, features)
+        key = cancelled_while_storing(project, monkeypatch, "both")
         with project.reading() as conn:
             assert score_sets.configs(conn) == []
             assert score_sets.config_in_force(conn) is None
             assert len(scores.normalised_curves(conn, key, range(1, COUNT + 1))) == 7
-        assert fitting(project, features).waiting() > 0
+        assert fitting(project, "both").waiting() > 0
 
-        assert isinstance(run(project, fitting(project, features)), JobDone)
+        assert isinstance(run(project, fitting(project, "both")), JobDone)
         with project.reading() as conn:
             in_parts = scores.normalised_curves(conn, key, range(1, COUNT + 1))
             assert [one.config_hash for one in score_sets.configs(conn)] == [key]
@@ -290,7 +233,7 @@ class TestFitting:
             assert config is not None
             assert config.config_hash == key
         project.write(lambda conn: score_sets.drop(conn, key))
-        run(project, fitting(project, features))
+        run(project, fitting(project, "both"))
         with project.reading() as conn:
             assert scores.normalised_curves(conn, key, range(1, COUNT + 1)) == in_parts
 
@@ -341,16 +284,6 @@ class TestFitting:
         outcome = run(project, whole)
         assert isinstance(outcome, JobFailed)
 
-    def test_too_few(self, project: Project, shallow_weights: Path) -> None:
-        """With fewer conversations than a probe needs, and another model than the built-in one, the run fails with the
-        number and another way, and stores nothing."""
-        give_states(project, list(range(1, MIN_CONVERSATIONS_FOR_PROBE)))
-        outcome = run(project, fitting(project, weights=shallow_weights))
-        assert isinstance(outcome, JobFailed)
-        assert f"needs {MIN_CONVERSATIONS_FOR_PROBE} conversations" in outcome.message
-        with project.reading() as conn:
-            assert score_sets.configs(conn) == []
-
     def test_copies_share_a_fold(
         self, project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -380,30 +313,6 @@ class TestFitting:
             of = dict(zip((entry.conversation_id for entry in usable), group[ends], strict=True))
             assert [of[COUNT + copy] for copy in (1, 2, 3)] == [of[copy] for copy in (1, 2, 3)]
             assert len({int(of[copy]) for copy in (1, 2, 3)}) == 3
-
-    def test_a_cancel_stores_nothing(
-        self, project: Project, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """A fit that is cancelled leaves no scores and no set in force; until a fit is stored, what was read waits for
-        it."""
-        give_states(project, list(range(1, COUNT + 1)))
-        stage = fitting(project)
-        whole = probe.cross_fit
-
-        def cross_fit(*data: object, **options: object) -> object:
-            stage.interrupt()
-            return whole(*data, **options)  # type: ignore[arg-type]
-
-        monkeypatch.setattr(probe, "cross_fit", cross_fit)
-        assert isinstance(run(project, stage), JobCancelled)
-        with project.reading() as conn:
-            assert score_sets.config_in_force(conn) is None
-            assert score_sets.configs(conn) == []
-            usable = sum(1 for entry in hidden_states.entries_of_config(conn, KEY) if entry.places)
-        assert stage.waiting() == usable > 0
-        monkeypatch.undo()
-        run(project, fitting(project))
-        assert stage.waiting() == 0
 
 
 def curves(project: Project) -> dict[int, dict[int, float | None]]:
@@ -544,16 +453,6 @@ class TestBoth:
         assert tests["both"] is not None
         assert tests["words"] is not None
         assert tests["both"].auroc.value > tests["words"].auroc.value
-
-    def test_states_that_tell_nothing_do_no_harm(self, project: Project) -> None:
-        """With states of noise the scores by both tell ends as well as words do, or nearly."""
-        run(project, fitting(project, "words"))
-        give_states(project, list(range(1, COUNT + 1)), signal=0.0)
-        run(project, fitting(project, "both"))
-        words, both = (one.test for one in ScoreSets(project).all())
-        assert words is not None
-        assert both is not None
-        assert both.auroc.value > words.auroc.value - 0.05
 
     def test_of_many_unseen_ones_are_scored_by_both(
         self, project: Project, monkeypatch: pytest.MonkeyPatch
@@ -725,30 +624,16 @@ class TestKinds:
             assert {found[key].reason for key in found if key not in chats} == {AT_CHANCE}
             assert len(found) == len(chats) + 40
 
-    def test_again_they_are_the_same(self, tmp_path: Path) -> None:
-        """Fitted anew, kinds are found in the same order and give the same bits."""
-        logs = {"chats": made_chats(30, 1), "runs": made_runs(30, 3)}
-        with imported(tmp_path, **logs) as project:
-            run(project, fitting(project, "words"))
-            before, kinds = curves(project), kinds_in_words(project)
-            key = fitting(project, "words").config_hash
-            project.write(lambda conn: score_sets.drop(conn, key))
-            run(project, fitting(project, "words"))
-            assert curves(project) == before
-            assert kinds_in_words(project) == kinds
-
-    @pytest.mark.parametrize("states", [False, True])
     def test_words_add_up_to_each_score(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, states: bool
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """In each kind the reasons add up to the log-odds behind the score, of conversations that were learned from and
         of others, with states and without."""
         monkeypatch.setattr(probe, "MAX_CONVERSATIONS", 100)
         logs = {"chats": made_chats(70, 1), "runs": made_runs(70, 3)}
         with imported(tmp_path, **logs) as project:
-            if states:
-                give_states(project, [*range(1, 61), *range(71, 131)], signal=1.0)
-            run(project, fitting(project, "both" if states else "words"))
+            give_states(project, [*range(1, 61), *range(71, 131)], signal=1.0)
+            run(project, fitting(project, "both"))
             assert len(kinds_in_words(project)) == 2
             read = range(1, 61), range(71, 131)
             for ids in (*read, range(61, 71), range(131, 141)):
@@ -855,7 +740,7 @@ class TestReading:
 
     def test_over_its_time_it_stops_once_a_probe_is_possible(
         self,
-        project: Project,
+        tmp_path: Path,
         process: ModelProcess,
         shallow_weights: Path,
         monkeypatch: pytest.MonkeyPatch,
@@ -865,13 +750,8 @@ class TestReading:
         monkeypatch.setattr(contract, "BLOCK_CHARS", 1)
         clock = SimpleNamespace(monotonic=count(0, 100).__next__)  # each look takes 100 s
         monkeypatch.setattr(reading_states, "time", clock)
-        stage = ReadingStage(project, process, scored.model(), minutes=1)
-        assert isinstance(run(project, stage), JobDone)
+        with Project.open(tmp_path / "short.wb", create=True) as project:
+            fill(project, [talk(str(n), f"hi {n}", "hello") for n in range(COUNT)])
+            stage = ReadingStage(project, process, scored.model(), minutes=1)
+            assert isinstance(run(project, stage), JobDone)
         assert stage.read == MIN_CONVERSATIONS_FOR_PROBE < COUNT
-
-
-def test_states_are_never_counted_as_scores(project: Project) -> None:
-    """A project that was read but not fitted is unscored."""
-    give_states(project, list(range(1, COUNT + 1)))
-    with project.reading() as conn:
-        assert scores.current(conn, range(1, COUNT + 1)) == {}

@@ -106,14 +106,6 @@ def test_pages_change_nothing(project: Project, monkeypatch: pytest.MonkeyPatch)
         LogTexts.read(project, range(1, 7), cancel)
 
 
-def test_no_conversations(project: Project) -> None:
-    """Of no conversation there is nothing, and one that is not there is left out."""
-    for ids in ([], [99]):
-        texts = LogTexts.read(project, ids)
-        assert (texts.ids, texts.counts.tolist(), len(texts.words)) == ([], [], 0)
-        assert texts.words.matrix().shape[0] == 0
-
-
 def test_some_of_the_boundaries(project: Project) -> None:
     """Boundaries that are left keep their place, their number and their words; the conversations stay."""
     texts = LogTexts.read(project, range(1, 7))

@@ -16,16 +16,12 @@ from typing import Any
 import pytest
 
 from engine.base.conversation import State
-from engine.base.errors import UsageError
 from engine.completeness.boundaries import NO_BOUNDARY
 from engine.completeness.records import DecisionRule
-from engine.completeness.stages.scoring import question_for
 from engine.completeness.tables import score_sets, scores
-from engine.conversations.selection import Selection
 from engine.jobs import contract
-from engine.jobs.runner import JobCancelled, JobDone, JobRunner
+from engine.jobs.runner import JobDone, JobRunner
 from engine.model.process.process import ModelProcess
-from engine.model.prompt_files import parse_prompt, prompt_text
 from engine.opener.conversations import ConversationService
 from engine.project import runs
 from engine.project.project import Project
@@ -179,13 +175,6 @@ class TestWhatIsWritten:
         assert "12 were scored before" in outcomes[0].message
         assert content(again) == expected
 
-    def test_an_end_tag_belongs_to_mode_tuned(self) -> None:
-        """A mode whose prompt names its own end answer refuses an end tag."""
-        prompts = {"base": parse_prompt("base", prompt_text("base"))}
-        assert question_for("tuned", {}, "<bye>").end_tag == "<bye>"
-        with pytest.raises(UsageError, match="mode `tuned` only"):
-            question_for("base", prompts, "<bye>")
-
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_kill_at_any_moment_changes_no_bit(path: Path, expected: Content, seed: int) -> None:
@@ -280,22 +269,3 @@ def test_cancel_keeps_what_was_committed(
     assert all(isinstance(outcome, JobDone) for outcome in scored.run(project, process))
     project.close()
     assert content(path) == expected
-
-
-def test_a_cancel_before_the_start(project: Project, process: ModelProcess) -> None:
-    """A stage that is interrupted before its turn asks the model nothing."""
-    scoring, _ = scored.stages(project, process)
-    scoring.interrupt()
-    outcome = JobRunner(project, lambda event: None).run(scoring)
-    assert isinstance(outcome, JobCancelled)
-    assert process.pid is None
-
-
-def test_limit(project: Project, process: ModelProcess) -> None:
-    """A limit scores the first conversations of the project."""
-    scoring, _ = scored.stages(project, process, selection=Selection(limit=3))
-    outcome = JobRunner(project, lambda event: None).run(scoring)
-    assert isinstance(outcome, JobDone)
-    with project.reading() as conn:
-        found = conn.execute("SELECT conversation_id FROM score ORDER BY 1").fetchall()
-        assert found == [(1,), (2,), (3,)]

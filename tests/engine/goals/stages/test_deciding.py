@@ -11,7 +11,7 @@ from engine.base.errors import UsageError
 from engine.goals.records import Author, GoalDecision
 from engine.goals.stages.deciding import DecideStage, NameStage
 from engine.goals.tables import clusterings
-from engine.goals.tables.clusterings import source_of, stored_clustering
+from engine.goals.tables.clusterings import shown_id, source_of, stored_clustering
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.runner import JobDone
@@ -38,7 +38,7 @@ class TestDecidingByProbability:
         goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=12))
         stage = self.decide(project, decision_log, 0.5)
         with project.reading() as conn:
-            stored = stored_clustering(conn, None)
+            stored = stored_clustering(conn, shown_id(conn))
             texts = source_of(stored).read(conn, list(range(1, 49)))
         kinds = {entry.conversation_id: entry.text.split()[3] for entry in texts}
         state = decision_log.state(stored.id)
@@ -60,7 +60,7 @@ class TestDecidingByProbability:
         """
         goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
         with project.reading() as conn:
-            key = stored_clustering(conn, None).id
+            key = stored_clustering(conn, shown_id(conn)).id
         self.decide(project, decision_log, 1.0)
         groups = list(decision_log.state(key).current)
         stray, held = (int(decision_log.state(key).members(group)[0]) for group in groups[:2])
@@ -89,7 +89,7 @@ class TestDecidingByProbability:
         goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=12))
         self.decide(project, decision_log, 0.0)
         with project.reading() as conn:
-            key = stored_clustering(conn, None).id
+            key = stored_clustering(conn, shown_id(conn)).id
         left = MergeQueueCache(project, decision_log).snapshot(key).table
         off_diagonal = left.mixing[~np.eye(len(left.keys), dtype=bool)]
         assert (off_diagonal < 0.4).all()
@@ -113,7 +113,7 @@ def clustered(project: Project, decision_log: DecisionLog, k: int) -> int:
     (outcome,) = goal_runs.run(project, [DecideStage(project, cache, "auto", threshold=0.5)])
     assert isinstance(outcome, JobDone)
     with project.reading() as conn:
-        return stored_clustering(conn, None).id
+        return stored_clustering(conn, shown_id(conn)).id
 
 
 def labels(decision_log: DecisionLog, key: int) -> list[str]:
@@ -134,7 +134,7 @@ def test_clusters(project: Project, decision_log: DecisionLog) -> None:
     """Each cluster has a label of its own that is a phrase, a member's sentence below it, and its words."""
     goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
     with project.reading() as conn:
-        found = clusterings.clusters(conn, stored_clustering(conn, None).id)
+        found = clusterings.clusters(conn, stored_clustering(conn, shown_id(conn)).id)
     assert len({cluster.label for cluster in found}) == 4
     for cluster in found:
         assert 2 <= len(cluster.name.split()) <= 6

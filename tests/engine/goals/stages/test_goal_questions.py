@@ -20,7 +20,7 @@ from engine.goals.stages import clustering
 from engine.goals.stages.deciding import ASKING_MARGIN, DecideStage
 from engine.goals.stages.proposing import SplitQuestionsStage
 from engine.goals.tables import clusterings, decisions
-from engine.goals.tables.clusterings import source_of, stored_clustering
+from engine.goals.tables.clusterings import shown_id, source_of, stored_clustering
 from engine.goals.views import splitting
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache
@@ -101,7 +101,7 @@ class TestWhatIsWritten:
         none.
         """
         with done.reading() as conn:
-            stored = stored_clustering(conn, None)
+            stored = stored_clustering(conn, shown_id(conn))
             entries = source_of(stored).read(conn, list(range(1, 10)))
         opening = goal_runs.prompt("summary", 8).reply
         for entry in entries:
@@ -111,7 +111,7 @@ class TestWhatIsWritten:
     def test_labels(self, done: Project) -> None:
         """Every cluster has a label: the model's, or a phrase of its members with the reason."""
         with done.reading() as conn:
-            key = stored_clustering(conn, None).id
+            key = stored_clustering(conn, shown_id(conn)).id
             clusters, phrases = (
                 clusterings.clusters(conn, key),
                 clusterings.phrase_labels(conn, key),
@@ -132,7 +132,7 @@ class TestWhatIsWritten:
     def test_answers_on_pairs(self, done: Project) -> None:
         """The asked pairs have answers in both orders and the likelihood ratio, found by the members of both sides."""
         with done.reading() as conn:
-            stored = stored_clustering(conn, None)
+            stored = stored_clustering(conn, shown_id(conn))
             answers = decisions.answers(conn, stored.pair_config)
         state = DecisionLog(done).state(stored.id)
         asked = [pair for pair in state.open_pairs() if state.sides_key(*pair) in answers]
@@ -153,7 +153,7 @@ class TestWhatIsWritten:
         monkeypatch.setattr(splitting, "MIN_APART", 0.0)
         log = DecisionLog(done)
         with done.reading() as conn:
-            stored = stored_clustering(conn, None)
+            stored = stored_clustering(conn, shown_id(conn))
         before = list(log.state(stored.id).current)
         stage = goal_runs.propose(done, process, log, SplitQuestionsStage)
         assert isinstance(goal_runs.run(done, [stage])[0], JobDone)
@@ -178,7 +178,7 @@ class TestWhatIsWritten:
         state = log.state(stored.id)
         key = state.sides_key(*split[0].made)
         with done.reading() as conn:
-            config = stored_clustering(conn, None).pair_config
+            config = stored_clustering(conn, shown_id(conn)).pair_config
             assert key in decisions.answers(conn, config)
 
     def test_again_asks_nothing(self, done: Project, expected: Content, tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_probability_with_a_model(done: Project, process: ModelProcess) -> None:
     stage = DecideStage(done, queue_cache, "auto", asking=asking, threshold=1e-6)
     (outcome,) = goal_runs.run(done, [stage])
     with done.reading() as conn:
-        given = decision_log.active(stored_clustering(conn, None).id)
+        given = decision_log.active(stored_clustering(conn, shown_id(conn)).id)
 
     assert isinstance(outcome, JobDone)
     assert stage.merged == len(given) > 0
@@ -268,7 +268,7 @@ def test_what_is_clear_is_not_asked_about(done: Project, process: ModelProcess) 
     """A pair whose probability is far above the threshold is merged without a question."""
     decision_log = DecisionLog(done)
     with done.reading() as conn:
-        key = stored_clustering(conn, None).id
+        key = stored_clustering(conn, shown_id(conn)).id
     forget_answers(done)
     snapshot = MergeQueueCache(done, decision_log).snapshot(key)
     likeliest = snapshot.probabilities(snapshot.ordered_pairs("probability")[:1])[0]

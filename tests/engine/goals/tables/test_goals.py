@@ -19,7 +19,7 @@ from engine.goals.tables import groups as goal_groups
 from engine.goals.tables import texts as goals
 from engine.goals.tables.clusterings import Assignment, LabelEntry
 from engine.goals.tables.decisions import AnswerEntry
-from engine.goals.tables.texts import NO_SUMMARY, NO_THEME, NOTHING_WRITTEN, GoalEntry
+from engine.goals.tables.texts import NO_SUMMARY, NOT_EXPLAINED, NOTHING_WRITTEN, GoalEntry
 from engine.goals.tables.vectors import VectorConfig
 from engine.project.project import Project
 from engine.questions.records import Act, Answerer, MachineAnswer
@@ -148,7 +148,7 @@ class TestTexts:
                 1: "I can't cancel it.\nRules.", 2: "It said so.", 5: "too late",
             }  # fmt: skip
             failed = goals.texts(conn, [1, 5], "explanation:succeeded")
-            assert (failed[5].text, failed[1].reason) == ("too late", NO_THEME)
+            assert (failed[5].text, failed[1].reason) == ("too late", NOT_EXPLAINED)
 
     def test_an_answer_that_came_later_takes_the_place_of_an_earlier_one(
         self, project: Project
@@ -165,7 +165,7 @@ class TestTexts:
 
         project.write(work)
         with project.reading() as conn:
-            assert goals.texts(conn, [1], "explanation:refused")[1].reason == NO_THEME
+            assert goals.texts(conn, [1], "explanation:refused")[1].reason == NOT_EXPLAINED
 
     def test_how_conversations_with_trouble_end(self, project: Project) -> None:
         """The last exchange begins with the last message of the user; without a sign of trouble there is none, nor are
@@ -179,8 +179,8 @@ class TestTexts:
         )
         with project.reading() as conn:
             last = goals.texts(conn, [1, 2], "last-exchange")
-            assert (last[1].reason, last[2].text) == (NO_THEME, "Pay now.\nI am unable to.")
-            assert goals.texts(conn, [1], "remaining")[1].reason == NO_THEME
+            assert (last[1].reason, last[2].text) == (NOT_EXPLAINED, "Pay now.\nI am unable to.")
+            assert goals.texts(conn, [1], "remaining")[1].reason == NOT_EXPLAINED
 
     def test_an_empty_goal_needs_a_reason(self, project: Project) -> None:
         """An empty text without a reason is refused."""

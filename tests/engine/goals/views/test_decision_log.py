@@ -198,20 +198,22 @@ class TestClusteringAgain:
         # the earlier clustering is as it was
         assert list(DecisionLog(project).state(1).current) == ["c3", "d1", "d2", "d2.1"]
 
-    def test_themes_have_decisions_of_their_own(self, project: Project) -> None:
-        """Themes take over no decision on goals, and goals that are clustered while themes are shown take over those
-        on the goals before."""
+    def test_reasons_have_decisions_of_their_own(self, project: Project) -> None:
+        """Reasons take over no decision on goals and are open beside them, and goals that are clustered then take over
+        those on the goals before."""
         decision_log = DecisionLog(project)
         decision_log.decide(1, plans(MERGE))
-        config = replace(VECTORS, config_hash="themes", text="explanation:refused")
+        config = replace(VECTORS, config_hash="reasons", text="explanation:refused")
         project.write(lambda conn: vectors.register(conn, config))
-        themes = {**made(LABELS, 1, "themes"), "vector_config": "themes"}
-        second = decision_log.add_clustering(**themes)
+        reasons = {**made(LABELS, 1, "reasons"), "vector_config": "reasons"}
+        second = decision_log.add_clustering(**reasons)
         assert decision_log.history(second) == []
+        with project.reading() as conn:
+            assert (clusterings.shown_id(conn), clusterings.open_id(conn)) == (1, second)
         decision_log.decide(second, plans(GoalDecision("apart", ("c0", "c1"))))
         third = decision_log.add_clustering(**made(LABELS, 1, "third"))
         assert [row.kind for row in decision_log.history(third)] == ["merge"]
-        fourth = decision_log.add_clustering(**{**themes, "config_hash": "fourth"})
+        fourth = decision_log.add_clustering(**{**reasons, "config_hash": "fourth"})
         assert [row.kind for row in decision_log.history(fourth)] == ["apart"]
 
     def test_going_back(self, project: Project) -> None:

@@ -10,12 +10,11 @@ import pytest
 from engine.model.adapter_files import AdapterOrigin, base_fingerprint
 from engine.model.catalog import DEFAULT_MODEL, embedded_model
 from engine.model.gguf_file import read_gguf
+from engine.project.project import Project
 from tests.command_line import data, workbench
 from tests.engine.model.small_adapters import adapter_file
 from tests.engine.model.tiny import write_sliding
-from tests.workbench.test_cli import samples
-
-__all__ = ["samples"]
+from tests.engine.project.support import fill, talk
 
 
 @pytest.fixture
@@ -81,10 +80,11 @@ class TestAdding:
 
 
 class TestUsing:
-    def test_refused_for_another_base(self, run: Path, tmp_path: Path, samples: Path) -> None:
+    def test_refused_for_another_base(self, run: Path, tmp_path: Path) -> None:
         """Scoring another model with a run's adapter fails with the names of both."""
         project, other = tmp_path / "p.wb", write_sliding(tmp_path / "other.gguf")
-        assert workbench("import", project, samples).returncode == 0
+        with Project.open(project, create=True) as opened:
+            fill(opened, [talk("a", "hi", "hello")])
         done = workbench(
             "run", "complete", project, "--model", other, "--adapter", run, "--no-tune"
         )

@@ -9,7 +9,7 @@ import pytest
 
 from engine.base.conversation import Conversation, Message
 from engine.goals.tables import decisions
-from engine.goals.tables.clusterings import clusters, stored_clustering
+from engine.goals.tables.clusterings import clusters, shown_id, stored_clustering
 from engine.model.endpoints.dialects import text_pieces
 from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import write_jsonl
@@ -102,7 +102,7 @@ def test_all_work_on_each_kind_of_server(kind: str, project: Path) -> None:
     assert b"Wrote the remaining tasks of 9 conversations" in done.stderr
     lists_tokens = KINDS[kind].top > 0
     with OpenProject(project) as workspace, workspace.project.reading() as conn:
-        stored = stored_clustering(conn, None)
+        stored = stored_clustering(conn, shown_id(conn))
         assert stored.text == "summary"
         assert {cluster.label for cluster in clusters(conn, stored.id)} == {
             "Book a taxi", "Book a hotel", "Book a concert",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
-import re
 import select
 import struct
 import subprocess
@@ -14,13 +13,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 
-ENTERED = b"\x1b[?1049h"
-FRAME_END = b"\x1b[?2026l"
 _ASKS_FOR_FRAMES = b"\x1b[?2026$p"
 _FRAMES_KNOWN = b"\x1b[?2026;2$y"
-_ESCAPES = re.compile(
-    rb"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[PX^_].*?\x1b\\|[@-Z\\-_])"
-)
 
 
 class Terminal:
@@ -144,15 +138,3 @@ class Terminal:
             self._process.kill()
         self._process.wait()
         os.close(self._ours)
-
-
-def plain(output: bytes) -> bytes:
-    """Output without its control sequences, in the order in which it was written."""
-    return _ESCAPES.sub(b"", output)
-
-
-def drawn(output: bytes) -> bool:
-    """Whether a full-screen program has drawn a first frame: something that can be seen, and the frame is finished."""
-    start = output.rfind(ENTERED)
-    end = output.rfind(FRAME_END)
-    return 0 <= start < end and bool(plain(output[start:end]).strip())

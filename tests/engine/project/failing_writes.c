@@ -1,4 +1,4 @@
-/* Makes one write on the file system fail, or all from it on. Loaded with LD_PRELOAD by tests/campaign/disk.py.
+/* Makes one write on the file system fail, or all from it on. Loaded with LD_PRELOAD by test_failing_writes.py.
  *
  * FAIL_UNDER  only files whose path begins with this
  * FAIL_AT     number of the first call that fails, from 1 on; 0 fails none
