@@ -42,7 +42,6 @@ ELSEWHERE = {
     "simulate results": "`aptitude`, a row for each task, condition and model: [sharded tasks](../sharded-tasks.md);"
     " `forms`, one for each form, model and variant: [simulation](../simulation.md#forms)",
     "simulate sharded": "a row for each task, condition and model: [sharded tasks](../sharded-tasks.md)",
-    "tour": "none: it needs a terminal",
     "train delete": "`deleted`, the name of the run",
     "train start": "with `--estimate` tokens, steps, memory and seconds; else the run, as in `train status`",
     "train stop": "the run, as in `train status`",
@@ -210,7 +209,6 @@ MEANINGS = {
     "entropy_change": "difference of the mean entropy to what it is compared with",
     "entropy_high": "upper bound of the entropy, in bits",
     "entropy_low": "lower bound of the entropy, in bits",
-    "every_boundary": "scores as probabilities at every boundary, where it was asked for",
     "evidence": "what speaks for a merge",
     "example": "one of them",
     "examples": "some of them",
@@ -454,7 +452,6 @@ MEANINGS = {
     "runs": "the runs, the newest first",
     "said": "what was found",
     "same": "share of equal answers",
-    "same_kind": "whether only sets of one kind are compared",
     "schema": "number of its schema",
     "score_sets": "number of sets of scores",
     "scored": "conversations with a score",

@@ -3,7 +3,7 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,8 +137,3 @@ class SetResults:
 
     tables: tuple[ReportTable, ...]
     plays: tuple[PlayItem, ...]
-
-
-def chosen_models(models: Sequence[str], position: int) -> str | None:
-    """Returns the model at a position of a choice whose first entry is the default; None for the default."""
-    return None if position == 0 else models[position - 1]

@@ -28,7 +28,6 @@ from screens.shell.app_interface import NamedConversations, RoutedApp, Routes
 from screens.shell.dialogs import ChoiceDialog, ErrorDialog, IgnoresLateEvents, TextDialog, ask
 from screens.shell.run_form import RunDialog, scoring_request
 from screens.shell.title_line import TitleLine
-from screens.shell.tour import TourLine
 from screens.widgets.background import background
 from screens.widgets.controls import Card
 from screens.widgets.empty_state import IMPORT, EmptyState
@@ -104,8 +103,6 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         """Yields the title line, the screen's own widgets, footer, jobs bar."""
         yield TitleLine(self.services, self.services.network, self.MODE)
         yield from self.compose_body()
-        if cast(RoutedApp, self.app).tour_at is not None:
-            yield TourLine()
         yield KeyFooter()
         yield JobsBar(self.services.jobs, self.feed)
 

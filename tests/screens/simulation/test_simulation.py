@@ -9,23 +9,13 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from engine.base.errors import UsageError
-from engine.base.events import DataChanged
 from engine.simulate.request import SimulationRequest
 from screens.reader.screen import ReaderScreen
 from screens.shell.base_app import ControlGuard
-from screens.shell.workbench_screen import REFRESH_SECONDS
 from screens.simulation.screen import SimulationScreen
 from tests.screens.driving import opened, press, settle, text, until
 from tests.screens.project import ScreenProject, project
-from tests.screens.simulation.played import (
-    SHARDED,
-    TRANSCRIPT,
-    Entry,
-    result_of,
-    store,
-    store_plays,
-)
+from tests.screens.simulation.played import SHARDED, TRANSCRIPT, result_of, store, store_plays
 from tests.screens.test_hostile_text import check
 from tests.terminal.payloads import PAYLOADS
 
@@ -83,35 +73,6 @@ class TestSets:
             assert "Averaged performance" in text(pilot)
             await press(pilot, "s", "enter")
             assert order() == ["sharded", "concat", "full"]
-
-    async def test_the_cursor_stays(self, fake: ScreenProject) -> None:
-        """When more was played, the cursor stays on its row and new plays are listed."""
-        async with opened(fake, mode="9") as pilot:
-            await press(pilot, "down", "down")
-            more: Entry = (
-                "sharded/math/GSM8K-9/sharded/0",
-                2,
-                None,
-                result_of("sharded", 0.3, "GSM8K-9"),
-                (),
-            )
-            store(fake.file, SHARDED, [more])
-            fake.emit(DataChanged(frozenset({"play"})))
-            await until(pilot, lambda: "GSM8K-9" in text(pilot))
-            assert "GSM8K-0/full" not in text(pilot)
-
-    async def test_a_new_set(self, fake: ScreenProject) -> None:
-        """A set that appears is shown; one that is only played on leaves the person where they are."""
-        async with opened(fake, mode="9") as pilot:
-            await press(pilot, "right_square_bracket")
-            fake.emit(DataChanged(frozenset({"play"})))
-            await pilot.pause(REFRESH_SECONDS)
-            await settle(pilot)
-            assert "forms-77aa00" in text(pilot)
-            new: Entry = ("sharded/math/GSM8K-1/full/0", 2, None, result_of("full", 0.3), ())
-            store(fake.file, replace(SHARDED, config_hash="newest"), [new])
-            fake.emit(DataChanged(frozenset({"play"})))
-            await until(pilot, lambda: "sharded-newest" in text(pilot))
 
     async def test_nothing_yet(self, empty: ScreenProject) -> None:
         """An empty project says what to do next."""
@@ -176,22 +137,6 @@ class TestAsking:
                 )
             ]  # fmt: skip
 
-    @pytest.mark.parametrize(
-        ("field", "value", "told"),
-        [
-            ("conditions", "full, none", "it must be one or more of full, concat"),
-            ("instructions", "none.json", "cannot be read"),
-        ],
-    )
-    async def test_refused(self, fake: ScreenProject, field: str, value: str, told: str) -> None:
-        """What cannot be played is said where it is written, and does not start."""
-        async with opened(fake, mode="9") as pilot:
-            await press(pilot, "n")
-            pilot.app.screen.query_one(f"#{field}", Input).value = value
-            await until(pilot, lambda: told in text(pilot))
-            await press(pilot, "enter")
-            assert fake.simulations.started == []
-
     async def test_last_time(self, fake: ScreenProject) -> None:
         """The dialog begins with what was asked for last, so that the same goes on with one key."""
         last = SimulationRequest(
@@ -207,23 +152,6 @@ class TestAsking:
         async with opened(fake, mode="9") as pilot:
             await press(pilot, "n", "enter")
             assert fake.simulations.started == [last]
-
-    async def test_a_project_that_cannot_be_written(self) -> None:
-        """Where nothing can be written nothing is asked."""
-        fake = project(6, read_only="another workbench has it open")
-        async with opened(fake, mode="9") as pilot:
-            await press(pilot, "n")
-            assert "another workbench has it open" in text(pilot)
-            assert fake.simulations.asked == []
-
-    async def test_could_not_start(self, fake: ScreenProject) -> None:
-        """Why a simulation cannot start is shown in a dialog."""
-        fake.simulations.problem = UsageError("There is no such model.", "Pull it.")
-        async with opened(fake, mode="9") as pilot:
-            await press(pilot, "n", "enter")
-            assert "There is no such model." in text(pilot)
-            await press(pilot, "escape")
-            assert "what came of it" in text(pilot)
 
 
 class TestTakingAlong:
