@@ -112,7 +112,7 @@ def test_keys_of_cursor_are_its_sessions(tmp_path: Path) -> None:
 
 
 def test_events_of_openhands_are_one_conversation(tmp_path: Path) -> None:
-    """The events of a conversation lie in a file each; its id is the name of its folder, and its settings are not read."""
+    """The events of a conversation lie in a file each; its id is the name of its folder."""
     call = {"name": "bash", "arguments": '{"command": "water"}'}
     words = {"content": [{"type": "text", "text": "Water the roses"}], "role": "user"}
     events: list[dict[str, Any]] = [
