@@ -221,8 +221,6 @@ class FormRun:
         texts: Prompt texts by name.
         profiles: Profiles of the simulated user, at least one.
         seed: Seed of the simulation.
-        person: Whether a person answers. The user's calls then hold the question alone, and replies are used as they
-            are.
     """
 
     form: Form
@@ -232,7 +230,6 @@ class FormRun:
     texts: Mapping[str, str]
     profiles: tuple[Profile, ...]
     seed: int = 0
-    person: bool = False
 
     @property
     def key(self) -> str:
@@ -255,7 +252,7 @@ class FormRun:
         return self.rules.profile == "run"
 
     def play(self) -> Play:
-        """Returns a new play; its result has the scores and what the files of the run are made of."""
+        """Returns a new play; its result has the scores."""
         profiles = self.profiles
         if self._has_one_profile:
             profiles = (profiles[(self.run_number - 1) % len(profiles)],)
@@ -267,14 +264,13 @@ class FormRun:
             profiles=profiles,
             form=self.form.name,
             length=self._field_count,
-            person=self.person,
         )
         content = self.form.blank()
         variant_result: dict[str, Any] = {}
         if self.variant == "modular":
             modular = ModularRun(session, content)
             ended = yield from modular.fill()
-            variant_result = _modular_result(modular)
+            variant_result = {"left_out": modular.left_out}
         else:
             ended = yield from BaselineRun(session, content).fill()
         return self._ending(session, content, ended, variant_result)
@@ -292,7 +288,7 @@ class FormRun:
 
         - `profile`: name of the profile whose answers were compared; null if none were.
         - `ended`: how the run ended.
-        - `calls`: number of calls, of models and of the person.
+        - `calls`: number of calls of models.
         - `again`, `fallbacks`, `failed`: number of retries, fallbacks and failures, by module.
         - `filled`: the form with its answers.
         - `dialogue`, `interactions`: the questions and answers, and the transcript, as `FormSession` has them.
@@ -300,12 +296,13 @@ class FormRun:
         Args:
             content: The form with the answers.
             ended: How the run ended.
-            variant_result: What only runs of this variant have in their result.
+            variant_result: What only runs of this variant have in their result: of a modular one `left_out`, the labels
+                that are in no chunk, a group of labels that are filled together.
         """
         modules = [line["module"] for line in session.interactions]
         known_answers = {}
-        # Answers are known of one profile only: of several each answers as itself, and a person as they like.
-        if self._has_one_profile and not self.person:
+        # Answers are known of one profile only: of several each answers as itself.
+        if self._has_one_profile:
             known_answers = session.profiles[0].of_form(self.form.name)
         right = right_fields(content, known_answers) if known_answers else None
         scores = form_scores(content, session.dialogue, modules, right)
@@ -351,18 +348,3 @@ class FormRun:
                 "ended": ended,
             },
         }
-
-
-def _modular_result(modular: ModularRun) -> dict[str, Any]:
-    """Returns what only modular runs have in their result.
-
-    These are the labels that are in no chunk (`left_out`), the facts that were extracted from answers (`information`),
-    and the last state as the manager sees it and as the filler sees each chunk (`manager`, `chunks`). A chunk is a
-    group of labels that are filled together.
-    """
-    return {
-        "left_out": modular.left_out,
-        "information": modular.information,
-        "manager": modular.manager_view,
-        "chunks": {name: chunk.filler_view for name, chunk in modular.chunks.items()},
-    }
