@@ -42,7 +42,6 @@ ELSEWHERE = {
     "simulate results": "`aptitude`, a row for each task, condition and model: [sharded tasks](../sharded-tasks.md);"
     " `forms`, one for each form, model and variant: [simulation](../simulation.md#forms)",
     "simulate sharded": "a row for each task, condition and model: [sharded tasks](../sharded-tasks.md)",
-    "simulate shards": "what was proposed: [sharded tasks](../sharded-tasks.md)",
     "train delete": "`deleted`, the name of the run",
     "train start": "with `--estimate` tokens, steps, memory and seconds; else the run, as in `train status`",
     "train stop": "the run, as in `train status`",
