@@ -33,7 +33,6 @@ class SimulationScreen(WorkbenchScreen[None]):
     PLACE = "simulation"
     MODE = "simulation"
     FIRST_KEYS = ("simulation.new", "simulation.export")
-    CSS_PATH = "simulation.tcss"
     AUTO_FOCUS = "#rows"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "new", "New", tooltip="Choose what to play, with its cost first"),
