@@ -136,7 +136,7 @@ def _session_id(line: dict[str, Any], begins: bool) -> str:
     Args:
         begins: Whether the line begins a session.
     """
-    names = (*IDS, "id") if begins else IDS
+    names: tuple[str, ...] = (*IDS, "id") if begins else IDS
     if is_response_item(line):  # its `call_id` is that of a call of a tool
         names = tuple(name for name in names if name != "call_id")
     if named := named_column(line, names, (str, int)):
