@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from engine.base.conversation import Conversation, Message
 from engine.base.errors import NameTaken, NotFound, UsageError
 from engine.completeness.training_data import split, usable
 from engine.formats.records import Parsed
-from engine.project import settings
 from engine.project.project import Project
 from engine.training.config import TrainConfig
 from engine.training.events import RunDirectory, locked
@@ -249,6 +247,7 @@ class TestFolders:
 
     def test_a_run_that_is_not_there(self, tmp_path: Path) -> None:
         """The error about an unknown run lists the known ones."""
+        Project.open(tmp_path / "p.wb", create=True).close()
         bare_run(tmp_path / "p.wb", "some-run")
 
         with pytest.raises(UsageError) as caught:
@@ -257,6 +256,7 @@ class TestFolders:
 
     def test_deleting(self, tmp_path: Path) -> None:
         """A run is deleted with all its files, unless a process works on it."""
+        Project.open(tmp_path / "p.wb", create=True).close()
         run = bare_run(tmp_path / "p.wb")
         (run.checkpoints / "5").mkdir(parents=True)
         with locked(run), pytest.raises(UsageError, match="running"):
@@ -265,27 +265,3 @@ class TestFolders:
 
         delete(run)
         assert list(run.path.parent.iterdir()) == []
-
-
-def test_a_project_without_an_id_is_read_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Looking for the runs of a project without an id opens it once, and again when it was written."""
-    path = tmp_path / "q.wb"
-    looks = []
-    get = settings.project_id
-
-    def counted(conn: sqlite3.Connection) -> str | None:
-        looks.append(get(conn))
-        return looks[-1]
-
-    monkeypatch.setattr(settings, "project_id", counted)
-    with Project.open(path, create=True) as project:
-        project.write(lambda conn: settings.put(conn, settings.PROJECT_ID, None))
-        looks.clear()
-        for _ in range(3):
-            assert all_runs(path) == []
-        project.write(lambda conn: settings.put(conn, settings.PROJECT_ID, "abc"))
-        for _ in range(3):
-            assert all_runs(path) == []
-    assert looks == [None, "abc"]
