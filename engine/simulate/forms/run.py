@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from engine.formats.form_runs import FormScores, fields, form_scores
 from engine.model.chat import Call, ChatMessage, Completion, Ending, Play
+from engine.model.interface import CHARS_PER_TOKEN
 from engine.model.prompt_files import filled
 from engine.simulate.forms.form import Form, Profile, copy_answers, right_fields
 from engine.simulate.forms.form_session import (
@@ -39,9 +40,6 @@ instructions. A run of either variant can also end with the reason of a `RunOver
 
 BAD_IN_A_ROW = 10
 """Number of consecutive unusable replies that end a baseline run."""
-
-CHARS_PER_TOKEN = 4
-"""Characters of a token, assumed for the length of the history, since a play has no tokenizer."""
 
 RECORD_FORMAT = "uniform"
 """Import format of the conversation of a run: one object with `messages` and `truth`."""
@@ -178,6 +176,7 @@ class BaselineRun:
         Args:
             prompt_chars: Length of that prompt in characters.
         """
+        # A play has no tokenizer.
         chars_left = self.session.rules.history_tokens * CHARS_PER_TOKEN - prompt_chars
         messages: list[ChatMessage] = []
         # From the newest pair of prompt and reply back to the oldest.
