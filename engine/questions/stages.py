@@ -18,9 +18,10 @@ from engine.conversations.selection import Selection
 from engine.conversations.tables import conversations
 from engine.jobs.contract import CpuStage, OnProgress, Progress, blocks
 from engine.model.catalog import LoadableModel
+from engine.model.interface import CHARS_PER_TOKEN
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
-from engine.model.stages import CHARS_PER_TOKEN, BlockStage
+from engine.model.stages import BlockStage
 from engine.model.structured_replies import ask
 from engine.project.project import Project
 from engine.questions.model_answers import (
@@ -170,7 +171,7 @@ class ModelAnswerStage(BlockStage[int, MachineAnswer]):
         with self._project.reading() as conn:
             chars = sum(conversations.chars(conn, ids))
         around = len(self._prompt.before + self._prompt.question) + MAX_EXPLANATION
-        return self._question.votes * (chars + around * len(ids)) // CHARS_PER_TOKEN
+        return round(self._question.votes * (chars + around * len(ids)) / CHARS_PER_TOKEN)
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Commits the answers block by block.
