@@ -247,7 +247,6 @@ MEANINGS = {
     "goals.rows[].groups": "number of groups",
     "held_out": "conversations that are held out",
     "selection": "conversations held out that select the checkpoint",
-    "not_listed": "runs beside the project that are not its own",
     "selecting": "conversations that selected the checkpoint of an adapter, which are left out",
     "selected_on": "rows whose adapter was selected by conversations of the test, from runs without a test part",
     "here": "whether it is the set for this machine",

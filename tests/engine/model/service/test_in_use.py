@@ -84,7 +84,6 @@ class TestChoice:
         assert loaded(workspace) == {"scoring": "large", "goals": "other", "trees": DEFAULT_MODEL}
         workspace.models_in_use.use("other", ["trees"])
         assert loaded(workspace)["trees"] == "other"
-        assert workspace.trees.models()[0] == "other"
 
     def test_asked_for_wins(self, workspace: OpenProject) -> None:
         """A model that a run names is used instead of the project's choice."""
