@@ -462,7 +462,6 @@ MEANINGS = {
     "seed": "seed of all that is random",
     "seeds": "number of seeds",
     "sets": "the sets of scores",
-    "settled": "whether repeated measurements agreed on it",
     "several": "conversations with several goals",
     "several_ids": "ids that several records have",
     "sha256": "SHA-256 of the file",

@@ -224,7 +224,9 @@ class TriageScreen(WorkbenchScreen[None]):
 
         ids = None if only is None else only.ids
         self.in_background(
-            lambda: load_queue(self.services, question, order, filter_in_force, ids),
+            lambda: load_queue(
+                self.services, question, order, filter_in_force, ids, draws=place is not None
+            ),
             show,
             group="queue",
             failed=failed,
