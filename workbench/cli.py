@@ -50,7 +50,6 @@ Conversation Workbench: what users wanted, whether conversations ended, and how 
 
   workbench demo                            build a sample project and look at it
   workbench open logs.jsonl                 read, score and group your own conversations, then look at them
-  workbench tour                            learn the keys in two minutes, on the demo
 
 The same step by step:
   workbench import mine.wb logs.jsonl       read conversations into a project

@@ -106,6 +106,12 @@ class ScreenOpener:
 
         return ConversationsBehindScreen(self.services, self.feed, filter, mode)
 
+    def egress(self, address: str, allow: Callable[[], None]) -> Screen[None]:
+        """Makes the dialog with what would be sent to an address on another machine."""
+        from screens.shell.reading_dialogs import EgressDialog
+
+        return EgressDialog(self.services, address, allow)
+
     def why(self, split: Split | None, mode: str) -> Screen[Any]:
         """Makes the list of what goes with one of two sides."""
         from screens.associations import AssociationScreen

@@ -379,6 +379,23 @@ class NetworkRefused(WorkbenchError):
     """
 
 
+class AddressNotAllowed(NetworkRefused):
+    """Texts of the project were not sent to an endpoint on another machine.
+
+    Why: Nobody allowed it yet for this project.
+
+    What to do: `workbench models allow PROJECT NAME`, or the screen where the work was started, shows what would be
+    sent, and asks.
+
+    Args:
+        address: URL of the endpoint.
+    """
+
+    def __init__(self, message: str, hint: str = "", code: str = "", address: str = "") -> None:
+        super().__init__(message, hint, code)
+        self.address = address
+
+
 class Cancelled(WorkbenchError):
     """The work was cancelled by a person. This is no error.
 

@@ -564,17 +564,6 @@ class SplitPart:
 
 
 @dataclass(frozen=True, slots=True)
-class MapPoint:
-    """A conversation on the map: the first two principal components of its vector (`x`, `y`), and the id of its group;
-    None for an outlier."""
-
-    conversation_id: int
-    x: float
-    y: float
-    group: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class GroupPeriod:
     """A group in one month or import.
 

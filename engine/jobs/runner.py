@@ -10,7 +10,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -172,6 +172,7 @@ class JobRunner:
         tables_by_stage: Names of the tables that a stage changes, by its name; `conversation` for other stages.
         code_version: Version of this program, stored in run records.
         clock: Monotonic clock, in seconds.
+        check: Called before stages are queued; raises WorkbenchError if they may not run.
     """
 
     def __init__(
@@ -182,12 +183,14 @@ class JobRunner:
         tables_by_stage: Mapping[str, frozenset[str]] | None = None,
         code_version: str = "unknown",
         clock: Clock = time.monotonic,
+        check: Callable[[Sequence[Stage]], None] = lambda stages: None,
     ) -> None:
         self._project = project
         self._emit_to = emit
         self._tables = tables_by_stage or {}
         self._code_version = code_version
         self._clock = clock
+        self._check = check
         self._guard = threading.Lock()
         self._jobs: list[_Job] = []
         self._lanes: dict[Lane, _LaneWorker] = {}
@@ -200,9 +203,11 @@ class JobRunner:
 
         Raises:
             ProjectReadOnly: The project is open read-only.
+            WorkbenchError: `check` refuses the stages.
         """
         if self._closed:
             raise ProjectError("The project is being closed.")
+        self._check(stages)
         first, *_ = stages
         job = _Job(stages, self._begin(first))
         lane: Lane = "model" if any(stage.lane == "model" for stage in stages) else "cpu"

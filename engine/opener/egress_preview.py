@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engine.base.errors import UsageError
+from engine.base.number_format import counted
+from engine.base.text import as_json
 from engine.conversations.filters import parse_filter
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import conversations
+from engine.model.endpoints.capabilities import no_fields
 from engine.model.endpoints.client import parse_address
 from engine.model.endpoints.fleet import TOKENS_PRICED
 from engine.model.interface import LoadOptions
@@ -43,12 +46,28 @@ class EgressPreview:
     redacted: bool
     first_request: Mapping[str, Any] | None
 
+    def lines(self) -> list[str]:
+        """Returns in words what would leave this machine: what, how much, and one request in full."""
+        cost = "" if self.cost is None else f", {self.cost:,.2f} at its prices,"
+        replaced = "replaced by names such as [email 3f2a9c]" if self.redacted else "sent as it is"
+        lines = [
+            f"To {', '.join(self.addresses)}: texts of conversations, goals and prompts, as each run needs them.",
+            f"{counted(self.conversations, 'conversation')}, {self.characters:,} characters, about"
+            f" {self.tokens:,} tokens{cost} if all is read once.",
+            f"In {self.with_personal_data:,} of them the program finds personal data, which is {replaced}."
+            " It does not find names of people.",
+        ]
+        if self.first_request is not None:
+            request = as_json(self.first_request, indent=1)
+            lines += ["The first request of a run that summarizes goals, in full:", request]
+        return lines
+
 
 def egress_preview(workspace: OpenProject, model: str) -> EgressPreview:
     """Returns what of a project would leave this machine for endpoints; sends nothing.
 
     Args:
-        model: Endpoints as NAME,NAME2, or the URL of one that makes vectors.
+        model: Endpoints as NAME,NAME2, or the URL of one.
 
     Raises:
         UsageError: There is no such endpoint, or all are on this machine.
@@ -57,11 +76,12 @@ def egress_preview(workspace: OpenProject, model: str) -> EgressPreview:
     names = book.named(model)
     at_url = workspace.endpoints.entry_at(model)
     entries = book.entries(names) or ([at_url] if at_url else [])
+    names = names or tuple(entry.name for entry in entries if no_fields(entry.can) is None)
     addresses = [entry.address for entry in entries] or [parse_address(model, leaf="embeddings")]
     remote = [address.base for address in addresses if not address.local]
     if not remote:
         raise UsageError(f"{model} is on this machine: nothing leaves it.", "Just use it.")
-    served = workspace.endpoints.model(model, LoadOptions()) if names else None
+    served = workspace.endpoints.model(",".join(names), LoadOptions())
     with workspace.project.reading() as conn:
         ids = ALL.ids(conn)
         characters = sum(conversations.chars(conn, ids))

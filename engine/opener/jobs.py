@@ -9,7 +9,6 @@ from engine.base.events import JobProgress
 from engine.completeness.records import Mode
 from engine.completeness.service.sets import name_of
 from engine.completeness.tables import score_sets
-from engine.conversations.filters import Filter
 from engine.conversations.import_request import DEFAULT_IMPORT, ImportRequest
 from engine.jobs.runner import JobRunner
 from engine.project import runs
@@ -17,8 +16,8 @@ from engine.project.project import Project
 from engine.project.records import Estimate, RunRow
 
 if TYPE_CHECKING:
+    from engine.completeness.scoring_request import ScoringRequest
     from engine.completeness.service.runs import ScoringRuns
-    from engine.completeness.service.scoring_run import ScoringRun
 
 
 class JobService:
@@ -47,30 +46,14 @@ class JobService:
             config = score_sets.config_in_force(conn)
         return None if config is None else name_of(config)
 
-    def estimate_scoring(
-        self, mode: Mode, filter: Filter | None = None, minutes: int | None = None
-    ) -> Estimate:
-        """Returns the cost of scoring what of a filter the mode has not scored yet; may take long, to count tokens.
+    def estimate_scoring(self, request: ScoringRequest) -> Estimate:
+        """Returns the cost of scoring what is not scored yet in this mode; may take long, to count tokens."""
+        scoring = self._scoring()
+        return scoring.estimate(scoring.make_run(request))
 
-        Args:
-            minutes: For how long the model reads in mode `probe`; None reads all.
-        """
-        return self._scoring().estimate(self._run_of(mode, filter, minutes))
-
-    def start_scoring(
-        self, mode: Mode, filter: Filter | None = None, minutes: int | None = None
-    ) -> int:
-        """Starts scoring what a filter selects, or all, and then remaining tasks in the background; returns the job
-        id. `minutes` is as in `estimate_scoring`."""
-        return self._runner.start(self._run_of(mode, filter, minutes).stages)
-
-    def _run_of(self, mode: Mode, filter: Filter | None, minutes: int | None) -> ScoringRun:
-        """Returns the stages that score what a filter selects, or all; not started."""
-        from engine.completeness.scoring_request import ScoringRequest
-
-        return self._scoring().make_run(
-            ScoringRequest(mode=mode, filter=filter or Filter(), minutes=minutes)
-        )
+    def start_scoring(self, request: ScoringRequest) -> int:
+        """Starts scoring, and then remaining tasks, in the background; returns the job id."""
+        return self._runner.start(self._scoring().make_run(request).stages)
 
     def start_import(self, paths: Sequence[str], request: ImportRequest = DEFAULT_IMPORT) -> int:
         """Starts an import and then a check of what it brought in the background; returns the job id."""

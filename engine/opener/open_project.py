@@ -161,6 +161,7 @@ class OpenProject:
             self._emit,
             tables_by_stage=TABLES_BY_STAGE,
             code_version=folders.version(),
+            check=self._check_addresses,
         )
 
     def __enter__(self) -> Self:
@@ -215,6 +216,13 @@ class OpenProject:
         from engine.model.service.egress import Egress
 
         return Egress(self.project, lambda secret: Redactor(secret).text)
+
+    def _check_addresses(self, stages: Sequence[Stage]) -> None:
+        """Raises AddressNotAllowed if stages would send texts to an address that nobody allowed."""
+        from engine.model.service.egress import addresses_in
+
+        for stage in stages:
+            self.egress.check(addresses_in(stage.fingerprints))
 
     @made_once
     def process(self) -> RoutedProcess:

@@ -37,17 +37,7 @@ from engine.results.comparison.formatting import (
 )
 from engine.results.comparison.measured import Measured
 from engine.results.comparison.records import Breakdown, Comparison
-from engine.results.document import (
-    Bar,
-    Bars,
-    Block,
-    Columns,
-    Document,
-    Paragraph,
-    Points,
-    Quote,
-    Section,
-)
+from engine.results.document import Bar, Bars, Block, Columns, Document, Paragraph, Quote, Section
 from engine.results.document_files import WrittenDocument, check_place, write_document
 from engine.results.paper_figures import (
     clustering_figures,
@@ -76,9 +66,6 @@ GREETING_CHARACTERS = 30
 
 QUOTE_CHARACTERS = 400
 """Number of characters of a message that are quoted."""
-
-MAX_POINTS = 600
-"""Number of conversations on the map of goals."""
 
 STRONGEST_WORDS = 8
 """Most words for an end, and most against one."""
@@ -484,8 +471,6 @@ class _Report:
                 for goal in self._by_completion[:MAX_COMPLETION_BARS]
             ),
         )
-        if not self._filter:
-            yield self._map([label for label, _ in parts])
 
     def _clusters(self) -> Iterator[Block]:
         """Yields the largest goals and how good the clusters are, as the paper shows them."""
@@ -495,19 +480,6 @@ class _Report:
             measurements = None if self._filter else self._services.goals.measurements()
             if measurements is not None:
                 yield from clustering_figures(measurements)
-
-    def _map(self, labels: Sequence[str]) -> Block:
-        """Returns the map of conversations, colored by goal."""
-        numbers = {label: number for number, label in enumerate(labels)}
-        names = {group.id: group.label for group in self._services.goals.groups()}
-        return Points(
-            "Map of goals: near conversations want similar things",
-            tuple(
-                (place.x, place.y, numbers.get(names.get(place.group or "", ""), -1))
-                for place in self._services.goals.map(MAX_POINTS)
-            ),
-            tuple(labels),
-        )
 
     def _to_read(self) -> Iterator[Block]:
         """Yields conversations of the goals of which the fewest ended, quoted, and a list of those with the lowest

@@ -69,20 +69,6 @@ class Columns:
     of: str = "conversations"
 
 
-@dataclass(frozen=True, slots=True)
-class Points:
-    """Points in a plane.
-
-    Attributes:
-        places: The two coordinates of each point, and the number of its group, which becomes a letter; -1 for none.
-        labels: What each letter stands for.
-    """
-
-    title: str
-    places: tuple[tuple[float, float, int], ...]
-    labels: tuple[str, ...]
-
-
 class ValueRange(NamedTuple):
     """A value between the ends of its interval; `text` is the value as text."""
 
@@ -111,9 +97,6 @@ class Plot:
         lines: The points of each line by its label.
         dots: Places of dots.
         unit: Whether both axes run from 0 to 1; otherwise they cover what is drawn.
-        shares: Whether the vertical axis runs from 0 to 1 even without `unit`.
-        whiskers: Vertical lines, each as its place and its ends.
-        ticks: Places on the horizontal axis with their labels; empty for the two ends of the axis.
     """
 
     title: str
@@ -123,12 +106,9 @@ class Plot:
     lines: tuple[tuple[str, tuple[tuple[float, float], ...]], ...] = ()
     dots: tuple[tuple[float, float], ...] = ()
     unit: bool = False
-    shares: bool = False
-    whiskers: tuple[tuple[float, float, float], ...] = ()
-    ticks: tuple[tuple[float, str], ...] = ()
 
 
-Figure = Bars | Columns | Points | Ranges | Plot
+Figure = Bars | Columns | Ranges | Plot
 """What is drawn."""
 
 Block = Paragraph | ReportTable | Quote | Figure
@@ -195,7 +175,5 @@ def _mapped(block: Block, change: Callable[[str], str]) -> Block:
         return replace(
             block, values=tuple(row._replace(label=change(row.label)) for row in block.values)
         )
-    if isinstance(block, Plot):
-        lines = tuple((change(label), points) for label, points in block.lines)
-        return replace(block, description=change(block.description), lines=lines)
-    return replace(block, labels=tuple(map(change, block.labels)))
+    lines = tuple((change(label), points) for label, points in block.lines)
+    return replace(block, description=change(block.description), lines=lines)

@@ -22,7 +22,6 @@ from engine.results.document import (
     Document,
     Paragraph,
     Plot,
-    Points,
     Quote,
     Ranges,
     Section,
@@ -145,13 +144,9 @@ def _html_block(block: Block, section_ids: Mapping[str, str]) -> str:
         more = "" if section_id is None else f' <a href="#{section_id}">more</a>'
         cite = f"<cite>{escape(block.source)}</cite>{more}"
         return f"<blockquote>{messages}<p>{cite}</p></blockquote>"
-    if isinstance(block, Points):
-        caption = f"{block.title}. {' · '.join(svg.key_of(block))}"
-    elif isinstance(block, Plot) and not block.lines:
-        # a plot with lines has their names in the picture
+    caption = block.title
+    if isinstance(block, Plot) and not block.lines:  # one with lines has their names in the picture
         caption = f"{block.title}. {block.description}"
-    else:
-        caption = block.title
     return f"<figure>{svg.svg_element(block)}<figcaption>{escape(caption)}</figcaption></figure>"
 
 

@@ -1,11 +1,10 @@
-"""What passes between the thread of a job that plays and that of a screen: new replies, and a person's answers."""
+"""The newest replies of a job that plays, passed from its thread to that of a screen."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict, deque
 
-from engine.base.errors import Cancelled
 from engine.simulate.play import Line
 from engine.simulate.records import LiveLine, LivePlay
 
@@ -31,7 +30,7 @@ class LivePlays:
                 self._run = run
                 self._plays.clear()
             count, lines = self._plays.pop(key, (0, deque(maxlen=MAX_LINES)))
-            lines.append(live_line(line))
+            lines.append(_live_line(line))
             self._plays[key] = count + 1, lines
             if len(self._plays) > MAX_PLAYS:
                 self._plays.popitem(last=False)
@@ -45,57 +44,7 @@ class LivePlays:
             ]
 
 
-def live_line(line: Line) -> LiveLine:
+def _live_line(line: Line) -> LiveLine:
     """Returns the reply of a call, cut at `MAX_CHARACTERS`."""
     text = line.call.opening + line.reply.text
     return LiveLine(line.call.module, line.call.role, text[:MAX_CHARACTERS])
-
-
-class Person:
-    """Passes questions of a play to a person and the answers back. Safe to use from any thread."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._question: str | None = None
-        self._answer: str | None = None
-        self._stopping = self._gone = False
-
-    @property
-    def question(self) -> str | None:
-        """The open question; None if there is none."""
-        with self._changed:
-            return self._question
-
-    def say(self, text: str) -> None:
-        """Answers the open question; does nothing if there is none."""
-        with self._changed:
-            if self._question is not None:
-                self._question, self._answer = None, text
-                self._changed.notify_all()
-
-    def stop(self) -> None:
-        """Ends the play at the open question, or at the next one."""
-        with self._changed:
-            self._stopping = True
-            self._changed.notify_all()
-
-    def leave(self) -> None:
-        """Makes `wait_for_answer` raise Cancelled, now and later."""
-        with self._changed:
-            self._gone = True
-            self._changed.notify_all()
-
-    def wait_for_answer(self, question: str) -> str | None:
-        """Opens a question and returns the answer of the person; None if the person ends the play.
-
-        Raises:
-            Cancelled: `leave` was called.
-        """
-        with self._changed:
-            self._question, self._answer = question, None
-            while self._answer is None and not self._stopping and not self._gone:
-                self._changed.wait()
-            self._question = None
-            if self._gone:
-                raise Cancelled("The person has left.")
-            return self._answer

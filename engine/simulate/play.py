@@ -135,17 +135,16 @@ class ParallelPlays:
         """Returns the calls to answer next, all for one model; [] when all plays have ended."""
         return [running.call for running in self._plays_to_answer()]
 
-    def answer(self, replies: Sequence[Completion | FailedCall | RunOver]) -> None:
-        """Passes the replies to `next_calls` on to the plays, in the same order; a `RunOver` is raised in its play."""
+    def answer(self, replies: Sequence[Completion | FailedCall]) -> None:
+        """Passes the replies to `next_calls` on to the plays, in the same order."""
         for running, reply in zip(self._plays_to_answer(), replies, strict=True):
             if isinstance(reply, FailedCall):
                 running.play.close()
                 self._abort(running, reply.reason)
                 continue
-            if isinstance(reply, Completion):
-                line = Line(running.call, reply)
-                running.lines.append(line)
-                self._on_reply(running.key, line)
+            line = Line(running.call, reply)
+            running.lines.append(line)
+            self._on_reply(running.key, line)
             self._advance(running, reply)
         self._start_plays()
 
@@ -170,13 +169,10 @@ class ParallelPlays:
             self._running.append(running)
             self._advance(running, None)
 
-    def _advance(self, running: _RunningPlay, reply: Completion | RunOver | None) -> None:
+    def _advance(self, running: _RunningPlay, reply: Completion | None) -> None:
         """Gives the play its reply (None starts it), and stores its next call or its end."""
         try:
-            if isinstance(reply, RunOver):
-                running.call = running.play.throw(reply)
-            else:
-                running.call = next(running.play) if reply is None else running.play.send(reply)
+            running.call = next(running.play) if reply is None else running.play.send(reply)
         except StopIteration as stop:
             self._end_play(running, EndedPlay(running.key, stop.value, tuple(running.lines)))
         except Exception as error:  # noqa: BLE001 - a fault in one play must not end the others

@@ -10,21 +10,14 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Static
 
 from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.conversations.filters import Filter, ListQuery, Term
-from engine.goals.records import (
-    ClusteringSummary,
-    GoalDecision,
-    GoalGroup,
-    MapPoint,
-    Proposal,
-    SplitProposal,
-)
+from engine.goals.records import ClusteringSummary, GoalDecision, GoalGroup, Proposal, SplitProposal
 from engine.goals.requests import ClusteringRequest
 from engine.opener.exports import ExportKind
 from engine.opener.open_project import OpenProject
@@ -41,7 +34,6 @@ from screens.goals.formatting import (
     rate_of,
     summary_content,
 )
-from screens.goals.group_map import LETTERS, GroupMap
 from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.run_form import GoalRunForm
 from screens.shell.dialogs import ChoiceDialog, ask_order
@@ -102,7 +94,6 @@ class GoalsScreen(DecisionScreen):
         ),
         Binding("u", "undo", "Undo", show=False),
         Binding("U", "redo", "Redo", show=False),
-        Binding("M", "map", "Map", tooltip="The map alone, or the list again"),
         Binding("v", "view", "Detail", tooltip="List or detail, on a narrow terminal"),
         Binding("d", "drift", "Drift", tooltip="How shares changed over time"),
         Binding("J", "judge", "Judge", tooltip="Triage of just this goal's conversations"),
@@ -120,9 +111,7 @@ class GoalsScreen(DecisionScreen):
         ),
         Binding("X", "export", "Export", tooltip="Export groups, members or decisions", show=False),
         Binding("y", "copy_list", "Copy", tooltip="Copy the list as text", show=False),
-        Binding(
-            "escape", "leave", "Back", tooltip="Leave the search, the map or the filter", show=False
-        ),
+        Binding("escape", "leave", "Back", tooltip="Leave the search or the filter", show=False),
         Binding("q", "app.quit", "Quit", show=False),
     ]
 
@@ -149,21 +138,19 @@ class GoalsScreen(DecisionScreen):
         )
 
     def compose_body(self) -> ComposeResult:
-        """Yields the summary, the list, detail and map, the search line; or how to make a first clustering."""
+        """Yields the summary, the list, the detail, the search line; or how to make a first clustering."""
         yield Static(id="summary")
         yield FilterLine(id="filter")
         with Horizontal(id="main"):
             yield self.table
-            with Vertical(id="side"):
-                yield DetailPane(id="detail", classes="section")
-                yield GroupMap(id="map")
+            yield DetailPane(id="detail", classes="section")
         yield FindLine()
         yield Static(classes="empty")
 
     # Reading
 
     def refresh_data(self) -> None:
-        """Reads the groups again, then the map."""
+        """Reads the groups again."""
         goals, filter, score_sets = self.goals, self.filter, self.services.score_sets
 
         def read() -> tuple[ClusteringSummary | None, list[str], list[GoalGroup], str]:
@@ -203,7 +190,6 @@ class GoalsScreen(DecisionScreen):
         self.show_order()
         if self.focused is None:  # the list was hidden while it was empty
             self.table.focus()
-        self.in_background(self.goals.map, self._show_map, group="map")
 
     def show_order(self) -> None:
         """Lists the groups with the words that are searched for, in the chosen order."""
@@ -244,21 +230,15 @@ class GoalsScreen(DecisionScreen):
         """Returns the group under the cursor; without a clustering, says what makes one."""
         return self.group if self._is_clustered() else None
 
-    # Detail and map
-
-    def _show_map(self, points: list[MapPoint]) -> None:
-        largest = sorted(self.groups, key=lambda group: -group.size)[: len(LETTERS)]
-        names = [(group.id, label_of(group)) for group in largest]
-        self.query_one(GroupMap).show(points, names)
+    # Detail
 
     def on_row_table_highlighted(self) -> None:
         """Shows the group under the cursor."""
         self._read_detail()
 
     def _read_detail(self) -> None:
-        """Shows the group under the cursor in the pane and on the map."""
+        """Shows the group under the cursor in the pane."""
         group, goals = self.group, self.goals
-        self.query_one(GroupMap).point_to(None if group is None else group.id)
         if group is None:
             return
         self.in_background(
@@ -356,15 +336,6 @@ class GoalsScreen(DecisionScreen):
         """Changes between list and detail on a terminal too narrow for both."""
         self.toggle_class("-detail")
 
-    def action_map(self) -> None:
-        """Shows the map alone, or the list again."""
-        self.toggle_class("-map")
-        (self.query_one(GroupMap) if self.has_class("-map") else self.table).focus()
-
-    def on_group_map_stepped(self, message: GroupMap.Stepped) -> None:
-        """On the map the arrow keys go through the groups."""
-        self.table.action_move(message.by)
-
     def action_drift(self) -> None:
         """Opens the drift of the shares."""
         if self._is_clustered():
@@ -386,12 +357,10 @@ class GoalsScreen(DecisionScreen):
             self.in_background(self.goals.clusterings, ask, group="clusterings")
 
     def action_leave(self) -> None:
-        """Leaves the search, or the map."""
+        """Leaves the search, or the filter."""
         line = self.query_one(FindLine)
         if line.is_open:
             line.close()
-        elif self.has_class("-map"):
-            self.action_map()
         elif self.filter:
             self.query_one(FilterLine).put(Filter())
             self._ask(Filter())

@@ -34,7 +34,6 @@ from screens.overview.facts import (
     GoalsOverview,
     LaterFigures,
     Overview,
-    Part,
     TrainingOverview,
     TreesOverview,
     answer_content,
@@ -45,11 +44,8 @@ from screens.overview.facts import (
     load_goals,
     load_later,
     load_overview,
-    load_parts,
     load_training,
     load_trees,
-    parts_content,
-    project_content,
     rate_content,
     reading_content,
     set_choices,
@@ -61,6 +57,7 @@ from screens.overview.next_steps import PATH, Kind, ProjectProgress, Step, done_
 from screens.shell.dialogs import ChoiceDialog
 from screens.shell.exporting import ask_export, ask_file
 from screens.shell.reading_dialogs import QuarantineDialog, SharedTextDialog
+from screens.shell.run_form import scoring_request
 from screens.shell.workbench_screen import WorkbenchScreen, choose_figure
 from screens.widgets.background import write_in_order
 from screens.widgets.controls import Card, Choices
@@ -136,9 +133,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._cost_for: int | None = None  # number of unscored conversations that it is the cost of
         self._steps: list[Step] = []
         self._readings: list[FirstReading] = []
-        self._parts: list[Part] = []
         self._previewed = 0  # id of the conversation that is shown beside the answers
-        self._parts_asked = False  # whether parts were counted, or are being counted
         self._goals: GoalsOverview | None = None
         self._decided = False  # whether the person decided on goals since they were read
         self._proposals: int | None = None  # merge proposals that wait for a decision
@@ -169,8 +164,6 @@ class OverviewScreen(WorkbenchScreen[None]):
             with Vertical(id="preview", classes="card"):
                 yield Transcript(id="text")
         with Vertical(id="cards"):
-            with Card("What is here", id="project"):
-                yield Static("reading …", id="project-text")
             with Card("Did it end?", id="rate"):
                 yield Static(id="rate-text")
                 yield Static(id="set-text")
@@ -180,8 +173,6 @@ class OverviewScreen(WorkbenchScreen[None]):
                 yield Static(id="verdicts-text")
             with Card("How sure was the model?", id="trees"):
                 yield Static(id="trees-text")
-            with Card("Sources and saved filters", id="parts"):
-                yield Static(id="parts-text")
 
     def refresh_data(self) -> None:
         """Reads the whole project again; while it is being read, a second call is done afterwards."""
@@ -196,7 +187,6 @@ class OverviewScreen(WorkbenchScreen[None]):
     def _show(self, overview: Overview) -> None:
         """Shows what was read, and reads the parts that take longer."""
         self._overview = overview
-        self.set_class(bool(overview.shared), "-shared")
         self._show_cards()
         self.query_one("#rate-text", Static).update(rate_content(overview))
         self.query_one(Histogram).show(overview.histogram.bins, overview.rule)
@@ -205,7 +195,6 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._show_steps()
         self._load_report(overview)
         self._load_readings()
-        self._load_parts()
         self._load_goals()
         self._load_trees()
         self._load_training()
@@ -308,20 +297,6 @@ class OverviewScreen(WorkbenchScreen[None]):
         first = "#rate" if self.has_class("-measured") else "#next"
         self.query_one(first).focus()
 
-    def _load_parts(self) -> None:
-        """Counts parts of the project where there is room to show them, and not while a job keeps changing them."""
-        if not self.has_class("-very-wide") or (self._parts_asked and self.services.jobs.active()):
-            return
-        self._parts_asked = True
-
-        def show(parts: list[Part]) -> None:
-            """Shows the parts in a card, if there are any."""
-            self._parts = parts
-            self.set_class(bool(parts), "-parted")
-            self.query_one("#parts-text", Static).update(parts_content(parts))
-
-        self.in_background(lambda: load_parts(self.services), show, group="parts")
-
     def _load_goals(self) -> None:
         """Reads the goals, and not again while a job keeps changing them, unless the person decided on them."""
         if self._goals is not None and not self._decided and self.services.jobs.active():
@@ -373,8 +348,6 @@ class OverviewScreen(WorkbenchScreen[None]):
         narrow = self.has_class("-narrow")
         overview = self._overview
         if overview is not None:
-            project = project_content(overview, narrow_card=not narrow)
-            self.query_one("#project-text", Static).update(project)
             line = self.query_one("#set-text", Static)
             line.update(set_content(overview.sets, brief=narrow))
             line.display = bool(overview.sets)
@@ -393,8 +366,6 @@ class OverviewScreen(WorkbenchScreen[None]):
         self.call_after_refresh(self._show_cards)
         self.call_after_refresh(self._show_readings)
         self.call_after_refresh(self._preview)
-        if self._overview is not None and not self._parts_asked:
-            self.call_after_refresh(self._load_parts)
 
     def _failed(self, error: WorkbenchError) -> None:
         """Shows an error; the next call may read again."""
@@ -420,7 +391,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         def estimate() -> tuple[Mode, Estimate]:
             """Returns the mode of the next scoring and its cost, on another thread."""
             mode = self.services.jobs.scoring_mode()
-            return mode, self.services.jobs.estimate_scoring(mode)
+            return mode, self.services.jobs.estimate_scoring(scoring_request(mode))
 
         def show(answer: tuple[Mode, Estimate]) -> None:
             """Shows the cost at the step of scoring."""
@@ -661,9 +632,9 @@ class OverviewScreen(WorkbenchScreen[None]):
             )
             self.open_why(Split(side, other))
             return
-        services, overview, parts = self.services, self._overview, self._parts
+        services, overview = self.services, self._overview
         self.in_background(
-            lambda: figures_of(services, key, overview, parts),
+            lambda: figures_of(services, key, overview),
             lambda figures: choose_figure(self, title, figures),
             group="figures",
         )

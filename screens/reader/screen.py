@@ -13,16 +13,18 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.base import number_format
+from engine.base.conversation import Message, render_log, with_calls, without_surrogates
 from engine.base.text import end_of_path, one_line
 from engine.completeness.records import CurvePoint
 from engine.completeness.requests import UndoneRequestMark
+from engine.conversations.records import MessageRow
 from engine.opener.conversations import ConversationRow
 from engine.opener.open_project import OpenProject
 from engine.signs.records import in_words
-from screens.reader.exporting import ProgramKind, copy_log, copy_message, open_in_program
 from screens.reader.provenance import OriginalDialog, ProvenanceDialog
 from screens.shell.app_interface import ReadingOrder
 from screens.shell.dialogs import TextDialog
+from screens.shell.exporting import copy
 from screens.shell.goal_dialogs import judge_second_goals
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
@@ -131,8 +133,6 @@ class ReaderScreen(WorkbenchScreen[int]):
         Binding("m", "raw", "Raw", tooltip="Styled and laid out, or as imported"),
         Binding("y", "copy_message", "Copy", tooltip="Copy this message"),
         Binding("Y", "copy_all", "Copy everything", show=False, tooltip="Copy the conversation"),
-        Binding("P", "outside('pager')", "Pager", show=False, tooltip="Open in $PAGER"),
-        Binding("E", "outside('editor')", "Editor", show=False, tooltip="Open in $EDITOR"),
         Binding("v", "view", "Curve", tooltip="Turns or curve, on a narrow terminal"),
         Binding("escape", "leave", "Back", tooltip="Give up finding, or go back"),
         Binding("q", "close", "Close", show=False, tooltip="Go back"),
@@ -460,17 +460,16 @@ class ReaderScreen(WorkbenchScreen[int]):
         """Copies the current message."""
         message = self.query_one(Transcript).message
         if message is not None:
-            copy_message(self, message)
+            copy(self, message_text(message), f"message {message.index + 1}, {message.role}")
 
     def action_copy_all(self) -> None:
         """Copies the conversation as a log."""
         if self._facts is not None:
-            copy_log(self, self._facts.messages)
-
-    def action_outside(self, kind: ProgramKind) -> None:
-        """Opens the conversation in the person's pager or editor."""
-        if self._facts is not None:
-            open_in_program(self, self._facts.messages, kind)
+            messages = self._facts.messages
+            what = f"the conversation, {number_format.counted(len(messages), 'message')}"
+            self.in_background(
+                lambda: log_text(messages), lambda text: copy(self, text, what), group="log"
+            )
 
     def action_view(self) -> None:
         """Changes between the turns and the list of boundaries where both have no room."""
@@ -519,3 +518,18 @@ def _before(row: ConversationRow) -> str:
     if row.messages_before is None:
         return ""
     return f" · had {number_format.counted(row.messages_before, 'message')} (o)"
+
+
+def message_text(message: MessageRow) -> str:
+    """Returns one message as imported, its calls below it."""
+    text = message.content
+    return without_surrogates(with_calls(text, message.tool_calls) if message.tool_calls else text)
+
+
+def log_text(messages: Sequence[MessageRow]) -> str:
+    """Returns a conversation as a log with everything as imported, also what is kept from the model."""
+    plain = [
+        Message(row.role, row.content, row.name, row.tool_calls, row.tool_call_id)
+        for row in messages
+    ]
+    return without_surrogates("".join(piece.text for piece in render_log(plain)))

@@ -98,6 +98,8 @@ class Routes:
         members: `(group_id, mode)`: the conversations of a goal group, or with None the outliers.
         similar: `(conversation_id, name)`: a dialog with the conversations of the nearest goals; answers with them
             and the one to read, or None.
+        egress: `(address, allow)`: a dialog with what would be sent to an address on another machine; calls `allow`
+            when a person allows it.
     """
 
     reader: Callable[[array[int], int, str, Sequence[str]], Screen[int]]
@@ -107,6 +109,7 @@ class Routes:
     why: Callable[[Split | None, str], Screen[Any]]
     members: Callable[[str | None, str], Screen[Any]]
     similar: Callable[[int, str], Screen[ReadingOrder | None]]
+    egress: Callable[[str, Callable[[], None]], Screen[None]]
 
 
 class RoutedApp(Protocol):
@@ -114,12 +117,10 @@ class RoutedApp(Protocol):
 
     Attributes:
         routes: Makes the screens of other folders.
-        tour_at: The step of the tour, None without one.
         shell: Its `keymap` has the keys that a person chose.
     """
 
     routes: Routes
-    tour_at: int | None
     shell: Shell
 
     def tell_moved(self, moved: ProjectMoved) -> None:
@@ -136,6 +137,3 @@ class PaletteApp(Protocol):
 
     def use_theme(self, name: str) -> None:
         """Changes the theme, by the name a person uses."""
-
-    def save_picture(self) -> None:
-        """Saves the screen in front as a picture beside the project."""

@@ -18,6 +18,7 @@ from engine.conversations.records import QuarantineRow
 from engine.conversations.service import stored_accounts, stored_files
 from engine.conversations.shared_text import SharedText
 from engine.opener.conversations import ConversationService
+from engine.opener.open_project import OpenProject
 from screens.shell.dialogs import ChoiceDialog, Dialog, ask, hint_line
 from screens.shell.exporting import copy
 from screens.shell.importing import MappingDialog
@@ -118,6 +119,48 @@ class ReadingDialog(Dialog[None]):
     def on_finding_view_found(self, message: FindingView.Found) -> None:
         """Shows how much was found."""
         self.query_one(FindLine).say(message.words)
+
+
+class EgressDialog(ReadingDialog):
+    """Shows what of the project would be sent to another machine, one request in full, before the first is sent."""
+
+    TITLE = "What would leave this machine"
+    WHAT = "what would be sent"
+    OWN_HINTS = (("a", "allows it"),)
+    BINDINGS: ClassVar[list[BindingType]] = reading_keys(
+        "ctrl+w", Binding("a", "allow", "Allow it for this project")
+    )
+
+    def __init__(self, services: OpenProject, address: str, allow: Callable[[], None]) -> None:
+        """
+        Args:
+            address: URL of an endpoint.
+            allow: Called when a person allows it.
+        """
+        super().__init__()
+        self._services, self._address, self._allow = services, address, allow
+
+    def on_mount(self) -> None:
+        """Reads how much there is and makes the request, in a thread."""
+
+        def read() -> str:
+            """Returns what would be sent, in words."""
+            from engine.opener.egress_preview import egress_preview  # it brings numpy
+
+            return "\n\n".join(egress_preview(self._services, self._address).lines())
+
+        background(
+            self,
+            read,
+            self.query_one(TextPane).show,
+            self.show_error,
+            group="egress",
+        )
+
+    def action_allow(self) -> None:
+        """Closes the dialog and lets the work go on."""
+        self.dismiss(None)
+        self._allow()
 
 
 class QuarantineDialog(ReadingDialog):

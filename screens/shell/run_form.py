@@ -17,16 +17,17 @@ from textual.widgets.option_list import Option as ListOption
 
 from engine.base import number_format
 from engine.base.errors import WorkbenchError
-from engine.base.request_options import Option, read_values
+from engine.base.request_options import Option, options_of, read_values
 from engine.base.text import display_safe, one_line
 from engine.completeness.records import Mode
 from engine.conversations.filters import Filter
 from engine.project.records import Estimate
-from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.dialogs import Dialog, TextDialog, ask, hint_line
 from screens.widgets.background import background
 from screens.widgets.controls import Cycle
 
 if TYPE_CHECKING:
+    from engine.completeness.scoring_request import ScoringRequest
     from engine.opener.jobs import JobService
 
 
@@ -277,11 +278,26 @@ SCORING_CHOICES = (
 """The ways of scoring in the order of the dialog, each with a few words on what it does."""
 
 
-class RunDialog(Dialog[tuple[Mode, Filter, int | None] | None]):
+def scoring_request(
+    mode: Mode,
+    filter: Filter | None = None,
+    minutes: int | None = None,
+    *,
+    max_cost: float | None = None,
+    fresh: bool = False,
+) -> ScoringRequest:
+    """Returns a scoring run with the defaults of its other options; see `ScoringRequest`."""
+    from engine.completeness.scoring_request import ScoringRequest  # the first frame needs none
+
+    return ScoringRequest(
+        mode=mode, filter=filter or Filter(), minutes=minutes, max_cost=max_cost, fresh=fresh
+    )
+
+
+class RunDialog(Dialog["ScoringRequest | None"]):
     """Asks how to score, and of a filtered list whether only that; shows the cost before anything starts.
 
-    The dialog is dismissed with the mode, the filter and for how many minutes the model reads (None reads all), or with
-    None if the person leaves.
+    The dialog is dismissed with the run, or with None if the person leaves.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -289,6 +305,8 @@ class RunDialog(Dialog[tuple[Mode, Filter, int | None] | None]):
         Binding("a", "other_scope", "All or filtered", show=False),
         Binding("left", "other_time(-1)", "Less time", show=False),
         Binding("right", "other_time(1)", "More time", show=False),
+        Binding("c", "limit_cost", "Most that the run may cost", show=False),
+        Binding("f", "ask_again", "Ask again about failures", show=False),
     ]
 
     def __init__(self, jobs: JobService, first_mode: Mode, listed: Filter | None = None) -> None:
@@ -303,7 +321,9 @@ class RunDialog(Dialog[tuple[Mode, Filter, int | None] | None]):
         self._listed = Filter() if listed is None else listed
         self._scope = self._listed  # what is scored; an empty filter is all
         self._minutes = DEFAULT_MINUTES
-        self._estimate_texts: dict[tuple[Mode, Filter, int | None], Content] = {}
+        self._max_cost: float | None = None
+        self._fresh = False
+        self._estimates: dict[ScoringRequest, Estimate | WorkbenchError] = {}
 
     def compose(self) -> ComposeResult:
         """Yields the ways of scoring, the scope, the estimate, and the keys."""
@@ -312,6 +332,7 @@ class RunDialog(Dialog[tuple[Mode, Filter, int | None] | None]):
             yield OptionList(*map(self._option, SCORING_CHOICES), markup=False)
             yield Static(id="scope")
             yield Static(id="estimate")
+            yield Static(id="spending")
             in_force = self._jobs.scores_in_force()
             if in_force is not None:
                 yield Static(_scores_in_force_content(in_force))
@@ -321,6 +342,7 @@ class RunDialog(Dialog[tuple[Mode, Filter, int | None] | None]):
     def on_mount(self) -> None:
         """Puts the cursor on the first mode, and hides the scope where the list is not filtered."""
         self.query_one("#scope").display = bool(self._listed)
+        self.query_one("#spending").display = False
         modes = [choice.mode for choice in SCORING_CHOICES]
         self.query_one(OptionList).highlighted = modes.index(self._first_mode)
 
@@ -329,10 +351,13 @@ class RunDialog(Dialog[tuple[Mode, Filter, int | None] | None]):
         name = choice.name.format(self._minutes)
         return ListOption(Content.assemble((f"{name:<12}", "bold"), (choice.help, "$tone-muted")))
 
-    def _chosen(self, index: int) -> tuple[Mode, Filter, int | None]:
+    def _chosen(self, index: int) -> ScoringRequest:
         """Returns what the line of this index asks for."""
         choice = SCORING_CHOICES[index]
-        return choice.mode, self._scope, self._minutes if choice.timed else None
+        minutes = self._minutes if choice.timed else None
+        return scoring_request(
+            choice.mode, self._scope, minutes, max_cost=self._max_cost, fresh=self._fresh
+        )
 
     def on_option_list_option_highlighted(self) -> None:
         """Shows what the line under the cursor would cost."""
@@ -354,6 +379,30 @@ class RunDialog(Dialog[tuple[Mode, Filter, int | None] | None]):
         lines.replace_option_prompt_at_index(lines.highlighted, prompt)
         self._begin_estimate()
 
+    def action_limit_cost(self) -> None:
+        """Asks for the most that the run may cost over endpoints, and estimates again."""
+        options = options_of(type(self._chosen(0)))
+
+        def limit(text: str) -> None:
+            try:
+                values = read_values(
+                    options, {"max_cost": display_safe(text.strip())}, ["max_cost"]
+                )
+            except WorkbenchError as error:
+                self.show_error(error)
+                return
+            self._max_cost = values.get("max_cost")
+            self._begin_estimate()
+
+        value = "" if self._max_cost is None else f"{self._max_cost:g}"
+        title = "Most that the run may cost"
+        ask(self, TextDialog(title, value=value, placeholder=options["max_cost"].default), limit)
+
+    def action_ask_again(self) -> None:
+        """Switches between failures that stay and those that are asked about again, and estimates again."""
+        self._fresh = not self._fresh
+        self._begin_estimate()
+
     def _begin_estimate(self) -> None:
         """Shows what the line under the cursor would cost, from memory or estimated in a thread."""
         self.query_one("#scope", Static).update(_scope_content(self._scope, self._listed))
@@ -361,22 +410,29 @@ class RunDialog(Dialog[tuple[Mode, Filter, int | None] | None]):
         if index is None:
             return
         chosen = self._chosen(index)
-        if chosen in self._estimate_texts:
-            self.query_one("#estimate", Static).update(self._estimate_texts[chosen])
+        if chosen in self._estimates:
+            self._show_estimate(chosen, self._estimates[chosen])
             return
         self.query_one("#estimate", Static).update(Content.styled("estimating …", "$tone-muted"))
         background(
             self,
-            lambda: self._jobs.estimate_scoring(*chosen),
-            lambda estimate: self._show_estimate(chosen, estimate_content(estimate)),
-            lambda error: self._show_estimate(chosen, refusal_content(error)),
+            lambda: self._jobs.estimate_scoring(chosen),
+            lambda estimate: self._show_estimate(chosen, estimate),
+            lambda error: self._show_estimate(chosen, error),
             group="estimate",
         )
 
-    def _show_estimate(self, chosen: tuple[Mode, Filter, int | None], content: Content) -> None:
-        """Shows an estimate and remembers it."""
-        self._estimate_texts[chosen] = content
+    def _show_estimate(self, chosen: ScoringRequest, estimate: Estimate | WorkbenchError) -> None:
+        """Shows an estimate, or why there is none, and remembers it; over endpoints also the limits on what is sent."""
+        self._estimates[chosen] = estimate
+        if isinstance(estimate, WorkbenchError):
+            content, over_endpoints = refusal_content(estimate), self._max_cost is not None
+        else:
+            content, over_endpoints = estimate_content(estimate), bool(estimate.costs)
         self.query_one("#estimate", Static).update(content)
+        spending = self.query_one("#spending", Static)
+        spending.display = over_endpoints
+        spending.update(_spending_content(self._max_cost, fresh=self._fresh))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Dismisses the dialog with the line that was chosen by enter or a click."""
@@ -394,6 +450,20 @@ def _scope_content(scope: Filter, listed: Filter) -> Content:
         chosen,
         ("   a", "bold $tone-accent"),
         (f" {other}", "$tone-muted"),
+    )
+
+
+def _spending_content(max_cost: float | None, *, fresh: bool) -> Content:
+    """Returns the limits on what is asked of endpoints, with the keys that change them."""
+    limit = "no limit" if max_cost is None else f"{max_cost:g}"
+    return Content.assemble(
+        ("most cost ", "$tone-muted"),
+        limit,
+        ("   c", "bold $tone-accent"),
+        (" another   ", "$tone-muted"),
+        "failures are asked about again" if fresh else "failures stay as they are",
+        ("   f", "bold $tone-accent"),
+        (" the other", "$tone-muted"),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input, OptionList, Static
 
-from engine.base.errors import FilterError, ProjectMoved, WorkbenchError
+from engine.base.errors import AddressNotAllowed, FilterError, ProjectMoved, WorkbenchError
 from engine.base.events import DataChanged, Event
 from engine.base.request_options import options_of
 from engine.base.text import one_line
@@ -26,9 +26,8 @@ from engine.project.records import RunRow
 from engine.results.associations.records import Split
 from screens.shell.app_interface import NamedConversations, RoutedApp, Routes
 from screens.shell.dialogs import ChoiceDialog, ErrorDialog, IgnoresLateEvents, TextDialog, ask
-from screens.shell.run_form import RunDialog
+from screens.shell.run_form import RunDialog, scoring_request
 from screens.shell.title_line import TitleLine
-from screens.shell.tour import TourLine
 from screens.widgets.background import background
 from screens.widgets.controls import Card
 from screens.widgets.empty_state import IMPORT, EmptyState
@@ -37,6 +36,9 @@ from screens.widgets.jobs import EngineFeed, JobsBar
 from screens.widgets.keyed import Keyed, KeyFooter, shown_key
 from screens.widgets.row_table import RowTable
 from screens.widgets.transcript import Transcript
+
+if TYPE_CHECKING:
+    from engine.completeness.scoring_request import ScoringRequest
 
 ResultT = TypeVar("ResultT")
 """What a screen answers with when it is closed."""
@@ -100,8 +102,6 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         """Yields the title line, the screen's own widgets, footer, jobs bar."""
         yield TitleLine(self.services, self.services.network, self.MODE)
         yield from self.compose_body()
-        if cast(RoutedApp, self.app).tour_at is not None:
-            yield TourLine()
         yield KeyFooter()
         yield JobsBar(self.services.jobs, self.feed)
 
@@ -149,8 +149,29 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         group: str,
         failed: Callable[[WorkbenchError], None] | None = None,
     ) -> None:
-        """Runs `work` off the UI thread; an error is shown in a dialog unless `failed` takes it."""
-        background(self, work, then, failed or self.show_error, group=group)
+        """Runs `work` off the UI thread; an error is shown in a dialog unless `failed` takes it. Where texts may not be
+        sent to an address yet, it is run again once a person has allowed that."""
+
+        def run_again() -> None:
+            self.in_background(work, then, group=group, failed=failed)
+
+        def show(error: WorkbenchError) -> None:
+            if isinstance(error, AddressNotAllowed):
+                self._ask_to_send(error.address, run_again)
+            else:
+                (failed or self.show_error)(error)
+
+        background(self, work, then, show, group=group)
+
+    def _ask_to_send(self, address: str, then: Callable[[], None]) -> None:
+        """Shows what would be sent to an address on another machine; once a person allows it, calls `then`."""
+
+        def allow() -> None:
+            self.in_background(
+                lambda: self.services.egress.allow(address), lambda _: then(), group="allow"
+            )
+
+        self.app.push_screen(self.routes.egress(address, allow))
 
     def show_error(self, error: WorkbenchError) -> None:
         """Shows an error in a dialog."""
@@ -294,8 +315,8 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
     def ask_scoring(self, first: Mode, listed: Filter | None = None) -> None:
         """Asks for the mode and the conversations of a scoring run, and starts it."""
 
-        def chosen(answer: tuple[Mode, Filter, int | None]) -> None:
-            self._start(lambda: self.services.jobs.start_scoring(*answer))
+        def chosen(request: ScoringRequest) -> None:
+            self._start(lambda: self.services.jobs.start_scoring(request))
 
         ask(self, RunDialog(self.services.jobs, first, listed), chosen)
 
@@ -338,7 +359,8 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
             reads_states = run.stage in ("read", "fit") and run.params.get("features") != "words"
             fallback: Mode = "words" if run.stage == "fit" else mode
             run_mode: Mode = "probe" if reads_states else run.params.get("mode", fallback)
-            self._start(lambda: self.services.jobs.start_scoring(run_mode))
+            scoring = scoring_request(run_mode)
+            self._start(lambda: self.services.jobs.start_scoring(scoring))
 
     def open_form(self, mode: str, action: str) -> None:
         """Goes to a mode and opens the form of its run, or starts a run that has no form."""

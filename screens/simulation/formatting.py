@@ -200,10 +200,7 @@ NOTHING_PLAYED = EmptyState(
     "Models play conversations whose outcome is known,\nso that scores can be checked against it.",
     enter_label="chooses what to play, and says first what it costs",
     action="new",
-    others=(
-        ("simulation.form", "lets you answer a form yourself and watch the modules"),
-        ("simulation.shards", "shows proposed shards, for you to approve"),
-    ),
+    others=(("simulation.shards", "shows proposed shards, for you to approve"),),
     needs_no_conversations=True,
 )
 """What to do when nothing was played yet."""

@@ -17,14 +17,12 @@ from engine.base.report_table import ReportRow, ReportTable, tab_separated
 from engine.opener.open_project import OpenProject
 from engine.simulate.records import PlayItem, PlaySetting, SetResults
 from engine.simulate.request import SimulationOffers, SimulationRequest
-from engine.simulate.service.person import PersonSession
 from engine.simulate.service.service import SimulationService
 from engine.simulate.service.sharded import DraftsFile
 from screens.shell.dialogs import TextDialog, ask, ask_order
 from screens.shell.exporting import ask_file, copy
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.simulation import formatting
-from screens.simulation.form_screen import FormChoiceDialog, FormScreen, FormToFill
 from screens.simulation.play_screen import PlayScreen
 from screens.simulation.run_form import SimulationRunForm
 from screens.simulation.shards_screen import ShardsScreen
@@ -64,7 +62,6 @@ class SimulationScreen(WorkbenchScreen[None]):
         Binding("left", "turn(-1)", "Table before", show=False),
         Binding("s", "sort", "Sort", show=False, tooltip="Sort by a column; the same one again reverses it"),
         Binding("o", "conversation", "Read", tooltip="Read the conversation of a play"),
-        Binding("F", "form", "Form", tooltip="Answer a form yourself and watch the modules"),
         Binding("A", "shards", "Shards", tooltip="Approve, edit or reject proposed shards"),
         Binding("y", "copy", "Copy", show=False, tooltip="Copy the table"),
         Binding("X", "export", "Export", show=False, tooltip="Write tables and plays to a file"),
@@ -79,7 +76,6 @@ class SimulationScreen(WorkbenchScreen[None]):
         self._page = 0
         self._sort: tuple[int, bool] | None = None
         self._plays: dict[int, PlayItem] = {}
-        self._session: PersonSession | None = None
         self.table = ItemTable(NO_COLUMNS, self._row_key, id="rows")
         self.plays = ItemTable(formatting.play_columns(), lambda play: play.id, id="plays")
 
@@ -340,32 +336,6 @@ class SimulationScreen(WorkbenchScreen[None]):
     def _open_drafts(self, drafts: DraftsFile) -> None:
         """Shows the shards of a file."""
         self.app.push_screen(ShardsScreen(self.services, self.feed, drafts, self.MODE))
-
-    def action_form(self) -> None:
-        """Asks for a form and begins it; goes back to one that waits."""
-        if self._session is not None and self._session.state().over is None:
-            self._open_session(self._session)
-            return
-        if not self.may_write():
-            return
-        simulations = self.services.simulations
-
-        def chosen(choice: FormToFill) -> None:
-            self.in_background(
-                lambda: simulations.fill_form(choice.form, choice.variant, choice.model),
-                self._open_session,
-                group="form",
-            )
-
-        def show(offers: SimulationOffers) -> None:
-            ask(self, FormChoiceDialog(offers), chosen)
-
-        self.in_background(simulations.offers, show, group="offers")
-
-    def _open_session(self, session: PersonSession) -> None:
-        """Shows a form that is being filled."""
-        self._session = session
-        self.app.push_screen(FormScreen(self.services, self.feed, session, self.MODE))
 
     # Copy and export
 

@@ -21,6 +21,7 @@ from engine.training.records import (
     SampleRow,
     TrainingEstimate,
     TrainingRun,
+    ValidPoint,
 )
 from engine.training.run_files import HiddenRun
 from screens.widgets.empty_state import EmptyState
@@ -39,6 +40,8 @@ TEXT_MARGIN_CELLS = 28
 """Cells of a line that are not for the end of the log: what follows it, and quotation marks."""
 WRITTEN_MARGIN_CELLS = 42
 """Cells of a line that are not for the text that the model wrote: the figures before it, and quotation marks."""
+SAMPLE_WIDTH = 96
+"""Cells of a line of a sample where the whole run is shown."""
 MIN_TEXT_CELLS = 20
 """Fewest cells of either text, however narrow the terminal is."""
 RUN_STATE_LOOKS: dict[RunState, Look] = {
@@ -322,11 +325,38 @@ def parts_text(run: TrainingRun) -> str:
     return f"{run.conversations:,} train, {run.selection:,} select, {run.test:,} test"
 
 
-def clipboard_text(detail: RunDetail) -> str:
-    """Returns facts and settings of a run as lines of name and value, for the clipboard."""
-    lines = [("run", detail.run.name), *run_facts(detail)]
-    lines += [(setting.name, setting.value) for setting in detail.config]
-    return "\n".join(f"{name}: {value}" for name, value in [*lines, ("folder", detail.folder)])
+def detail_text(detail: RunDetail) -> str:
+    """Returns everything about a run: why it failed, figures, validations, samples, warnings, settings, its log."""
+    problem = problem_content(detail.run)
+    facts = [*run_facts(detail), ("folder", detail.folder)]
+    settings = [(setting.name, f"{setting.value}  {setting.help}") for setting in detail.config]
+    samples = [line.plain for line in sample_content(detail.samples, SAMPLE_WIDTH)]
+    blocks = [
+        "" if problem is None else problem.plain,
+        "\n".join(f"{name:<15} {value}" for name, value in facts),
+        _titled("validations", _validation_lines(detail.valid, detail.run.best_step)),
+        _titled("samples", samples),
+        _titled("warnings", [f"! {warning}" for warning in detail.warnings]),
+        _titled("settings", [f"{name:<15} {value}" for name, value in settings]),
+        _titled("log", detail.last_lines),
+    ]
+    return "\n\n".join(filter(None, blocks))
+
+
+def _titled(title: str, lines: Sequence[str]) -> str:
+    """Returns lines under a title; nothing without lines."""
+    return "\n".join([title, *lines]) if lines else ""
+
+
+def _validation_lines(points: Sequence[ValidPoint], best: int | None) -> list[str]:
+    """Returns the validations as a table, the best one marked; nothing without any."""
+    if not points:
+        return []
+    return ["    step    loss   AUROC      F1   pairs"] + [
+        f"{point.step:>8,}{loss_text(point.loss):>8}{score_text(point.auroc):>8}"
+        f"{score_text(point.f1):>8}{point.n:>8,}{'  ◆ best' if point.step == best else ''}"
+        for point in points
+    ]
 
 
 def ending_text(run: TrainingRun) -> str:

@@ -259,7 +259,7 @@ class TrainingScreen(WorkbenchScreen[None]):
         """Copies the settings and figures of the run."""
         self._with_detail(
             lambda detail: copy(
-                self, formatting.clipboard_text(detail), f"the run {formatting.name_of(detail.run)}"
+                self, formatting.detail_text(detail), f"the run {formatting.name_of(detail.run)}"
             ),
             "copy",
         )

@@ -8,9 +8,8 @@ from typing import NoReturn, cast
 
 from engine.base.errors import WorkbenchError
 from engine.base.events import JobProgress
-from engine.completeness.records import Mode
+from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.runs import ScoringRuns
-from engine.conversations.filters import Filter
 from engine.conversations.import_request import DEFAULT_IMPORT, ImportRequest
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
@@ -26,6 +25,7 @@ class RecordedJobs(JobService):
     Attributes:
         running: What runs or waits.
         left: Runs that were interrupted.
+        requests: The runs of scoring.
         started: A mode for scoring, paths for an import, names of stages for goals.
         cancelled: Ids of jobs.
     """
@@ -36,21 +36,19 @@ class RecordedJobs(JobService):
         self.running: list[JobProgress] = []
         self.left: list[RunRow] = []
         self.started: list[object] = []
+        self.requests: list[ScoringRequest] = []
         self.cancelled: list[int] = []
 
-    def estimate_scoring(
-        self, mode: Mode, wanted: Filter | None = None, minutes: int | None = None
-    ) -> Estimate:
-        if wanted:
+    def estimate_scoring(self, request: ScoringRequest) -> Estimate:
+        if request.filter:
             return Estimate(13, 20_000, 3_450.0, 5.8, "SmolLM2-135M-Instruct (BF16)")
-        if mode == "tuned":
+        if request.mode == "tuned":
             raise WorkbenchError("There is no adapter.", "Train one, or name one with --adapter.")
         return Estimate(812, 1_240_000, 3_450.0, 359.4, "SmolLM2-135M-Instruct (BF16)")
 
-    def start_scoring(
-        self, mode: Mode, wanted: Filter | None = None, minutes: int | None = None
-    ) -> int:
-        self.started.append((mode, str(wanted)) if wanted else mode)
+    def start_scoring(self, request: ScoringRequest) -> int:
+        self.requests.append(request)
+        self.started.append((request.mode, str(request.filter)) if request.filter else request.mode)
         return len(self.started)
 
     def start_import(self, paths: Sequence[str], request: ImportRequest = DEFAULT_IMPORT) -> int:

@@ -13,12 +13,16 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from engine.base import folders
+from engine.model.endpoints.capabilities import Capabilities
+from engine.model.endpoints.endpoint_book import EndpointEntry
+from engine.model.endpoints.fleet import Prices
 from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from screens.shell.run_form import RunDialog
 from tests.engine.model.tuned import tune
 from tests.engine.project.support import fill, talk
 from tests.screens.driving import press, settle, text, until
+from tests.screens.stand_ins import RecordedJobs
 from workbench.app import WorkbenchApp
 
 SECONDS = 300.0
@@ -79,6 +83,38 @@ async def test_import_estimate_and_score(workspace: Path, tmp_path: Path) -> Non
         rows = opened.conversations
         found = [rows.score(key) for key in (1, 2, 3)]
     assert [score.mode for score in found if score is not None] == ["base"] * 3
+
+
+async def test_what_leaves_the_machine_is_shown_before_the_first_request(tmp_path: Path) -> None:
+    """Scoring over an endpoint on another machine shows what would be sent, one request in full, with pseudonyms in
+    place of personal data; `a` allows it for the project, and the run begins with the limit that was given."""
+    entry = EndpointEntry(
+        "far",
+        "http://far.example:9/v1#big",
+        Capabilities(chat=True, structure="json_schema"),
+        prices=Prices(1, 2),
+    )
+    folders.data_dir().mkdir(parents=True, exist_ok=True)
+    (folders.data_dir() / "endpoints.json").write_text(json.dumps({"far": entry.as_params()}))
+    with OpenProject(tmp_path / "p.wb", create=True) as opened:
+        fill(opened.project, [talk("c1", "Write to ada@example.org.", "Done.")])
+        opened.models_in_use.use("far", ["scoring"])
+        async with screens_of(opened) as pilot:
+            await press(pilot, "2", "r", "end")
+            await shown(pilot, lambda seen: "far" in seen and "most cost no limit" in seen)
+            await press(pilot, "f", "c", "2", "enter")
+            await shown(pilot, lambda seen: "most cost 2" in seen and "asked about again" in seen)
+            await press(pilot, "enter")
+            await shown(pilot, lambda seen: "http://far.example:9/v1" in seen and "[email " in seen)
+            assert "ada@" not in text(pilot)
+            assert opened.jobs.history() == []
+
+            opened.jobs = recorded = RecordedJobs(opened.project)
+            await press(pilot, "a")
+            await until(pilot, lambda: bool(recorded.started))
+        assert opened.egress.allows(entry.address)
+    (request,) = recorded.requests
+    assert (request.mode, request.max_cost, request.fresh) == ("judge", 2, True)
 
 
 async def test_estimate_and_play(workspace: Path, tmp_path: Path) -> None:

@@ -238,9 +238,9 @@ def test_screens_need_a_terminal(tmp_path: Path) -> None:
         assert done.stdout == b""
 
 
-@pytest.mark.parametrize("kind", ["demo", "tour", "logs"])
+@pytest.mark.parametrize("kind", ["demo", "logs"])
 def test_what_writes_does_not_begin_read_only(
-    kind: Literal["demo", "tour", "logs"],
+    kind: Literal["demo", "logs"],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

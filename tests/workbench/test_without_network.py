@@ -142,7 +142,7 @@ ONLY_ON = {
     "overview": "What is here",
     "conversations": "11 of 11",
     "triage": "n No",
-    "trees": "v Scatter",
+    "trees": "w Turns",
     "goals": "3 goals of 11",
     "desk": "N Never",
     "training": "0 runs",

@@ -11,8 +11,7 @@ from typing import Any
 
 from engine.base import folders
 from engine.base.errors import Cancelled, ModelFileError, UsageError
-from engine.base.number_format import counted
-from engine.base.text import as_json, one_line
+from engine.base.text import one_line
 from engine.model.catalog import DEFAULT_MODEL, RUN_ADAPTER, AdapterEntry, Catalog, ModelEntry
 from engine.model.endpoints.client import REQUEST_SECONDS
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
@@ -36,7 +35,7 @@ from engine.model.service.model_files import (
 )
 from engine.model.service.run_setup import ModelsInUse, bundled_logs
 from engine.model.stages import measure_first_layers
-from engine.opener.egress_preview import EgressPreview, egress_preview
+from engine.opener.egress_preview import egress_preview
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from workbench.arguments import PROJECT, above_zero, argument, switch, takes
@@ -210,28 +209,11 @@ def allow(arguments: argparse.Namespace) -> CommandResult:
     with OpenProject(Path(arguments.project)) as workspace:
         preview = egress_preview(workspace, arguments.model)
         if not arguments.yes:
-            narrate("\n".join(_egress_lines(preview)))
+            narrate("\n".join(preview.lines()))
         ask_first(f"let such texts go to {', '.join(preview.addresses)}", arguments.yes)
         for url in preview.addresses:
             workspace.egress.allow(url)
-    return CommandResult(_egress_lines(preview) if arguments.yes else [], asdict(preview))
-
-
-def _egress_lines(preview: EgressPreview) -> list[str]:
-    """Returns in words what would leave this machine: what, how much, and one request in full."""
-    cost = "" if preview.cost is None else f", {preview.cost:,.2f} at its prices,"
-    replaced = "replaced by names such as [email 3f2a9c]" if preview.redacted else "sent as it is"
-    lines = [
-        f"To {', '.join(preview.addresses)}: texts of conversations, goals and prompts, as each run needs them.",
-        f"{counted(preview.conversations, 'conversation')}, {preview.characters:,} characters, about"
-        f" {preview.tokens:,} tokens{cost} if all is read once.",
-        f"In {preview.with_personal_data:,} of them the program finds personal data, which is {replaced}."
-        " It does not find names of people.",
-    ]
-    if preview.first_request is not None:
-        request = as_json(preview.first_request, indent=1)
-        lines += ["The first request of a run that summarizes goals, in full:", request]
-    return lines
+    return CommandResult(preview.lines() if arguments.yes else [], asdict(preview))
 
 
 def open_catalog() -> Catalog:

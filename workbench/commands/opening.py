@@ -142,10 +142,9 @@ def _ask_and_begin(arguments: argparse.Namespace) -> int:
         )
         show_rest(project_path, first_result, arguments.theme)
         return first_result.code
-    from workbench.commands.demo import FOLDER, show_demo, show_tour
+    from workbench.commands.demo import FOLDER, show_demo
 
-    shown = show_demo if beginning.kind == "demo" else show_tour
-    return shown(Path(FOLDER), theme=arguments.theme)
+    return show_demo(Path(FOLDER), theme=arguments.theme)
 
 
 def _read_only_refusal() -> UsageError:

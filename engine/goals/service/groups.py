@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import sqlite3
 import threading
 from collections import Counter
@@ -16,7 +15,6 @@ from engine.completeness.tables import score_sets, scores
 from engine.conversations.filters import NO_FILTER, Filter
 from engine.conversations.tables.conversations import names
 from engine.conversations.tables.selecting import matching
-from engine.goals.clusters.projection import project_to_plane
 from engine.goals.labels.phrase_labels import distinct_starts, without_instructions
 from engine.goals.records import (
     LEAST_SHARE,
@@ -27,7 +25,6 @@ from engine.goals.records import (
     GroupPeriod,
     Ids,
     LowestGoal,
-    MapPoint,
     MemberOrder,
     MemberRow,
     SecondGoal,
@@ -55,8 +52,6 @@ from engine.questions.tables import answers
 
 MIN_SCORED = 3
 """Scored conversations below which the rate of complete ones of a goal says nothing."""
-MAP_SEED = 0
-"""Seed of the sample of conversations that the map shows."""
 COMPARED_DECIMALS = 5
 """Decimals by which members are ordered. Processors round the last digits differently; of members that agree before
 them the one with the smaller id comes first."""
@@ -263,24 +258,6 @@ class GoalService:
         distances = _distances(view, space, ids, keys, None)
         to_this_one = np.maximum(0, 1 - cosines[best].astype(np.float64))
         return self._rows(view, keys, ids, distances._replace(own=to_this_one))
-
-    def map(self, most: int = 5000) -> list[MapPoint]:
-        """Returns the vectors of at most `most` conversations, drawn with a fixed seed, in two dimensions."""
-        view, space = self._view_and_space()
-        rows = np.arange(len(space.ids))
-        if len(rows) > most:
-            rows = np.array(sorted(random.Random(MAP_SEED).sample(range(len(rows)), most)))
-        if not len(rows):
-            return []
-        ids, points = space.ids[rows], project_to_plane(space.rows[rows], MAP_SEED)
-        rank_of_id = np.frombuffer(view.map_of_groups, dtype=">u2")
-        keys = [None, *view.sizes, None]
-        last = len(rank_of_id) - 1
-        ranks = np.where(ids <= last, rank_of_id[np.minimum(ids, last)], 0)
-        return [
-            MapPoint(int(conversation_id), float(x), float(y), keys[int(rank)])
-            for conversation_id, (x, y), rank in zip(ids, points, ranks, strict=True)
-        ]
 
     def periods(self, by: str = "month") -> list[GroupPeriod]:
         """Returns sizes and shares of the groups by `month` or by `import`, oldest first.

@@ -4,12 +4,13 @@ place of personal data in them."""
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
+from typing import Any
 
 from engine.base import network_guard
-from engine.base.errors import NetworkRefused
-from engine.model.endpoints.client import Address
+from engine.base.errors import AddressNotAllowed
+from engine.model.endpoints.client import Address, parse_address
 from engine.project import settings
 from engine.project.project import Project
 
@@ -33,14 +34,15 @@ class Egress:
         self._allowed: set[str] = set()
 
     def check(self, addresses: Iterable[Address]) -> None:
-        """Raises NetworkRefused if texts may not be sent to one of these addresses, because nobody allowed it yet."""
+        """Raises AddressNotAllowed if nobody allowed yet that texts are sent to one of these addresses."""
         if network_guard.switches():
             return  # the guard refuses it, and names the switch
         for address in addresses:
             if not (address.local or address.base in self._allowed or self.allows(address)):
-                raise NetworkRefused(
+                raise AddressNotAllowed(
                     f"No text of this project was ever sent to {address.base}, and nobody allowed it.",
                     "`workbench models allow PROJECT NAME` shows what would be sent, and asks.",
+                    address=address.base,
                 )
 
     def allows(self, address: Address) -> bool:
@@ -70,3 +72,14 @@ class Egress:
             secret = secrets.token_hex(16)
             self._project.write(lambda conn: settings.put(conn, SECRET_KEY, secret))
         return self._redactor(str(secret))
+
+
+def addresses_in(fingerprints: Mapping[str, Any]) -> Iterator[Address]:
+    """Yields the addresses of the endpoints that a stage asks, from its fingerprints."""
+    for name, value in fingerprints.items():
+        if isinstance(value, Mapping):
+            yield from addresses_in(value)
+        elif name == "endpoints":
+            yield from map(parse_address, value)
+        elif name == "embedder" and str(value).startswith("http:"):
+            yield parse_address(str(value).removeprefix("http:").removesuffix(" redacted"))

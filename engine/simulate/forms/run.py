@@ -222,8 +222,6 @@ class FormRun:
         texts: Prompt texts by name.
         profiles: Profiles of the simulated user, at least one.
         seed: Seed of the simulation.
-        person: Whether a person answers. The user's calls then hold the question alone, and replies are used as they
-            are.
     """
 
     form: Form
@@ -233,7 +231,6 @@ class FormRun:
     texts: Mapping[str, str]
     profiles: tuple[Profile, ...]
     seed: int = 0
-    person: bool = False
 
     @property
     def key(self) -> str:
@@ -268,7 +265,6 @@ class FormRun:
             profiles=profiles,
             form=self.form.name,
             length=self._field_count,
-            person=self.person,
         )
         content = self.form.blank()
         variant_result: dict[str, Any] = {}
@@ -293,7 +289,7 @@ class FormRun:
 
         - `profile`: name of the profile whose answers were compared; null if none were.
         - `ended`: how the run ended.
-        - `calls`: number of calls, of models and of the person.
+        - `calls`: number of calls of models.
         - `again`, `fallbacks`, `failed`: number of retries, fallbacks and failures, by module.
         - `filled`: the form with its answers.
         - `dialogue`, `interactions`: the questions and answers, and the transcript, as `FormSession` has them.
@@ -305,8 +301,8 @@ class FormRun:
         """
         modules = [line["module"] for line in session.interactions]
         known_answers = {}
-        # Answers are known of one profile only: of several each answers as itself, and a person as they like.
-        if self._has_one_profile and not self.person:
+        # Answers are known of one profile only: of several each answers as itself.
+        if self._has_one_profile:
             known_answers = session.profiles[0].of_form(self.form.name)
         right = right_fields(content, known_answers) if known_answers else None
         scores = form_scores(content, session.dialogue, modules, right)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from engine.base.errors import UsageError
 from engine.base.line_files import new_file, write_file
@@ -14,8 +13,6 @@ from engine.base.report_table import Cell, ReportRow
 from engine.jobs.runner import JobRunner
 from engine.project import settings
 from engine.project.project import Project
-from engine.simulate.forms.form import ALL_FORMS
-from engine.simulate.forms.run import Variant
 from engine.simulate.live import LivePlays
 from engine.simulate.records import LivePlay, PlayEstimate, PlaySetting, SetResults, TranscriptLine
 from engine.simulate.request import (
@@ -26,8 +23,7 @@ from engine.simulate.request import (
     request_as_json,
 )
 from engine.simulate.service.forms import KIND as FORMS_KIND
-from engine.simulate.service.forms import forms_simulation, load_forms
-from engine.simulate.service.person import PersonSession
+from engine.simulate.service.forms import forms_simulation
 from engine.simulate.service.recsim import recsim_simulation
 from engine.simulate.service.result_tables import form_model_table, item_of, tables_of
 from engine.simulate.service.sharded import (
@@ -190,21 +186,6 @@ class SimulationService:
             ProjectError: The file cannot be written.
         """
         return opened_drafts(path, lambda: self._simulations.rows_of(MAKING))
-
-    # Forms filled by a person
-
-    def fill_form(self, form: str, variant: str, model: str | None) -> PersonSession:
-        """Starts, or resumes, a form that a person fills; the model runs in the background.
-
-        Raises:
-            UsageError: The form cannot be read, or the model cannot do this.
-        """
-        (blank,) = load_forms([form if form in ALL_FORMS else os.path.expanduser(form)])
-        # A new object stands for this run: replies of another one clear the live plays.
-        on_reply = partial(self._live.add, object())
-        return PersonSession(
-            self._simulations, self._runner, blank, cast(Variant, variant), model, on_reply
-        )
 
 
 def _values(row: ReportRow) -> list[Cell]:

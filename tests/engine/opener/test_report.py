@@ -20,7 +20,7 @@ from engine.project.project import Project
 from engine.questions.records import Answerer, MachineAnswer
 from engine.questions.tables import machine_answers
 from engine.results.comparison.formatting import difference_cells
-from engine.results.document import Document, Paragraph, Points, Quote, Section
+from engine.results.document import Document, Paragraph, Quote, Section
 from engine.results.document_files import to_html, to_markdown
 from engine.results.validation import service as all_metrics
 from tests.engine.goals.service.goal_project import cluster, fill_topics, run, stages_of
@@ -299,7 +299,6 @@ def test_hostile_document() -> None:
         Paragraph(HOSTILE),
         text_table(HOSTILE, (HOSTILE, HOSTILE), ((HOSTILE, HOSTILE),)),
         Quote(HOSTILE, ((HOSTILE, HOSTILE),)),
-        Points(HOSTILE, ((0.0, 0.0, 0), (1.0, 1.0, -1)), (HOSTILE,)),
     )
     document = Document(HOSTILE, HOSTILE, (Section(HOSTILE, blocks),))
     checked(to_html(document))

@@ -104,7 +104,7 @@ class TestList:
                 pilot.app.clear_notifications()
                 await press(pilot, key)
                 assert "No clustering was made yet; r makes one." in text(pilot), key
-            await press(pilot, "y", "M", "M")
+            await press(pilot, "y")
             assert isinstance(pilot.app.screen, GoalsScreen)
 
     async def test_unstable_groups_are_marked(self) -> None:
@@ -248,23 +248,6 @@ class TestMembers:
 
 
 class TestViews:
-    async def test_map(self) -> None:
-        """M shows the map alone with a letter on each group and a legend; the arrow keys go through the groups."""
-        async with opened(clustered(), (100, 30), mode="5") as pilot:
-            await press(pilot, "M")
-            shown = text(pilot)
-            assert all(
-                f"{letter} {label[:12]}" in shown
-                for letter, label in zip("AB", LABELS, strict=False)
-            )
-            assert any(0x2800 < ord(sign) < 0x2900 for sign in shown)
-            screen = pilot.app.screen
-            assert isinstance(screen, GoalsScreen)
-            await press(pilot, "down")
-            assert screen.table.cursor_index == 1
-            await press(pilot, "escape")
-            assert screen.table.has_focus
-
     async def test_drift(self) -> None:
         """d lists the groups by how their shares changed; i compares imports."""
         async with opened(clustered(), mode="5") as pilot:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,17 +16,8 @@ from engine.project import runs, settings
 from engine.project.project import Project
 from engine.simulate import tables as plays
 from engine.simulate.play import Line
-from engine.simulate.records import (
-    AskedField,
-    LiveLine,
-    PlayEstimate,
-    PlayRow,
-    PlaySetting,
-    SessionState,
-    TranscriptLine,
-)
+from engine.simulate.records import PlayEstimate, PlayRow, PlaySetting, TranscriptLine
 from engine.simulate.request import SimulationRequest, request_as_json
-from engine.simulate.service.person import PersonSession
 from engine.simulate.service.service import SETTING, SimulationService
 from engine.simulate.service.simulations import ProjectSimulations
 
@@ -160,43 +150,6 @@ def store_plays(file: Project) -> None:
     store(file, SHARDED, sharded_plays())
 
 
-ASKED = (
-    AskedField("Your name", True, ()),
-    AskedField("Title", False, ("Dr", "Prof")),
-    *(AskedField(f"Field {number}", True, ()) for number in range(3, 9)),
-)
-"""What the questions of `ScriptedSession` are for."""
-
-
-class ScriptedSession(PersonSession):
-    """A form whose questions a test asks; nothing runs."""
-
-    def __init__(self) -> None:
-        self.now = SessionState((), None)
-        self.answers: list[str] = []
-        self.stopped = False
-
-    def ask(self, question: str, module: str = "question_generation") -> None:
-        """Asks the next question."""
-        line = LiveLine(module, "assistant", f'{{"question": "{question}"}}')
-        lines = (*self.now.lines, line)
-        self.now = replace(self.now, lines=lines, question=question, asked=ASKED)
-
-    def state(self) -> SessionState:
-        return self.now
-
-    def answer(self, text: str) -> None:
-        self.answers.append(text)
-        line = LiveLine("user", "user", text)
-        self.now = replace(self.now, lines=(*self.now.lines, line), question=None, asked=())
-
-    def stop(self) -> None:
-        self.stopped = True
-        self.now = replace(
-            self.now, question=None, over="Ended by you. Score .10.", conversation_id=3
-        )
-
-
 class TwoModels(ProjectSimulations):
     """Simulations that two models can play."""
 
@@ -205,21 +158,19 @@ class TwoModels(ProjectSimulations):
 
 
 class ScriptedSimulations(SimulationService):
-    """Reads a real project; what a model would do is scripted: estimates, runs, forms.
+    """Reads a real project; what a model would do is scripted: estimates, runs.
 
     Attributes:
-        asked, started, resumed, filled: What was to be estimated, started, continued and filled.
+        asked, started, resumed: What was to be estimated, started and continued.
         problem: Raised by the next start.
     """
 
     def __init__(self, file: Project) -> None:
         simulations = TwoModels(RunSetup(file, *cast(Any, (None,) * 3)))
         super().__init__(file, simulations, JobRunner(file, lambda event: None))
-        self.session = ScriptedSession()
         self.asked: list[SimulationRequest] = []
         self.started: list[SimulationRequest] = []
         self.resumed: list[str] = []
-        self.filled: list[tuple[str, str, str | None]] = []
         self.problem: WorkbenchError | None = None
 
     def remember(self, request: SimulationRequest) -> None:
@@ -248,7 +199,3 @@ class ScriptedSimulations(SimulationService):
     def go_on(self, config_hash: str) -> int:
         self.resumed.append(config_hash)
         return 40
-
-    def fill_form(self, form: str, variant: str, model: str | None) -> ScriptedSession:
-        self.filled.append((form, variant, model))
-        return self.session

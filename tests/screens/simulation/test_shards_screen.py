@@ -10,7 +10,7 @@ import pytest
 from engine.simulate.draft import Draft
 from engine.simulate.service.sharded import opened_drafts
 from screens.shell.base_app import ControlGuard
-from screens.simulation.shards_screen import ShardsScreen, missing_content, text_content
+from screens.simulation.shards_screen import ShardsScreen, text_content
 from tests.screens.driving import opened, press, text
 from tests.screens.project import ScreenProject, project
 from tests.screens.simulation.played import DRAFTS, write_drafts
@@ -66,14 +66,6 @@ def test_the_span(tmp_path: Path) -> None:
     assert "She gives Ben 7." not in marked
 
 
-def test_nothing_missing(tmp_path: Path) -> None:
-    """Where nothing is missing, it is told whether the model was asked about these shards."""
-    second = drafts(tmp_path)[1]
-    assert "the model misses nothing" in missing_content(second).plain
-    edited = replace(second, missing=None)
-    assert "the model was not asked" in missing_content(edited).plain
-
-
 def shard_ids(screen: ShardsScreen) -> list[int]:
     """The ids of the shards in the order of the list."""
     rows = map(screen.table.item, screen.table.ids)
@@ -106,20 +98,6 @@ async def test_deciding(fake: ScreenProject) -> None:
         assert "1 of 2 GSM8K-1 ● approved" in text(pilot)
         await press(pilot, "p")
         assert "1 of 2 GSM8K-1 ○ waits for you" in text(pilot)
-
-
-async def test_refused(fake: ScreenProject, tmp_path: Path) -> None:
-    """What cannot be approved, and a file that cannot be opened, say why."""
-    shards = [{"shard_id": 1, "shard": " "}]
-    sharding = {**DRAFTS[0]["sharding"], "pieces": [[36, 54, "model"]]}
-    write_drafts(tmp_path, [{**DRAFTS[0], "shards": shards, "sharding": sharding}])
-    async with opened(fake, mode="9") as pilot:
-        await press(pilot, *OPEN, "a")
-        assert "an empty shard cannot be approved." in text(pilot)
-        await press(pilot, "escape", "escape")
-        (tmp_path / "shards.jsonl").unlink()
-        await press(pilot, *OPEN)
-        assert "There is no file" in text(pilot)
 
 
 async def test_hostile_text(

@@ -9,25 +9,16 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from engine.base.errors import UsageError
-from engine.base.events import DataChanged, JobEnded, JobProgress, JobStarted
+from engine.base.events import JobEnded, JobProgress, JobStarted
 from engine.base.report_table import ReportRow
 from engine.simulate.request import SimulationRequest
 from screens.reader.screen import ReaderScreen
 from screens.shell.base_app import ControlGuard
-from screens.shell.workbench_screen import REFRESH_SECONDS
 from screens.simulation.formatting import sorted_rows
 from screens.simulation.screen import SimulationScreen
 from tests.screens.driving import opened, press, settle, text, until
 from tests.screens.project import ScreenProject, project
-from tests.screens.simulation.played import (
-    SHARDED,
-    TRANSCRIPT,
-    Entry,
-    result_of,
-    store,
-    store_plays,
-)
+from tests.screens.simulation.played import SHARDED, TRANSCRIPT, result_of, store, store_plays
 from tests.screens.test_hostile_text import check
 from tests.terminal.payloads import PAYLOADS
 
@@ -100,40 +91,10 @@ class TestSets:
         assert [row.cells[0] for row in sorted_rows(rows, 0, False)] == [2.0, 9.0, None]
         assert sorted_rows(rows, None, False) == rows
 
-    async def test_the_cursor_stays(self, fake: ScreenProject) -> None:
-        """When more was played, the cursor stays on its row and new plays are listed."""
-        async with opened(fake, mode="9") as pilot:
-            await press(pilot, "down", "down")
-            more: Entry = (
-                "sharded/math/GSM8K-9/sharded/0",
-                2,
-                None,
-                result_of("sharded", 0.3, "GSM8K-9"),
-                (),
-            )
-            store(fake.file, SHARDED, [more])
-            fake.emit(DataChanged(frozenset({"play"})))
-            await until(pilot, lambda: "GSM8K-9" in text(pilot))
-            assert "GSM8K-0/full" not in text(pilot)
-
-    async def test_a_new_set(self, fake: ScreenProject) -> None:
-        """A set that appears is shown; one that is only played on leaves the person where they are."""
-        async with opened(fake, mode="9") as pilot:
-            await press(pilot, "right_square_bracket")
-            fake.emit(DataChanged(frozenset({"play"})))
-            await pilot.pause(REFRESH_SECONDS)
-            await settle(pilot)
-            assert "forms-77aa00" in text(pilot)
-            new: Entry = ("sharded/math/GSM8K-1/full/0", 2, None, result_of("full", 0.3), ())
-            store(fake.file, replace(SHARDED, config_hash="newest"), [new])
-            fake.emit(DataChanged(frozenset({"play"})))
-            await until(pilot, lambda: "sharded-newest" in text(pilot))
-
     async def test_nothing_yet(self, empty: ScreenProject) -> None:
         """An empty project says what to do next."""
         async with opened(empty, (80, 24), mode="9") as pilot:
             assert "Nothing has been simulated" in text(pilot)
-            assert "lets you answer a form yourself" in text(pilot)
             await press(pilot, "R", "s", "X", "o", "right", "right_square_bracket", "y")
             assert "Nothing has been simulated" in text(pilot)
 
@@ -198,24 +159,6 @@ class TestAsking:
                 )
             ]  # fmt: skip
 
-    @pytest.mark.parametrize(
-        ("field", "value", "told"),
-        [
-            ("conditions", "full, none", "it must be one or more of full, concat"),
-            ("runs", "0", "a whole number from 1 on"),
-            ("temperature", "warm", "a number, 0 or more"),
-            ("instructions", "none.json", "cannot be read"),
-        ],
-    )
-    async def test_refused(self, fake: ScreenProject, field: str, value: str, told: str) -> None:
-        """What cannot be played is said where it is written, and does not start."""
-        async with opened(fake, mode="9") as pilot:
-            await press(pilot, "n")
-            pilot.app.screen.query_one(f"#{field}", Input).value = value
-            await until(pilot, lambda: told in text(pilot))
-            await press(pilot, "enter")
-            assert fake.simulations.started == []
-
     async def test_last_time(self, fake: ScreenProject) -> None:
         """The dialog begins with what was asked for last, so that the same goes on with one key."""
         last = SimulationRequest(
@@ -238,24 +181,6 @@ class TestAsking:
             await press(pilot, "R")
             assert fake.simulations.resumed == [SHARDED.config_hash]
 
-    async def test_a_project_that_cannot_be_written(self) -> None:
-        """Where nothing can be written nothing is asked."""
-        fake = project(6, read_only="another workbench has it open")
-        async with opened(fake, mode="9") as pilot:
-            await press(pilot, "n", "R", "F")
-            assert "another workbench has it open" in text(pilot)
-            assert fake.simulations.asked == []
-            assert fake.simulations.resumed == []
-
-    async def test_could_not_start(self, fake: ScreenProject) -> None:
-        """An error is shown, and nothing is followed that does not run."""
-        fake.simulations.problem = UsageError("There is no such model.", "Pull it.")
-        async with opened(fake, mode="9") as pilot:
-            await press(pilot, "n", "enter")
-            assert "There is no such model." in text(pilot)
-            await press(pilot, "escape")
-            assert "what came of it" in text(pilot)
-
 
 class TestLive:
     async def test_while_it_runs(self, fake: ScreenProject) -> None:
@@ -271,21 +196,6 @@ class TestLive:
             await until(pilot, lambda: "And where?" in text(pilot))
             fake.emit(JobEnded(9, "simulate", "Simulating", "done", "Played 2."))
             await until(pilot, lambda: "what came of it" in text(pilot))
-
-    async def test_by_key(self, fake: ScreenProject) -> None:
-        """L shows what was said last, and goes back."""
-        async with opened(fake, mode="9") as pilot:
-            await press(pilot, "l")
-            assert "No reply yet" in text(pilot)
-            await press(pilot, "l")
-            assert "what came of it" in text(pilot)
-
-    async def test_in_an_empty_project(self, empty: ScreenProject) -> None:
-        """What is being said is seen before anything is over."""
-        empty.simulations.hear("recsim/1", "Good morning")
-        async with opened(empty, (80, 24), mode="9") as pilot:
-            empty.emit(JobStarted(9, "simulate", "Simulating"))
-            await until(pilot, lambda: "Good morning" in text(pilot))
 
 
 class TestTakingAlong:

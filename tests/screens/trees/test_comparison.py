@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from textual.widgets import Input
 
 from engine.base import number_format
 from engine.project.project import Project
@@ -107,19 +106,6 @@ class TestBeside:
             assert first.view.has_focus
             assert first.view.cursor == here
 
-    async def test_one_at_a_time_on_a_narrow_terminal(self, growing: GrowableProject) -> None:
-        """At 80 columns the trees are tabs: tab shows the other one."""
-        async with explored(growing, (80, 24)) as pilot:
-            await press(pilot, "c", "enter")
-            first, second = panes(pilot)
-            assert (first.size.width > 0, second.size.width > 0) == (True, False)
-            assert "toy-two" in lines(pilot)[1]
-            await press(pilot, "tab")
-            assert (first.size.width > 0, second.size.width > 0) == (False, True)
-            assert second.view.has_focus
-            await press(pilot, "escape")
-            assert first.size.width > 0
-
     async def test_answers_of_both(self, growing: GrowableProject) -> None:
         """The list of answers says how probable each is in the other tree, and by how much that differs."""
         async with explored(growing, (140, 36)) as pilot:
@@ -149,19 +135,3 @@ class TestGrown:
             assert opened.item.row.alpha == CONFIG.alpha
             assert growing.trees.shown() == CONFIG.config_hash
             assert "total variation" in text(pilot)
-
-    async def test_not_twice(self, growing: GrowableProject) -> None:
-        """What is there already is not grown again: the dialog says so, and enter does nothing."""
-        async with explored(growing, (140, 40)) as pilot:
-            for _ in range(2):
-                await press(pilot, "c", "end", "enter")
-                assert isinstance(pilot.app.screen, ComparisonDialog)
-                pilot.app.screen.query_one("#alpha", Input).value = "0.05"
-                await settle(pilot)
-                shown = text(pilot)
-                await press(pilot, "enter")
-                await until(pilot, lambda: not growing.runner.active())
-                await settle(pilot)
-                await press(pilot, "escape")
-            assert "Nothing to grow" in shown
-            assert isinstance(pilot.app.screen, ComparisonDialog) is False

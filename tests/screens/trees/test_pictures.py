@@ -20,7 +20,6 @@ from workbench.app import WorkbenchApp
 PICTURES: dict[str, tuple[tuple[int, int], bool, list[str]]] = {
     "two_trees_dark": ((120, 34), False, ["enter", "c", "enter"]),
     "two_trees_narrow_light": ((80, 24), True, ["enter", "c", "enter", "tab"]),
-    "turns_narrow_dark": ((80, 24), False, ["enter"]),
     "worst_turns_wide_light": ((200, 60), True, []),
 }
 

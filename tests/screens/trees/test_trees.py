@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.errors import UsageError
 from engine.project.project import Project
 from engine.trees import tables as stored
 from engine.trees.growth import Budget
 from engine.trees.meaning import AnswerMeanings, TextComparison, letter_vectors
 from engine.trees.options import TreeOptions
-from engine.trees.records import PropertyBounds, TreeRow
+from engine.trees.records import TreeRow
 from screens.trees.screen import TreeScreen
 from screens.widgets.row_table import RowTable
 from tests.screens.driving import lines, press, settle, text, until
@@ -144,18 +143,6 @@ class TestLists:
             await press(pilot, "m")
             assert "meanings" not in text(pilot)
 
-    async def test_nothing_compares_meanings(self, growing: GrowableProject) -> None:
-        """Where nothing can compare answers the list says why and stays as it is."""
-
-        def none() -> TextComparison:
-            raise UsageError("No embedder is here.", "Install one.")
-
-        growing.trees._meanings = AnswerMeanings(none)
-        async with explored(growing) as pilot:
-            await press(pilot, "l", "m")
-            assert "No embedder is here. Install one." in text(pilot)
-            assert "probability" in text(pilot)
-
     async def test_tokens(self, growing: GrowableProject) -> None:
         """The token view has a line for each token of the path, with its id and bytes."""
         async with explored(growing) as pilot:
@@ -193,14 +180,6 @@ class TestProving:
 
             await press(pilot, "p", *["backspace"] * 14, *"hm", "enter")
             assert "is no property of a response" in text(pilot)
-
-    async def test_nothing_proved(self, growing: GrowableProject) -> None:
-        """Where no whole answer settles a property, that is said in place of an interval from nothing to all."""
-        growing.trees.bounds = lambda *_: PropertyBounds("contains trip", 0.0, 1.0)  # type: ignore[method-assign]
-        async with explored(growing) as pilot:
-            await press(pilot, "p", *"contains", "space", *"trip", "enter")
-            told = "nothing is proved of “contains trip”: no whole answer settles it"
-            assert told in lines(pilot)[2]
 
 
 class TestGrowing:

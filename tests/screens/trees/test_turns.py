@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.trees.records import TreeItem
-from screens.trees.columns import MEASURES, by_conversation, turn_blocks, worst_turns
-from screens.widgets.curve import spread
+from screens.trees.columns import by_conversation, worst_turns
 from tests.screens.driving import lines, press, text
 from tests.screens.exploring import explored
 from tests.screens.trees.test_list import listed, measured, names
@@ -39,24 +38,6 @@ class TestAlong:
             assert "no tree further" in text(pilot)
             await press(pilot, "left_square_bracket", "left_square_bracket")
             assert "step 2 · 1 of 3" in lines(pilot)[1]
-
-    async def test_another_measure(self, growing: GrowableProject) -> None:
-        """m shows leaves, then bits, in place of the log-probability."""
-        async with explored(growing, (120, 36), (2, 4)) as pilot:
-            seen = []
-            for _ in MEASURES:
-                seen += [
-                    m.name for m in MEASURES if m.name in lines(pilot)[1].partition("blocks: ")[2]
-                ]
-                await press(pilot, "m")
-            assert seen == [measure.name for measure in MEASURES]
-
-    async def test_the_highest_block_is_the_least_sure_step(self, growing: GrowableProject) -> None:
-        """The block of the step with the most leaves is the highest one, under the measure of leaves."""
-        rows = growing.trees.turns(1)
-        blocks = turn_blocks(rows, spread(len(rows), 3), MEASURES[1])
-        assert blocks[[row.step for row in rows].index(4)] == "█"
-        assert all(block < "█" for at, block in enumerate(blocks) if rows[at].step != 4)
 
 
 class TestWorstTurn:

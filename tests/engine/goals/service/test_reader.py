@@ -136,20 +136,6 @@ class TestLooking:
         with pytest.raises(UsageError, match="no vector"):
             goals.more_like(33)
 
-    def test_map(self, goals: GoalService) -> None:
-        """The map has every conversation once with its group, within the unit square; a sample is the same each
-        time.
-        """
-        points = goals.map()
-        assert sorted(point.conversation_id for point in points) == list(range(1, 33))
-        assert all(-1 <= point.x <= 1 and -1 <= point.y <= 1 for point in points)
-        of = {point.conversation_id: point.group for point in points}
-        assert all(
-            of[member] == row.id for row in goals.groups() for member in members(goals, row.id)
-        )
-        assert len(goals.map(10)) == 10
-        assert goals.map(10) == goals.map(10)
-
     def test_periods(self, goals: GoalService) -> None:
         """Sizes by month add up to the sizes of the groups, and the shares of a month without outliers to one."""
         months = goals.periods()

@@ -75,7 +75,6 @@ def played(
     variant: Variant = "modular",
     dummies: frozenset[str] = EVERY_DUMMY,
     profiles: tuple[Profile, ...] = (ANNA,),
-    person: bool = False,
     run: int = 1,
     **rules: Any,
 ) -> EndedPlay:
@@ -87,7 +86,6 @@ def played(
         Rules(dummies=dummies, **rules),
         prompt_texts("forms"),
         profiles,
-        person=person,
     )
     (one,) = play_all([scenario], script, parallel=1)
     assert one.reason is None

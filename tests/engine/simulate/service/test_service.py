@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,12 +14,10 @@ from engine.base.errors import ProjectError, UsageError
 from engine.base.events import Event, JobEnded
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.opener.open_project import OpenProject
-from engine.simulate.forms.form import read_form
 from engine.simulate.live import MAX_LINES, MAX_PLAYS, LivePlays
 from engine.simulate.play import Line
-from engine.simulate.records import LiveLine, PlayRow, SessionState
+from engine.simulate.records import PlayRow
 from engine.simulate.request import SimulationRequest
-from engine.simulate.service.person import PersonSession, asked_fields
 from engine.simulate.service.result_tables import item_of, tables_of
 from engine.simulate.service.sharded import opened_drafts
 
@@ -111,92 +108,6 @@ class TestPlaying:
         with pytest.raises(UsageError, match="not known here") as error:
             service.go_on("0123456789abcdef")
         assert "The command that started it" in error.value.hint
-
-
-class TestAPerson:
-    def test_from_a_question_to_the_conversation(
-        self, workspace: OpenProject, tmp_path: Path
-    ) -> None:
-        """A person answers the model's questions and stops; the dialogue is a play, a conversation, and in the live
-        replies.
-        """
-        path = tmp_path / "trip.json"
-        path.write_text(json.dumps({"Town": {"Name": {"answer": None, "required": True}}}), "utf-8")
-        service = workspace.simulations
-        talk = service.fill_form(str(path), "baseline", None)
-        first = waited(talk, lambda state: state.question is not None)
-        talk.answer("Rome")
-        assert first.question is not None
-        said = waited(talk, lambda state: any(line.text == "Rome" for line in state.lines))
-        assert said.over is None
-        talk.stop()
-        over = waited(talk, lambda state: state.over is not None)
-        assert over.conversation_id is not None
-        messages = workspace.conversations.messages(over.conversation_id)
-        assert [one.content for one in messages][:2] == [first.question, "Rome"]
-        (one,) = service.sets()
-        assert one.models["user"] == "a person"
-        (play,) = service.results(one.config_hash).plays
-        play_key = f"forms/{play.name}"
-        assert service.transcript(play.id)[1].text == "Rome"
-        assert service.live()[0].key == play_key
-
-
-class TestAsked:
-    FORM = read_form(
-        "trip",
-        "a trip",
-        {
-            "Town": {"answer": None, "required": True},
-            "Travel": {
-                "By": {"answer": None, "options": ["train", "ship"]},
-                "Day": {"answer": None},
-            },
-        },
-    )
-
-    def asked(self, *said: str, module: str = "question_generation") -> list[str]:
-        """The field labels that the latest of these replies ask for."""
-        lines = [LiveLine(module, "assistant", one) for one in said]
-        return [field.label for field in asked_fields(self.FORM, lines)]
-
-    def test_by_label_and_by_section(self) -> None:
-        """A label stands for a field or for all fields of a section; unknown labels are ignored."""
-        assert self.asked('{"question": "Where?", "fields": ["Town", "None"]}') == ["Town"]
-        assert self.asked('{"question": "How?", "fields": ["Travel"]}') == ["By", "Day"]
-        (by, _) = asked_fields(
-            self.FORM, [LiveLine("question_generation", "assistant", '{"fields": ["Travel"]}')]
-        )
-        assert (by.options, by.required) == (("train", "ship"), False)
-
-    def test_alike_in_two_sections(self) -> None:
-        """Fields of two sections with the same label are named with their section."""
-        name = {"type": "text-field", "required": True, "answer": None}
-        form = read_form(
-            "f", "travel", {"Card": {"Name": name, "Age": name}, "Birth": {"Name": name}}
-        )
-        line = LiveLine("question_generation", "assistant", '{"fields": ["Card", "Birth"]}')
-        labels = [field.label for field in asked_fields(form, [line])]
-        assert labels == ["Card: Name", "Age", "Birth: Name"]
-
-    def test_the_latest_question(self) -> None:
-        """Only replies of the question module count, and of these the last."""
-        first, last = '{"fields": ["Town"]}', '{"fields": ["Day"]}'
-        assert self.asked(first, last) == ["Day"]
-        assert self.asked(first, module="answer_parsing") == []
-        assert self.asked(first, "no JSON") == self.asked('{"fields": 7}') == []
-        assert self.asked() == []
-
-
-def waited(talk: PersonSession, what: Callable[[SessionState], bool]) -> SessionState:
-    """The state of a form once the condition holds."""
-    for _ in range(6_000):
-        state = talk.state()
-        if what(state) or state.over is not None:
-            break
-        time.sleep(0.02)
-    assert what(state), state
-    return state
 
 
 class TestTables:

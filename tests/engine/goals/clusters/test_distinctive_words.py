@@ -1,54 +1,12 @@
-"""The projection to the map, and the distinctive words of clusters."""
+"""The distinctive words of clusters."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from engine.goals.clusters import projection
-from engine.goals.clusters.projection import project_to_plane
 from engine.goals.labels.distinctive_words import distinctive_words
-from engine.model.embedders.vectors import unit_rows
-from tests.engine.goals.groups import grouped, wishes
-
-
-class TestMap:
-    @settings(max_examples=40, deadline=None)
-    @given(st.integers(0, 10**6), st.integers(0, 50), st.integers(1, 6))
-    def test_bounds(self, seed: int, count: int, dimensions: int) -> None:
-        """Whatever the rows, every point lies in the square, and rows without a vector in its middle."""
-        rng = np.random.default_rng(seed)
-        vectors = unit_rows(rng.standard_normal((count, dimensions)))
-        vectors[rng.random(count) < 0.2] = 0
-        found = project_to_plane(vectors, seed)
-        assert found.shape == (count, 2)
-        assert (np.abs(found) <= 1).all()
-        assert (found[~vectors.any(axis=1)] == 0).all()
-
-    def test_groups_lie_apart(self) -> None:
-        """Three groups are three places on the map."""
-        vectors, truth = grouped(3, 50)
-        found = project_to_plane(vectors)
-        centres = np.stack([found[truth == number].mean(axis=0) for number in range(3)])
-        spread = max(found[truth == number].std() for number in range(3))
-        apart = min(np.linalg.norm(centres[a] - centres[b]) for a, b in ((0, 1), (0, 2), (1, 2)))
-        assert apart > 2 * spread
-
-    def test_does_not_flip(self) -> None:
-        """The same rows in another order have the same places on the map."""
-        vectors, _ = grouped(noise=0.3)
-        assert np.allclose(
-            project_to_plane(vectors)[::-1], project_to_plane(vectors[::-1]), atol=1e-4
-        )
-
-    def test_fitted_on_a_sample(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Of many rows a sample gives nearly the same map."""
-        vectors, _ = grouped(3, 200)
-        whole = project_to_plane(vectors)
-        monkeypatch.setattr(projection, "MAX_FITTED_ROWS", 300)
-        assert np.corrcoef(project_to_plane(vectors)[:, 0], whole[:, 0])[0, 1] > 0.8
+from tests.engine.goals.groups import wishes
 
 
 class TestWords:
