@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.errors import WorkbenchError
 from engine.project.project import Project
 from tests import command_reference
 from workbench.cli import main
@@ -68,12 +67,6 @@ def test_an_error_is_printed_with_its_code(
         main(["nonsense"]) == explaining.exit_code(explaining.codes()["UsageError"]) == EXIT_USAGE
     )
     assert explaining.exit_code(explaining.codes()["Paused"]) == EXIT_CANCELLED
-
-
-def test_an_error_that_is_passed_on_keeps_its_code() -> None:
-    """A failed job ends a command with the code of what failed, not with that of the base class."""
-    assert WorkbenchError("The disk is full.", "", "DiskFull").code == "DiskFull"
-    assert WorkbenchError("Odd.").code == "WorkbenchError"
 
 
 def test_a_word_and_a_page_are_explained(capsys: pytest.CaptureFixture[str]) -> None:

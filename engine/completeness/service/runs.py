@@ -17,8 +17,7 @@ from engine.completeness.endpoint_scoring import refuse_curve
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode
 from engine.completeness.scoring import Question
 from engine.completeness.scoring_request import ScoringRequest
-from engine.completeness.service.run_estimates import estimate_scoring
-from engine.completeness.service.scoring_run import ModelReading, ScoringRun
+from engine.completeness.service.scoring_run import ModelReading, ScoringRun, estimate_scoring
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.stages.refining import RefiningStage
