@@ -152,7 +152,7 @@ ONLY_ON = {
 """Words that one screen alone shows on the demo's project."""
 
 
-@pytest.mark.usefixtures("tuned_shallow")
+@pytest.mark.usefixtures("tuned")
 def test_the_demo(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples, scores, remaining tasks, trees, goals, the doctor and every screen work, and no connection is tried."""
     folder = tmp_path / "d"
