@@ -142,7 +142,7 @@ ONLY_ON = {
     "overview": "What is here",
     "conversations": "11 of 11",
     "triage": "n No",
-    "trees": "w Turns",
+    "trees": "leaves median",
     "goals": "3 goals of 11",
     "desk": "N Never",
     "training": "0 runs",
