@@ -42,7 +42,6 @@ ELSEWHERE = {
     "simulate results": "`aptitude`, a row for each task, condition and model: [sharded tasks](../sharded-tasks.md);"
     " `forms`, one for each form, model and variant: [simulation](../simulation.md#forms)",
     "simulate sharded": "a row for each task, condition and model: [sharded tasks](../sharded-tasks.md)",
-    "simulate shards": "what was proposed: [sharded tasks](../sharded-tasks.md)",
     "train delete": "`deleted`, the name of the run",
     "train start": "with `--estimate` tokens, steps, memory and seconds; else the run, as in `train status`",
     "train stop": "the run, as in `train status`",
@@ -248,7 +247,6 @@ MEANINGS = {
     "goals.rows[].groups": "number of groups",
     "held_out": "conversations that are held out",
     "selection": "conversations held out that select the checkpoint",
-    "not_listed": "runs beside the project that are not its own",
     "selecting": "conversations that selected the checkpoint of an adapter, which are left out",
     "selected_on": "rows whose adapter was selected by conversations of the test, from runs without a test part",
     "here": "whether it is the set for this machine",
@@ -464,7 +462,6 @@ MEANINGS = {
     "seed": "seed of all that is random",
     "seeds": "number of seeds",
     "sets": "the sets of scores",
-    "settled": "whether repeated measurements agreed on it",
     "several": "conversations with several goals",
     "several_ids": "ids that several records have",
     "sha256": "SHA-256 of the file",

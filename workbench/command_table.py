@@ -141,7 +141,6 @@ COMMANDS = (
     Command("second-goals", "confirm or remove second goals of a conversation", "requests:second_goals"),
     Command("validate", "compare a metric with known outcomes", "validate:validate"),
     Command("simulate sharded", "instructions revealed shard by shard", "simulating:sharded"),
-    Command("simulate shards", "propose shards for full instructions", "simulating:make_shards"),
     Command("simulate forms", "forms filled in conversation", "simulating:forms"),
     Command("simulate recsim", "users with profiles who plan with an assistant", "simulating:recsim"),
     Command(

@@ -86,10 +86,6 @@ def _use_role_as_model(role: Role) -> Hashable:
     return role
 
 
-def _ignore(key: str, line: Line) -> None:
-    """The default of `on_reply`: does nothing."""
-
-
 class ParallelPlays:
     """Runs plays in parallel: collects their waiting calls into batches, and passes the replies back."""
 
@@ -99,19 +95,17 @@ class ParallelPlays:
         *,
         parallel: int,
         model_of: Callable[[Role], Hashable] = _use_role_as_model,
-        on_reply: Callable[[str, Line], None] = _ignore,
     ) -> None:
         """Starts the first plays.
 
         Args:
             parallel: Largest number of plays that run at once; when one ends, the next starts.
             model_of: Returns a key of the model for a role; roles with equal keys share a batch.
-            on_reply: Called with the key of the play and each call with its reply.
         """
         self._not_started = deque(enumerate(scenarios))
         self._running: list[_RunningPlay] = []
         self._ended: list[tuple[int, EndedPlay]] = []
-        self._parallel, self._model_of, self._on_reply = parallel, model_of, on_reply
+        self._parallel, self._model_of = parallel, model_of
         self._answering_model: Hashable = None
         self._start_plays()
 
@@ -142,9 +136,7 @@ class ParallelPlays:
                 running.play.close()
                 self._abort(running, reply.reason)
                 continue
-            line = Line(running.call, reply)
-            running.lines.append(line)
-            self._on_reply(running.key, line)
+            running.lines.append(Line(running.call, reply))
             self._advance(running, reply)
         self._start_plays()
 

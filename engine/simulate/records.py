@@ -137,21 +137,3 @@ class SetResults:
 
     tables: tuple[ReportTable, ...]
     plays: tuple[PlayItem, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LiveLine:
-    """One reply of a running play, with the module that asked for it and the role that it was asked of."""
-
-    module: str
-    role: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class LivePlay:
-    """A play of the current run: its newest replies, oldest first; `replies` counts all of them."""
-
-    key: str
-    replies: int
-    lines: tuple[LiveLine, ...]

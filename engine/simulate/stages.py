@@ -199,7 +199,6 @@ class PlayStage:
 
     Attributes:
         played, broken, before: Number of plays that ended, that broke off, and that had ended before this run.
-        on_reply: Called with the key of a play and a call with its reply, as soon as the reply is written.
     """
 
     name = "simulate"
@@ -237,7 +236,6 @@ class PlayStage:
         self.played = 0
         self.broken = 0
         self.before = 0
-        self.on_reply: Callable[[str, Line], None] = lambda key, line: None
 
     @property
     def title(self) -> str:
@@ -295,7 +293,7 @@ class PlayStage:
 
     @property
     def _models(self) -> dict[str, str]:
-        """Label of who plays each role."""
+        """Label of the model of each role."""
         return {str(role): label for role, label in self._answering.labels.items()}
 
     def run(self, run_id: int) -> Iterator[Progress]:
@@ -318,10 +316,7 @@ class PlayStage:
             in_done_runs = plays.ended_keys_of_done_runs(conn, self.config_hash)
         scenarios = [scenario for scenario in self.scenarios if scenario.key not in in_done_runs]
         playing = ParallelPlays(
-            scenarios,
-            parallel=self._parallel,
-            model_of=self._answering.model_of,
-            on_reply=self.on_reply,
+            scenarios, parallel=self._parallel, model_of=self._answering.model_of
         )
         forecast = ReplyForecast(playing, scenarios, missing)
         while True:

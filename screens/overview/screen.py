@@ -62,9 +62,8 @@ from screens.shell.workbench_screen import WorkbenchScreen, choose_figure
 from screens.widgets.background import write_in_order
 from screens.widgets.controls import Card, Choices
 from screens.widgets.curve import Histogram
-from screens.widgets.evidence import Facts, Pace, load_facts
+from screens.widgets.evidence import Pace, Preview
 from screens.widgets.jobs import EngineFeed, work_of
-from screens.widgets.transcript import Transcript
 
 if TYPE_CHECKING:
     from engine.opener.exports import ExportKind
@@ -93,7 +92,6 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     MODE = "overview"
     FIRST_KEYS = ("card.open", "overview.import-files", "overview.run-scoring")
-    CSS_PATH = "overview.tcss"
     AUTO_FOCUS = "#next"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "run_scoring", "Score", tooltip="Score conversations; says first what it costs"),
@@ -133,7 +131,6 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._cost_for: int | None = None  # number of unscored conversations that it is the cost of
         self._steps: list[Step] = []
         self._readings: list[FirstReading] = []
-        self._previewed = 0  # id of the conversation that is shown beside the answers
         self._goals: GoalsOverview | None = None
         self._decided = False  # whether the person decided on goals since they were read
         self._proposals: int | None = None  # merge proposals that wait for a decision
@@ -161,8 +158,7 @@ class OverviewScreen(WorkbenchScreen[None]):
                 with Vertical(id="next-card", classes="card") as card:
                     card.border_title = Content("Next")
                     yield Choices(id="next", markup=False, compact=True)
-            with Vertical(id="preview", classes="card"):
-                yield Transcript(id="text")
+            yield Preview(self.services)
         with Vertical(id="cards"):
             with Card("Did it end?", id="rate"):
                 yield Static(id="rate-text")
@@ -269,27 +265,10 @@ class OverviewScreen(WorkbenchScreen[None]):
         self.in_background(lambda: load_later(self.services), show, group="later")
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """Shows the conversation under the cursor where there is room for it."""
+        """Shows the conversation under the cursor beside the list."""
         event.stop()
         if event.option_list.id == "to-read":
-            self._preview()
-
-    def _preview(self) -> None:
-        """Shows the conversation to read under the cursor, on a very wide terminal."""
-        index = self.query_one("#to-read", Choices).highlighted
-        if index is None or index >= len(self._readings) or not self.has_class("-very-wide"):
-            return
-        reading = self._readings[index]
-        if reading.row.id == self._previewed:
-            return
-        self._previewed = reading.row.id
-        self.query_one("#preview").border_title = Content(one_line(reading.row.external_id, 60))
-
-        def show(facts: Facts) -> None:
-            """Shows it, from its first message on."""
-            self.query_one(Transcript).show(facts.messages, facts.leaks, facts.row.signs)
-
-        self.in_background(lambda: load_facts(self.services, reading.row.id), show, group="preview")
+            self.query_one(Preview).follow(self._readings[event.option_index].row.id)
 
     def action_measured(self) -> None:
         """Shows how the figures were measured, or the answers again."""
@@ -365,7 +344,6 @@ class OverviewScreen(WorkbenchScreen[None]):
         """Draws the lines and cards anew, since more room may show more."""
         self.call_after_refresh(self._show_cards)
         self.call_after_refresh(self._show_readings)
-        self.call_after_refresh(self._preview)
 
     def _failed(self, error: WorkbenchError) -> None:
         """Shows an error; the next call may read again."""

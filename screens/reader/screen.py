@@ -40,7 +40,7 @@ from screens.widgets.evidence import (
     requests_content,
 )
 from screens.widgets.finding import FindingView, FindLine, plain_pattern, words_pattern
-from screens.widgets.formatting import STATE_LOOKS
+from screens.widgets.formatting import STATE_LOOKS, fitting
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, Piece, RowTable
 from screens.widgets.transcript import Transcript
@@ -51,7 +51,6 @@ class ReaderScreen(WorkbenchScreen[int]):
     """Shows conversations one after another; returns the id of the last one when it is closed."""
 
     FIRST_KEYS = ("reader.next", "reader.find", "reader.leave")
-    CSS_PATH = "reader.tcss"
     AUTO_FOCUS = "#text"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -221,8 +220,10 @@ class ReaderScreen(WorkbenchScreen[int]):
             ]
             summary.append(Content.assemble(*line))
         if facts.row.signs:
-            words = one_line(f"! {in_words(facts.row.signs)}", _SIGNS_CHARACTERS)
-            summary.append(Content.styled(words, "$tone-borderline"))
+            words = fitting(
+                in_words(facts.row.signs).split(" · "), self.size.width - len(" ! ") - 1
+            )
+            summary.append(Content.styled(f"! {words}", "$tone-borderline"))
         self.query_one("#summary", Static).update(Content("\n").join(summary))
         place = f"{self._at + 1:,} of {len(self._order):,}"
         self.query_one(TitleLine).say(Content.styled(place, "$tone-muted"))
@@ -489,10 +490,6 @@ class ReaderScreen(WorkbenchScreen[int]):
     def action_close(self) -> None:
         """Goes back."""
         self.dismiss(self.conversation_id)
-
-
-_SIGNS_CHARACTERS = 200
-"""Most characters of the signs of trouble in the summary."""
 
 
 def _summary(facts: Facts) -> Content:

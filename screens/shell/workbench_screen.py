@@ -55,6 +55,7 @@ FORMS = {
     "stability": ("goals", "stability"),
     "trees": ("trees", "run_trees"),
     "grow": ("trees", "run_trees"),
+    "simulate": ("simulation", "new"),
 }
 """The mode and its action that start an interrupted stage again, for stages that have a form or need their screen."""
 
@@ -348,8 +349,6 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
                 **{name: run.params[name] for name in names if name in run.params}
             )
             self._start(lambda: self.services.jobs.start_import(paths, request))
-        elif run.stage == "simulate":
-            self._start(lambda: self.services.simulations.go_on(run.config_hash))
         elif run.stage == "watch":
             self.call_later(self.app.run_action, "app.watch")
         elif run.stage in FORMS:

@@ -23,7 +23,6 @@ from engine.training.records import (
     TrainingRun,
     ValidPoint,
 )
-from engine.training.run_files import HiddenRun
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.formatting import Look, date_and_minute
 from screens.widgets.row_table import Column, Piece
@@ -371,7 +370,6 @@ def summary_content(
     starting: bool,
     missing: str,
     hint: str,
-    hidden: Sequence[HiddenRun] = (),
 ) -> Content:
     """Returns the line above the list of runs.
 
@@ -380,7 +378,6 @@ def summary_content(
         starting: Whether a new run is being started.
         missing: Why nothing can be trained here; else empty.
         hint: What to do about that; else empty.
-        hidden: Runs beside the project that are not its own.
     """
     parts: list[tuple[str, str] | str] = [(number_format.counted(len(runs), "run"), "bold")]
     running = next((run for run in runs if run.state == "running"), None)
@@ -391,8 +388,6 @@ def summary_content(
     in_use = next((run for run in runs if run.in_use), None)
     if in_use is not None:
         parts.append((f" · {IN_USE_SIGN} {name_of(in_use)} is used for scoring", "$tone-muted"))
-    if hidden:
-        parts.append((f" · {hidden_text(hidden)}", "$tone-borderline"))
     if missing and runs:
         parts.append(
             (
@@ -403,22 +398,13 @@ def summary_content(
     return Content.assemble(*parts)
 
 
-def hidden_text(hidden: Sequence[HiddenRun]) -> str:
-    """Returns name and reason of the first unlisted run beside the project, and how many more; display-safe."""
-    others = f" and {len(hidden) - 1:,} more" if len(hidden) > 1 else ""
-    return f"not listed: {hidden[0]}{others}"
-
-
-def empty_state(
-    missing: str, hint: str, conversations: int | None, hidden: Sequence[HiddenRun] = ()
-) -> EmptyState:
+def empty_state(missing: str, hint: str, conversations: int | None) -> EmptyState:
     """Returns what the screen says without runs: how to start one, or why training is not possible here.
 
     Args:
         missing: Why nothing can be trained here; else empty.
         hint: What to do about that; else empty.
         conversations: How many the project has; None while they are counted.
-        hidden: Runs beside the project that are not its own.
     """
     message = (
         "No training runs yet.\n\n"
@@ -426,8 +412,6 @@ def empty_state(
         "so that “did it end?” is measured on your own logs.\n"
         "Nothing leaves this machine; the run goes on when you quit."
     )
-    if hidden:
-        message += f"\n\nBeside the project, {hidden_text(hidden)}."
     if missing:
         message += f"\n\n{one_line(missing, MAX_LOG_LINE_CHARACTERS)}\n{one_line(hint, MAX_LOG_LINE_CHARACTERS)}"
         return EmptyState(message, enter_label="shows the reason", action="new")

@@ -34,6 +34,7 @@ from screens.trees.run_form import TreeRunForm
 from screens.trees.screen import TreeScreen
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.filter_line import FilterLine
+from screens.widgets.formatting import fitting
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, RowTable
 
@@ -44,7 +45,6 @@ class TreeSetScreen(WorkbenchScreen[None]):
     PLACE = "trees"
     MODE = "trees"
     FIRST_KEYS = ("table.open", "trees.sort", "trees.run-trees")
-    CSS_PATH = "tree_list.tcss"
     AUTO_FOCUS = "#trees"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "edit_filter", "Filter", tooltip="Write a filter"),
@@ -113,7 +113,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self.query_one(FilterLine).complain(None)
         self._turns = by_conversation(items)
         self.table.show_columns(self._columns())
-        summary = _summary(items, config, self._turns_content())
+        summary = _summary(items, config, self._turns_content(), self.size.width)
         if self._turns and self._worst_only:
             items = worst_turns(items)
         self._items = items
@@ -288,8 +288,10 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self.app.push_screen(TreeRunForm(trees, query), chosen)
 
 
-def _summary(items: Sequence[TreeItem], config: TreeConfig | None, turns: Content) -> Content:
-    """Returns the number of trees and of their leaves, and the configuration."""
+def _summary(
+    items: Sequence[TreeItem], config: TreeConfig | None, turns: Content, cells: int
+) -> Content:
+    """Returns the number of trees and of their leaves, and what fits of the configuration, in so many cells."""
     grown = sorted(item.row.leaves for item in items if item.row.reason is None)
     parts = [number_format.counted(len(grown), "tree")]
     if grown:
@@ -301,7 +303,10 @@ def _summary(items: Sequence[TreeItem], config: TreeConfig | None, turns: Conten
     text = Content.assemble(" · ".join(parts), turns)
     if config is None:
         return text
-    return Content.assemble(text, (f"   {format_config(config)}", "$tone-muted"))
+    room = max(1, cells - text.cell_length - len("     "))
+    return Content.assemble(
+        text, (f"   {fitting(format_config(config).split(' · '), room)}", "$tone-muted")
+    )
 
 
 def _legend(deciles: Deciles) -> Content:

@@ -17,8 +17,6 @@ PICTURES: dict[str, Picture] = {
     "overview_narrow_dark": ((80, 24), False, ["1"]),
     "overview_wide_light": ((160, 50), True, ["1"]),
     "calibration_light": ((80, 24), True, ["3", "c", "i", "K"]),
-    "trees_wide_dark": ((160, 50), False, ["4"]),
-    "tree_narrow_light": ((80, 24), True, ["4", "enter"]),
     "goals_narrow_dark": ((80, 24), False, ["5", "down"]),
     "goals_wide_light": ((160, 50), True, ["5", "down"]),
     "desk_narrow_dark": ((80, 24), False, ["6", "n"]),

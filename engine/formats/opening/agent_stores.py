@@ -1,4 +1,5 @@
-"""Sessions that a coding agent stores in pieces: opencode in several tables or in a folder of files, Cursor under keys.
+"""Sessions that a coding agent stores in pieces: opencode in several tables or in a folder of files, Cursor under keys,
+OpenHands with a file for each event.
 
 Each session becomes a record, with its messages in their order.
 """
@@ -117,8 +118,10 @@ def _object_in(value: Any) -> dict[str, Any]:
 
 
 class SessionFolder:
-    """The files of a folder in which opencode stores sessions in pieces: `session/PROJECT/ID.json`,
-    `message/SESSION/ID.json` and `part/MESSAGE/ID.json`; older versions have all kinds in `session`.
+    """The files of a folder in which an agent stores sessions in pieces.
+
+    opencode has `session/PROJECT/ID.json`, `message/SESSION/ID.json` and `part/MESSAGE/ID.json`; older versions have
+    all kinds in `session`. OpenHands has `ID/events/event-NUMBER-ID.json`, and `ID/base_state.json` beside the events.
 
     Attributes:
         files: Paths of all these files; empty if it is no such folder.
@@ -130,11 +133,20 @@ class SessionFolder:
             if kinds := _KINDS.findall(path.replace(os.sep, "/")):
                 owner = _stem(path) if kinds[-1] == "session" else _stem(os.path.dirname(path))
                 self._by_owner[kinds[-1]].setdefault(owner, []).append(path)
+        self._events: dict[str, list[str]] = {}
+        for path in paths:
+            if _EVENT.search(path.replace(os.sep, "/")):
+                conversation = os.path.dirname(os.path.dirname(path))
+                self._events.setdefault(conversation, []).append(path)
+        states = [os.path.join(conversation, _STATE) for conversation in self._events]
+        if not self._is_opencode():
+            self._by_owner = {kind: {} for kind in self._by_owner}
         groups = [group for owners in self._by_owner.values() for group in owners.values()]
-        self.files = [path for group in groups for path in group] if self._is_one() else []
+        self.files = [path for group in (*groups, *self._events.values()) for path in group]
+        self.files += [path for path in states if path in paths]
         self._broken: list[Frame] = []
 
-    def _is_one(self) -> bool:
+    def _is_opencode(self) -> bool:
         """Returns whether there are messages that name their session, and their parts."""
         first = next((paths[0] for paths in self._by_owner["message"].values()), None)
         if first is None or not self._by_owner["part"]:
@@ -144,16 +156,8 @@ class SessionFolder:
         return False
 
     def rows(self, count: Reading) -> Iterator[Frame]:
-        """Yields a frame for each session, in the form in which opencode exports one, and one for each broken file."""
-        owners = list(self._by_owner["session"])
-        infos = {name: info for owner in owners for info, name in self._pieces("session", owner)}
-        for number, name in enumerate(self._by_owner["message"], 1):
-            messages: list[dict[str, Any]] = [
-                {"info": info, "parts": [part for part, _ in self._pieces("part", message_name)]}
-                for info, message_name in self._pieces("message", name)
-            ]
-            messages.sort(key=lambda message: _created(message["info"]))
-            session = {"info": infos.get(name, {"id": name}), "messages": messages}
+        """Yields a frame for each session, in the form in which the agent exports one, and one for each broken file."""
+        for number, session in enumerate(self._sessions(), 1):
             frame = _session_frame(number, session)
             yield frame
             yield from self._broken
@@ -162,9 +166,28 @@ class SessionFolder:
                 yield Frame(None, b"", None, count.bounds.too_much)
                 return
 
+    def _sessions(self) -> Iterator[dict[str, Any]]:
+        """Yields the sessions of either agent."""
+        owners = list(self._by_owner["session"])
+        infos = {name: info for owner in owners for info, name in self._pieces("session", owner)}
+        for name in self._by_owner["message"]:
+            messages: list[dict[str, Any]] = [
+                {"info": info, "parts": [part for part, _ in self._pieces("part", message_name)]}
+                for info, message_name in self._pieces("message", name)
+            ]
+            messages.sort(key=lambda message: _created(message["info"]))
+            yield {"info": infos.get(name, {"id": name}), "messages": messages}
+        for conversation, paths in self._events.items():
+            events = [event for event, _ in self._pieces_in(sorted(paths))]
+            yield {"id": os.path.basename(conversation), "events": events}
+
     def _pieces(self, kind: str, owner: str) -> Iterator[tuple[dict[str, Any], str]]:
         """Yields the pieces of a kind that belong to a session or a message, each with its id."""
-        for path in sorted(self._by_owner[kind].get(owner, ())):
+        yield from self._pieces_in(sorted(self._by_owner[kind].get(owner, ())))
+
+    def _pieces_in(self, paths: Sequence[str]) -> Iterator[tuple[dict[str, Any], str]]:
+        """Yields the pieces in files, each with its id; a broken file is told with the session."""
+        for path in paths:
             try:
                 piece = _read(path)
             except (OSError, BadRecord) as error:
@@ -176,6 +199,10 @@ class SessionFolder:
 
 _KINDS = re.compile(r"(?:^|(?<=/))(session|message|part)(?=/(?:[^/]+/)*[^/]+\.json$)")
 """Finds the kinds of pieces in the path of a file; the last one is that of the file."""
+_EVENT = re.compile(r"(?:^|/)events/event-\d+-[^/]+\.json$")
+"""Finds the end of the path of an event of OpenHands."""
+_STATE = "base_state.json"
+"""Name of the file in which OpenHands has the settings of a conversation, which are no part of it."""
 
 
 def _created(info: dict[str, Any]) -> float:

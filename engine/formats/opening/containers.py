@@ -25,8 +25,8 @@ from engine.formats.opening.bounds import LEAST_OF_RECORD, Bounds, Expansion, Re
 from engine.formats.opening.databases import sqlite_rows, sqlite_tables
 from engine.formats.opening.framing import MAX_RECORD, Envelope, Frame, load, too_large
 from engine.formats.opening.llm_logs import is_llm_log, llm_conversations
-from engine.formats.opening.parquet import parquet_rows
 from engine.formats.opening.source import CHUNK, MOST_FOR_XZ, Source
+from engine.formats.opening.tables import parquet_rows
 from engine.formats.opening.workbooks import OLE, is_workbook, sheet_rows, sheets
 
 DEEPEST_ARCHIVE = 2

@@ -326,7 +326,7 @@ class FormSession:
         if len(self.dialogue) // 2 >= self.most_turns:
             raise RunOver("turns")
         reply = yield from self._ask_simulated_user(question)
-        text: str = reply["answer"]
+        text = str(reply["answer"])
         # The transcript has the bare answer and question, in place of the object and the whole prompt.
         self.interactions[-1]["output"] = text
         self.interactions[-1]["prompt"] = question

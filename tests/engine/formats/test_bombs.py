@@ -28,8 +28,7 @@ from engine.formats.opening import databases, framing, llm_logs, source, tables,
 from engine.formats.opening import json_records as values
 from engine.formats.opening.bounds import Bounds, Expansion, Reading
 from engine.formats.opening.containers import _zip_stream
-from engine.formats.opening.parquet import parquet_rows
-from engine.formats.opening.tables import column_names
+from engine.formats.opening.tables import column_names, parquet_rows
 from engine.formats.records import Parsed, Rejected
 from tests import bombs
 

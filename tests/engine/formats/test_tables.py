@@ -18,9 +18,8 @@ from pyarrow import parquet
 from engine.formats.opening.bounds import Bounds, unlimited
 from engine.formats.opening.databases import sqlite_rows, sqlite_tables
 from engine.formats.opening.framing import Frame
-from engine.formats.opening.parquet import parquet_rows
 from engine.formats.opening.source import Source
-from engine.formats.opening.tables import csv_rows, delimiter_of
+from engine.formats.opening.tables import csv_rows, delimiter_of, parquet_rows
 
 
 def rows_of(data: str | bytes) -> list[Frame]:

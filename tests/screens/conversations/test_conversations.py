@@ -156,7 +156,6 @@ class TestCursor:
         async with opened(project(), size=(200, 60)) as pilot:
             await press(pilot, "down")
 
-            assert "Remaining tasks" in text(pilot)
             assert "· confirm the change of the files" in text(pilot)
             assert "user 6  Yes, the files" in text(pilot)
 

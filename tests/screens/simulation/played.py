@@ -1,21 +1,17 @@
-"""Simulations in a real project file: two sets of plays and drafts of two instructions; no model runs."""
+"""Simulations in a real project file: two sets of plays; no model runs."""
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, cast
 
 from engine.base.errors import WorkbenchError
 from engine.jobs.runner import JobRunner
-from engine.model.chat import Call, ChatMessage, Completion
 from engine.model.service.run_setup import RunSetup
 from engine.project import runs, settings
 from engine.project.project import Project
 from engine.simulate import tables as plays
-from engine.simulate.play import Line
 from engine.simulate.records import PlayEstimate, PlayRow, PlaySetting, TranscriptLine
 from engine.simulate.request import SimulationRequest, request_as_json
 from engine.simulate.service.service import SETTING, SimulationService
@@ -43,51 +39,6 @@ FORM_RESULT = {
     "turns": 40, "repetitions": 2,
     "complete": False, "right": None, "ended": "turns", "interactions": [], "fallbacks": {},
 }  # fmt: skip
-DRAFTS: list[dict[str, Any]] = [
-    {
-        "task_id": "GSM8K-1",
-        "task": "math",
-        "answer": "#### 5",
-        "shards": [
-            {"shard_id": 1, "shard": "How many apples are left?"},
-            {"shard_id": 2, "shard": "Ann has 12 apples."},
-            {"shard_id": 3, "shard": "She gives some away."},
-        ],
-        "sharding": {
-            "state": "proposed",
-            "text": "Ann has 12 apples. She gives Ben 7. How many are left?",
-            "segmented": True,
-            "missing": "that she gives 7 to Ben",
-            "lost": [],
-            "check": {"full": 0.8, "concat": 0.5},
-            "pieces": [[36, 54, "model"], [0, 18, "text"], [19, 35, "model"]],
-        },
-    },
-    {
-        "task_id": "GSM8K-2",
-        "task": "math",
-        "answer": "#### 3",
-        "shards": [
-            {"shard_id": 1, "shard": "How far?"},
-            {"shard_id": 2, "shard": "Tom runs 3 miles."},
-        ],
-        "sharding": {
-            "state": "proposed",
-            "text": "Tom runs 3 miles. How far?",
-            "segmented": False,
-            "missing": "",
-            "lost": [],
-            "check": {},
-            "pieces": [[18, 26, "text"], [0, 17, "text"]],
-        },
-    },
-]
-
-
-def write_drafts(folder: Path, drafts: Sequence[dict[str, Any]] = DRAFTS) -> None:
-    """Writes `shards.jsonl`."""
-    text = "".join(json.dumps(one) + "\n" for one in drafts)
-    (folder / "shards.jsonl").write_text(text, "utf-8")
 
 
 def result_of(condition: str, score: float, task_id: str = "GSM8K-0") -> dict[str, Any]:
@@ -158,10 +109,10 @@ class TwoModels(ProjectSimulations):
 
 
 class ScriptedSimulations(SimulationService):
-    """Reads a real project; what a model would do is scripted: estimates, runs.
+    """Reads a real project; what a model would do is scripted: estimates and runs.
 
     Attributes:
-        asked, started, resumed: What was to be estimated, started and continued.
+        asked, started: The requests that were to be estimated and started.
         problem: Raised by the next start.
     """
 
@@ -170,19 +121,11 @@ class ScriptedSimulations(SimulationService):
         super().__init__(file, simulations, JobRunner(file, lambda event: None))
         self.asked: list[SimulationRequest] = []
         self.started: list[SimulationRequest] = []
-        self.resumed: list[str] = []
         self.problem: WorkbenchError | None = None
 
     def remember(self, request: SimulationRequest) -> None:
         """Stores what was asked for last."""
-        kept = {"last": request_as_json(request)}
-        self._project.write(lambda conn: settings.put(conn, SETTING, kept))
-
-    def hear(self, key: str, *texts: str) -> None:
-        """Replies of an assistant in a play, as a running job hands them on."""
-        call = Call("assistant", "assistant", (ChatMessage("user", "x"),))
-        for text in texts:
-            self._live.add("run", key, Line(call, Completion(text, "end")))
+        self._project.write(lambda conn: settings.put(conn, SETTING, request_as_json(request)))
 
     def estimate(self, request: SimulationRequest) -> PlayEstimate:
         self.asked.append(request)
@@ -194,8 +137,4 @@ class ScriptedSimulations(SimulationService):
         if self.problem is not None:
             raise self.problem
         self.started.append(request)
-        return 40
-
-    def go_on(self, config_hash: str) -> int:
-        self.resumed.append(config_hash)
         return 40

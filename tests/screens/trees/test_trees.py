@@ -1,4 +1,4 @@
-"""The tree explorer on a real project file: walking, listing, proving, comparing, growing on."""
+"""The tree explorer on a real project file: walking, listing, proving, growing on."""
 
 from __future__ import annotations
 
@@ -39,12 +39,9 @@ def row_of(project: Project, conversation_id: int) -> TreeRow:
 
 
 class TestWalking:
-    @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
-    async def test_what_is_shown_at_first(
-        self, growing: GrowableProject, size: tuple[int, int]
-    ) -> None:
-        """Name, account, measures, the best branch first and what was said; on small and large terminals."""
-        async with explored(growing, size) as pilot:
+    async def test_what_is_shown_at_first(self, growing: GrowableProject) -> None:
+        """Name, account, measures, the best branch first and what was said, on a small terminal."""
+        async with explored(growing, (80, 24)) as pilot:
             shown = lines(pilot)
             assert "step 2 of warranty" in shown[0]
             assert "covered ." in shown[1]
