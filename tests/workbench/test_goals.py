@@ -165,17 +165,6 @@ def test_settling(
         assert [one["size"] for one in groups if one["id"] == home] == [there]
 
 
-def test_which_pairs_are_proposed(run: Run) -> None:
-    """The order of proposals and the least similarity stay with the project."""
-    every = run("proposals", "--order", "similarity")
-    similar = [one["evidence"]["description_similarity"] for one in every["proposals"]]
-    assert similar == sorted(similar, reverse=True)
-    fewer = run("proposals", "--least-similarity", str(similar[2]))
-    assert run("proposals")["left"] == fewer["left"] < every["left"]
-    assert run("proposals", "--least-similarity", "7")[0] == EXIT_USAGE
-    assert run("proposals", "--model", "any")[0] == EXIT_USAGE
-
-
 def test_proposals_and_refusals(run: Run) -> None:
     """Proposals come with their evidence; one that is refused does not come again."""
     found = run("proposals", "--limit", "3")
