@@ -25,8 +25,7 @@ from engine.opener.first_reading import conversations_to_read
 from engine.opener.key_figures import KeyFigures, imported_failures, month_change
 from engine.opener.open_project import OpenProject
 from engine.project.records import RunRow
-from engine.questions.question import NOTE, YES
-from engine.questions.service.questions import PEOPLE
+from engine.questions.question import NOTE, PEOPLE, YES
 from engine.results.associations.formatting import association_blocks, plainest_feature
 from engine.results.associations.records import Associations
 from engine.results.comparison.formatting import (

@@ -51,7 +51,6 @@ class ReaderScreen(WorkbenchScreen[int]):
     """Shows conversations one after another; returns the id of the last one when it is closed."""
 
     FIRST_KEYS = ("reader.next", "reader.find", "reader.leave")
-    CSS_PATH = "reader.tcss"
     AUTO_FOCUS = "#text"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
