@@ -108,6 +108,7 @@ MEANINGS = {
     "after": "states of the members of the merged group",
     "against": "what it is compared with; empty where there is nothing",
     "agreement": "share that agrees",
+    "goals list: agreement": "agreement of each model's answers on pairs with the decisions of people",
     "goals proposals: agreement": "agreement of each model's answers on pairs with the decisions of people",
     "alpha": "least probability of what is followed",
     "questions: alpha": "Krippendorff's alpha; null where it is not defined",
