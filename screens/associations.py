@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.widget import Widget
 
 from engine.conversations.filters import Filter
 from engine.opener.open_project import OpenProject
@@ -26,6 +27,7 @@ from screens.shell.exporting import copy
 from screens.shell.result_screen import ResultScreen
 from screens.shell.workbench_screen import ask_sides
 from screens.widgets.empty_state import EmptyState
+from screens.widgets.evidence import Preview
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, ItemTable, Piece, RowTable
 
@@ -59,6 +61,10 @@ class AssociationScreen(ResultScreen[Associations]):
         """Looks for what goes with the sides."""
         super().on_mount()
         self.action_again()
+
+    def beside(self) -> Iterable[Widget]:
+        """Returns the conversation that shows what is under the cursor."""
+        yield Preview(self.services)
 
     def sides(self) -> Split | None:
         """Returns the sides that are shown."""
@@ -96,6 +102,12 @@ class AssociationScreen(ResultScreen[Associations]):
             self.action_again()
 
         ask_sides(self, take)
+
+    def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
+        """Shows the first conversation behind the line under the cursor, with its words marked."""
+        row = self.table.item(message.row_id)
+        if row is not None and row.ids:
+            self.query_one(Preview).follow(row.ids[0], marked_words(row))
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Reads the conversations of the side that have what is under the cursor, with its words marked."""

@@ -12,7 +12,6 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.base.conversation import Verdict
 from engine.base.errors import Cancelled, WorkbenchError
 from engine.base.number_format import signed
 from engine.base.report_table import CurveAxes, ReportRow, ReportTable, tab_separated
@@ -62,7 +61,6 @@ MAX_DESCRIPTION_CHARS = 200
 METRICS = {
     "goals": "goals: groups against gold goals",
     "completeness": "completeness",
-    "verdicts": "completeness",
     "trees": "uncertainty",
 }
 """How the summary names each metric."""
@@ -73,7 +71,6 @@ class ValidationScreen(WorkbenchScreen[None]):
 
     PLACE = "validation"
     FIRST_KEYS = ("validation.next-table", "validation.copy", "validation.leave")
-    CSS_PATH = "validation.tcss"
     AUTO_FOCUS = "#rows"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right_square_bracket,right,l", "turn(1)", "Next table", key_display="→", priority=True),
@@ -436,6 +433,7 @@ _CLAIMS = {
     "reward below 1": ("truth.reward<1", "truth.reward>=1"),
     "not complete": ("truth.complete:false", "truth.complete:true"),
     "success below 1": ("truth.success<1", "truth.success>=1"),
+    "verdict no": ("succeeded:no", "succeeded:yes"),
     "hallucinated": ("truth.hallucination:true", "truth.hallucination:false"),
 }
 """Filters of the conversations for which a claim holds and does not hold; of answers, of which one is so."""
@@ -447,15 +445,6 @@ def figures_of(table: ReportTable) -> list[Figure]:
         return [
             Figure("with a gold goal, in a goal", parse_filter("has:truth.goal goal:any")),
             Figure("with a gold goal, in no goal", parse_filter("has:truth.goal goal:none")),
-        ]
-    if table.metric == "verdicts":
-        return [
-            *(
-                Figure(f"verdict {verdict}", parse_filter(f"succeeded:{verdict} -state:not-scored"))
-                for verdict in Verdict
-            ),
-            Figure("verdict and score in force differ", parse_filter("disagreement:verdict")),
-            Figure("two sets of scores differ", parse_filter("disagreement:scores")),
         ]
     measured = "leaves>=0" if table.metric == "trees" else "-state:not-scored"
     if table.title not in _CLAIMS:

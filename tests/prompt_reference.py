@@ -23,13 +23,9 @@ KINDS = {
     " baseline, and the user ([simulation](../simulation.md#forms)).",
     "recsim": "Users with profiles, for `workbench simulate recsim`, in English and, with `-zh`, in Chinese"
     " ([RecLLMSim](../recllmsim.md)).",
-    "requests": "Several requests in one conversation, for `workbench requests find --by model`"
-    " ([requests](../requests.md)).",
-    "sharded": "Sharded conversations, for `workbench simulate sharded` and `simulate shards`"
+    "sharded": "Sharded conversations, for `workbench simulate sharded`"
     " ([sharded tasks](../sharded-tasks.md)). `TASK-system` is the system message of the assistant, `TASK-full` the"
     " whole instruction in one turn, `TASK-answer` what counts as an answer, in words for the model that classifies.",
-    "shards": "Making sharded instructions out of whole ones, for `workbench simulate shards`"
-    " ([sharded tasks](../sharded-tasks.md)).",
 }
 """What the prompts of each kind of simulation are for."""
 
@@ -62,8 +58,6 @@ PURPOSES = {
     "recsim/user-rules": "How the user talks, in the same message.",
     "recsim/user-situation": "What the user is there for, in the same message.",
     "recsim/user-speechless": "What the user says where the model gave no words.",
-    "requests/begins": "Whether a message of the user begins another request.",
-    "requests/system": "The system message.",
     "sharded/classify": "Sorts each reply of the assistant: an attempt at an answer, a question, a refusal, ...",
     "sharded/code-complete": "In place of `code-full` where the task is code to be completed.",
     "sharded/code-starter": "Put before `code-full` where the task gives the beginning of the code.",
@@ -79,11 +73,6 @@ PURPOSES = {
     "sharded/translation-first": "The first turn: the first chunk.",
     "sharded/translation-next": "Each later turn: the next chunk.",
     "sharded/user": "The user, who reveals one shard a turn.",
-    "shards/coverage": "Checks that the shards say everything.",
-    "shards/order": "Finds the piece that comes first, and the order of the others.",
-    "shards/rephrase": "Says a piece as a sentence that stands alone.",
-    "shards/rephrase-first": "Says the first piece as the sentence that opens the conversation.",
-    "shards/segment": "Cuts an instruction into pieces.",
 }
 """What single prompts of simulations are for, beside what `KINDS` says."""
 

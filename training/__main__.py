@@ -1,7 +1,4 @@
-"""`python -m training RUN_DIR`: trains the run of a directory, or resumes it.
-
-On several GPUs `workbench train` starts it by `accelerate launch -m training RUN_DIR`.
-"""
+"""`python -m training RUN_DIR`: trains the run of a directory, or resumes it."""
 
 from __future__ import annotations
 
@@ -42,9 +39,6 @@ def main(words: list[str]) -> int:
     os.environ.update(TOKENIZERS_PARALLELISM="false", TQDM_DISABLE="1")
     # Threads that spin while they wait become very slow when another process uses the machine.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    if os.environ.get("RANK", "0") != "0":
-        # One of several processes of `accelerate launch`: the first one holds the lock and writes the events.
-        return _run(run, EventLog(Path(os.devnull)))
     # A reader that checks whether the run is running holds the lock for a moment.
     until = time.monotonic() + _LOCK_SECONDS
     while True:

@@ -49,7 +49,7 @@ class EventWriter(TrainerCallback):
     def on_log(self, args: Any, state: Any, _control: Any, logs: Any = None, **_: Any) -> None:
         """Writes a `step` event."""
         trainer = self.trainer
-        if trainer is None or not state.is_world_process_zero or "loss" not in (logs or {}):
+        if trainer is None or "loss" not in (logs or {}):
             return
         self._events.write(
             "step",
@@ -144,8 +144,6 @@ class EventWriter(TrainerCallback):
         if self._validation_started is not None:
             self._last_validation_seconds = time.monotonic() - self._validation_started
             self._validation_started = None
-        if not state.is_world_process_zero:
-            return
         self._events.write(
             "valid",
             step=state.global_step,
@@ -160,14 +158,13 @@ class EventWriter(TrainerCallback):
 
     def on_save(self, args: Any, state: Any, _control: Any, **_: Any) -> None:
         """Writes a `checkpoint` event."""
-        if state.is_world_process_zero:
-            path = Path(args.output_dir) / f"checkpoint-{state.global_step}"
-            self._events.write(
-                "checkpoint",
-                step=state.global_step,
-                path=f"{path.parent.name}/{path.name}",
-                best=state.best_global_step == state.global_step,
-            )
+        path = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+        self._events.write(
+            "checkpoint",
+            step=state.global_step,
+            path=f"{path.parent.name}/{path.name}",
+            best=state.best_global_step == state.global_step,
+        )
 
 
 def peak_memory() -> int:

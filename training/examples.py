@@ -21,7 +21,7 @@ from engine.completeness.scoring import LogItem
 from engine.model.interface import Tokenizer
 from engine.model.log_windows import MIN_LOG_TOKENS, Window, plan_windows, tokens_of_windows
 from engine.model.prompt_files import frame, opening_tokens
-from engine.training.config import RETIRED_RECIPE, WORDS, Recipe, TrainConfig
+from engine.training.config import WORDS, Recipe, TrainConfig
 from engine.training.events import RunDirectory
 from training.base import HubTokenizer
 
@@ -241,12 +241,8 @@ def read_datasets(run: RunDirectory, config: TrainConfig, tokenizer: HubTokenize
     """Returns the data of a run, from `train.jsonl` and `valid.jsonl`.
 
     Raises:
-        DataError: The data cannot be trained on, or the recipe is a retired one.
+        DataError: The data cannot be trained on.
     """
-    if config.recipe == RETIRED_RECIPE:
-        raise DataError(
-            f"The recipe {RETIRED_RECIPE} is no longer trained.", "Start a run with another recipe."
-        )
     train, selection = read_logs(run.train), read_logs(run.valid)
     shared = {log.item.texts for log in train} & {log.item.texts for log in selection}
     if shared:

@@ -4,10 +4,9 @@ by the truncation test, and checkpoints that are complete or ignored."""
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -104,7 +103,7 @@ class AdapterTrainer(Trainer):
         self.control: TrainerControl
         self._validation, self._budget, self._config = validation, budget, config
         self.tokens = 0
-        """Tokens trained on since the process began, over all processes, which are taken to read equally many."""
+        """Tokens trained on since the process began."""
         self.seconds = 0.0
         """Seconds spent on these tokens."""
 
@@ -126,14 +125,10 @@ class AdapterTrainer(Trainer):
         before_labels = labelled.roll(-1, 1)
         # No attention mask: padding is at the end, where no real token attends to it, and attention without a mask
         # uses its fastest kernel.
-        with _projecting_only(self.accelerator.unwrap_model(model), before_labels):
+        with _projecting_only(model, before_labels):
             outputs = model(input_ids=inputs["input_ids"], use_cache=False)
         loss = (cross_entropy(outputs.logits.float(), targets, reduction="none") * weights).sum()
-        if num_items_in_batch is None:
-            loss = loss / targets.numel()
-        else:
-            # The gradients of several processes are averaged, but each holds only its part of the sum.
-            loss = loss * self.accelerator.num_processes / num_items_in_batch
+        loss = loss / (targets.numel() if num_items_in_batch is None else num_items_in_batch)
         return (loss, outputs) if return_outputs else loss
 
     def training_step(
@@ -151,9 +146,7 @@ class AdapterTrainer(Trainer):
         for number, rows in enumerate(split, 1):
             longest = padded_length(max(lengths[row] for row in rows))
             microbatch = {name: values[rows, :longest] for name, values in inputs.items()}
-            # Several processes exchange their gradients once a step, after the last microbatch.
-            with self.accelerator.no_sync(model) if number < len(split) else nullcontext():
-                loss = super().training_step(model, microbatch, num_items_in_batch)
+            loss = super().training_step(model, microbatch, num_items_in_batch)
             if not math.isfinite(float(loss)):
                 raise ModelError("The loss is no longer a number.", "Lower learning_rate.")
             losses.append(loss)
@@ -162,7 +155,7 @@ class AdapterTrainer(Trainer):
                     self.args, self.state, self.control
                 )
         self.seconds += time.perf_counter() - start
-        self.tokens += sum(lengths) * self.accelerator.num_processes
+        self.tokens += sum(lengths)
         return torch.stack(losses).sum()
 
     def evaluate(self, *_args: Any, **_options: Any) -> dict[str, float]:
@@ -193,10 +186,7 @@ class AdapterTrainer(Trainer):
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         """Writes a checkpoint as `transformers` does, and seals it."""
         super()._save_checkpoint(model, trial)
-        # each process has written the state of its random numbers into it
-        self.accelerator.wait_for_everyone()
-        if self.args.should_save:
-            seal(Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}")
+        seal(Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}")
 
 
 @contextmanager
@@ -241,11 +231,10 @@ def arguments(config: TrainConfig, folder: Path, optimiser: str, *, cpu: bool) -
         folder: Where checkpoints go.
         optimiser: One of `transformers.training_args.OptimizerNames`.
     """
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
     return _Arguments(
         output_dir=str(folder),
         # All conversations of a step; `training_step` splits them.
-        per_device_train_batch_size=max(1, config.batch // processes),
+        per_device_train_batch_size=config.batch,
         num_train_epochs=config.epochs,
         learning_rate=config.learning_rate,
         weight_decay=config.weight_decay,
@@ -268,7 +257,6 @@ def arguments(config: TrainConfig, folder: Path, optimiser: str, *, cpu: bool) -
         seed=config.seed,
         data_seed=config.seed,
         use_cpu=cpu,
-        ddp_find_unused_parameters=False,
         report_to="none",
         disable_tqdm=True,
         dataloader_pin_memory=not cpu,

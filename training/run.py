@@ -77,19 +77,18 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
             end_tag=config.end_tag,
         )
 
-    checkpoint = _last_checkpoint(trainer, run, events)
-    is_first_process = trainer.is_world_process_zero()
-    if is_first_process:
-        _write_started(events, config, data, tokenizer, step_of(checkpoint) if checkpoint else 0)
-        if checkpoint is None:
-            sample(0)
+    checkpoint = last_checkpoint(
+        run.checkpoints, lambda message: events.write("warning", message=message)
+    )
+    _write_started(events, config, data, tokenizer, step_of(checkpoint) if checkpoint else 0)
+    if checkpoint is None:
+        sample(0)
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    if is_first_process:
-        state = trainer.state
-        sample(state.global_step)
-        model.save_pretrained(str(run.adapter))
-        reason = _reason(stop.stopped, state.global_step, state.max_steps)
-        _finish(run, config, events, model=model, tokenizer=tokenizer, state=state, reason=reason)
+    state = trainer.state
+    sample(state.global_step)
+    model.save_pretrained(str(run.adapter))
+    reason = _reason(stop.stopped, state.global_step, state.max_steps)
+    _finish(run, config, events, model=model, tokenizer=tokenizer, state=state, reason=reason)
 
 
 def _make_trainer(
@@ -122,15 +121,6 @@ def _make_trainer(
         data_collator=collate,
         callbacks=[writer, stop],
     )
-
-
-def _last_checkpoint(trainer: AdapterTrainer, run: RunDirectory, events: EventLog) -> Path | None:
-    """Returns the checkpoint at which a run resumes; None if it begins."""
-    # The first of several processes corrects what the others then read.
-    with trainer.args.main_process_first(desc="reading the last checkpoint"):
-        return last_checkpoint(
-            run.checkpoints, lambda message: events.write("warning", message=message)
-        )
 
 
 def _optimizer(config: TrainConfig) -> str:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from textual import events
 from textual.binding import Binding, BindingType
 from textual.command import Provider
-from textual.reactive import var
-from textual.widgets import Input
 
 import screens
 from engine.base.errors import ProjectMoved, WorkbenchError
@@ -24,7 +21,6 @@ from screens.shell.base_app import BaseApp
 from screens.shell.dialogs import ChoiceDialog, ErrorDialog, TextDialog
 from screens.shell.themes import THEMES, theme_name
 from screens.shell.title_line import MODES, TitleLine, offline_notice
-from screens.shell.tour import TOUR, keys_of
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import all_written, in_thread
 from screens.widgets.jobs import EngineFeed, EngineMessage
@@ -45,6 +41,16 @@ def _commands() -> type[Provider]:
     return WorkbenchCommands
 
 
+def _style_sheets() -> Sequence[Path]:
+    """Returns the style sheets of all screens, the common one first. One that comes with a screen, when that is visited
+    first, makes Textual parse those before it again.
+    """
+    folder = Path(screens.__file__).parent
+    common = folder / "shell" / "common.tcss"
+    of_screens = sorted({*folder.rglob("*.tcss")} - {common, folder / "shell" / "picker.tcss"})
+    return [common, *of_screens]
+
+
 class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
     """Works on every screen, unless a dialog is open. The caller closes the services after the app has quit.
 
@@ -56,7 +62,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
     """
 
     TITLE = "Conversation Workbench"
-    CSS_PATH = Path(screens.__file__).parent / "shell" / "common.tcss"
+    CSS_PATH = [*_style_sheets()]  # noqa: RUF012 - Textual declares it
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_commands}
     PLACE = "app"
     """Section of the keymap."""
@@ -111,9 +117,6 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
     ]
     COMMAND_PALETTE_BINDING = "ctrl+p"
 
-    tour_at: var[int | None] = var(None)
-    """The step of the tour, None without one."""
-
     def __init__(
         self,
         services: OpenProject,
@@ -121,11 +124,9 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         *,
         clock: Callable[[], float] = time.monotonic,
         shell: Shell | None = None,
-        tour: bool = False,
     ) -> None:
         super().__init__(shell or Shell())
         self.next_project: str | None = None
-        self.set_reactive(WorkbenchApp.tour_at, 0 if tour else None)
         self._services = services
         services.triage.annotator = self.shell.annotator
         self._subscribe = subscribe
@@ -151,37 +152,6 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         self._unsubscribe = self._subscribe(self._feed.receive)
         await self.switch_mode("overview")
         self.begin_session()
-
-    async def on_event(self, event: events.Event) -> None:
-        """Handles a key as always, and takes the tour a step on if it was the key that the tour waits for."""
-        if self.tour_at is None or not isinstance(event, events.Key) or event.is_forwarded:
-            await super().on_event(event)
-            return
-        if event.key == "escape" and self._escape_leaves_tour():
-            self.tour_at = None
-            return
-        tour_keys = keys_of(self.screen, TOUR[self.tour_at].action)
-        if event.key == "enter" and tour_keys and self._enter_goes_on():
-            # The key of the tour is pressed in place of enter.
-            tour_key = next(iter(tour_keys))
-            event = events.Key(tour_key, tour_key)
-        is_tour_key = event.key in tour_keys
-        await super().on_event(event)
-        if is_tour_key:
-            is_last = self.tour_at + 1 == len(TOUR)
-            self.tour_at = None if is_last else self.tour_at + 1
-            if is_last:
-                self.notify("That was the tour. `workbench tour` repeats it.", markup=False)
-
-    def _enter_goes_on(self) -> bool:
-        """Returns whether the overview is in front, where enter goes on with the tour in place of the next step of the
-        work.
-        """
-        return self.current_mode == "overview" and self._escape_leaves_tour()
-
-    def _escape_leaves_tour(self) -> bool:
-        """Returns whether escape leaves the tour here: not where it closes a dialog or gives up writing."""
-        return isinstance(self.screen, WorkbenchScreen) and not isinstance(self.focused, Input)
 
     def on_unmount(self) -> None:
         """Unsubscribes from engine events."""
@@ -372,17 +342,6 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         from screens.shell.palette import HelpScreen
 
         self.push_screen(HelpScreen(self.screen))
-
-    def save_picture(self) -> None:
-        """Saves the screen in front as an SVG file in the folder of the project."""
-        project = Path(self._services.path)
-        name = f"{project.stem}-{self.current_mode}-{time.strftime('%Y%m%d-%H%M%S')}.svg"
-        try:
-            saved = self.save_screenshot(name, str(project.parent))
-        except OSError as error:
-            self.push_screen(ErrorDialog(WorkbenchError(f"The picture was not saved: {error}")))
-            return
-        self.notify(one_line(saved, 400), title="Screenshot saved", markup=False)
 
     async def open_project(self, path: str) -> None:
         """Quits, and lets the caller open another project."""

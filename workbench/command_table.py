@@ -78,7 +78,6 @@ GROUPS = {
 COMMANDS = (
     Command("open", "open a project, or read, score and cluster logs (also: workbench PATH)", "opening:open_project"),
     Command("demo", "build a sample project, run everything on it, open it", "demo:demo"),
-    Command("tour", "walk over the screens key by key, on the demo's project", "demo:tour"),
     Command("import", "import files or folders of conversations", "importing:import_paths"),
     Command("run complete", "score how likely each conversation has ended", "scoring:run_complete"),
     Command("run trees", "grow response trees", "trees:run_trees"),
@@ -143,7 +142,6 @@ COMMANDS = (
     Command("second-goals", "confirm or remove second goals of a conversation", "requests:second_goals"),
     Command("validate", "compare a metric with known outcomes", "validate:validate"),
     Command("simulate sharded", "instructions revealed shard by shard", "simulating:sharded"),
-    Command("simulate shards", "propose shards for full instructions", "simulating:make_shards"),
     Command("simulate forms", "forms filled in conversation", "simulating:forms"),
     Command("simulate recsim", "users with profiles who plan with an assistant", "simulating:recsim"),
     Command(

@@ -30,7 +30,7 @@ from workbench.surroundings import require_terminal
 
 
 def choose_beginning(theme: str | None = None) -> Beginning | None:
-    """Asks what to begin with: the demo, logs, the tour or a project; None when nothing was chosen.
+    """Asks what to begin with: the demo, logs or a project; None when nothing was chosen.
 
     Raises:
         UsageError: There is no terminal.
@@ -50,13 +50,11 @@ def show_project(
     read_only: bool = False,
     theme: str | None = None,
     start: Callable[[OpenProject], None] | None = None,
-    tour: bool = False,
 ) -> None:
     """Runs the screens on a project, and then on each project that the person opens from there.
 
     Args:
         start: Called with the first project before its screens are drawn, to start jobs in the background.
-        tour: Begin with the tour of the keys.
 
     Raises:
         WorkbenchError: The project cannot be opened, there is no terminal, or an error ended the screens.
@@ -78,7 +76,6 @@ def show_project(
                 workspace,
                 workspace.subscribe,
                 shell=load_shell(theme, log),
-                tour=tour and next_path == path,
             )
             workspace.file.start()
             app.run()

@@ -22,7 +22,7 @@ CellKind = Literal["text", "count", "number", "mean", "share", "percent", "inter
 Cell = str | int | float | Interval | None
 """An unformatted value; None if unknown."""
 
-Metric = Literal["goals", "completeness", "verdicts", "trees"]
+Metric = Literal["goals", "completeness", "trees"]
 """What a table of results validates."""
 
 RowKind = Literal["measure", "baseline", "method"]

@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
-from importlib import metadata
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Literal
 
@@ -35,7 +34,7 @@ from engine.formats.inputs import Tail, open_inputs, open_tail
 from engine.formats.known_folders import folder_in_words
 from engine.formats.opening.bounds import Bounds
 from engine.formats.records import MOST_LOST, Input, Parsed, Rejected, SourceReport
-from engine.formats.registry import PLUGINS, mapping_folder
+from engine.formats.registry import mapping_folder
 from engine.jobs.contract import CpuStage, Progress
 from engine.project import runs
 from engine.project.project import Project
@@ -68,7 +67,7 @@ def digest_of(label: str, settings: str, companion_files: Sequence[str] = ()) ->
 
 
 def _readers() -> str:
-    """Returns what reads records: version of the program, files of the formats, packages with formats."""
+    """Returns what reads records: version of the program, files of the formats."""
     own_mappings = [
         (file.name, file.stat().st_mtime_ns) for file in sorted(mapping_folder().glob("*.toml"))
     ]
@@ -77,12 +76,8 @@ def _readers() -> str:
 
 @cache
 def _installed() -> tuple[object, ...]:
-    """Returns the version of the program, the packages with formats, and the files of its own formats."""
-    packages = [
-        (point.name, point.dist and point.dist.version)
-        for point in metadata.entry_points(group=PLUGINS)
-    ]
-    return folders.version(), tuple(packages), tuple(_program_files())
+    """Returns the version of the program, and the files of its own formats."""
+    return folders.version(), tuple(_program_files())
 
 
 def _program_files() -> Iterator[tuple[str, int]]:

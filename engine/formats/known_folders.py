@@ -42,6 +42,7 @@ _LAYOUTS = tuple(
         ("Cline", r"tasks/(\d+)/api_conversation_history\.json", "task", ""),
         ("Jan", r"threads/([^/]+)/messages\.jsonl", "thread", ""),
         ("Slack", r"([^/]+)/\d{4}-\d\d-\d\d\.json", "day", "channel"),
+        ("OpenHands", r"([^/]+)/events/event-\d+-[^/]+\.json", "event", "conversation"),
         ("Inspect", r"()[^/]+\.eval", "log", ""),
         ("an export of ChatGPT, Claude or the like", r"()conversations(?:-\d+)?\.json", "file", ""),
     )

@@ -1,11 +1,10 @@
-"""All readers: mapping files of the person, of installed packages and of the program, and the readers in code."""
+"""All readers: mapping files of the person and of the program, and the readers in code."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +34,6 @@ from engine.formats.mappings.toml_reader import reader_of
 from engine.formats.messages.times import with_date
 from engine.formats.opening.framing import Frame
 from engine.formats.records import Parsed, Reader, Rejected
-
-PLUGINS = "conversation_workbench.formats"
-"""Entry point group of packages that add formats: each entry point is a `Reader` or the path of a mapping file."""
 
 _MAPPINGS = Path(__file__).parent / "mappings"
 """Folder of the mapping files of the program."""
@@ -93,21 +89,18 @@ def built_in_readers() -> tuple[Reader, ...]:
 
 
 def all_readers() -> tuple[Reader, ...]:
-    """Returns the readers in the order of preference: the person's own, those of packages, those of the program.
+    """Returns the readers in the order of preference: the person's own, those of the program.
 
-    A mapping file of the person and a format of a package that cannot be used are passed over; `unusable_formats` names
-    them.
+    A mapping file of the person that cannot be used is passed over; `unusable_formats` names it.
     """
     own_readers, _ = _own_readers()
-    package_readers, _ = _package_readers()
-    return (*own_readers, *package_readers, *built_in_readers())
+    return (*own_readers, *built_in_readers())
 
 
 def unusable_formats() -> tuple[FormatError, ...]:
-    """Returns why mapping files of the person and formats of packages cannot be used."""
-    _, own_errors = _own_readers()
-    _, package_errors = _package_readers()
-    return (*own_errors, *package_errors)
+    """Returns why mapping files of the person cannot be used."""
+    _, errors = _own_readers()
+    return errors
 
 
 def reader_named(name: str) -> Reader:
@@ -151,27 +144,6 @@ def _load_own_readers(
     return tuple(sorted(readers, key=lambda reader: -reader.conditions)), tuple(errors)
 
 
-@cache
-def _package_readers() -> tuple[tuple[Reader, ...], tuple[FormatError, ...]]:
-    """Returns the readers of installed packages, and why others cannot be used."""
-    readers: list[Reader] = []
-    errors: list[FormatError] = []
-    for point in metadata.entry_points(group=PLUGINS):
-        try:
-            format = point.load()
-            readers.append(
-                format if isinstance(format, Reader) else reader_of(load_mapping(Path(format)))
-            )
-        except Exception as error:  # noqa: BLE001 -- anything may go wrong in another package
-            errors.append(
-                FormatError(
-                    f"The format {point.name} of an installed package cannot be used: {error}.",
-                    "Update or remove the package.",
-                )
-            )
-    return tuple(readers), tuple(errors)
-
-
 def parse_record(reader: Reader, frame: Frame, fallback_id: str) -> Parsed | Rejected:
     """Reads a record with the reader of its format.
 
@@ -188,7 +160,7 @@ def parse_record(reader: Reader, frame: Frame, fallback_id: str) -> Parsed | Rej
         reason = f"{count:,} messages, more than the {MAX_MESSAGES:,} of one conversation"
         return Rejected(frame.number, frame.raw, reason)
     conversation, leaks = guard(draft.conversation, draft.fields, draft.truth_fields)
-    counted = account(frame.value, conversation, draft, reader.left_out, outer)
+    counted = account(frame.value, conversation, draft, outer)
     for leak in leaks:
         counted.hide(leak)
     conversation, date = with_date(conversation)

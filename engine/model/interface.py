@@ -28,6 +28,9 @@ HiddenState = NDArray[np.float32]
 Cells = NDArray[np.uint8]
 """The cells of a sequence outside of the cache, as bytes that only the model understands."""
 
+CHARS_PER_TOKEN = 3.6
+"""Characters of a token where no tokenizer counts, as in English text and JSON with a vocabulary of 32k or more."""
+
 SPEED_TOKENS = 256
 """Tokens of the text on which the speed of a model is measured."""
 

@@ -43,7 +43,7 @@ Item = TypeVar("Item")
 FORM_TOKENS = 1_500
 """Tokens that are left free for the words that ask for fields, and for what a model thinks."""
 
-CHARS_PER_TOKEN = 3
+FITTED_CHARS_PER_TOKEN = 3
 """Characters of a token, fewer than those of most languages, so that what is fitted by characters fits in tokens."""
 
 MIN_ROOM = 1_000
@@ -74,6 +74,7 @@ class ModelWork:
         self._shared_model = model
         self._interrupted = threading.Event()
         self._context = 0
+        self._has_loaded = False
         self.has_answered = False
         self._refused_in_a_row = 0
         self.failure: ModelError | None = None
@@ -94,7 +95,7 @@ class ModelWork:
         loaded = self.process.load(
             self.model.path, self.model.options, self.model.adapter, self.model.weights_copy
         )
-        self._context = int(loaded["context"])
+        self._context, self._has_loaded = int(loaded["context"]), True
         return loaded
 
     def room(self, prompt: Prompt) -> int:
@@ -103,7 +104,7 @@ class ModelWork:
         client = self.process
         context = client.context if isinstance(client, EndpointModel) else self._context
         tokens = context - prompt.max_tokens - FORM_TOKENS
-        return max(MIN_ROOM, CHARS_PER_TOKEN * tokens - len(prompt.before + prompt.question))
+        return max(MIN_ROOM, FITTED_CHARS_PER_TOKEN * tokens - len(prompt.before + prompt.question))
 
     def rehearse(self, asks: Iterable[Callable[[], object]]) -> list[Mapping[str, Any]]:
         """Returns the bodies of the requests that endpoints would be sent, each of `asks` being about an item; see
@@ -130,8 +131,9 @@ class ModelWork:
         return client.estimate(stage, self.rehearse(sample), items / max(1, len(sample)))
 
     def spent(self) -> str:
-        """Returns the cost of the requests, as a sentence for the end of a summary; empty if they cost only time."""
-        cost = self.process.spent()
+        """Returns the cost of the requests, as a sentence for the end of a summary; empty if they cost only time, or
+        if the stage did not load the model: the count is then that of the stage before."""
+        cost = self.process.spent() if self._has_loaded else ""
         return f" {cost}." if cost else ""
 
     def interrupt(self) -> None:
@@ -482,12 +484,7 @@ class TuningStage:
     @property
     def title(self) -> str:
         """Title of the run, for screens and logs."""
-        text = f"Finding the fastest format of {self._entry.name} for this machine"
-        drift = self._catalog.drift(self._entry)
-        if drift is None:
-            return f"{text}, once"
-        earlier, current = drift
-        return f"{text} again: it reads {current:,.0f} tokens/s, and {earlier:,.0f} when the format was chosen"
+        return f"Finding the fastest format of {self._entry.name} for this machine, once"
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -538,12 +535,11 @@ class TuningStage:
         if self.result is None:
             return "Nothing was kept."
         result = self.result
-        note = (
-            "" if result["settled"] else " Other formats were as fast: the measurements disagree."
-        )
         if result["chosen"] == "as is":
-            return f"{self._entry.name} is fastest as it is: {result['tokens_per_s']:,.0f} tokens/s.{note}"
+            return (
+                f"{self._entry.name} is fastest as it is: {result['tokens_per_s']:,.0f} tokens/s."
+            )
         return (
             f"{self._entry.name} runs as {result['chosen']} at {result['tokens_per_s']:,.0f} tokens/s,"
-            f" {result['gain']:.1f} times as fast as the file as shipped.{note}"
+            f" {result['gain']:.1f} times as fast as the file as shipped."
         )

@@ -15,13 +15,10 @@ from engine.conversations.tables import conversations
 from engine.model.endpoints.capabilities import no_fields
 from engine.model.endpoints.client import parse_address
 from engine.model.endpoints.fleet import TOKENS_PRICED
-from engine.model.interface import LoadOptions
+from engine.model.interface import CHARS_PER_TOKEN, LoadOptions
 
 if TYPE_CHECKING:
     from engine.opener.open_project import OpenProject
-
-CHARS_PER_TOKEN = 4.0
-"""Characters of a token where an endpoint did not say how many it counts, as in English text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -107,20 +107,6 @@ class RequestService:
             total += sum(len(starts) for _, starts in starts_by_id)
         self._changed()
         return total
-
-    def store_found_by_model(self, starts: Mapping[int, Sequence[int]]) -> int:
-        """Stores where a model says that further requests begin, in place of what was found before.
-
-        Args:
-            starts: Indices of the first messages of further requests, by conversation.
-
-        Returns:
-            The number of further requests.
-        """
-        starts_by_id = [(key, list(indices)) for key, indices in starts.items()]
-        self._project.write(lambda conn: requests.put_found(conn, starts_by_id))
-        self._changed()
-        return sum(map(len, starts.values()))
 
 
 def request_conversations(

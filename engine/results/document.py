@@ -97,9 +97,6 @@ class Plot:
         lines: The points of each line by its label.
         dots: Places of dots.
         unit: Whether both axes run from 0 to 1; otherwise they cover what is drawn.
-        shares: Whether the vertical axis runs from 0 to 1 even without `unit`.
-        whiskers: Vertical lines, each as its place and its ends.
-        ticks: Places on the horizontal axis with their labels; empty for the two ends of the axis.
     """
 
     title: str
@@ -109,9 +106,6 @@ class Plot:
     lines: tuple[tuple[str, tuple[tuple[float, float], ...]], ...] = ()
     dots: tuple[tuple[float, float], ...] = ()
     unit: bool = False
-    shares: bool = False
-    whiskers: tuple[tuple[float, float, float], ...] = ()
-    ticks: tuple[tuple[float, str], ...] = ()
 
 
 Figure = Bars | Columns | Ranges | Plot

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 from engine.base.report_table import Metric, ReportTable
 from engine.base.request_options import Option, check, choice, declared, switch, whole_number
 from engine.base.statistics.intervals import Classification, Contrast, Curve, Interval
-from engine.completeness.records import DecisionRule, Mode, ProbeFeatures, SetMode
+from engine.completeness.records import Mode, ProbeFeatures
 
 RowKind = Literal["scores", "keywords", "position"]
 """What a row of the truncation test is: scores of a model, or a baseline that reads no score."""
@@ -34,7 +34,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class SeparationRow:
-    """How well one score or rule separates whole from cut conversations, or by verdict complete from incomplete ones.
+    """How well one score or rule separates whole from cut conversations.
 
     Attributes:
         name: Its title, e.g. `tuned star-1` or `keyword rule`.
@@ -45,7 +45,6 @@ class SeparationRow:
         matched_pairs: Number of such pairs.
         mode, features, model, adapter, config_hash: Configuration of the scores; None for a baseline. Only a probe has
             `features`, what it reads; `model` is empty where it reads words alone.
-        rule: Decision rule of the scores, where the metrics are those at its threshold.
         scored: Number of the conversations asked for that it has a score for.
         recipe, conversations, cut: Recipe of the adapter, number of conversations it was trained on, and number of
             those that were cut off for an experiment; empty and None if unknown.
@@ -59,7 +58,7 @@ class SeparationRow:
     metrics: Classification
     matched: Interval | None = None
     matched_pairs: int = 0
-    mode: SetMode | None = None
+    mode: Mode | None = None
     features: ProbeFeatures | None = None
     model: str | None = None
     adapter: str | None = None
@@ -67,7 +66,6 @@ class SeparationRow:
     recipe: str = ""
     conversations: int | None = None
     cut: int | None = None
-    rule: DecisionRule | None = None
     roc: Curve = ()
     reliability: Curve = ()
 
@@ -112,26 +110,6 @@ class TruthTable:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundaryRow:
-    """The scores of one set at every boundary of the conversations that have two or more.
-
-    Attributes:
-        boundaries: Number of boundaries.
-        share: Share of them that are the last of their conversation.
-        mean: Mean of the scores; of probabilities of an end it would be `share`.
-        ece: Expected calibration error of the scores as the probability that the conversation ends there.
-        corrected: The same after the correction from even odds to `share`.
-    """
-
-    name: str
-    boundaries: int
-    share: float
-    mean: float
-    ece: Interval
-    corrected: Interval
-
-
-@dataclass(frozen=True, slots=True)
 class CompletenessTable:
     """The truncation test over one project, and the comparison of the same scores with the truth if there is any.
 
@@ -148,10 +126,7 @@ class CompletenessTable:
             conversations asked for selected its checkpoint, so that its figures are too good.
         left_out: (name, conversations) of scores without a row because they cover too few conversations.
         truths: A table for each claim whose value is known for a conversation that every row has scored.
-        same_kind: Whether cuts were drawn only among steps of the kind (assistant or tool) that the conversation ends
-            with, so that the kind does not reveal the cut.
         contrasts: Comparison of every two rows of the truncation test by AUROC and F1.
-        every_boundary: Calibration of the scores at every boundary; empty where it was not asked for.
     """
 
     run: str | None
@@ -166,9 +141,7 @@ class CompletenessTable:
     selecting: int = 0
     selected_on: tuple[tuple[str, int], ...] = ()
     left_out: tuple[tuple[str, int], ...] = ()
-    same_kind: bool = False
     contrasts: tuple[Contrast, ...] = ()
-    every_boundary: tuple[BoundaryRow, ...] = ()
 
     @property
     def coverage(self) -> float:
@@ -213,9 +186,7 @@ class TruncationTest:
             its file or its run.
         seed: Seed of the random cuts.
         limit: Test at most this many conversations; None tests all.
-        same_kind: Cut only after a step of the kind (assistant or tool) that the conversation ends with.
         paper: Decide as Soroka et al. do, by whether the end tag is what the model writes: values are 1 or 0.
-        every_boundary: Also compare the scores with how often conversations end, at every boundary.
 
     Raises:
         UsageError: A value cannot be used.
@@ -234,14 +205,8 @@ class TruncationTest:
     adapter: str | None = declared(None, Option("only scores with this adapter"))
     seed: int = declared(0, Option("seed of the cuts", convert=int, must="a whole number"))
     limit: int | None = whole_number(None, "only the first N conversations", metavar="")
-    same_kind: bool = switch(
-        "cut only after steps of the kind (assistant, tool) that a conversation ends with"
-    )
     paper: bool = switch(
         "decide as Soroka et al. do: complete where the end tag is what the model writes next"
-    )
-    every_boundary: bool = switch(
-        "also: are the scores probabilities of an end, before and after correction for how rare ends are?"
     )
 
     def __post_init__(self) -> None:

@@ -10,11 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from html import escape
-from pathlib import Path
 from typing import NamedTuple
 
-from engine.base.errors import UsageError
-from engine.base.line_files import written_beside
 from engine.base.text import one_line
 from engine.results.document import Bars, Columns, Figure, Plot, Ranges
 
@@ -48,21 +45,14 @@ _PLOT_MARGIN = 12
 _KEY_LINE_HEIGHT = 18
 """Height of a line of the key below a plot."""
 
+_X_TITLE_Y = _PLOT_HEIGHT + 16
+"""Base line of the title and the values of the horizontal axis."""
+
 _AXIS_WIDTH = 52
 """Room at the left of a plot for its axis."""
 
 DASHES = ("none", "7 4", "2 3", "9 3 2 3", "1 5", "14 5")
 """Dashes of the lines of a plot, in their order; they tell lines apart in black and white."""
-
-_FILE_STYLE = (
-    "text { font: 12px system-ui, sans-serif; fill: #1b1d22; } .head { font-weight: bold; }"
-    " .rail { fill: none; stroke: #d4d8de; } .bar { fill: #3b5b8c; } .pale { fill: #3b5b8c; opacity: .35; }"
-    " .faint { fill: #5d6470; }"
-    " .line { stroke: #b3541e; stroke-width: 2; stroke-dasharray: 5 3; }"
-    " .ink { fill: none; stroke: #1b1d22; stroke-width: 1.5; }"
-    " .dot { fill: none; stroke: #3b5b8c; stroke-width: 1.2; }"
-)
-"""Colors of a file of its own; a figure in a report has those of its page."""
 
 
 class _Drawing(NamedTuple):
@@ -77,30 +67,6 @@ def svg_element(figure: Figure) -> str:
     """Returns a figure as an element for a page, whose style sheet colors it."""
     drawing = _drawing(figure)
     return _element(figure.title, drawing.description, drawing.height, drawing.elements)
-
-
-def save_figures(path: Path, figures: Sequence[Figure]) -> None:
-    """Writes figures, one below the other, into a file; an existing file is replaced.
-
-    Raises:
-        UsageError: The path does not end with `.svg`.
-        ProjectError: The file cannot be written.
-    """
-    if path.suffix.lower() != ".svg":
-        raise UsageError(f"{path.name} is no picture.", "End its name with .svg.")
-    elements = [f"<style>{_FILE_STYLE}</style>", '<rect width="100%" height="100%" fill="#fff"/>']
-    height = 0.0
-    for figure in figures:
-        drawing = _drawing(figure)
-        elements += [
-            f'<text class="head" x="4" y="{height + 18:.0f}">{escape(figure.title)}</text>',
-            f'<g transform="translate(0 {height + 28:.0f})">{"".join(drawing.elements)}</g>',
-        ]
-        height += drawing.height + 44  # the title above it, and room below
-    title = "; ".join(figure.title for figure in figures)
-    description = "; ".join(_drawing(figure).description for figure in figures)
-    with written_beside(path) as part:
-        part.write_text(_element(title, description, height, elements) + "\n", encoding="utf-8")
 
 
 def _element(title: str, description: str, height: float, elements: Iterable[str]) -> str:
@@ -219,7 +185,7 @@ class _Axes(NamedTuple):
         points = [*figure.dots, *(point for _, line in figure.lines for point in line)]
         xs, ys = [x for x, _ in points] or [0.0], [y for _, y in points] or [0.0]
         x_low, x_high = (0.0, 1.0) if figure.unit else (min(xs), max(xs))
-        y_low, y_high = (0.0, 1.0) if figure.unit or figure.shares else (min(ys), max(ys))
+        y_low, y_high = (0.0, 1.0) if figure.unit else (min(ys), max(ys))
         return cls(x_low, x_high, y_low, y_high)
 
     def x_of(self, x: float) -> float:
@@ -238,27 +204,21 @@ _INNER_WIDTH, _INNER_HEIGHT = WIDTH - _AXIS_WIDTH - _PLOT_MARGIN, _PLOT_HEIGHT -
 
 
 def _plot(figure: Plot) -> _Drawing:
-    """Returns lines, told apart by their dashes, dots and whiskers, over two axes with the ends of their scales."""
+    """Returns lines, told apart by their dashes, and dots, over two axes with the ends of their scales."""
     axes = _Axes.of(figure)
-    x_title_y = _PLOT_HEIGHT + (32 if figure.ticks else 16)
     elements = [
         *_plot_marks(figure, axes),
-        *_plot_scales(figure, axes, x_title_y),
-        *_plot_key(figure, x_title_y + 24),
+        *_plot_scales(figure, axes),
+        *_plot_key(figure, _X_TITLE_Y + 24),
     ]
-    height = x_title_y + 10 + _KEY_LINE_HEIGHT * len(figure.lines)
+    height = _X_TITLE_Y + 10 + _KEY_LINE_HEIGHT * len(figure.lines)
     return _Drawing(figure.description, height, elements)
 
 
 def _plot_marks(figure: Plot, axes: _Axes) -> list[str]:
-    """Returns the frame, the whiskers, the dots and the lines."""
+    """Returns the frame, the dots and the lines."""
     elements = [
         f'<rect class="rail" x="{_AXIS_WIDTH}" y="{_PLOT_MARGIN}" width="{_INNER_WIDTH}" height="{_INNER_HEIGHT}"/>'
-    ]
-    elements += [
-        f'<line class="ink" x1="{axes.x_of(x):.1f}" x2="{axes.x_of(x):.1f}"'
-        f' y1="{axes.y_of(low):.1f}" y2="{axes.y_of(high):.1f}"/>'
-        for x, low, high in figure.whiskers
     ]
     elements += [
         f'<circle class="dot" cx="{axes.x_of(x):.1f}" cy="{axes.y_of(y):.1f}" r="3"/>'
@@ -271,26 +231,13 @@ def _plot_marks(figure: Plot, axes: _Axes) -> list[str]:
     return elements
 
 
-def _plot_scales(figure: Plot, axes: _Axes, x_title_y: int) -> list[str]:
-    """Returns the titles of both axes and the values at their ends, or the ticks of the horizontal one.
-
-    Args:
-        x_title_y: Base line of the title of the horizontal axis.
-    """
-    if figure.ticks:
-        elements = [
-            f'<text x="{axes.x_of(x):.1f}" y="{_PLOT_HEIGHT + 16}" text-anchor="middle">{escape(label)}</text>'
-            for x, label in figure.ticks
-        ]
-    else:
-        elements = [
-            f'<text x="{_AXIS_WIDTH}" y="{_PLOT_HEIGHT + 16}">{axes.x_low:.3g}</text>',
-            f'<text x="{WIDTH - _PLOT_MARGIN}" y="{_PLOT_HEIGHT + 16}" text-anchor="end">{axes.x_high:.3g}</text>',
-        ]
+def _plot_scales(figure: Plot, axes: _Axes) -> list[str]:
+    """Returns the titles of both axes and the values at their ends."""
     middle = _AXIS_WIDTH + _INNER_WIDTH / 2
     return [
-        *elements,
-        f'<text x="{middle:.0f}" y="{x_title_y}" text-anchor="middle">{escape(figure.x_title)}</text>',
+        f'<text x="{_AXIS_WIDTH}" y="{_X_TITLE_Y}">{axes.x_low:.3g}</text>',
+        f'<text x="{WIDTH - _PLOT_MARGIN}" y="{_X_TITLE_Y}" text-anchor="end">{axes.x_high:.3g}</text>',
+        f'<text x="{middle:.0f}" y="{_X_TITLE_Y}" text-anchor="middle">{escape(figure.x_title)}</text>',
         f'<text x="{_AXIS_WIDTH - 6}" y="{_PLOT_HEIGHT}" text-anchor="end">{axes.y_low:.3g}</text>',
         f'<text x="{_AXIS_WIDTH - 6}" y="22" text-anchor="end">{axes.y_high:.3g}</text>',
         f'<text transform="translate(14 {_PLOT_HEIGHT / 2:.0f}) rotate(-90)" text-anchor="middle">'

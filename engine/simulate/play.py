@@ -86,10 +86,6 @@ def _use_role_as_model(role: Role) -> Hashable:
     return role
 
 
-def _ignore(key: str, line: Line) -> None:
-    """The default of `on_reply`: does nothing."""
-
-
 class ParallelPlays:
     """Runs plays in parallel: collects their waiting calls into batches, and passes the replies back."""
 
@@ -99,19 +95,17 @@ class ParallelPlays:
         *,
         parallel: int,
         model_of: Callable[[Role], Hashable] = _use_role_as_model,
-        on_reply: Callable[[str, Line], None] = _ignore,
     ) -> None:
         """Starts the first plays.
 
         Args:
             parallel: Largest number of plays that run at once; when one ends, the next starts.
             model_of: Returns a key of the model for a role; roles with equal keys share a batch.
-            on_reply: Called with the key of the play and each call with its reply.
         """
         self._not_started = deque(enumerate(scenarios))
         self._running: list[_RunningPlay] = []
         self._ended: list[tuple[int, EndedPlay]] = []
-        self._parallel, self._model_of, self._on_reply = parallel, model_of, on_reply
+        self._parallel, self._model_of = parallel, model_of
         self._answering_model: Hashable = None
         self._start_plays()
 
@@ -135,17 +129,14 @@ class ParallelPlays:
         """Returns the calls to answer next, all for one model; [] when all plays have ended."""
         return [running.call for running in self._plays_to_answer()]
 
-    def answer(self, replies: Sequence[Completion | FailedCall | RunOver]) -> None:
-        """Passes the replies to `next_calls` on to the plays, in the same order; a `RunOver` is raised in its play."""
+    def answer(self, replies: Sequence[Completion | FailedCall]) -> None:
+        """Passes the replies to `next_calls` on to the plays, in the same order."""
         for running, reply in zip(self._plays_to_answer(), replies, strict=True):
             if isinstance(reply, FailedCall):
                 running.play.close()
                 self._abort(running, reply.reason)
                 continue
-            if isinstance(reply, Completion):
-                line = Line(running.call, reply)
-                running.lines.append(line)
-                self._on_reply(running.key, line)
+            running.lines.append(Line(running.call, reply))
             self._advance(running, reply)
         self._start_plays()
 
@@ -170,13 +161,10 @@ class ParallelPlays:
             self._running.append(running)
             self._advance(running, None)
 
-    def _advance(self, running: _RunningPlay, reply: Completion | RunOver | None) -> None:
+    def _advance(self, running: _RunningPlay, reply: Completion | None) -> None:
         """Gives the play its reply (None starts it), and stores its next call or its end."""
         try:
-            if isinstance(reply, RunOver):
-                running.call = running.play.throw(reply)
-            else:
-                running.call = next(running.play) if reply is None else running.play.send(reply)
+            running.call = next(running.play) if reply is None else running.play.send(reply)
         except StopIteration as stop:
             self._end_play(running, EndedPlay(running.key, stop.value, tuple(running.lines)))
         except Exception as error:  # noqa: BLE001 - a fault in one play must not end the others

@@ -3,7 +3,7 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,60 +137,3 @@ class SetResults:
 
     tables: tuple[ReportTable, ...]
     plays: tuple[PlayItem, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LiveLine:
-    """One reply of a running play, with the module that asked for it and the role that it was asked of."""
-
-    module: str
-    role: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class LivePlay:
-    """A play of the current run: its newest replies, oldest first; `replies` counts all of them."""
-
-    key: str
-    replies: int
-    lines: tuple[LiveLine, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AskedField:
-    """A field of a form that a question asks for.
-
-    Attributes:
-        label: Its label, after that of the section where another field asked for has the same.
-        required: Whether the form is incomplete without an answer.
-        options: The only answers that are allowed; empty for free text.
-    """
-
-    label: str
-    required: bool
-    options: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SessionState:
-    """The state of a form that a person fills.
-
-    Attributes:
-        lines: All replies so far, those of the person included.
-        question: The question that waits for an answer, or None.
-        asked: The fields that the question asks for, if a module named them.
-        over: The result as a sentence; None while the form is being filled.
-        conversation_id: Id of the conversation of the play, if one was stored.
-    """
-
-    lines: tuple[LiveLine, ...]
-    question: str | None
-    asked: tuple[AskedField, ...] = ()
-    over: str | None = None
-    conversation_id: int | None = None
-
-
-def chosen_models(models: Sequence[str], position: int) -> str | None:
-    """Returns the model at a position of a choice whose first entry is the default; None for the default."""
-    return None if position == 0 else models[position - 1]

@@ -28,8 +28,8 @@ from engine.simulate.recsim.play import ASSISTANT_TOKENS, MAX_TURNS, USER_TOKENS
 from engine.simulate.sharded.instruction import BUNDLED
 from engine.simulate.sharded.scenario import ALL_CONDITIONS, CONDITIONS, Condition
 
-Kind = Literal["sharded", "forms", "recsim", "shards"]
-"""Kinds of simulation; `shards` proposes shards for full instructions and plays no conversation."""
+Kind = Literal["sharded", "forms", "recsim"]
+"""Kinds of simulation."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """All kinds of simulation."""
@@ -123,7 +123,7 @@ class SimulationOptions:
     judge_model: str | None = declared(
         None,
         Option(
-            "model that sorts the replies and copies the answers out; for shards, the one that proposes them",
+            "model that sorts the replies and copies the answers out",
             default="--model",
             metavar="M",
         ),
@@ -148,7 +148,7 @@ class SimulationOptions:
     parallel: int = whole_number(DEFAULT_PARALLEL_PLAYS, "plays at once")
     limit: int | None = whole_number(
         None,
-        "play the first so many only; of sharded and shards, so many instructions",
+        "play the first so many only; of sharded, so many instructions",
         words="all",
     )
 
@@ -181,7 +181,6 @@ class SimulationRequest(SimulationOptions):
         metavar="A,B",
     )
     user_temperature: float = _temperature(1.0, "temperature of the simulated user")
-    unapproved: bool = declared(False, Option("also play shards that wait for approval"))
     merge_shards: tuple[int, ...] = declared(
         (),
         Option(
@@ -197,12 +196,6 @@ class SimulationRequest(SimulationOptions):
     max_tokens: int = whole_number(1000, "longest reply of the assistant in tokens")
     databases: str | None = declared(
         None, Option("folder with DB_ID/*.sqlite for database tasks", default="none", metavar="DIR")
-    )
-    checks: int = whole_number(
-        0,
-        "plays of FULL and of CONCAT for each instruction: shards that lose nothing score alike; 0 for none",
-        least=0,
-        flag="check",
     )
     forms: tuple[str, ...] = _names(
         f"forms to fill: {', '.join(ALL_FORMS)}, or JSON files",
@@ -319,14 +312,13 @@ COMMON: tuple[str, ...] = tuple(options_of(SimulationOptions))
 
 FIELDS: Mapping[Kind, tuple[str, ...]] = {
     "sharded": (
-        "instructions", "conditions", "merge_shards", "user_temperature", "unapproved", "max_tokens", "databases",
+        "instructions", "conditions", "merge_shards", "user_temperature", "max_tokens", "databases",
     ),
     "forms": (
         "forms", "variants", "profile", "profiles", "dummies", "high", "grouping", "follow_ups", "turns_per_field",
         "history", "free_replies",
     ),
     "recsim": ("tasks", "language", "turns", "user_tokens", "assistant_tokens"),
-    "shards": ("instructions", "checks", "max_tokens", "databases"),
 }  # fmt: skip
 """The fields that a kind has beside those of all kinds."""
 

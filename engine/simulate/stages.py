@@ -28,7 +28,6 @@ from engine.model.stages import ModelWork
 from engine.project import runs
 from engine.project.project import Project
 from engine.simulate import tables as plays
-from engine.simulate.live import Person
 from engine.simulate.play import (
     DEFAULT_PARALLEL_PLAYS,
     EndedPlay,
@@ -36,15 +35,8 @@ from engine.simulate.play import (
     Line,
     ParallelPlays,
     ReplyForecast,
-    RunOver,
 )
 from engine.simulate.records import PlayEstimate, PlayRow, PlaySetting, TranscriptLine
-
-PERSON = "a person"
-"""Label in place of the model of the user."""
-
-BY_PERSON = "person"
-"""Reason of the end of a play that the person ended."""
 
 CALLS_PER_REQUEST = 64
 """Calls in one request; their replies are committed together."""
@@ -207,8 +199,6 @@ class PlayStage:
 
     Attributes:
         played, broken, before: Number of plays that ended, that broke off, and that had ended before this run.
-        newest: The play that was over last; None before the first.
-        on_reply: Called with the key of a play and a call with its reply, as soon as the reply is written.
     """
 
     name = "simulate"
@@ -226,7 +216,6 @@ class PlayStage:
         models: Mapping[Role, LoadableModel],
         *,
         parallel: int = DEFAULT_PARALLEL_PLAYS,
-        person: Person | None = None,
     ) -> None:
         """Prepares a run.
 
@@ -239,26 +228,20 @@ class PlayStage:
             texts: The prompts, by name.
             models: The model of each role.
             parallel: Number of plays at a time.
-            person: Who plays the user, in the only scenario, in place of a model. The answers are stored like the
-                replies of models, so that a play that was interrupted can be resumed.
         """
         self._project = project
         self._kind, self._scenarios, self._params = kind, scenarios, params
-        self._texts, self._parallel, self._person = texts, parallel, person
+        self._texts, self._parallel = texts, parallel
         self._answering = Answering(project, process, models)
         self.played = 0
         self.broken = 0
         self.before = 0
-        self._answered = 0  # answers of the person so far
-        self.newest: EndedPlay | None = None
-        self.on_reply: Callable[[str, Line], None] = lambda key, line: None
 
     @property
     def title(self) -> str:
         """Title of the run, for screens and logs."""
         labels = dict.fromkeys(self._answering.labels.values())
-        who = f" and {PERSON}" if self._person else ""
-        return f"Simulating {self._kind} with {', '.join(labels)}{who}"
+        return f"Simulating {self._kind} with {', '.join(labels)}"
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -310,9 +293,8 @@ class PlayStage:
 
     @property
     def _models(self) -> dict[str, str]:
-        """Label of who plays each role."""
-        labels = {str(role): label for role, label in self._answering.labels.items()}
-        return labels | {"user": PERSON} if self._person else labels
+        """Label of the model of each role."""
+        return {str(role): label for role, label in self._answering.labels.items()}
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Plays the missing scenarios; commits the replies of each request and each finished play, with the run's
@@ -334,10 +316,7 @@ class PlayStage:
             in_done_runs = plays.ended_keys_of_done_runs(conn, self.config_hash)
         scenarios = [scenario for scenario in self.scenarios if scenario.key not in in_done_runs]
         playing = ParallelPlays(
-            scenarios,
-            parallel=self._parallel,
-            model_of=self._answering.model_of,
-            on_reply=self.on_reply,
+            scenarios, parallel=self._parallel, model_of=self._answering.model_of
         )
         forecast = ReplyForecast(playing, scenarios, missing)
         while True:
@@ -351,41 +330,15 @@ class PlayStage:
             if not calls:
                 return
             total = forecast.estimate_total(self._answering.asked)
-            if self._person and calls[0].role == "user":
-                yield Progress(self._answering.asked, total, "waits for your answer")
-                playing.answer([self._answer_of(self._person, calls[0])])
-                continue
             note = forecast.progress_note
-            if self._person:
-                note = calls[0].module
-                yield Progress(self._answering.asked, total, note)
             replies: list[Completion | FailedCall] = []
             for count in self._answering.answers(run_id, calls, replies.extend, total):
                 yield Progress(self._answering.asked + count, total, note)
             playing.answer(replies)
 
-    def _answer_of(self, person: Person, call: Call) -> Completion | RunOver:
-        """Returns the person's next answer, or the one stored before an interruption; `RunOver` if they end the
-        play."""
-        (scenario,) = self.scenarios
-        key = call.key({"person": f"{self.config_hash}/{scenario.key}/{self._answered}"})
-        with self._project.reading() as conn:
-            known = model_replies.replies(conn, [key])
-        answer = known[key][0] if key in known else None
-        if answer is None:
-            answer = person.wait_for_answer(call.messages[-1].content)
-            if answer is None:
-                return RunOver(BY_PERSON)
-            reply = (answer, "end", None)
-            self._project.write(lambda conn: model_replies.add_replies(conn, [(key, reply)]))
-        self._answered += 1
-        return Completion(answer, "end")
-
     def interrupt(self) -> None:
-        """Ends the request in flight, and the wait for a person; replies that are not committed are dropped."""
+        """Ends the request in flight; replies that are not committed are dropped."""
         self._answering.interrupt()
-        if self._person:
-            self._person.leave()
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
@@ -420,7 +373,6 @@ class PlayStage:
         self._project.write(write)
         self.played += played.reason is None
         self.broken += played.reason is not None
-        self.newest = played
 
     def _store_conversation(
         self, conn: sqlite3.Connection, played: EndedPlay

@@ -21,12 +21,6 @@ RECIPE_HELP: Mapping[Recipe, str] = {
 }
 """Recipe -> a sentence on what is learned."""
 
-RetiredRecipe = Literal["evaluator"]
-"""What an adapter of an earlier version learned."""
-
-RETIRED_RECIPE: RetiredRecipe = "evaluator"
-"""A recipe of earlier versions. Its runs can be read and listed, but no longer trained: docs/lab/evaluator.md."""
-
 Precision = Literal["bf16", "f32"]
 """Number format of the base weights while training."""
 
@@ -93,7 +87,7 @@ class TrainConfig:
         "GGUF file that the adapter will be used with, where the base is a folder;"
         " empty: no comparison with llama.cpp.",
     )
-    recipe: Recipe | RetiredRecipe = _setting(
+    recipe: Recipe = _setting(
         "boundary",
         "What is learned. " + " ".join(f"{name}: {text}" for name, text in RECIPE_HELP.items()),
     )
@@ -156,11 +150,6 @@ class TrainConfig:
         "Keep the state of AdamW in 8 bits, as Soroka et al. do (CUDA only; else 32 bits): a quarter of its"
         " memory.",
     )
-    processes: int = _setting(
-        0,
-        "Processes that share the conversations of a step; 0: one for each GPU, as far as they divide"
-        " `batch`.",
-    )
     seed: int = _setting(0, "Seed of everything that is random.")
     valid_every: int = _setting(25, "Steps between validations; a checkpoint is kept at each.")
     patience: int = _setting(
@@ -171,7 +160,7 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         """Checks the values; types are checked by `load`."""
-        if self.recipe not in (*RECIPES, RETIRED_RECIPE):
+        if self.recipe not in RECIPES:
             raise ConfigError(f"recipe is {self.recipe!r}; known are {', '.join(RECIPES)}")
         for name, known in (
             ("precision", PRECISIONS),

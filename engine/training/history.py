@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any
 
 from engine.base.disk_full import DISK_FULL_MESSAGE, TRAINING_DISK_FULL_HINT, is_disk_full
 from engine.training import process
-from engine.training.config import RETIRED_RECIPE, ConfigError, TrainConfig
+from engine.training.config import ConfigError, TrainConfig
 from engine.training.events import (
     Event,
     RunDirectory,
@@ -133,8 +132,8 @@ class RunHistory:
             base=config.base_name or config.base if config else "",
             conversations=_count(counts.get("train"), started.get("examples")),
             held_out=_count(counts.get("held_out"), started.get("valid")),
-            selection=_count(counts.get("valid")) if "test" in counts else 0,
-            test=_count(counts["test"]) if "test" in counts else None,
+            selection=_count(counts.get("valid")),
+            test=_count(counts.get("test")),
             created_at=str(manifest.get("created_at") or self._created()),
             seconds=self._seconds(pid),
             step=newest.get("step", done.get("step", started.get("step") if alive else None)),
@@ -170,7 +169,7 @@ class RunHistory:
             valid=tuple(point for _, point in sorted(read.valid.items())),
             resumed=tuple(read.resumed),
             samples=tuple(sorted(read.samples.values(), key=lambda sample: sample.step)),
-            warnings=(*retired_warning(self.config), *_two_parts_warning(manifest), *read.warnings),
+            warnings=tuple(read.warnings),
             parity=read.parity,
             last_lines=tuple(self.log(TAIL_BYTES).splitlines()[-LAST_LINES:]),
             config=settings_of(self.config),
@@ -289,24 +288,6 @@ class RunHistory:
         except OSError:
             return ""
         return datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds")
-
-
-def retired_warning(config: TrainConfig | None) -> tuple[str, ...]:
-    """Returns a warning for a run whose recipe this version no longer trains; () for other runs."""
-    if config is None or config.recipe != RETIRED_RECIPE:
-        return ()
-    return (f"The recipe {RETIRED_RECIPE} is no longer trained; this run can only be read.",)
-
-
-def _two_parts_warning(manifest: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns a warning for a run of an earlier version, whose figures are of what selected its checkpoint."""
-    counts = manifest.get("counts")
-    if not isinstance(counts, dict) or "valid" not in counts or "test" in counts:
-        return ()
-    return (
-        "Made by an earlier version, without a test part: the conversations that selected its checkpoint also test it,"
-        " so its figures are too good.",
-    )
 
 
 def settings_of(config: TrainConfig | None) -> tuple[Setting, ...]:

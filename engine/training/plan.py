@@ -20,7 +20,7 @@ from engine.completeness.training_data import (
 )
 from engine.conversations.selection import Selection
 from engine.model.catalog import Catalog
-from engine.model.interface import LoadOptions
+from engine.model.interface import CHARS_PER_TOKEN, LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import CountTokens
 from engine.project.project import Project
@@ -39,9 +39,6 @@ MAX_SURVEYED_CONVERSATIONS = 4_000
 
 COUNTED_CONVERSATIONS = 48
 """Number of conversations whose tokens are counted to estimate the tokens per character."""
-
-CHARS_PER_TOKEN = 3.6
-"""Assumed if tokens cannot be counted; typical of English text and JSON with a vocabulary of 32k or more."""
 
 REPLY_TOKENS = 256
 """Assumed number of labels in recipes that learn the last answer, which is rarely longer."""

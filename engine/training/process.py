@@ -22,7 +22,6 @@ from pathlib import Path
 from engine.base.errors import UsageError, WorkbenchError
 from engine.base.files import create_private_file, write_atomically
 from engine.base.network_guard import child_environment
-from engine.base.number_format import counted
 from engine.training.config import ConfigError, TrainConfig
 from engine.training.events import RunDirectory, is_running, read_events
 
@@ -94,47 +93,6 @@ def check_libraries(config: TrainConfig | None, gpus: int) -> None:
         )
 
 
-def processes_of(config: TrainConfig | None, gpus: int) -> int:
-    """Returns the number of processes of a run: as set, else the most that there are GPUs for and that divide a step
-    evenly.
-
-    Args:
-        config: None where it cannot be read, which the trainer reports.
-        gpus: How many there are; without one a run has one process.
-
-    Raises:
-        UsageError: More are set than there are GPUs, or a number that does not divide the conversations of a step.
-    """
-    if config is None:
-        return 1
-    if not config.processes:
-        return max((n for n in range(1, gpus + 1) if config.batch % n == 0), default=1)
-    hint = "`--set processes=0` takes one for each GPU, as far as they divide `batch`."
-    if config.processes > max(gpus, 1):
-        here = counted(gpus, "GPU") if gpus else "no GPU, so it allows 1"
-        raise UsageError(f"processes is {config.processes}, but this machine has {here}.", hint)
-    if config.batch % config.processes:
-        raise UsageError(
-            f"processes is {config.processes}, which does not divide batch={config.batch}.", hint
-        )
-    return config.processes
-
-
-def command_for(command: Sequence[str], processes: int) -> list[str]:
-    """Returns the command that starts a trainer in so many processes, by `accelerate launch` where there are several.
-
-    Args:
-        command: That of one process: the interpreter and its words.
-    """
-    if processes == 1:
-        return list(command)
-    interpreter, *words = command
-    launch = [interpreter, "-m", "accelerate.commands.launch", "--multi_gpu"]
-    # All that it would otherwise ask a file of the user for; the port is a free one.
-    launch += ["--num_processes", str(processes), "--num_machines", "1", "--mixed_precision", "no"]
-    return [*launch, "--dynamo_backend", "no", "--main_process_port", "0", *words]
-
-
 def has_process(run: RunDirectory) -> bool:
     """Whether a process holds the run's lock, or was started and has not taken the lock yet."""
     if is_running(run):
@@ -193,24 +151,22 @@ class Trainers:
         self._children: dict[Path, subprocess.Popen[bytes]] = {}
         self._guard = threading.Lock()
 
-    def check_processes(self, config: TrainConfig | None) -> int:
-        """Checks that a run with these settings can start here, and returns its number of processes.
+    def check_libraries(self, config: TrainConfig | None) -> None:
+        """Checks that the libraries that a run with these settings needs are installed.
 
         Raises:
-            UsageError: The libraries are not installed, or so many processes are not possible.
+            UsageError: One is not.
         """
-        gpus = self._gpus()
-        check_libraries(config, gpus)
-        return processes_of(config, gpus)
+        check_libraries(config, self._gpus())
 
     def start(self, run: RunDirectory) -> int:
         """Starts a process on a new run or on one that ended, and returns its id.
 
         Raises:
-            UsageError: The run is running, or cannot start here; see `check_processes`.
+            UsageError: The run is running, or the libraries that it needs are not installed.
             WorkbenchError: The process cannot be started.
         """
-        command = command_for(self._command, self.check_processes(_config(run)))
+        self.check_libraries(_config(run))
         with self._guard:
             self._reap(run)
             if has_process(run):
@@ -220,12 +176,19 @@ class Trainers:
                 create_private_file(run.log)
                 with run.log.open("ab") as log:
                     child = subprocess.Popen(
-                        [*command, str(run.path)],
+                        [*self._command, str(run.path)],
                         stdin=subprocess.DEVNULL,
                         stdout=log,
                         stderr=subprocess.STDOUT,
                         start_new_session=True,
-                        env={**child_environment(), "TOKENIZERS_PARALLELISM": "false"},
+                        env={
+                            **child_environment(),
+                            "TOKENIZERS_PARALLELISM": "false",
+                            # A run trains on the first GPU: several would share the step and change what is learned.
+                            "CUDA_VISIBLE_DEVICES": os.environ.get(
+                                "CUDA_VISIBLE_DEVICES", "0"
+                            ).split(",")[0],
+                        },
                     )
             except OSError as error:
                 raise WorkbenchError(f"The training process cannot start: {error}.") from error
@@ -309,7 +272,7 @@ def _signal(run: RunDirectory, number: signal.Signals) -> bool:
     if pid is None:
         return False
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        # A process started by this program leads its group, which holds the processes of a run on several GPUs.
+        # A process started by this program leads its group, which holds the processes that its libraries start.
         if os.getpgid(pid) == pid:
             os.killpg(pid, number)
         else:

@@ -29,9 +29,6 @@ from engine.project.sql import snapshot
 from engine.training.config import TrainConfig
 from engine.training.events import RunDirectory, locked
 
-FOLDER_SETTING = "training_folder"
-"""Setting: the folder of the newest run, so that a project that was moved alone still finds its runs."""
-
 _RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """A name that a run can have; it is that of a folder."""
 
@@ -72,24 +69,27 @@ def runs_folder(project: Path) -> Path:
 def all_runs(project: Path) -> list[RunDirectory]:
     """Returns the runs of a project, newest first.
 
-    They are its own by its id, not by the name of its file: those beside it, under any name that the file has had, and
-    those of the folder where it was last trained. Of two of the same name the one in its own folder is returned.
+    They are its own by its id, not by the name of its file: those beside it, under any name that the file has had. Of
+    two of the same name the one in its own folder is returned.
     """
-    runs, _ = runs_and_hidden(project)
-    return runs
-
-
-@dataclass(frozen=True, slots=True)
-class HiddenRun:
-    """A run beside a project that is not listed with its runs, and why: a few words."""
-
-    run: RunDirectory
-    why: str
-
-    def __str__(self) -> str:
-        """The folder of the run under that of its project, and why it is hidden."""
-        path = self.run.path
-        return f"{one_line(f'{path.parent.name}/{path.name}')} ({one_line(self.why)})"
+    try:
+        with Project.open(project, read_only=True) as opened, opened.reading() as conn:
+            project_key = settings.project_id(conn)
+    except ProjectError:
+        return []
+    home = runs_folder(project)
+    runs: dict[str, RunDirectory] = {}
+    for folder in dict.fromkeys([home, *sorted(home.parent.glob(f"*{_RUNS_FOLDER_SUFFIX}"))]):
+        for path in sorted(_subfolders(folder)):
+            run = RunDirectory(path)
+            owner = manifest_summary(run).get("project")
+            # A run whose manifest cannot be read is taken to be of the project beside it.
+            run_owner = (
+                owner.get("id") if isinstance(owner, dict) else folder == home and project_key
+            )
+            if run.config.exists() and run_owner == project_key:
+                runs.setdefault(path.name, run)
+    return sorted(runs.values(), key=_created, reverse=True)
 
 
 def run_named(project: Path, name: str) -> RunDirectory:
@@ -98,101 +98,11 @@ def run_named(project: Path, name: str) -> RunDirectory:
     Raises:
         UsageError: There is none.
     """
-    listed, hidden = runs_and_hidden(project)
-    runs = {run.path.name: run for run in listed}
+    runs = {run.path.name: run for run in all_runs(project)}
     if name not in runs:
-        for other in hidden:
-            if other.run.path.name == name:
-                raise NotFound(
-                    f"The run {other} is not one of this project.",
-                    "Score with its adapter by naming its folder: --adapter FOLDER.",
-                )
         known = f"There are {', '.join(runs)}." if runs else "There are none yet."
         raise NotFound(f"There is no training run {one_line(name)!r}.", one_line(known))
     return runs[name]
-
-
-def runs_and_hidden(project: Path) -> tuple[list[RunDirectory], list[HiddenRun]]:
-    """Returns the runs of a project, as `all_runs`, and those that may be looked for under it and are not its own, in
-    order of their names."""
-    home = runs_folder(project)
-    project_key, last_folder = _identity(project)
-    folders = [
-        home,
-        *sorted(home.parent.glob(f"*{_RUNS_FOLDER_SUFFIX}")),
-        *([last_folder] if last_folder else []),
-    ]
-    runs: dict[str, RunDirectory] = {}
-    hidden = []
-    for folder in dict.fromkeys(folders):
-        for path in sorted(_subfolders(folder)):
-            run = RunDirectory(path)
-            if not run.config.exists():
-                continue
-            owner = _owner(run)
-            # A run of an early version has no id; it is taken to be of the project beside it.
-            is_own = owner.get("id") == project_key if owner.get("id") else folder == home
-            if is_own and path.name not in runs:
-                runs[path.name] = run
-            elif is_own:
-                hidden.append(HiddenRun(run, "another run of this project has its name"))
-            elif folder == home:
-                other = str(owner.get("name", ""))
-                hidden.append(HiddenRun(run, f"of another project{other and f', {other}'}"))
-    return sorted(runs.values(), key=_created, reverse=True), hidden
-
-
-def _owner(run: RunDirectory) -> Mapping[str, Any]:
-    """Returns id and file name of the project of a run, as far as its manifest has them."""
-    owner = manifest_summary(run).get("project")
-    return owner if isinstance(owner, dict) else {}
-
-
-def _identity(project: Path) -> tuple[str | None, Path | None]:
-    """Returns the id of a project, and the folder of its newest run when that was made; None where not known."""
-    try:
-        status = os.stat(project)
-    except OSError:
-        return None, None
-    path = os.path.realpath(project)
-    # A new file may have the number of a deleted one, but not its time of change.
-    file_state = (status.st_dev, status.st_ino, status.st_ctime_ns)
-    wal_state = _wal_state(path)
-    if path in _identities:
-        known_state, identity = _identities[path]
-        if known_state in ((file_state, None), (file_state, wal_state)):
-            return identity
-    try:
-        with Project.open(project, read_only=True) as opened, opened.reading() as conn:
-            project_key, last_folder = settings.project_id(conn), settings.get(conn, FOLDER_SETTING)
-    except ProjectError:
-        return None, None
-    identity = project_key, Path(last_folder) if isinstance(last_folder, str) else None
-    # An id stays; a project that has none gets it by a write, which may be only in SQLite's log.
-    _identities[path] = (file_state, wal_state if project_key is None else None), identity
-    return identity
-
-
-def _wal_state(path: str) -> tuple[int, int]:
-    """Returns size and time of change of SQLite's log of writes (`-wal`) of a project; zeros without content."""
-    try:
-        status = os.stat(path + "-wal")
-    except OSError:
-        return 0, 0
-    return (status.st_size, status.st_mtime_ns) if status.st_size else (0, 0)
-
-
-_FileState = tuple[int, int, int]
-"""Device, number and time of change of a file."""
-
-_WalState = tuple[int, int]
-"""Size in bytes and time of change of SQLite's log of writes."""
-
-_Identity = tuple[str | None, Path | None]
-"""Id of a project and folder of its newest run, each None where not known."""
-
-_identities: dict[str, tuple[tuple[_FileState, _WalState | None], _Identity]] = {}
-"""Path of a project -> its file when it was read, with its log if it has no id, and what was read."""
 
 
 def free_name(project: Path, stem: str) -> str:
@@ -240,7 +150,6 @@ def create_run(project: Project, name: str, config: TrainConfig, plan: DataPlan)
             part.mkdir()
             _write(project, RunDirectory(part), config, plan)
             sync_tree(part)
-            project.write(lambda conn: settings.put(conn, FOLDER_SETTING, str(target.parent)))
             part.rename(target)
     except OSError as error:
         if is_disk_full(error):
@@ -304,26 +213,27 @@ def held_out_by(run: RunDirectory) -> frozenset[str]:
     Raises:
         UsageError: The manifest does not name them.
     """
-    names = manifest_of(run).get("held_out")
-    if not isinstance(names, list) or not names:
-        raise UsageError(
-            f"The manifest of the run {run.path.name} does not name the conversations that it held out.",
-            "Leave out the run to take all conversations.",
-        )
-    return frozenset(map(str, names))
+    return _named_in_manifest(run, "held_out", "held out")
 
 
 def part_to_test(run: RunDirectory) -> frozenset[str]:
-    """Returns the external ids of the conversations that a run is tested on. Runs of earlier versions have no part for
-    that: they are tested on all that they held out.
+    """Returns the external ids of the conversations that a run is tested on.
 
     Raises:
         UsageError: The manifest does not name them.
     """
-    names = manifest_of(run).get("test")
-    if isinstance(names, list) and names:
-        return frozenset(map(str, names))
-    return held_out_by(run)
+    return _named_in_manifest(run, "test", "tests on")
+
+
+def _named_in_manifest(run: RunDirectory, part: str, words: str) -> frozenset[str]:
+    """Returns the external ids of a part of the conversations; `words` say in an error what the run does with them."""
+    names = manifest_of(run).get(part)
+    if not isinstance(names, list) or not names:
+        raise UsageError(
+            f"The manifest of the run {run.path.name} does not name the conversations that it {words}.",
+            "Leave out the run to take all conversations.",
+        )
+    return frozenset(map(str, names))
 
 
 def manifest_summary(run: RunDirectory) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from engine.training import presets, process, run_files
 from engine.training.base import Machine, this_machine
 from engine.training.config import RECIPE_HELP, TrainConfig
 from engine.training.events import RunDirectory
-from engine.training.history import RunHistory, retired_warning
+from engine.training.history import RunHistory
 from engine.training.plan import TrainingPlan, TrainingPlanner
 from engine.training.process import INSTALL, Trainers, missing_libraries
 from engine.training.records import (
@@ -25,9 +25,9 @@ from engine.training.records import (
     TrainingRun,
 )
 from engine.training.request import SETTINGS, TrainingRequest
-from engine.training.run_files import HiddenRun, all_runs, run_named, runs_and_hidden
+from engine.training.run_files import all_runs, run_named
 
-CHANGEABLE = ("rows", "recompute", "processes", "threads", "patience")
+CHANGEABLE = ("rows", "recompute", "threads", "patience")
 """Settings that may change when a run is resumed: they affect how it is computed and how long, not what is learned."""
 
 
@@ -54,13 +54,7 @@ class TrainingRuns:
 
     def histories(self) -> list[RunHistory]:
         """Returns all runs, newest first."""
-        histories, _ = self.histories_and_hidden()
-        return histories
-
-    def histories_and_hidden(self) -> tuple[list[RunHistory], list[HiddenRun]]:
-        """Returns all runs, newest first, and those beside the project that are not its own."""
-        runs, hidden = runs_and_hidden(self.project_path)
-        return [self._history(run) for run in runs], hidden
+        return [self._history(run) for run in all_runs(self.project_path)]
 
     def history(self, name: str) -> RunHistory:
         """Returns the history of a run; raises UsageError if there is none of this name."""
@@ -92,7 +86,7 @@ class TrainingRuns:
             settings: Settings of `CHANGEABLE` with new values.
 
         Raises:
-            UsageError: The run is finished, running or of a retired recipe, a setting cannot change any more, another
+            UsageError: The run is finished or running, a setting cannot change any more, another
                 run is running, or training is not possible here.
         """
         history = self.history(name)
@@ -101,9 +95,6 @@ class TrainingRuns:
             raise UsageError(
                 f"{name} is {state}.", "Only a run that did not finish can be resumed."
             )
-        warnings = retired_warning(history.config)
-        if warnings:
-            raise UsageError(warnings[0], "Start a new run with another recipe.")
         fixed = [key for key, _ in settings if key not in CHANGEABLE]
         if fixed:
             raise UsageError(
@@ -113,7 +104,7 @@ class TrainingRuns:
         if settings:
             config = TrainConfig.load(history.run.config)
             changed = presets.with_settings(config, dict(settings))
-            self.trainers.check_processes(changed)
+            self.trainers.check_libraries(changed)
             changed.save(history.run.config)
         self.start(history.run)
         return history.run
@@ -192,14 +183,11 @@ class TrainingService:
 
     def runs(self) -> list[TrainingRun]:
         """Returns all runs, newest first."""
-        runs, _ = self.runs_and_hidden()
-        return runs
-
-    def runs_and_hidden(self) -> tuple[list[TrainingRun], list[HiddenRun]]:
-        """Returns all runs, newest first, and those beside the project that are not its own, with why."""
         used = self._in_use()
-        histories, hidden = self.run_directories.histories_and_hidden()
-        return [history.row(history.run.path.name == used) for history in histories], hidden
+        return [
+            history.row(history.run.path.name == used)
+            for history in self.run_directories.histories()
+        ]
 
     def detail(self, name: str) -> RunDetail:
         """Returns the state, curves, samples and config of a run.
@@ -237,15 +225,13 @@ class TrainingService:
             force: Also where the run is estimated to need more memory than is free.
 
         Raises:
-            UsageError: A run is running, the libraries are missing, so many processes are not possible, or too little
-                memory is free.
+            UsageError: A run is running, the libraries are missing, or too little memory is free.
             ProjectReadOnly: The project is read-only.
         """
         self._check_writable()
         machine = self._machine()
-        gpus = 0 if machine.gpu_memory is None else 1
-        process.check_libraries(plan.config, gpus)
-        self.run_directories.trainers.check_processes(plan.config)
+        process.check_libraries(plan.config, 0 if machine.gpu_memory is None else 1)
+        self.run_directories.trainers.check_libraries(plan.config)
         self.run_directories.check_idle()
         if not force:
             _check_memory(plan.estimate, machine)

@@ -12,12 +12,10 @@ import json
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from engine.base.errors import UsageError
-from engine.base.number_format import counted, figure_range
-from engine.base.statistics.intervals import mean_limits
 from engine.trees.tree import Kind, Tree
 
 Predicate = Callable[[str, bool], bool | None]
@@ -192,55 +190,3 @@ TOO_WIDE = (
     " Try a lower --alpha."
 )
 """Said of bounds that prove nothing (`MIN_USELESS_WIDTH`)."""
-
-
-@dataclass(frozen=True, slots=True)
-class OverConversations:
-    """Bounds on the probability that an answer has a property, over conversations.
-
-    Attributes:
-        text: The property, such as `contains yes`.
-        trees: Name of each conversation, with the bounds from its first tree.
-        sample: Bounds on the mean over these conversations; only what the trees leave out is uncertain.
-        population: 95% limits of the mean over the conversations that these are a random sample of.
-    """
-
-    text: str
-    trees: Sequence[tuple[str, ProbabilityBounds]]
-    sample: ProbabilityBounds
-    population: ProbabilityBounds
-
-    @classmethod
-    def of(cls, text: str, trees: Sequence[tuple[str, ProbabilityBounds]]) -> OverConversations:
-        """Returns the bounds over conversations from those of each, of which there is at least one."""
-        lows, highs = [bounds.low for _, bounds in trees], [bounds.high for _, bounds in trees]
-        sample = ProbabilityBounds(sum(lows) / len(lows), sum(highs) / len(highs))
-        return cls(text, trees, sample, ProbabilityBounds(*mean_limits(lows, highs)))
-
-    @property
-    def lines(self) -> list[str]:
-        """The bounds as text."""
-        sample, population = self.sample, self.population
-        likely = sum(bounds.low > 0.5 for _, bounds in self.trees)
-        unlikely = sum(bounds.high < 0.5 for _, bounds in self.trees)
-        lines = [
-            f"P({self.text}) over the first answers of {counted(len(self.trees), 'conversation')}",
-            f"  of these conversations      {figure_range(sample.low, sample.high)}, exact bounds",
-            f"  of conversations like them  {figure_range(population.low, population.high)}, with 95% confidence,"
-            " if these are a random sample of them",
-            f"  by conversation             {likely:,} above .5, {unlikely:,} below,"
-            f" {len(self.trees) - likely - unlikely:,} undecided",
-        ]
-        if sample.high - sample.low >= MIN_USELESS_WIDTH:
-            lines.append(f"  {TOO_WIDE}")
-        return lines
-
-    def as_json(self) -> dict[str, Any]:
-        """Returns the bounds as JSON values."""
-        return {
-            "text": self.text,
-            "n": len(self.trees),
-            "sample": asdict(self.sample),
-            "population": asdict(self.population),
-            "conversations": [{"id": name, **asdict(bounds)} for name, bounds in self.trees],
-        }

@@ -173,7 +173,6 @@ class TreeRequest:
         limit: Number of those conversations to take, the first ones; None takes all.
         nodes: Largest number of nodes of a tree; None is no bound.
         context: Longest log in tokens; None takes the model's own, at most 8,192.
-        only: In place of the filter these conversations, in id order; the trees that are shown stay what they are.
     """
 
     tree: TreeOptions = field(default_factory=_to_the_next_step)
@@ -184,7 +183,6 @@ class TreeRequest:
     limit: int | None = whole_number(None, "only the first N conversations", metavar="")
     nodes: int | None = whole_number(None, "stop a tree after reading this many nodes", metavar="")
     context: int | None = whole_number(None, "longest log in tokens", metavar="")
-    only: tuple[int, ...] | None = None
     tuned: bool = False
 
     @property

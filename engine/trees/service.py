@@ -1,4 +1,4 @@
-"""Reads, compares and grows the response trees of a project, for commands and screens."""
+"""Reads and grows the response trees of a project, for commands and screens."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
-from typing import cast
 
 from engine.base.errors import NotFound, UsageError
 from engine.base.line_files import new_file, write_file
@@ -24,13 +23,11 @@ from engine.model.service.run_setup import RunSetup
 from engine.project import runs
 from engine.project.records import Estimate, RunRow
 from engine.trees import tables as trees
-from engine.trees.compare import TreeComparison, compare
 from engine.trees.endpoint_growth import refuse_trees
-from engine.trees.guarantee import OverConversations, guarantee, parse_predicate
+from engine.trees.guarantee import guarantee, parse_predicate
 from engine.trees.meaning import AnswerMeanings, GroupedAnswers
 from engine.trees.measures import Answer, answers, subtree_mass
 from engine.trees.records import (
-    At,
     NodeColumns,
     OpenTree,
     PropertyBounds,
@@ -124,14 +121,6 @@ class TreeService:
         tree, _ = self._find(conversation_id, step, config_hash)
         return self._meanings.of(tree, threshold)
 
-    def compare(self, conversation_id: int, step: int, first: str, second: str) -> TreeComparison:
-        """Returns the comparison of the trees of two configurations at one step; raises UsageError when one of them is
-        not there."""
-        return compare(
-            self._find(conversation_id, step, first)[0],
-            self._find(conversation_id, step, second)[0],
-        )
-
     def bounds(
         self, conversation_id: int, step: int, config_hash: str, text: str
     ) -> PropertyBounds:
@@ -142,30 +131,10 @@ class TreeService:
         bounds = guarantee(tree, predicate)
         return PropertyBounds(text, bounds.low, bounds.high)
 
-    def bounds_of_all(self, items: Sequence[TreeItem], text: str) -> OverConversations:
-        """Returns bounds on the probability of a property over the first answers of conversations: of the first tree of
-        each.
-
-        Args:
-            items: Of `items`, those that were grown; at least one.
-
-        Raises:
-            UsageError: The text names no property.
-        """
-        predicate = parse_predicate(text)
-        first_trees: dict[int, TreeItem] = {}
-        for item in items:
-            first_trees.setdefault(item.row.conversation_id, item)
-        named_bounds = []
-        for item in first_trees.values():
-            tree, _ = self._tree(item.row)
-            named_bounds.append((item.name, guarantee(tree, predicate)))
-        return OverConversations.of(text, named_bounds)
-
-    def configs(self, place: tuple[int, int] | None = None) -> list[TreeConfig]:
-        """Returns the configurations that have trees, or have one at this conversation and step; oldest first."""
+    def configs(self) -> list[TreeConfig]:
+        """Returns the configurations that have trees, oldest first."""
         with self._project.reading() as conn:
-            return trees.configs(conn, place)
+            return trees.configs(conn)
 
     def shown(self) -> str | None:
         """Quick. Returns the config hash of the selected trees; None before any was grown."""
@@ -221,7 +190,6 @@ class TreeService:
             request.at,
             selection=Selection(request.filter, limit=request.limit),
             nodes=request.nodes,
-            only=request.only,
         )
         return [*setup.tuning_before(model), stage]
 
@@ -236,7 +204,7 @@ class TreeService:
         assert isinstance(stage, TreeStage)
         params = stage.params
         with self._project.reading() as conn:
-            selected_ids = request.only or selecting.ids(conn, ListQuery(request.filter))
+            selected_ids = selecting.ids(conn, ListQuery(request.filter))
             missing_count = len(
                 set(selected_ids).intersection(trees.ids_without_tree(conn, stage.config_hash))
             )
@@ -254,35 +222,6 @@ class TreeService:
     def start(self, request: TreeRequest) -> int:
         """Grows trees in the background; returns the job id. Raises as `estimate` does."""
         return self._runner.start(self.stages(request))
-
-    def models(self) -> list[str]:
-        """Quick. Returns the names of the models that can grow a tree, the one in use for trees first."""
-        model_names = [entry.name for entry in self._setup.catalog.entries()]
-        model_names += [entry.name for entry in self._setup.endpoints.book.entries()]
-        first = self._setup.models.for_work(None, "trees")
-        return sorted(model_names, key=lambda name: name != first)
-
-    def request_like(
-        self, item: TreeItem, alpha: float, model: str | None, adapter: str | None
-    ) -> TreeRequest:
-        """Returns a request for the trees of one conversation with another model, adapter or alpha, to be compared with
-        a tree. All other options are the tree's own, and the selected configuration does not change.
-
-        Raises:
-            UsageError: Alpha is not in (0, 1], or the run of the tree is not recorded.
-        """
-        row = item.row
-        params = self._run(row).params
-        tree, _ = self._tree(row)
-        return TreeRequest(
-            replace(tree.options, alpha=alpha),
-            cast(At, row.place),
-            model,
-            adapter,
-            nodes=params.get("nodes"),
-            context=params.get("context"),
-            only=(row.conversation_id,),
-        )
 
     def grow_on(self, item: TreeItem, node: int | None, alpha: float | None) -> int:
         """Starts the stage of `growing_on` in the background; returns the job id."""

@@ -61,7 +61,6 @@ class TreeStage(BlockStage[int, TreeEntry]):
         *,
         selection: Selection = ALL,
         nodes: int | None = None,
-        only: Sequence[int] | None = None,
     ) -> None:
         """Prepares a run.
 
@@ -70,11 +69,9 @@ class TreeStage(BlockStage[int, TreeEntry]):
             at: The place of the log: `last-answer`, `end` or `every`.
             selection: The conversations whose trees are grown.
             nodes: Most nodes of a tree, averaged over a block; None sets no limit.
-            only: Ids of conversations in id order, in place of the selection; this configuration is then not made the
-                one that is shown.
         """
         super().__init__(project, process, model)
-        self._options, self._at, self._only = options, at, only
+        self._options, self._at = options, at
         self._selection, self._nodes = selection, nodes
         self._read = 0
         self.grown = 0
@@ -105,7 +102,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
         """
         key = self.config_hash
         with self._project.reading() as conn:
-            selected_ids = self._only or self._selection.ids(conn)
+            selected_ids = self._selection.ids(conn)
             missing = set(trees.ids_without_tree(conn, key)).intersection(selected_ids)
             chars = conversations.chars(conn, selected_ids)
         total = len(missing)
@@ -121,7 +118,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
             model=model.label,
             adapter=adapter,
         )
-        self._project.write(lambda conn: trees.register(conn, config, show=self._only is None))
+        self._project.write(lambda conn: trees.register(conn, config))
         yield from self._in_blocks(run_id, blocks(selected_ids, chars), missing)
 
     def summary(self) -> str:

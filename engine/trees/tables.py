@@ -44,15 +44,14 @@ class TreeEntry:
     frame: dict[str, Any] | None
 
 
-def register(conn: sqlite3.Connection, config: TreeConfig, *, show: bool = True) -> None:
-    """Stores a configuration, before its first trees; `show` makes it the one that is shown."""
+def register(conn: sqlite3.Connection, config: TreeConfig) -> None:
+    """Stores a configuration, before its first trees, and makes it the one that is shown."""
     conn.execute(
         "INSERT INTO tree_config (config_hash, alpha, mode, place, model, adapter) VALUES"
         " (:config_hash, :alpha, :mode, :place, :model, :adapter) ON CONFLICT (config_hash) DO NOTHING",
         asdict(config),
     )
-    if show:
-        choose(conn, config.config_hash)
+    choose(conn, config.config_hash)
 
 
 def chosen(conn: sqlite3.Connection) -> str | None:
@@ -66,18 +65,12 @@ def choose(conn: sqlite3.Connection, config_hash: str) -> None:
     settings.put(conn, _KEY, config_hash)
 
 
-def configs(conn: sqlite3.Connection, place: tuple[int, int] | None = None) -> list[TreeConfig]:
-    """Returns the configurations that have trees, with their number of trees, oldest first.
-
-    Args:
-        place: A conversation and a step; only the configurations that have a tree there.
-    """
-    where = "" if place is None else " AND t.conversation_id = ? AND t.step = ?"
+def configs(conn: sqlite3.Connection) -> list[TreeConfig]:
+    """Returns the configurations that have trees, with their number of trees, oldest first."""
     rows = conn.execute(
         "SELECT c.config_hash, c.alpha, c.mode, c.place, c.model, c.adapter, count(*)"
         " FROM tree AS t JOIN tree_config AS c ON c.config_hash = t.config_hash"
-        f" WHERE t.packed IS NOT NULL{where} GROUP BY c.config_hash ORDER BY min(t.id)",
-        place or (),
+        " WHERE t.packed IS NOT NULL GROUP BY c.config_hash ORDER BY min(t.id)"
     )
     return [TreeConfig(*row) for row in rows]
 

@@ -212,7 +212,8 @@ def summary_content(listing: Listing, marked: int) -> Content:
         (found.complete, found.incomplete, found.borderline, found.unscored),
         strict=True,
     ):
-        parts.append((f"  {look.glyph} {number:,}", look.tone_variable))
+        if number:
+            parts.append((f"  {look.glyph} {number:,}", look.tone_variable))
     if listing.counts.scores:
         parts.append((f"  {listing.counts.scores}", "$tone-muted"))
     return Content.assemble(*parts)

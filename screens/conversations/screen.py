@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal
 from textual.timer import Timer
 from textual.widgets import Static
 
@@ -39,12 +39,11 @@ from screens.shell.exporting import ask_export, copy_names
 from screens.shell.marking import Marking, Marks, ask_tags
 from screens.shell.workbench_screen import REFRESH_SECONDS, WorkbenchScreen, edit_filter
 from screens.widgets.background import write_in_order
-from screens.widgets.evidence import Evidence, Facts, load_facts
+from screens.widgets.evidence import Preview
 from screens.widgets.filter_line import FilterLine
 from screens.widgets.finding import words_pattern
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import PAGE, RowTable
-from screens.widgets.transcript import Transcript
 
 if TYPE_CHECKING:
     from engine.questions.service.asking import AskRequest
@@ -73,7 +72,6 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
 
     MODE = "conversations"
     FIRST_KEYS = ("table.open", "conversations.edit-filter", "conversations.judge")
-    CSS_PATH = "conversations.tcss"
     AUTO_FOCUS = "#list"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "edit_filter", "Filter", tooltip="Write a filter"),
@@ -140,9 +138,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         yield FilterLine(id="filter")
         with Horizontal(id="main"):
             yield self.table
-            with Vertical(id="preview"):
-                yield Evidence("Under the cursor")
-                yield Transcript(id="text")
+            yield Preview(self.services, at_end=True)
         yield Static(classes="empty")
 
     # Reading
@@ -282,7 +278,6 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         self._words = [term.values[0] for term in searched.terms]
         self._hits.look_for(searched)
         self._columns.found = words_pattern(self._words)
-        self.query_one(Transcript).look_for(self._columns.found)
         self.show_columns(self.columns_shown)
 
     def _redraw(self) -> None:
@@ -454,30 +449,11 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         self.open_reader(table.ids, table.cursor_index, back, words=self._words)
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
-        """Shows the preview of the row under the cursor, where there is one."""
+        """Shows the conversation under the cursor beside the list."""
         if self._cursor_timer is not None:
             self._cursor_timer.stop()
         self._cursor_timer = self.set_timer(CURSOR_REST, self._remember)
-        self._preview(message.row_id)
-
-    def on_resize(self) -> None:
-        """Fills the preview when it becomes visible."""
-        if self.table.cursor_id is not None:
-            self.call_after_refresh(self._preview, self.table.cursor_id)
-
-    def _preview(self, row_id: int) -> None:
-        if not self.has_class("-very-wide"):
-            return
-        self.in_background(
-            lambda: load_facts(self.services, row_id),
-            self._show_preview,
-            group="preview",
-            failed=lambda error: self.query_one(Evidence).show(None),
-        )
-
-    def _show_preview(self, facts: Facts) -> None:
-        self.query_one(Evidence).show(facts)
-        self.query_one(Transcript).show(facts.messages, facts.leaks, at_end=True)
+        self.query_one(Preview).follow(message.row_id, self._words)
 
 
 class ConversationsBehindScreen(ConversationsScreen):

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Static
 
@@ -23,6 +24,7 @@ from screens.shell.exporting import copy_names
 from screens.shell.goal_dialogs import NO_GROUP, DecisionScreen, pick_group, split_group
 from screens.shell.marking import Marking, Marks
 from screens.widgets.background import write_in_order
+from screens.widgets.evidence import Preview
 from screens.widgets.finding import FindLine
 from screens.widgets.groups import group_line, label_of
 from screens.widgets.jobs import EngineFeed
@@ -42,7 +44,6 @@ class GoalMembersScreen(Marking, DecisionScreen):
     """Lists the members of a group, or the outliers, with the distance of each to the center."""
 
     PLACE = "members"
-    CSS_PATH = "goals.tcss"
     AUTO_FOCUS = "#members"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "mark", "Mark", tooltip="Mark or unmark, and go on"),
@@ -92,9 +93,11 @@ class GoalMembersScreen(Marking, DecisionScreen):
         )
 
     def compose_body(self) -> ComposeResult:
-        """Yields the group's figures, its members, the whole text of the member under the cursor."""
+        """Yields the group's figures, its members, the conversation and the whole text of the one under the cursor."""
         yield Static(id="summary")
-        yield self.table
+        with Horizontal(id="main"):
+            yield self.table
+            yield Preview(self.services)
         yield Static(id="whole")
         yield FindLine()
         yield Static(classes="empty")
@@ -154,7 +157,8 @@ class GoalMembersScreen(Marking, DecisionScreen):
         return [self._members[row_id] for row_id in ids if row_id in self._members]
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
-        """Shows the text of the member under the cursor at length."""
+        """Shows the text of the member under the cursor at length, and the whole conversation beside the list."""
+        self.query_one(Preview).follow(message.row_id)
         row = self._members.get(message.row_id)
         text = (
             "" if row is None else display_safe(" ".join(row.text[:MAX_WHOLE_CHARACTERS].split()))

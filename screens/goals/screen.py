@@ -75,7 +75,6 @@ class GoalsScreen(DecisionScreen):
     MODE = "goals"
     PLACE = "goals"
     FIRST_KEYS = ("table.open", "goals.judge", "goals.run-clustering")
-    CSS_PATH = "goals.tcss"
     AUTO_FOCUS = "#groups"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "run_clustering", "Cluster", tooltip="Cluster; says first how long it takes"),

@@ -10,9 +10,8 @@ from textual.content import Content
 
 from engine.base import number_format
 from engine.base.conversation import SUCCEEDED, State, Verdict
-from engine.base.errors import FilterError
 from engine.base.sign import Sign
-from engine.base.text import end_of_path, middle_cut, one_line
+from engine.base.text import middle_cut, one_line
 from engine.completeness.records import DecisionRule, Histogram, ScoreSet
 from engine.completeness.service.sets import in_force, name_of, reliability
 from engine.conversations.filter_fields import NO_VALUE
@@ -34,15 +33,6 @@ from screens.widgets.groups import label_of
 Piece = str | tuple[str, str]
 """A text, or a text and its style."""
 
-MAX_PART_CELLS = 24
-"""Width of the names of parts, in cells."""
-
-MAX_PATH_CELLS = 40
-"""Most cells of the path of the only source."""
-
-MAX_SHARED_CHARS = 60
-"""Most characters of a text that conversations share."""
-
 MAX_NAME_CHARS = 40
 """Most characters of the name of a conversation."""
 
@@ -54,9 +44,6 @@ _QUESTION_CELLS = 21
 
 MAX_RUN_CHARS = 30
 """Most characters of the name of a training run."""
-
-MAX_PARTS = 24
-"""Most parts that are counted; each count takes a second on a million conversations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,62 +99,9 @@ def load_overview(services: OpenProject) -> Overview:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The counts of the conversations of one source or one saved filter; `filter` selects them."""
-
-    name: str
-    filter: Filter
-    counts: Counts
-
-
-def load_parts(services: OpenProject) -> list[Part]:
-    """Returns the saved filters and, where there are several, the sources, at most `MAX_PARTS`; one count for each."""
-    filters = [(name, _saved(text)) for name, text in services.saved.filters().items()]
-    sources = services.conversations.sources()
-    if len(sources) > 1:
-        filters += [(name, Filter().with_choice("source", name)) for name in sources]
-    return [
-        Part(name, filter, services.conversations.counts(ListQuery(filter)))
-        for name, filter in filters[:MAX_PARTS]
-        if filter is not None
-    ]
-
-
-def _saved(text: str) -> Filter | None:
-    """Returns a filter as it was saved; None where it can no longer be read."""
-    try:
-        return parse_filter(text)
-    except FilterError:
-        return None
-
-
-def parts_content(parts: list[Part]) -> Content:
-    """Returns a line for each part: its name, the rate of ended ones with its interval, how many are scored."""
-    lines = [
-        Content.assemble(
-            (f"{_short_name(part.name):<{MAX_PART_CELLS}} ", "bold"),
-            (rate.ljust(number_format.RATE_WIDTH), tone),
-            (f"  n {part.counts.scored:,} of {part.counts.conversations:,}", "$tone-muted"),
-        )
-        for part in parts
-        for rate, tone in [rate_piece(part.counts.above, part.counts.scored, "$tone-complete")]
-    ]
-    return Content("\n").join(lines)
-
-
-def _short_name(name: str) -> str:
-    """Returns the end of a source's path, or the beginning of a filter's name."""
-    return end_of_path(name, MAX_PART_CELLS) if "/" in name else one_line(name, MAX_PART_CELLS)
-
-
-def figures_of(
-    services: OpenProject, card: str, overview: Overview, parts: Sequence[Part]
-) -> list[Figure]:
+def figures_of(services: OpenProject, card: str, overview: Overview) -> list[Figure]:
     """Returns the figures of a card, each with the filter of the conversations behind it."""
     values = services.conversations.values
-    if card == "parts":
-        return [Figure(part.name, part.filter, part.counts.conversations) for part in parts]
     if card == "verdicts":
         given = [
             Figure(f"you said {verdict}", _only(SUCCEEDED, verdict), overview.tally.get(verdict))
@@ -328,64 +262,6 @@ def goals_content(goals: GoalsOverview) -> Content:
     )
 
 
-def project_content(overview: Overview, *, narrow_card: bool) -> Content:
-    """Returns how much there is, where it comes from, and what was kept out; two lines, four in a narrow card; and one
-    more where a source was badly read, or conversations share text.
-    """
-    counts = overview.counts
-    sources = number_format.counted(counts.sources or len(overview.sources), "source")
-    if len(overview.sources) == 1:
-        (source,) = overview.sources
-        sources = end_of_path(source, MAX_PATH_CELLS)
-    parts: list[Piece] = [
-        (f"{counts.conversations:,}", "bold"),
-        f" {'conversation' if counts.conversations == 1 else 'conversations'}",
-        (
-            ("\n" if narrow_card else "  ")
-            + f"{number_format.counted(counts.messages, 'message')}"
-            + f" · {number_format.counted(counts.turns, 'turn')}\n",
-            "$tone-muted",
-        ),
-        sources,
-    ]
-    if overview.dates is not None:
-        parts.append((f" · {_span(*overview.dates)}", "$tone-muted"))
-    parts.append("\n" if narrow_card else " · ")
-    left_out = [
-        (counts.quarantined, f"{counts.quarantined:,} quarantined", "$tone-incomplete"),
-        (counts.duplicates, number_format.counted(counts.duplicates, "duplicate"), "$tone-muted"),
-        (
-            counts.leaks,
-            f"{number_format.counted(counts.leaks, 'ending')} hidden from the model",
-            "$tone-muted",
-        ),
-    ]
-    shown = [(words, tone) for number, words, tone in left_out if number]
-    for index, piece in enumerate(shown or [("nothing left out", "$tone-muted")]):
-        parts += [" · " if index else "", piece]
-    if counts.quarantined:
-        parts += [("  Q", "bold $tone-accent"), (" says why", "$tone-muted")]
-    if overview.badly_read:
-        some = number_format.counted(overview.badly_read, "source")
-        parts += [(f"\n{some} not well read", "$tone-incomplete"), ("  A", "bold $tone-accent")]
-        parts.append((" says what is missing and how to get it", "$tone-muted"))
-    if overview.shared:
-        parts += ["\n", *_shared_pieces(overview.shared)]
-    return Content.assemble(*parts)
-
-
-def _shared_pieces(shared: SharedText) -> list[Piece]:
-    """Returns how many conversations contain the most widespread shared text, and how that text begins."""
-    first, *_ = shared.shown
-    return [
-        (f"{first.conversations:,} of {shared.looked_at:,}", "bold"),
-        (" share  ", "$tone-muted"),
-        ("B", "bold $tone-accent"),
-        (" shows ", "$tone-muted"),
-        f"“{one_line(first.text, MAX_SHARED_CHARS)}”",
-    ]
-
-
 def _span(first: str, last: str) -> str:
     """Returns two days as one span, `2026-10-01 to 10-31`."""
     first, last = one_line(first[:10]), one_line(last[:10])
@@ -480,8 +356,12 @@ def _contents(overview: Overview) -> list[str]:
     if overview.badly_read:
         some = number_format.counted(overview.badly_read, "source")
         clauses.append(f"{some} not well read (A says why)")
+    if counts.duplicates:
+        clauses.append(number_format.counted(counts.duplicates, "duplicate") + " left out")
     if overview.dates is not None:
         clauses.append(_span(*overview.dates))
+    if counts.leaks:
+        clauses.append(f"{number_format.counted(counts.leaks, 'ending')} hidden from the model")
     if overview.shared:
         share = f"{overview.shared.shown[0].conversations:,} share a text (B shows it)"
         clauses.append(share)

@@ -34,7 +34,6 @@ from screens.overview.facts import (
     GoalsOverview,
     LaterFigures,
     Overview,
-    Part,
     TrainingOverview,
     TreesOverview,
     answer_content,
@@ -45,11 +44,8 @@ from screens.overview.facts import (
     load_goals,
     load_later,
     load_overview,
-    load_parts,
     load_training,
     load_trees,
-    parts_content,
-    project_content,
     rate_content,
     reading_content,
     set_choices,
@@ -66,9 +62,8 @@ from screens.shell.workbench_screen import WorkbenchScreen, choose_figure
 from screens.widgets.background import write_in_order
 from screens.widgets.controls import Card, Choices
 from screens.widgets.curve import Histogram
-from screens.widgets.evidence import Facts, Pace, load_facts
+from screens.widgets.evidence import Pace, Preview
 from screens.widgets.jobs import EngineFeed, work_of
-from screens.widgets.transcript import Transcript
 
 if TYPE_CHECKING:
     from engine.opener.exports import ExportKind
@@ -97,7 +92,6 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     MODE = "overview"
     FIRST_KEYS = ("card.open", "overview.import-files", "overview.run-scoring")
-    CSS_PATH = "overview.tcss"
     AUTO_FOCUS = "#next"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "run_scoring", "Score", tooltip="Score conversations; says first what it costs"),
@@ -137,9 +131,6 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._cost_for: int | None = None  # number of unscored conversations that it is the cost of
         self._steps: list[Step] = []
         self._readings: list[FirstReading] = []
-        self._parts: list[Part] = []
-        self._previewed = 0  # id of the conversation that is shown beside the answers
-        self._parts_asked = False  # whether parts were counted, or are being counted
         self._goals: GoalsOverview | None = None
         self._decided = False  # whether the person decided on goals since they were read
         self._proposals: int | None = None  # merge proposals that wait for a decision
@@ -167,11 +158,8 @@ class OverviewScreen(WorkbenchScreen[None]):
                 with Vertical(id="next-card", classes="card") as card:
                     card.border_title = Content("Next")
                     yield Choices(id="next", markup=False, compact=True)
-            with Vertical(id="preview", classes="card"):
-                yield Transcript(id="text")
+            yield Preview(self.services)
         with Vertical(id="cards"):
-            with Card("What is here", id="project"):
-                yield Static("reading …", id="project-text")
             with Card("Did it end?", id="rate"):
                 yield Static(id="rate-text")
                 yield Static(id="set-text")
@@ -181,8 +169,6 @@ class OverviewScreen(WorkbenchScreen[None]):
                 yield Static(id="verdicts-text")
             with Card("How sure was the model?", id="trees"):
                 yield Static(id="trees-text")
-            with Card("Sources and saved filters", id="parts"):
-                yield Static(id="parts-text")
 
     def refresh_data(self) -> None:
         """Reads the whole project again; while it is being read, a second call is done afterwards."""
@@ -197,7 +183,6 @@ class OverviewScreen(WorkbenchScreen[None]):
     def _show(self, overview: Overview) -> None:
         """Shows what was read, and reads the parts that take longer."""
         self._overview = overview
-        self.set_class(bool(overview.shared), "-shared")
         self._show_cards()
         self.query_one("#rate-text", Static).update(rate_content(overview))
         self.query_one(Histogram).show(overview.histogram.bins, overview.rule)
@@ -206,7 +191,6 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._show_steps()
         self._load_report(overview)
         self._load_readings()
-        self._load_parts()
         self._load_goals()
         self._load_trees()
         self._load_training()
@@ -281,47 +265,16 @@ class OverviewScreen(WorkbenchScreen[None]):
         self.in_background(lambda: load_later(self.services), show, group="later")
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """Shows the conversation under the cursor where there is room for it."""
+        """Shows the conversation under the cursor beside the list."""
         event.stop()
         if event.option_list.id == "to-read":
-            self._preview()
-
-    def _preview(self) -> None:
-        """Shows the conversation to read under the cursor, on a very wide terminal."""
-        index = self.query_one("#to-read", Choices).highlighted
-        if index is None or index >= len(self._readings) or not self.has_class("-very-wide"):
-            return
-        reading = self._readings[index]
-        if reading.row.id == self._previewed:
-            return
-        self._previewed = reading.row.id
-        self.query_one("#preview").border_title = Content(one_line(reading.row.external_id, 60))
-
-        def show(facts: Facts) -> None:
-            """Shows it, from its first message on."""
-            self.query_one(Transcript).show(facts.messages, facts.leaks, facts.row.signs)
-
-        self.in_background(lambda: load_facts(self.services, reading.row.id), show, group="preview")
+            self.query_one(Preview).follow(self._readings[event.option_index].row.id)
 
     def action_measured(self) -> None:
         """Shows how the figures were measured, or the answers again."""
         self.toggle_class("-measured")
         first = "#rate" if self.has_class("-measured") else "#next"
         self.query_one(first).focus()
-
-    def _load_parts(self) -> None:
-        """Counts parts of the project where there is room to show them, and not while a job keeps changing them."""
-        if not self.has_class("-very-wide") or (self._parts_asked and self.services.jobs.active()):
-            return
-        self._parts_asked = True
-
-        def show(parts: list[Part]) -> None:
-            """Shows the parts in a card, if there are any."""
-            self._parts = parts
-            self.set_class(bool(parts), "-parted")
-            self.query_one("#parts-text", Static).update(parts_content(parts))
-
-        self.in_background(lambda: load_parts(self.services), show, group="parts")
 
     def _load_goals(self) -> None:
         """Reads the goals, and not again while a job keeps changing them, unless the person decided on them."""
@@ -374,8 +327,6 @@ class OverviewScreen(WorkbenchScreen[None]):
         narrow = self.has_class("-narrow")
         overview = self._overview
         if overview is not None:
-            project = project_content(overview, narrow_card=not narrow)
-            self.query_one("#project-text", Static).update(project)
             line = self.query_one("#set-text", Static)
             line.update(set_content(overview.sets, brief=narrow))
             line.display = bool(overview.sets)
@@ -393,9 +344,6 @@ class OverviewScreen(WorkbenchScreen[None]):
         """Draws the lines and cards anew, since more room may show more."""
         self.call_after_refresh(self._show_cards)
         self.call_after_refresh(self._show_readings)
-        self.call_after_refresh(self._preview)
-        if self._overview is not None and not self._parts_asked:
-            self.call_after_refresh(self._load_parts)
 
     def _failed(self, error: WorkbenchError) -> None:
         """Shows an error; the next call may read again."""
@@ -662,9 +610,9 @@ class OverviewScreen(WorkbenchScreen[None]):
             )
             self.open_why(Split(side, other))
             return
-        services, overview, parts = self.services, self._overview, self._parts
+        services, overview = self.services, self._overview
         self.in_background(
-            lambda: figures_of(services, key, overview, parts),
+            lambda: figures_of(services, key, overview),
             lambda figures: choose_figure(self, title, figures),
             group="figures",
         )

@@ -6,11 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
-from textual.content import Content
-from textual.widgets import Static
+from textual.binding import BindingType
 
 from engine.base import number_format
 from engine.base.conversation import with_calls
@@ -20,9 +16,7 @@ from engine.completeness.service.sets import ScoreSets, reliability
 from engine.opener.conversations import ConversationService
 from engine.opener.jobs import JobService
 from engine.project.records import RunRow
-from screens.shell.dialogs import Dialog, hint_line
-from screens.shell.exporting import copy
-from screens.shell.reading_dialogs import ReadingDialog
+from screens.shell.reading_dialogs import ReadingDialog, reading_keys
 from screens.widgets.background import background
 from screens.widgets.evidence import Facts
 from screens.widgets.text_pane import TextPane
@@ -34,91 +28,44 @@ PROMPT_CHARS = 4_000
 """Most characters that are shown of a prompt."""
 
 
-class ProvenanceDialog(Dialog[None]):
+class ProvenanceDialog(ReadingDialog):
     """The run, model and rule behind a score, and what the leak guard hid from the model."""
 
-    AUTO_FOCUS = "VerticalScroll"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,W", "dismiss(None)", "Close"),
-        Binding("y", "copy", "Copy"),
-    ]
+    TITLE = "Where this number comes from"
+    WHAT = "the provenance"
+    BINDINGS: ClassVar[list[BindingType]] = reading_keys("W")
 
     def __init__(self, facts: Facts, jobs: JobService, score_sets: ScoreSets) -> None:
         super().__init__()
         self._facts, self._jobs, self._score_sets = facts, jobs, score_sets
-        self._sections = [score_lines(facts), kept_lines(facts)]
-
-    def compose(self) -> ComposeResult:
-        """Yields one line for each fact."""
-        with Vertical(classes="dialog tall") as box:
-            box.border_title = "Where this number comes from"
-            with VerticalScroll():
-                yield Static(id="facts")
-            yield Static(hint_line(("escape", "closes"), ("↑↓", "scroll"), ("y", "copies")))
 
     def on_mount(self) -> None:
-        """Shows what is known, and reads the run and the test of its scores."""
-        self._show()
-        score = self._facts.score
-        if score is not None:
+        """Reads the run and the test of the scores, and shows all that is known."""
 
-            def read() -> tuple[RunRow | None, list[ScoreSet]]:
-                return self._jobs.run(score.run_id), self._score_sets.all()
+        def read() -> str:
+            """Returns the names and values of each section as text."""
+            score = self._facts.score
+            sections = [score_lines(self._facts)]
+            if score is not None:
+                sections.append(reliability_lines(score.config_hash, self._score_sets.all()))
+                sections.append(run_lines(self._jobs.run(score.run_id)))
+            sections.append(kept_lines(self._facts))
+            return "\n\n".join(_table(lines) for lines in sections if lines)
 
-            def show(text: tuple[RunRow | None, list[ScoreSet]]) -> None:
-                run, sets = text
-                self._sections.insert(1, reliability_lines(score.config_hash, sets))
-                self._show_run(run)
-
-            background(
-                self,
-                read,
-                show,
-                lambda error: self._add([("run", one_line(error.message))]),
-                group="run",
-            )
-
-    def _show_run(self, run: RunRow | None) -> None:
-        if run is None:
-            self._add([("run", "no longer in the project")])
-        else:
-            self._add(run_lines(run))
-
-    def _add(self, lines: Lines) -> None:
-        self._sections.insert(-1, lines)
-        self._show()
-
-    def _show(self) -> None:
-        tables = [_table(lines) for lines in self._sections if lines]
-        self.query_one("#facts", Static).update(Content("\n\n").join(tables))
-
-    def action_copy(self) -> None:
-        """Copies everything as lines of name and value."""
-        lines = [line for section in self._sections for line in section]
-        copy(self, "\n".join(f"{name}: {value}" for name, value in lines), "the provenance")
+        background(self, read, self.query_one(TextPane).show, self.show_error, group="provenance")
 
 
 class OriginalDialog(ReadingDialog):
     """The record byte for byte, shown safe, and below it the earlier texts that imports replaced."""
 
     WHAT = "the record"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Close"),
-        Binding("q,o", "dismiss(None)", "Close at once"),
-        Binding("slash", "find", "Find"),
-        Binding("n", "hit(1)", "Next hit"),
-        Binding("N", "hit(-1)", "Previous hit"),
-        Binding("y", "copy", "Copy"),
-    ]
+    TITLE = "The record as imported"
+    BINDINGS: ClassVar[list[BindingType]] = reading_keys("o")
 
     def __init__(self, conversations: ConversationService, conversation_id: int) -> None:
         super().__init__()
         self._conversations = conversations
         self._conversation_id = conversation_id
-
-    def title_line(self) -> Content:
-        """Returns what the dialog shows, for the title on its border."""
-        return Content("The record as imported")
 
     def on_mount(self) -> None:
         """Reads the record."""
@@ -204,8 +151,10 @@ def reliability_lines(config_hash: str, sets: Sequence[ScoreSet]) -> Lines:
     return lines
 
 
-def run_lines(run: RunRow) -> Lines:
+def run_lines(run: RunRow | None) -> Lines:
     """Returns the names and values of the run that made the score: when, with what code and model, asked what."""
+    if run is None:
+        return [("run", "no longer in the project")]
     lines = [
         ("run", f"{run.id}, {run.stage}, {run.state}"),
         ("started", one_line(run.started_at)),
@@ -254,11 +203,9 @@ def kept_lines(facts: Facts) -> Lines:
     ]
 
 
-def _table(lines: Lines) -> Content:
+def _table(lines: Lines) -> str:
+    """Returns names and values in two columns."""
     width = max(len(name) for name, _ in lines) + 2
-    return Content("\n").join(
-        Content.assemble(
-            (f"{name:<{width}}", "$tone-muted"), value.replace("\n", "\n" + " " * width)
-        )
-        for name, value in lines
+    return "\n".join(
+        f"{name:<{width}}" + value.replace("\n", "\n" + " " * width) for name, value in lines
     )

@@ -13,21 +13,23 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.base import number_format
+from engine.base.conversation import Message, render_log, with_calls, without_surrogates
 from engine.base.text import end_of_path, one_line
 from engine.completeness.records import CurvePoint
 from engine.completeness.requests import UndoneRequestMark
+from engine.conversations.records import MessageRow
 from engine.opener.conversations import ConversationRow
 from engine.opener.open_project import OpenProject
 from engine.signs.records import in_words
-from screens.reader.exporting import ProgramKind, copy_log, copy_message, open_in_program
 from screens.reader.provenance import OriginalDialog, ProvenanceDialog
 from screens.shell.app_interface import ReadingOrder
 from screens.shell.dialogs import TextDialog
+from screens.shell.exporting import copy
 from screens.shell.goal_dialogs import judge_second_goals
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
-from screens.widgets.curve import Curve, steepest
+from screens.widgets.curve import Curve
 from screens.widgets.evidence import (
     Facts,
     curve_data,
@@ -38,7 +40,7 @@ from screens.widgets.evidence import (
     requests_content,
 )
 from screens.widgets.finding import FindingView, FindLine, plain_pattern, words_pattern
-from screens.widgets.formatting import STATE_LOOKS
+from screens.widgets.formatting import STATE_LOOKS, fitting
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, Piece, RowTable
 from screens.widgets.transcript import Transcript
@@ -49,7 +51,6 @@ class ReaderScreen(WorkbenchScreen[int]):
     """Shows conversations one after another; returns the id of the last one when it is closed."""
 
     FIRST_KEYS = ("reader.next", "reader.find", "reader.leave")
-    CSS_PATH = "reader.tcss"
     AUTO_FOCUS = "#text"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -77,20 +78,6 @@ class ReaderScreen(WorkbenchScreen[int]):
         ),
         Binding("N", "hit(-1)", "Previous hit", show=False),
         Binding("g", "go_to_turn", "Turn…", show=False, tooltip="Go to a turn by its number"),
-        Binding(
-            "greater_than_sign",
-            "steepest(1)",
-            "Rise",
-            show=False,
-            tooltip="Go to the steepest rise of the curve",
-        ),
-        Binding(
-            "less_than_sign",
-            "steepest(-1)",
-            "Fall",
-            show=False,
-            tooltip="Go to the steepest fall of the curve",
-        ),
         Binding(
             "equals_sign",
             "alike",
@@ -131,8 +118,6 @@ class ReaderScreen(WorkbenchScreen[int]):
         Binding("m", "raw", "Raw", tooltip="Styled and laid out, or as imported"),
         Binding("y", "copy_message", "Copy", tooltip="Copy this message"),
         Binding("Y", "copy_all", "Copy everything", show=False, tooltip="Copy the conversation"),
-        Binding("P", "outside('pager')", "Pager", show=False, tooltip="Open in $PAGER"),
-        Binding("E", "outside('editor')", "Editor", show=False, tooltip="Open in $EDITOR"),
         Binding("v", "view", "Curve", tooltip="Turns or curve, on a narrow terminal"),
         Binding("escape", "leave", "Back", tooltip="Give up finding, or go back"),
         Binding("q", "close", "Close", show=False, tooltip="Go back"),
@@ -221,8 +206,10 @@ class ReaderScreen(WorkbenchScreen[int]):
             ]
             summary.append(Content.assemble(*line))
         if facts.row.signs:
-            words = one_line(f"! {in_words(facts.row.signs)}", _SIGNS_CHARACTERS)
-            summary.append(Content.styled(words, "$tone-borderline"))
+            words = fitting(
+                in_words(facts.row.signs).split(" · "), self.size.width - len(" ! ") - 1
+            )
+            summary.append(Content.styled(f"! {words}", "$tone-borderline"))
         self.query_one("#summary", Static).update(Content("\n").join(summary))
         place = f"{self._at + 1:,} of {len(self._order):,}"
         self.query_one(TitleLine).say(Content.styled(place, "$tone-muted"))
@@ -305,18 +292,6 @@ class ReaderScreen(WorkbenchScreen[int]):
         self.app.push_screen(
             TextDialog("Go to turn", placeholder=f"1 to {transcript.turns:,}"), answered
         )
-
-    def action_steepest(self, direction: int) -> None:
-        """Goes to the turn in which the curve rises or falls most."""
-        points = self._points()
-        message_index = steepest([point.p_end_normalised for point in points], direction)
-        if message_index is None:
-            word = "rises" if direction > 0 else "falls"
-            self.notify(
-                f"The curve never {word}." if points else "There is no curve.", markup=False
-            )
-        else:
-            self._go_to_boundary(message_index)
 
     # Search
 
@@ -460,17 +435,16 @@ class ReaderScreen(WorkbenchScreen[int]):
         """Copies the current message."""
         message = self.query_one(Transcript).message
         if message is not None:
-            copy_message(self, message)
+            copy(self, message_text(message), f"message {message.index + 1}, {message.role}")
 
     def action_copy_all(self) -> None:
         """Copies the conversation as a log."""
         if self._facts is not None:
-            copy_log(self, self._facts.messages)
-
-    def action_outside(self, kind: ProgramKind) -> None:
-        """Opens the conversation in the person's pager or editor."""
-        if self._facts is not None:
-            open_in_program(self, self._facts.messages, kind)
+            messages = self._facts.messages
+            what = f"the conversation, {number_format.counted(len(messages), 'message')}"
+            self.in_background(
+                lambda: log_text(messages), lambda text: copy(self, text, what), group="log"
+            )
 
     def action_view(self) -> None:
         """Changes between the turns and the list of boundaries where both have no room."""
@@ -490,10 +464,6 @@ class ReaderScreen(WorkbenchScreen[int]):
     def action_close(self) -> None:
         """Goes back."""
         self.dismiss(self.conversation_id)
-
-
-_SIGNS_CHARACTERS = 200
-"""Most characters of the signs of trouble in the summary."""
 
 
 def _summary(facts: Facts) -> Content:
@@ -519,3 +489,18 @@ def _before(row: ConversationRow) -> str:
     if row.messages_before is None:
         return ""
     return f" · had {number_format.counted(row.messages_before, 'message')} (o)"
+
+
+def message_text(message: MessageRow) -> str:
+    """Returns one message as imported, its calls below it."""
+    text = message.content
+    return without_surrogates(with_calls(text, message.tool_calls) if message.tool_calls else text)
+
+
+def log_text(messages: Sequence[MessageRow]) -> str:
+    """Returns a conversation as a log with everything as imported, also what is kept from the model."""
+    plain = [
+        Message(row.role, row.content, row.name, row.tool_calls, row.tool_call_id)
+        for row in messages
+    ]
+    return without_surrogates("".join(piece.text for piece in render_log(plain)))

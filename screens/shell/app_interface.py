@@ -117,12 +117,10 @@ class RoutedApp(Protocol):
 
     Attributes:
         routes: Makes the screens of other folders.
-        tour_at: The step of the tour, None without one.
         shell: Its `keymap` has the keys that a person chose.
     """
 
     routes: Routes
-    tour_at: int | None
     shell: Shell
 
     def tell_moved(self, moved: ProjectMoved) -> None:
@@ -139,6 +137,3 @@ class PaletteApp(Protocol):
 
     def use_theme(self, name: str) -> None:
         """Changes the theme, by the name a person uses."""
-
-    def save_picture(self) -> None:
-        """Saves the screen in front as a picture beside the project."""

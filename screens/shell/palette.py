@@ -91,7 +91,6 @@ class WorkbenchCommands(Provider):
         self._commands = [
             *binding_commands(self.screen),
             *[self._theme(name) for name in THEMES],
-            Command("Screenshot: save this screen as a picture", "SVG", "", self._save_picture),
             *self._saved_filters(),
         ]
         here = self.screen.services.path if isinstance(self.screen, WorkbenchScreen) else ""
@@ -110,10 +109,6 @@ class WorkbenchCommands(Provider):
         """Returns the command that changes to a theme."""
         app = cast(PaletteApp, self.app)
         return Command(f"Theme: {name}", "Change the colors", "", partial(app.use_theme, name))
-
-    def _save_picture(self) -> None:
-        """Saves the screen once the palette no longer covers it."""
-        self.app.call_after_refresh(cast(PaletteApp, self.app).save_picture)
 
     def _saved_filters(self) -> list[Command]:
         """Returns the commands that list what saved filters match; none before a project is open."""

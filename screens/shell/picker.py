@@ -1,4 +1,4 @@
-"""The first screen where no project is named: the demo, logs to open, the tour, or a project, recent or by its path.
+"""The first screen where no project is named: the demo, logs to open, or a project, recent or by its path.
 
 An app of its own, because no project is open yet; what was chosen is done after it has ended.
 """
@@ -37,12 +37,11 @@ NAME_WIDTH = 28
 SIZE_WIDTH = 18
 """Cells for its size."""
 
-Kind = Literal["project", "demo", "logs", "tour"]
+Kind = Literal["project", "demo", "logs"]
 
 BEGINNINGS: dict[Kind, tuple[str, str]] = {
-    "demo": ("See the demo", "90 made-up conversations, in the folder workbench-demo"),
+    "demo": ("See the demo", "300 made-up conversations, in the folder workbench-demo"),
     "logs": ("Open your logs", "a file, an archive or a folder; makes a project here"),
-    "tour": ("Take the tour", "the keys, in two minutes, on the demo"),
 }
 """Ways to begin without a project, each with what it is."""
 
@@ -73,7 +72,6 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("e", "begin('demo')", "Demo", tooltip="Make the demo's project and look at it"),
         Binding("l", "begin('logs')", "Your logs", tooltip="Open logs: read, group and score them"),
-        Binding("t", "begin('tour')", "Tour", tooltip="Take the tour of the keys, on the demo"),
         Binding("o", "other", "Other file", tooltip="Open a project by its path"),
         Binding("n", "new", "New", tooltip="Make a new project"),
         Binding("d", "forget", "Forget", tooltip="Take it off this list; the file stays"),
@@ -155,7 +153,7 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
             self.exit(Beginning("project", project.path))
 
     def action_begin(self, kind: str) -> None:
-        """Begins with the demo or the tour, or asks for logs."""
+        """Begins with the demo, or asks for logs."""
         if kind == "logs":
 
             def chosen(answer: tuple[str, str | None] | None) -> None:
@@ -166,7 +164,7 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
 
             self.push_screen(ImportDialog(), chosen)
         else:
-            self.exit(Beginning("demo" if kind == "demo" else "tour"))
+            self.exit(Beginning("demo"))
 
     def _show_problem(self, what: str, hint: str) -> None:
         """Shows why a project cannot be opened or made."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from textual.app import ComposeResult
+from textual.containers import Horizontal
 from textual.content import Content
+from textual.widget import Widget
 from textual.widgets import Static
 
 from engine.base.errors import WorkbenchError
@@ -31,9 +33,15 @@ class ResultScreen(WorkbenchScreen[None], Generic[T]):
     def compose_body(self) -> ComposeResult:
         """Yields the summary, the table, how it is to be read; or, without a result, why there is none."""
         yield Static(id="summary")
-        yield self.table
+        with Horizontal(id="result"):
+            yield self.table
+            yield from self.beside()
         yield Static(id="notes")
         yield Static(classes="empty", id="empty")
+
+    def beside(self) -> Iterable[Widget]:
+        """Returns what stands beside the table."""
+        return ()
 
     def refresh_data(self) -> None:
         """Keeps what is shown: a newer result is worked out when a person asks for it."""

@@ -28,7 +28,6 @@ from screens.shell.app_interface import NamedConversations, RoutedApp, Routes
 from screens.shell.dialogs import ChoiceDialog, ErrorDialog, IgnoresLateEvents, TextDialog, ask
 from screens.shell.run_form import RunDialog, scoring_request
 from screens.shell.title_line import TitleLine
-from screens.shell.tour import TourLine
 from screens.widgets.background import background
 from screens.widgets.controls import Card
 from screens.widgets.empty_state import IMPORT, EmptyState
@@ -56,6 +55,7 @@ FORMS = {
     "stability": ("goals", "stability"),
     "trees": ("trees", "run_trees"),
     "grow": ("trees", "run_trees"),
+    "simulate": ("simulation", "new"),
 }
 """The mode and its action that start an interrupted stage again, for stages that have a form or need their screen."""
 
@@ -103,8 +103,6 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         """Yields the title line, the screen's own widgets, footer, jobs bar."""
         yield TitleLine(self.services, self.services.network, self.MODE)
         yield from self.compose_body()
-        if cast(RoutedApp, self.app).tour_at is not None:
-            yield TourLine()
         yield KeyFooter()
         yield JobsBar(self.services.jobs, self.feed)
 
@@ -351,8 +349,6 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
                 **{name: run.params[name] for name in names if name in run.params}
             )
             self._start(lambda: self.services.jobs.start_import(paths, request))
-        elif run.stage == "simulate":
-            self._start(lambda: self.services.simulations.go_on(run.config_hash))
         elif run.stage == "watch":
             self.call_later(self.app.run_action, "app.watch")
         elif run.stage in FORMS:

@@ -15,7 +15,7 @@ from engine.base import number_format
 from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
 from engine.base.statistics.intervals import Interval
 from engine.base.text import as_json, one_line
-from engine.simulate.records import LivePlay, PlayEstimate, PlayItem, PlaySetting, TranscriptLine
+from engine.simulate.records import PlayEstimate, PlayItem, PlaySetting, TranscriptLine
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.row_table import Column, Piece, ordered_by
 
@@ -37,21 +37,6 @@ _MAX_NOTE_CHARS = 400
 _COLUMN_TITLE_CELLS = 16
 """Width of the titles of columns, where these are listed to choose one."""
 
-_MODULE_CELLS = 22
-"""Width of the name of a module before its live reply."""
-
-_MAX_REPLY_CHARS = 600
-"""Most characters of a live reply that are read; its line is then cut to the width of the pane."""
-
-_MIN_LINE_CELLS = 8
-"""Least width of the line of a live reply."""
-
-_LINES_OF_OTHER_PLAYS = 4
-"""Lines that each play but the newest has among the live replies."""
-
-_MIN_LINES_OF_PLAY = 2
-"""Least number of lines of a play among the live replies: its key, and one reply."""
-
 
 class PlacedCall(NamedTuple):
     """A call of a play.
@@ -69,7 +54,6 @@ KIND_NAMES = {
     "sharded": "sharded conversations",
     "forms": "forms",
     "recsim": "users with profiles",
-    "shards": "proposed shards",
 }
 """How the dialog names each kind."""
 
@@ -200,10 +184,6 @@ NOTHING_PLAYED = EmptyState(
     "Models play conversations whose outcome is known,\nso that scores can be checked against it.",
     enter_label="chooses what to play, and says first what it costs",
     action="new",
-    others=(
-        ("simulation.form", "lets you answer a form yourself and watch the modules"),
-        ("simulation.shards", "shows proposed shards, for you to approve"),
-    ),
     needs_no_conversations=True,
 )
 """What to do when nothing was played yet."""
@@ -224,65 +204,6 @@ def estimate_content(estimate: PlayEstimate) -> Content:
         facts.append(f"{replies}, {number_format.duration(estimate.seconds)}, as the last time")
     models = ", ".join(one_line(label, _MAX_LABEL_CHARS) for label in estimate.models)
     return Content.assemble(" · ".join(facts), "\nwith ", (models, "bold"))
-
-
-# Live replies
-
-
-def live_content(plays: Sequence[LivePlay], lines: int, width: int) -> Content:
-    """Returns the newest replies of the newest plays, as many as there is room for.
-
-    Args:
-        plays: The newest play first.
-        lines: Lines of the pane.
-        width: Cells of a line.
-    """
-    if not plays:
-        return Content.styled(
-            "No reply yet. Replies of the running simulations appear here, each once it is complete.",
-            "$tone-muted",
-        )
-    parts: list[Content] = []
-    lines_left = lines
-    for index, play in enumerate(plays):
-        share = _lines_of_play(index, len(plays), lines)
-        # One line of the share is the key of the play.
-        reply_count = min(share - 1, lines_left - 1, len(play.lines))
-        if reply_count < 1:
-            break
-        call_count = number_format.counted(play.replies, "call")
-        parts.append(
-            Content.assemble(
-                (one_line(play.key, MAX_NAME_CHARS), "bold"), (f"  {call_count}", "$tone-muted")
-            )
-        )
-        parts += [
-            line_content(line.module, line.role, line.text, width)
-            for line in play.lines[-reply_count:]
-        ]
-        lines_left -= reply_count + 1
-    return Content("\n").join(parts)
-
-
-def _lines_of_play(index: int, play_count: int, lines: int) -> int:
-    """Returns how many of the lines a play has at most: a single one all, the newest of several half of them."""
-    if play_count == 1:
-        share = lines
-    elif index == 0:
-        share = lines // 2
-    else:
-        share = _LINES_OF_OTHER_PLAYS
-    return max(_MIN_LINES_OF_PLAY, share)
-
-
-def line_content(module: str, role: str, text: str, width: int) -> Content:
-    """Returns a reply on one line: its module and its text."""
-    tone = f"$tone-{ROLE_TONES.get(role, 'muted')}"
-    name = f"{one_line(module, _MODULE_CELLS):<{_MODULE_CELLS}} "
-    reply = one_line(text, _MAX_REPLY_CHARS) or "(nothing)"
-    return Content.assemble((name, tone), reply).truncate(
-        max(_MIN_LINE_CELLS, width), ellipsis=True
-    )
 
 
 def call_text(line: TranscriptLine) -> str:

@@ -29,13 +29,10 @@ from screens.simulation import formatting
 from screens.widgets.controls import LineInput
 
 KIND_FIELDS = (
-    "instructions", "conditions", "user_temperature", "checks", "forms", "variants", "profile", "free_replies",
+    "instructions", "conditions", "user_temperature", "forms", "variants", "profile", "free_replies",
     "tasks", "language", "turns",
 )  # fmt: skip
 """Fields with a line of their own that only some kinds have; the lines of other kinds are hidden."""
-
-JUDGED: tuple[Kind, ...] = ("sharded", "shards")
-"""Kinds in which a judge takes part."""
 
 PROFILES = {"question": FormChoice("another for each question"), "run": FormChoice("one for a run")}
 """For how long a user keeps a profile."""
@@ -47,7 +44,6 @@ KIND_HELP: dict[Kind, str] = {
     "sharded": "Instructions revealed piece by piece, under conditions; the answers are scored.",
     "forms": "Forms filled in conversation, by modules or by one prompt; what is filled is scored.",
     "recsim": "Users with profiles who plan something with an assistant.",
-    "shards": "Proposes shards for full instructions; a person approves them before they are played.",
 }
 """What each kind plays."""
 
@@ -94,7 +90,6 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
         yield field_line("instructions", _input(last, "instructions"))
         yield field_line("conditions", _input(last, "conditions", offers.usual_conditions))
         yield field_line("user temp.", _input(last, "user_temperature"))
-        yield field_line("checks", _input(last, "checks"))
         yield field_line("forms", _input(last, "forms", [name for name, _ in offers.forms]))
         yield field_line("variant", self.choice_field("variants", variant))
         yield field_line("user is", self.choice_field("profile", last.profile))
@@ -108,7 +103,7 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
         kind: Kind = self.chosen("kind")
         for name in KIND_FIELDS:
             self.query_one(f"#field-{name}").display = name in FIELDS[kind]
-        self.query_one("#field-judge_model").display = kind in JUDGED
+        self.query_one("#field-judge_model").display = kind == "sharded"
 
     def request(self) -> SimulationRequest:
         """Returns the request that the fields describe.

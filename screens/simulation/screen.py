@@ -1,58 +1,41 @@
-"""Simulation: conversations with known truth, played by models; their results, and live replies."""
+"""Simulation: conversations with known truth, played by models, and their results."""
 
 from __future__ import annotations
 
 from array import array
-from functools import partial
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
 from textual.widgets import Static
 
-from engine.base.errors import WorkbenchError
-from engine.base.events import Event, JobEnded, JobStarted
 from engine.base.report_table import ReportRow, ReportTable, tab_separated
 from engine.opener.open_project import OpenProject
 from engine.simulate.records import PlayItem, PlaySetting, SetResults
 from engine.simulate.request import SimulationOffers, SimulationRequest
-from engine.simulate.service.person import PersonSession
-from engine.simulate.service.service import SimulationService
-from engine.simulate.service.sharded import DraftsFile
-from screens.shell.dialogs import TextDialog, ask, ask_order
+from screens.shell.dialogs import ask, ask_order
 from screens.shell.exporting import ask_file, copy
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.simulation import formatting
-from screens.simulation.form_screen import FormChoiceDialog, FormScreen, FormToFill
 from screens.simulation.play_screen import PlayScreen
 from screens.simulation.run_form import SimulationRunForm
-from screens.simulation.shards_screen import ShardsScreen
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.report_columns import NO_COLUMNS, report_columns
 from screens.widgets.row_table import ItemTable, RowTable
 
-STAGE = "simulate"
-"""Name of the stage that plays, in the events of jobs."""
-
 OTHER_LINES = 12
 """Lines of title, summary, note, footer, jobs bar and the shortest list of plays: the table gets the others."""
-LISTEN_SECONDS = 0.4
-"""Seconds between two reads of the replies."""
 
 
 class SimulationScreen(WorkbenchScreen[None]):
-    """Shows the results of sets of simulations, their plays, and live the replies of a run."""
+    """Shows the results of sets of simulations, and their plays."""
 
     PLACE = "simulation"
     MODE = "simulation"
-    FIRST_KEYS = ("simulation.new", "simulation.go-on", "simulation.export")
-    CSS_PATH = "simulation.tcss"
+    FIRST_KEYS = ("simulation.new", "simulation.conversation", "simulation.export")
     AUTO_FOCUS = "#rows"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "new", "New", tooltip="Choose what to play, with its cost first"),
-        Binding("R", "go_on", "Go on", tooltip="Play what this set was asked for and has not yet"),
-        Binding("l", "live", "Live", tooltip="Live replies, or the list of plays"),
         Binding(
             "right_square_bracket", "other_set(1)", "Set", key_display="[ ]",
             tooltip="Next set", priority=True,
@@ -64,8 +47,6 @@ class SimulationScreen(WorkbenchScreen[None]):
         Binding("left", "turn(-1)", "Table before", show=False),
         Binding("s", "sort", "Sort", show=False, tooltip="Sort by a column; the same one again reverses it"),
         Binding("o", "conversation", "Read", tooltip="Read the conversation of a play"),
-        Binding("F", "form", "Form", tooltip="Answer a form yourself and watch the modules"),
-        Binding("A", "shards", "Shards", tooltip="Approve, edit or reject proposed shards"),
         Binding("y", "copy", "Copy", show=False, tooltip="Copy the table"),
         Binding("X", "export", "Export", show=False, tooltip="Write tables and plays to a file"),
         Binding("escape", "leave", "Back", show=False, tooltip="From the plays to the table"),
@@ -79,25 +60,16 @@ class SimulationScreen(WorkbenchScreen[None]):
         self._page = 0
         self._sort: tuple[int, bool] | None = None
         self._plays: dict[int, PlayItem] = {}
-        self._session: PersonSession | None = None
         self.table = ItemTable(NO_COLUMNS, self._row_key, id="rows")
         self.plays = ItemTable(formatting.play_columns(), lambda play: play.id, id="plays")
 
     def compose_body(self) -> ComposeResult:
-        """Yields the summary, table, plays or live replies."""
+        """Yields the summary, the table and the plays."""
         yield Static(id="summary")
         yield self.table
         yield Static(id="note")
         yield Static(classes="empty")
-        with Horizontal(id="below"):
-            yield self.plays
-            yield LivePane(self.services.simulations, id="live")
-
-    def on_mount(self) -> None:
-        """Listens to jobs."""
-        super().on_mount()
-        self.feed.signal.subscribe(self, self._handle_job_event)
-        self._follow(self._playing)
+        yield self.plays
 
     # Reading
 
@@ -200,7 +172,6 @@ class SimulationScreen(WorkbenchScreen[None]):
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Goes from a row to its plays, and from a play to its transcript."""
         if message.table is self.table:
-            self._follow(False)
             self.plays.focus()
         elif (item := self.plays.item(message.row_id)) is not None:
             self.app.push_screen(PlayScreen(self.services, self.feed, item, self.MODE))
@@ -264,46 +235,12 @@ class SimulationScreen(WorkbenchScreen[None]):
         simulations = self.services.simulations
 
         def chosen(request: SimulationRequest) -> None:
-            self._begin(partial(simulations.start, request))
+            self.in_background(lambda: simulations.start(request), lambda job: None, group="start")
 
         def show(offers: SimulationOffers) -> None:
             ask(self, SimulationRunForm(simulations, offers), chosen)
 
         self.in_background(simulations.offers, show, group="offers")
-
-    def action_go_on(self) -> None:
-        """Resumes the set that is shown."""
-        if self._sets and self.may_write():
-            self._begin(partial(self.services.simulations.go_on, self._shown))
-
-    def _begin(self, start: partial[int]) -> None:
-        """Starts a run and shows its replies."""
-        self.in_background(start, lambda job: self._follow(True), group="start")
-
-    # Live replies
-
-    @property
-    def _playing(self) -> bool:
-        """Whether a simulation runs or waits."""
-        return any(job.stage == STAGE for job in self.services.jobs.active())
-
-    def _handle_job_event(self, event: Event) -> None:
-        """Shows the replies of a run that begins, and the results of one that ends."""
-        if isinstance(event, JobStarted) and event.stage == STAGE:
-            self._follow(True)
-        elif isinstance(event, JobEnded) and event.stage == STAGE:
-            self._follow(False)
-            self.refresh_data()
-
-    def action_live(self) -> None:
-        """Shows the live replies, or the plays again."""
-        self._follow(not self.has_class("-live"))
-
-    def _follow(self, on: bool) -> None:
-        """Shows the live replies, or the plays."""
-        self.set_class(on, "-live")
-        # what is shown now has its size only once it is laid out
-        self.call_after_refresh(self.query_one(LivePane).listen)
 
     # Other screens
 
@@ -323,50 +260,6 @@ class SimulationScreen(WorkbenchScreen[None]):
         index = order.index(item.conversation_id)
         self.open_reader(order, index)
 
-    def action_shards(self) -> None:
-        """Asks for a file of proposed shards, and shows them."""
-
-        def chosen(path: str | None) -> None:
-            if path is not None and path.strip():
-                self.in_background(
-                    lambda: self.services.simulations.open_drafts(path),
-                    self._open_drafts,
-                    group="drafts",
-                )
-
-        title = "Shards of which file? A new one gets all that this project proposed"
-        self.app.push_screen(TextDialog(title, value="shards.jsonl"), chosen)
-
-    def _open_drafts(self, drafts: DraftsFile) -> None:
-        """Shows the shards of a file."""
-        self.app.push_screen(ShardsScreen(self.services, self.feed, drafts, self.MODE))
-
-    def action_form(self) -> None:
-        """Asks for a form and begins it; goes back to one that waits."""
-        if self._session is not None and self._session.state().over is None:
-            self._open_session(self._session)
-            return
-        if not self.may_write():
-            return
-        simulations = self.services.simulations
-
-        def chosen(choice: FormToFill) -> None:
-            self.in_background(
-                lambda: simulations.fill_form(choice.form, choice.variant, choice.model),
-                self._open_session,
-                group="form",
-            )
-
-        def show(offers: SimulationOffers) -> None:
-            ask(self, FormChoiceDialog(offers), chosen)
-
-        self.in_background(simulations.offers, show, group="offers")
-
-    def _open_session(self, session: PersonSession) -> None:
-        """Shows a form that is being filled."""
-        self._session = session
-        self.app.push_screen(FormScreen(self.services, self.feed, session, self.MODE))
-
     # Copy and export
 
     def action_copy(self) -> None:
@@ -382,33 +275,3 @@ class SimulationScreen(WorkbenchScreen[None]):
 
         name = f"{self._sets[self._at].source}.json"
         ask_file(self, "Write this set to", name, lambda path: simulations.export(key, path))
-
-    def show_error(self, error: WorkbenchError) -> None:
-        """Shows an error; what could not be started is not followed."""
-        if not self._playing:
-            self._follow(False)
-        super().show_error(error)
-
-
-class LivePane(Static):
-    """Shows the newest replies of the newest plays while it is visible."""
-
-    def __init__(self, simulations: SimulationService, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._simulations = simulations
-        self._drawn: object = None
-
-    def on_mount(self) -> None:
-        """Looks at the replies every `LISTEN_SECONDS`."""
-        self.set_interval(LISTEN_SECONDS, self.listen)
-
-    def listen(self) -> None:
-        """Draws the replies where there are new ones, or the pane has another size."""
-        size = self.content_size
-        if not self.display or not size.height or not self.screen.is_active:
-            return
-        plays = self._simulations.live()
-        state = [(play.key, play.replies) for play in plays], size
-        if state != self._drawn:
-            self._drawn = state
-            self.update(formatting.live_content(plays, size.height, size.width))

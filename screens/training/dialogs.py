@@ -7,39 +7,23 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
-from engine.base import number_format
 from engine.base.errors import FilterError, WorkbenchError
 from engine.base.text import one_line
 from engine.conversations.filter_completion import completions
 from engine.conversations.filters import parse_filter
-from engine.training.records import (
-    Choice,
-    RunDetail,
-    Setting,
-    TrainingChoices,
-    TrainingEstimate,
-    ValidPoint,
-)
+from engine.training.records import Choice, RunDetail, TrainingChoices, TrainingEstimate
 from engine.training.request import OPTIONS, TrainingRequest, read_request
 from engine.training.service import TrainingService
-from screens.shell.dialogs import Dialog, hint_line
-from screens.shell.exporting import copy
 from screens.shell.reading_dialogs import ReadingDialog, reading_keys
 from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
 from screens.training import formatting
 from screens.widgets.background import background
 from screens.widgets.controls import LineInput
-from screens.widgets.formatting import facts_table
 from screens.widgets.text_pane import TextPane
 
-MAX_VALIDATIONS = 200
-"""Most validations that are listed, the newest ones."""
-SAMPLE_WIDTH = 96
-"""Cells of a line of a sample."""
 HELD_OUT = {
     share: FormChoice(f"{100 * float(share):.0f}% of the conversations")
     for share in ("0.5", "0.3", "0.2", "0.1")
@@ -154,90 +138,24 @@ def _form_choices(choices: Sequence[Choice]) -> dict[str, FormChoice]:
     return {choice.name: FormChoice(choice.name, choice.help) for choice in choices}
 
 
-class DetailDialog(Dialog[None]):
+class DetailDialog(ReadingDialog):
     """Figures, validations, samples, settings and warnings of a run, as of when the dialog was opened."""
 
     PLACE = "training-run"
-    AUTO_FOCUS = "VerticalScroll"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,enter", "dismiss(None)", "Close"),
-        Binding("y", "copy", "Copy"),
-    ]
+    WHAT = "the run"
+    BINDINGS: ClassVar[list[BindingType]] = reading_keys("enter")
 
     def __init__(self, detail: RunDetail) -> None:
         super().__init__()
         self._detail = detail
 
-    def compose(self) -> ComposeResult:
-        """Yields one text."""
-        with Vertical(classes="dialog tall") as box:
-            box.border_title = Content(formatting.name_of(self._detail.run, 80))
-            with VerticalScroll():
-                yield Static(detail_content(self._detail))
-            yield Static(hint_line(("escape", "closes"), ("↑↓", "scroll"), ("y", "copies")))
+    def title_line(self) -> Content:
+        """Names the run."""
+        return Content(formatting.name_of(self._detail.run, 80))
 
-    def action_copy(self) -> None:
-        """Copies settings and figures."""
-        copy(
-            self,
-            formatting.clipboard_text(self._detail),
-            f"the run {formatting.name_of(self._detail.run)}",
-        )
-
-
-def detail_content(detail: RunDetail) -> Content:
-    """Returns everything about a run, in sections."""
-    blocks = []
-    problem = formatting.problem_content(detail.run)
-    if problem is not None:
-        blocks.append(problem)
-    blocks.append(facts_table([*formatting.run_facts(detail), ("folder", one_line(detail.folder))]))
-    if detail.valid:
-        blocks.append(_section("validations", _valid_lines(detail.valid, detail.run.best_step)))
-    if detail.samples:
-        blocks.append(_section("samples", formatting.sample_content(detail.samples, SAMPLE_WIDTH)))
-    if detail.warnings:
-        lines = [
-            Content.styled(f"! {one_line(w, 400)}", "$tone-borderline") for w in detail.warnings
-        ]
-        blocks.append(_section("warnings", lines))
-    if detail.config:
-        blocks.append(_section("settings", [_setting(setting) for setting in detail.config]))
-    if detail.last_lines:
-        blocks.append(formatting.tail_content(detail))
-    return Content("\n\n").join(blocks)
-
-
-def _section(title: str, lines: Sequence[Content]) -> Content:
-    """Returns lines under a title."""
-    return Content("\n").join([Content.styled(title, "bold"), *lines])
-
-
-def _valid_lines(points: Sequence[ValidPoint], best: int | None) -> list[Content]:
-    """Returns the validations as a table, the best one marked."""
-    shown = list(points[-MAX_VALIDATIONS:])
-    lines = [Content.styled("    step    loss   AUROC      F1   pairs", "$tone-muted")]
-    for point in shown:
-        mark = "  ◆ best" if point.step == best else ""
-        lines.append(
-            Content.assemble(
-                f"{point.step:>8,}{formatting.loss_text(point.loss):>8}{formatting.score_text(point.auroc):>8}"
-                f"{formatting.score_text(point.f1):>8}{point.n:>8,}",
-                (mark, "$tone-accent"),
-            )
-        )
-    if len(shown) < len(points):
-        earlier = number_format.counted(len(points) - len(shown), "earlier validation")
-        lines.insert(1, Content.styled(f"{earlier} left out", "$tone-muted"))
-    return lines
-
-
-def _setting(setting: Setting) -> Content:
-    """Returns a setting with its value and its help."""
-    name, value = one_line(setting.name, 30), one_line(setting.value, 120)
-    return Content.assemble(
-        (f"{name:<15}", "$tone-muted"), f"{value}  ", (one_line(setting.help, 300), "$tone-muted")
-    )
+    def on_mount(self) -> None:
+        """Shows the run."""
+        self.query_one(TextPane).show(formatting.detail_text(self._detail))
 
 
 class LogDialog(ReadingDialog):

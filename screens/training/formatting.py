@@ -21,8 +21,8 @@ from engine.training.records import (
     SampleRow,
     TrainingEstimate,
     TrainingRun,
+    ValidPoint,
 )
-from engine.training.run_files import HiddenRun
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.formatting import Look, date_and_minute
 from screens.widgets.row_table import Column, Piece
@@ -39,6 +39,8 @@ TEXT_MARGIN_CELLS = 28
 """Cells of a line that are not for the end of the log: what follows it, and quotation marks."""
 WRITTEN_MARGIN_CELLS = 42
 """Cells of a line that are not for the text that the model wrote: the figures before it, and quotation marks."""
+SAMPLE_WIDTH = 96
+"""Cells of a line of a sample where the whole run is shown."""
 MIN_TEXT_CELLS = 20
 """Fewest cells of either text, however narrow the terminal is."""
 RUN_STATE_LOOKS: dict[RunState, Look] = {
@@ -322,11 +324,38 @@ def parts_text(run: TrainingRun) -> str:
     return f"{run.conversations:,} train, {run.selection:,} select, {run.test:,} test"
 
 
-def clipboard_text(detail: RunDetail) -> str:
-    """Returns facts and settings of a run as lines of name and value, for the clipboard."""
-    lines = [("run", detail.run.name), *run_facts(detail)]
-    lines += [(setting.name, setting.value) for setting in detail.config]
-    return "\n".join(f"{name}: {value}" for name, value in [*lines, ("folder", detail.folder)])
+def detail_text(detail: RunDetail) -> str:
+    """Returns everything about a run: why it failed, figures, validations, samples, warnings, settings, its log."""
+    problem = problem_content(detail.run)
+    facts = [*run_facts(detail), ("folder", detail.folder)]
+    settings = [(setting.name, f"{setting.value}  {setting.help}") for setting in detail.config]
+    samples = [line.plain for line in sample_content(detail.samples, SAMPLE_WIDTH)]
+    blocks = [
+        "" if problem is None else problem.plain,
+        "\n".join(f"{name:<15} {value}" for name, value in facts),
+        _titled("validations", _validation_lines(detail.valid, detail.run.best_step)),
+        _titled("samples", samples),
+        _titled("warnings", [f"! {warning}" for warning in detail.warnings]),
+        _titled("settings", [f"{name:<15} {value}" for name, value in settings]),
+        _titled("log", detail.last_lines),
+    ]
+    return "\n\n".join(filter(None, blocks))
+
+
+def _titled(title: str, lines: Sequence[str]) -> str:
+    """Returns lines under a title; nothing without lines."""
+    return "\n".join([title, *lines]) if lines else ""
+
+
+def _validation_lines(points: Sequence[ValidPoint], best: int | None) -> list[str]:
+    """Returns the validations as a table, the best one marked; nothing without any."""
+    if not points:
+        return []
+    return ["    step    loss   AUROC      F1   pairs"] + [
+        f"{point.step:>8,}{loss_text(point.loss):>8}{score_text(point.auroc):>8}"
+        f"{score_text(point.f1):>8}{point.n:>8,}{'  ◆ best' if point.step == best else ''}"
+        for point in points
+    ]
 
 
 def ending_text(run: TrainingRun) -> str:
@@ -341,7 +370,6 @@ def summary_content(
     starting: bool,
     missing: str,
     hint: str,
-    hidden: Sequence[HiddenRun] = (),
 ) -> Content:
     """Returns the line above the list of runs.
 
@@ -350,7 +378,6 @@ def summary_content(
         starting: Whether a new run is being started.
         missing: Why nothing can be trained here; else empty.
         hint: What to do about that; else empty.
-        hidden: Runs beside the project that are not its own.
     """
     parts: list[tuple[str, str] | str] = [(number_format.counted(len(runs), "run"), "bold")]
     running = next((run for run in runs if run.state == "running"), None)
@@ -361,8 +388,6 @@ def summary_content(
     in_use = next((run for run in runs if run.in_use), None)
     if in_use is not None:
         parts.append((f" · {IN_USE_SIGN} {name_of(in_use)} is used for scoring", "$tone-muted"))
-    if hidden:
-        parts.append((f" · {hidden_text(hidden)}", "$tone-borderline"))
     if missing and runs:
         parts.append(
             (
@@ -373,22 +398,13 @@ def summary_content(
     return Content.assemble(*parts)
 
 
-def hidden_text(hidden: Sequence[HiddenRun]) -> str:
-    """Returns name and reason of the first unlisted run beside the project, and how many more; display-safe."""
-    others = f" and {len(hidden) - 1:,} more" if len(hidden) > 1 else ""
-    return f"not listed: {hidden[0]}{others}"
-
-
-def empty_state(
-    missing: str, hint: str, conversations: int | None, hidden: Sequence[HiddenRun] = ()
-) -> EmptyState:
+def empty_state(missing: str, hint: str, conversations: int | None) -> EmptyState:
     """Returns what the screen says without runs: how to start one, or why training is not possible here.
 
     Args:
         missing: Why nothing can be trained here; else empty.
         hint: What to do about that; else empty.
         conversations: How many the project has; None while they are counted.
-        hidden: Runs beside the project that are not its own.
     """
     message = (
         "No training runs yet.\n\n"
@@ -396,8 +412,6 @@ def empty_state(
         "so that “did it end?” is measured on your own logs.\n"
         "Nothing leaves this machine; the run goes on when you quit."
     )
-    if hidden:
-        message += f"\n\nBeside the project, {hidden_text(hidden)}."
     if missing:
         message += f"\n\n{one_line(missing, MAX_LOG_LINE_CHARACTERS)}\n{one_line(hint, MAX_LOG_LINE_CHARACTERS)}"
         return EmptyState(message, enter_label="shows the reason", action="new")

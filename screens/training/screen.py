@@ -15,7 +15,6 @@ from engine.base.text import one_line
 from engine.opener.open_project import OpenProject
 from engine.training.records import RunDetail, TrainingChoices, TrainingRun
 from engine.training.request import TrainingRequest
-from engine.training.run_files import HiddenRun
 from screens.shell.dialogs import ask, confirm
 from screens.shell.exporting import copy
 from screens.shell.workbench_screen import WorkbenchScreen
@@ -46,7 +45,6 @@ class TrainingScreen(WorkbenchScreen[None]):
     MODE = "training"
     PLACE = "training"
     FIRST_KEYS = ("training.new", "training.use", "training.log")
-    CSS_PATH = "training.tcss"
     AUTO_FOCUS = "#runs"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "new", "New", tooltip="A new run; shows first what it costs"),
@@ -69,7 +67,6 @@ class TrainingScreen(WorkbenchScreen[None]):
         self._read_again = False  # another was asked for meanwhile
         self._polls = 0
         self._starting = False  # a run is being started
-        self._hidden: Sequence[HiddenRun] = ()  # runs beside the project that are not its own
         self._cursor_to: str | None = None  # the run to go to once it is listed
         self._conversations: int | None = (
             None  # how many the project has; None while they are counted
@@ -112,17 +109,15 @@ class TrainingScreen(WorkbenchScreen[None]):
         self._reading = True
         training, cursor = self.training, self._cursor_to or self._name_here()
 
-        def read() -> tuple[list[TrainingRun], Sequence[HiddenRun], RunDetail | None]:
-            """Returns the runs of the project, those that are not its own, and the one at the cursor or the first."""
-            runs, hidden = training.runs_and_hidden()
+        def read() -> tuple[list[TrainingRun], RunDetail | None]:
+            """Returns the runs of the project, and the one at the cursor or the first."""
+            runs = training.runs()
             names = [run.name for run in runs]
             name = cursor if cursor in names else next(iter(names), None)
             detail = None if name is None else training.detail(name)
-            return runs, hidden, detail
+            return runs, detail
 
-        def arrived(
-            result: tuple[list[TrainingRun], Sequence[HiddenRun], RunDetail | None],
-        ) -> None:
+        def arrived(result: tuple[list[TrainingRun], RunDetail | None]) -> None:
             self._show(*result)
             self._finish_read()
 
@@ -144,12 +139,9 @@ class TrainingScreen(WorkbenchScreen[None]):
         text = one_line(f"{error.message} {error.hint}")
         self.query_one("#summary", Static).update(Content.styled(text, "$tone-incomplete"))
 
-    def _show(
-        self, runs: list[TrainingRun], hidden: Sequence[HiddenRun], detail: RunDetail | None
-    ) -> None:
+    def _show(self, runs: list[TrainingRun], detail: RunDetail | None) -> None:
         """Shows the runs and the one under the cursor, and notifies of runs that ended."""
         self._notify_ends(runs)
-        self._hidden = hidden
         self.feed.publish_training(next((run for run in runs if run.state == "running"), None))
         self.runs = runs
         self.set_class(not runs, "-empty")
@@ -211,11 +203,9 @@ class TrainingScreen(WorkbenchScreen[None]):
             ("", "") if self.choices is None else (self.choices.missing, self.choices.hint)
         )
         if self.has_class("-empty"):
-            self.show_empty(
-                formatting.empty_state(missing, hint, self._conversations, self._hidden)
-            )
+            self.show_empty(formatting.empty_state(missing, hint, self._conversations))
         self.query_one("#summary", Static).update(
-            formatting.summary_content(self.runs, self._starting, missing, hint, self._hidden)
+            formatting.summary_content(self.runs, self._starting, missing, hint)
         )
 
     def _show_starting(self, starting: bool) -> None:
@@ -259,7 +249,7 @@ class TrainingScreen(WorkbenchScreen[None]):
         """Copies the settings and figures of the run."""
         self._with_detail(
             lambda detail: copy(
-                self, formatting.clipboard_text(detail), f"the run {formatting.name_of(detail.run)}"
+                self, formatting.detail_text(detail), f"the run {formatting.name_of(detail.run)}"
             ),
             "copy",
         )

@@ -6,11 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from textual.content import Content
-
 from engine.base import number_format
 from engine.base.text import one_line
-from engine.trees.compare import TreeComparison
 from engine.trees.guarantee import MIN_USELESS_WIDTH
 from engine.trees.records import PropertyBounds, TreeConfig, TreeItem, TreeRow
 from engine.trees.reports import Deciles
@@ -155,7 +152,7 @@ def columns(
         cells = spread(len(rows), TURNS_WIDTH)
         return [
             (block, "tone--bright" if item.row in rows[cell.start : cell.stop] else "tone--accent")
-            for block, cell in zip(turn_blocks(rows, cells, MEASURES[0]), cells, strict=True)
+            for block, cell in zip(turn_blocks(rows, cells), cells, strict=True)
         ]
 
     list_columns = [
@@ -205,27 +202,13 @@ def _grown(row: TreeRow, value: float) -> float | None:
     return None if row.reason is not None else value
 
 
-@dataclass(frozen=True, slots=True)
-class TurnMeasure:
-    """A measure that the blocks show: its name, and its value for a tree, higher where the model was less sure."""
+def turn_blocks(rows: Sequence[TreeRow], columns: Sequence[range]) -> str:
+    """Returns one block for each column, for its least sure tree by −log P of the best answer.
 
-    name: str
-    value: Callable[[TreeRow], float]
-
-
-MEASURES = (
-    TurnMeasure("−log P of the best answer", lambda row: -(row.max_log_prob or 0.0)),
-    TurnMeasure("leaves", lambda row: float(row.leaves)),
-    TurnMeasure("bits", lambda row: row.entropy_high),
-)
-"""The measures that the blocks can show; the list shows the first."""
-
-
-def turn_blocks(rows: Sequence[TreeRow], columns: Sequence[range], measure: TurnMeasure) -> str:
-    """Returns one block for each column, for its least sure tree; the lowest block is the surest tree of all, the
-    highest the least sure: the steps of a conversation differ little against what they have in common.
+    The lowest block is the surest tree of all, the highest the least sure: the steps of a conversation differ little
+    against what they have in common.
     """
-    values = [measure.value(row) for row in rows]
+    values = [-(row.max_log_prob or 0.0) for row in rows]
     low, high = min(values, default=0.0), max(values, default=0.0)
     if low == high:
         return "▄" * len(columns)
@@ -269,27 +252,3 @@ def format_growth(of: TreeRow | TreeConfig) -> str:
 def format_config(config: TreeConfig) -> str:
     """Returns the configuration of a set of trees, with the place in the conversations."""
     return f"{format_growth(config)} · {one_line(config.place)}"
-
-
-def between_content(comparison: TreeComparison) -> Content:
-    """Returns the bounds on the distance of two trees, and how many answers they share."""
-    return Content.assemble(
-        ("total variation in ", "$tone-muted"),
-        (number_format.ends(comparison.low, comparison.high), "bold $tone-accent"),
-        (" · ", "$tone-muted"),
-        number_format.counted(comparison.answers, "answer") + " in both ",
-        ("≡", "$tone-accent"),
-        (" · last column: how much more probable here", "$tone-muted"),
-    )
-
-
-def tabs_content(rows: Sequence[TreeRow], front: int) -> Content:
-    """Returns the names of both trees with the key that changes between them, for a narrow terminal that shows one."""
-    tabs = [
-        Content.styled(
-            f" {one_line(format_growth(row), 30)} ",
-            "bold $tone-tab on $tone-tab-back" if index == front else "$tone-muted",
-        )
-        for index, row in enumerate(rows)
-    ]
-    return Content.assemble(*tabs, ("  tab", "bold $tone-accent"), (" the other", "$tone-muted"))

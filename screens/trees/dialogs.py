@@ -42,23 +42,17 @@ class Line:
 
     Attributes:
         number: Its number in the list, from 0.
-        other_probability: Probability of the same answer in the other tree; None where there is no such answer or no
-            other tree.
         meaning: The group of equal meaning with its number, from 0, on its first line only; None on other lines and
             without groups.
     """
 
     number: int
     answer: Answer
-    other_probability: float | None
     meaning: tuple[int, Meaning] | None = None
 
 
-def lines_of(
-    answers: Sequence[Answer], others: Sequence[Answer], groups: Sequence[Meaning] | None = None
-) -> list[Line]:
+def lines_of(answers: Sequence[Answer], groups: Sequence[Meaning] | None = None) -> list[Line]:
     """Returns the lines of answers, group by group where there are groups."""
-    probabilities = {other.text: other.probability for other in others}
     order: list[tuple[int, tuple[int, Meaning] | None]] = [(at, None) for at in range(len(answers))]
     if groups is not None:
         order = [
@@ -66,10 +60,7 @@ def lines_of(
             for group_number, group in enumerate(groups)
             for index in group.answers
         ]
-    return [
-        Line(number, answers[index], probabilities.get(answers[index].text), meaning)
-        for number, (index, meaning) in enumerate(order)
-    ]
+    return [Line(number, answers[index], meaning) for number, (index, meaning) in enumerate(order)]
 
 
 def kinds_text(answers: Sequence[Answer]) -> str:
@@ -96,11 +87,10 @@ class AnswersDialog(Dialog[int | None]):
         Binding("escape,l,q", "dismiss(None)", "Leave"),
     ]
 
-    def __init__(self, trees: TreeService, item: TreeItem, other: TreeItem | None = None) -> None:
+    def __init__(self, trees: TreeService, item: TreeItem) -> None:
         super().__init__()
-        self._trees, self._item, self._other = trees, item, other
+        self._trees, self._item = trees, item
         self._answers: Sequence[Answer] = ()
-        self._others: Sequence[Answer] = ()
         self._lines: Sequence[Line] = ()
         self._meanings: GroupedAnswers | None = None
         self._threshold = THRESHOLD
@@ -127,30 +117,28 @@ class AnswersDialog(Dialog[int | None]):
 
     def on_mount(self) -> None:
         """Reads the answers."""
-        other = self._other
+        row = self._item.row
 
-        def read() -> tuple[list[Answer], list[Answer]]:
-            return self._read(self._item), [] if other is None else self._read(other)
-
-        def arrived(answers: tuple[list[Answer], list[Answer]]) -> None:
-            self._answers, self._others = answers
+        def arrived(answers: list[Answer]) -> None:
+            self._answers = answers
             self._show()
             self.table.focus()
 
-        background(self, read, arrived, self.show_error, group="answers")
-
-    def _read(self, item: TreeItem) -> list[Answer]:
-        """Returns the answers of a tree."""
-        row = item.row
-        return self._trees.answers(row.conversation_id, row.step, row.config_hash)
+        background(
+            self,
+            lambda: self._trees.answers(row.conversation_id, row.step, row.config_hash),
+            arrived,
+            self.show_error,
+            group="answers",
+        )
 
     def _show(self) -> None:
         """Shows the answers, by wording or by meaning."""
         grouped = self._meanings
         if grouped is None:
-            self._lines = lines_of(self._answers, self._others)
+            self._lines = lines_of(self._answers)
         else:
-            self._lines = lines_of(grouped.answers, self._others, grouped.meanings.groups)
+            self._lines = lines_of(grouped.answers, grouped.meanings.groups)
         self.table.show_columns(self._columns())
         self.table.show(array("q", range(len(self._lines))))
         self.query_one("#about", Static).update(self._about())
@@ -160,11 +148,7 @@ class AnswersDialog(Dialog[int | None]):
         """Returns the line above the list: how many answers, and how they are grouped."""
         grouped = self._meanings
         if grouped is None:
-            count = kinds_text(self._answers)
-            if self._other is None:
-                return Content(count)
-            both = sum(line.other_probability is not None for line in self._lines)
-            return Content(f"{count} · {both:,} of them in the other tree too")
+            return Content(kinds_text(self._answers))
         meanings = grouped.meanings
         groups = len(meanings.groups)
         bits = number_format.between(meanings.entropy_low, meanings.entropy_high)
@@ -216,7 +200,7 @@ class AnswersDialog(Dialog[int | None]):
     # Drawing
 
     def _columns(self) -> list[Column[Line]]:
-        """Returns the columns; two of them only with another tree, or by meaning."""
+        """Returns the columns; that of meanings only by meaning."""
         columns = [
             Column("kind", "", 1, _kind_cell),
             Column("p", "probability", number_format.BAR_WIDTH + 5, _p_cell),
@@ -225,8 +209,6 @@ class AnswersDialog(Dialog[int | None]):
             Column("text", "answer", 20,
                    lambda line: [(shown_text(line.answer.text) or "(nothing)", "")], flexible=True),
         ]  # fmt: skip
-        if self._other is not None:
-            columns.insert(2, Column("there", "in the other", 12, _there_cell, right=True, keep=8))
         if self._meanings is not None:
             columns.insert(0, Column("meaning", "meaning", 8, _meaning_cell))
         return columns
@@ -266,15 +248,6 @@ def _p_cell(line: Line) -> Sequence[Piece]:
     """Returns the probability of an answer as a bar and a number."""
     p = line.answer.probability
     return [(number_format.bar(p), "tone--complete"), (f" {number_format.probability(p, 3)}", "")]
-
-
-def _there_cell(line: Line) -> Sequence[Piece]:
-    """Returns the probability in the other tree, and how much more probable it is here."""
-    other = line.other_probability
-    if other is None:
-        return [("–", "tone--muted")]
-    difference = number_format.difference(line.answer.probability - other, 3)
-    return [(f"{number_format.probability(other, 3)} ", ""), (f"{difference:>5}", "tone--muted")]
 
 
 def _meaning_cell(line: Line) -> Sequence[Piece]:

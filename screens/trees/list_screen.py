@@ -9,7 +9,6 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
@@ -32,21 +31,20 @@ from screens.trees.columns import (
     worst_turns,
 )
 from screens.trees.run_form import TreeRunForm
-from screens.trees.scatter import Point, Scatter
 from screens.trees.screen import TreeScreen
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.filter_line import FilterLine
+from screens.widgets.formatting import fitting
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, RowTable
 
 
 class TreeSetScreen(WorkbenchScreen[None]):
-    """A table of trees beside a scatter of leaves against the log-probability of the best answer."""
+    """A table of trees; those in the top tenth by leaves or by log-probability are marked."""
 
     PLACE = "trees"
     MODE = "trees"
     FIRST_KEYS = ("table.open", "trees.sort", "trees.run-trees")
-    CSS_PATH = "tree_list.tcss"
     AUTO_FOCUS = "#trees"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "edit_filter", "Filter", tooltip="Write a filter"),
@@ -59,7 +57,6 @@ class TreeSetScreen(WorkbenchScreen[None]):
         Binding("r", "run_trees", "Grow", tooltip="Grow trees; says first how many"),
         Binding("w", "worst", "Turns", tooltip="Every turn, or the worst of each conversation", show=False),
         Binding("u", "unusual", "Unusual", tooltip="Only trees in the top tenth of both leaves and −log P", show=False),
-        Binding("v", "view", "Scatter", tooltip="From the table to the scatter and back"),
         Binding("escape", "clear", "Clear", tooltip="Clear the filter", show=False),
         Binding("q", "app.quit", "Quit", show=False),
     ]  # fmt: skip
@@ -73,7 +70,6 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self._turns: dict[int, list[TreeRow]] = {}
         self._worst_only = True
         self._unusual_only = False
-        self._points: dict[int, int] = {}  # index of the point in the scatter, by tree id
         self._deciles = Deciles()
         self.table = RowTable[TreeItem](
             self._columns(), self._fetch, lambda item: item.id, id="trees"
@@ -84,14 +80,11 @@ class TreeSetScreen(WorkbenchScreen[None]):
         return columns(lambda: self._deciles, self._turns)
 
     def compose_body(self) -> ComposeResult:
-        """Yields the summary, filter line, table and scatter, or what to do when there is no tree."""
+        """Yields the summary, filter line, table and what its mark means, or what to do when there is no tree."""
         yield Static(id="summary")
         yield FilterLine(id="filter")
-        with Horizontal(id="main"):
-            yield self.table
-            with Vertical(id="side"):
-                yield Scatter("leaves", "−log P of the best answer")
-                yield Static(id="legend")
+        yield self.table
+        yield Static(id="legend")
         yield Static(classes="empty")
 
     # Reading
@@ -116,11 +109,11 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self.in_background(read, arrived, group="listing", failed=failed)
 
     def _show_items(self, items: list[TreeItem], config: TreeConfig | None) -> None:
-        """Shows the trees that were read in the table and the scatter."""
+        """Shows the trees that were read."""
         self.query_one(FilterLine).complain(None)
         self._turns = by_conversation(items)
         self.table.show_columns(self._columns())
-        summary = _summary(items, config, self._turns_content())
+        summary = _summary(items, config, self._turns_content(), self.size.width)
         if self._turns and self._worst_only:
             items = worst_turns(items)
         self._items = items
@@ -135,19 +128,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
             )
             self._items, self._by_id = items, {item.id: item for item in items}
         self._show_order()
-        grown = [item for item in items if item.row.max_log_prob is not None]
-        self._points = {item.id: index for index, item in enumerate(grown)}
-        points = [
-            Point(
-                item.row.leaves,
-                -(item.row.max_log_prob or 0.0),
-                self._deciles.many(item.row) or self._deciles.unsure(item.row),
-            )
-            for item in grown
-        ]
-        self.query_one(Scatter).show(points)
-        self._point()
-        self.query_one("#legend", Static).update(_legend(self._deciles, len(points)))
+        self.query_one("#legend", Static).update(_legend(self._deciles))
         self.query_one("#summary", Static).update(summary)
         self.set_class(not items, "-empty")
         if not items:
@@ -171,27 +152,6 @@ class TreeSetScreen(WorkbenchScreen[None]):
         """Returns the trees of these rows."""
         by_id = self._by_id
         return [by_id[row_id] for row_id in ids if row_id in by_id]
-
-    def _point(self) -> None:
-        """Marks the tree under the cursor in the scatter."""
-        tree_id = self.table.cursor_id
-        self.query_one(Scatter).point_to(None if tree_id is None else self._points.get(tree_id))
-
-    def on_row_table_highlighted(self) -> None:
-        """Marks the tree under the cursor in the scatter."""
-        self._point()
-
-    def on_scatter_pointed(self, message: Scatter.Pointed) -> None:
-        """Moves the cursor of the table to the tree of a point."""
-        self.table.move_to_id(self._id_at(message.index))
-
-    def on_scatter_opened(self, message: Scatter.Opened) -> None:
-        """Opens the tree of a point of the scatter."""
-        self._open(self._id_at(message.index))
-
-    def _id_at(self, point: int) -> int:
-        """Returns the id of the tree of a point."""
-        return next(row_id for row_id, index in self._points.items() if index == point)
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Opens the tree of a row."""
@@ -291,12 +251,6 @@ class TreeSetScreen(WorkbenchScreen[None]):
         else:
             self.notify("No tree is in the top tenth of both.", markup=False)
 
-    def action_view(self) -> None:
-        """Moves between table and scatter; on a narrow terminal only one of them is shown."""
-        self.toggle_class("-scatter")
-        pane = self.query_one(Scatter) if self.has_class("-scatter") else self.table
-        self.call_after_refresh(pane.focus)
-
     def action_configuration(self) -> None:
         """Asks which set of trees is shown."""
         if not self.may_write():
@@ -334,8 +288,10 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self.app.push_screen(TreeRunForm(trees, query), chosen)
 
 
-def _summary(items: Sequence[TreeItem], config: TreeConfig | None, turns: Content) -> Content:
-    """Returns the number of trees and of their leaves, and the configuration."""
+def _summary(
+    items: Sequence[TreeItem], config: TreeConfig | None, turns: Content, cells: int
+) -> Content:
+    """Returns the number of trees and of their leaves, and what fits of the configuration, in so many cells."""
     grown = sorted(item.row.leaves for item in items if item.row.reason is None)
     parts = [number_format.counted(len(grown), "tree")]
     if grown:
@@ -347,18 +303,17 @@ def _summary(items: Sequence[TreeItem], config: TreeConfig | None, turns: Conten
     text = Content.assemble(" · ".join(parts), turns)
     if config is None:
         return text
-    return Content.assemble(text, (f"   {format_config(config)}", "$tone-muted"))
-
-
-def _legend(deciles: Deciles, points: int) -> Content:
-    """Returns what the signs of the scatter mean; nothing without points."""
-    if not points:
-        return Content("")
-    if deciles == Deciles():
-        return Content.styled(" ◆ under the cursor", "$tone-muted")
+    room = max(1, cells - text.cell_length - len("     "))
     return Content.assemble(
-        ("◆", "$tone-accent"),
-        (" under the cursor  ", "$tone-muted"),
+        text, (f"   {fitting(format_config(config).split(' · '), room)}", "$tone-muted")
+    )
+
+
+def _legend(deciles: Deciles) -> Content:
+    """Returns what the sign before a figure means; nothing where too few trees are listed for it."""
+    if deciles == Deciles():
+        return Content("")
+    return Content.assemble(
         (UNUSUAL_SIGN, "$tone-borderline"),
         (
             f" top decile: {deciles.leaves:,.0f} leaves or more, or best at −{deciles.surprise:.2f} or below",

@@ -19,7 +19,6 @@ from engine.base.text import one_line
 from engine.trees.records import OpenTree, PropertyBounds, TreeRow
 from engine.trees.tree import Kind
 from screens.trees.columns import (
-    MEASURES,
     format_bounds,
     format_growth,
     format_leaves,
@@ -33,25 +32,22 @@ from screens.widgets.formatting import TONES
 
 
 class TreePane(Vertical):
-    """Shows one stored tree; two panes side by side compare two trees."""
+    """Shows one stored tree with its figures."""
 
     DEFAULT_CSS = """
     TreePane { width: 1fr; }
     TreePane Static { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
     TreePane TreeView { height: 1fr; }
-    TreePane .who { display: none; }
     """
 
-    def __init__(self, config_hash: str | None, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.config_hash = config_hash
+    def __init__(self) -> None:
+        super().__init__()
         self.opened: OpenTree | None = None
         self.bounds: PropertyBounds | None = None
         self.view = TreeView()
 
     def compose(self) -> ComposeResult:
-        """Yields the configuration when two trees are compared; probability, measures, tree, segment."""
-        yield Static(classes="who")
+        """Yields the probability, measures, tree and segment."""
         yield Static(classes="account")
         yield Static(classes="measures")
         yield self.view
@@ -60,10 +56,7 @@ class TreePane(Vertical):
     def show(self, opened: OpenTree, folding: Folding) -> None:
         """Shows a tree as `TreeView.lay_out` laid it out."""
         self.opened = opened
-        self.config_hash = opened.item.row.config_hash
-        row = opened.item.row
-        self.query_one(".who", Static).update(Content.styled(format_growth(row), "bold"))
-        self.query_one(".account", Static).update(account_content(row))
+        self.query_one(".account", Static).update(account_content(opened.item.row))
         self.view.show(folding)
         self._show_texts()
 
@@ -82,12 +75,9 @@ class TreePane(Vertical):
     def on_tree_view_highlighted(self) -> None:
         """Shows the figures of the segment under the cursor."""
         segment = self.view.segment
-        content = Content("")
-        if segment is not None:
-            content = segment_content(
-                segment, self.view.is_compared, self.view.probability_in_other(segment)
-            )
-        self.query_one(".under", Static).update(content)
+        self.query_one(".under", Static).update(
+            Content("") if segment is None else segment_content(segment)
+        )
 
 
 def account_content(row: TreeRow) -> Content:
@@ -127,10 +117,8 @@ def measures_content(row: TreeRow, kinds: Sequence[Kind], bounds: PropertyBounds
     return Content.assemble(*proved, " · ".join(parts))
 
 
-def segment_content(segment: Segment, compared: bool, there: float | None) -> Content:
-    """Returns how a segment ends, and its figures with more digits than on its line; `there` is its probability in the
-    other tree.
-    """
+def segment_content(segment: Segment) -> Content:
+    """Returns how a segment ends, and its figures with more digits than on its line."""
     parts: list[str] = []
     if segment.forks:
         parts.append(f"fork · {leaf_count(segment.leaves)}")
@@ -139,8 +127,6 @@ def segment_content(segment: Segment, compared: bool, there: float | None) -> Co
     if segment.entropy is not None:
         parts.append(f"next token {segment.entropy:.1f} bits")
     parts.append(f"P {segment.probability:.4f} (log {_log(segment.probability)})")
-    if compared:
-        parts.append("not in the other" if there is None else f"in the other {there:.4f}")
     parts.append(f"leaves below {segment.below:.4f}")
     parts.append(number_format.counted(len(segment.nodes), "token"))
     return Content.styled(" · ".join(parts), "$tone-muted")
@@ -163,7 +149,6 @@ class TurnLine(Widget):
         super().__init__()
         self._rows: Sequence[TreeRow] = ()
         self._at = 0
-        self._measure = 0
 
     def show(self, rows: Sequence[TreeRow], step: int) -> None:
         """Shows the trees of a conversation by step, the cursor on one of them."""
@@ -177,11 +162,6 @@ class TurnLine(Widget):
         index = self._at + delta
         return self._rows[index].step if 0 <= index < len(self._rows) else None
 
-    def measure_next(self) -> None:
-        """Shows another measure."""
-        self._measure = (self._measure + 1) % len(MEASURES)
-        self.refresh()
-
     def render_line(self, y: int) -> Strip:
         """Returns the blocks, and the figures of the current step."""
         width, base = self.size.width, self.rich_style
@@ -191,9 +171,9 @@ class TurnLine(Widget):
         bright = base + self.get_component_rich_style("tone--bright", partial=True)
         cursor = bright + self.get_component_rich_style("tone--cursor", partial=True)
         accent_colour = self.get_component_rich_style("tone--accent", partial=True)
-        measure, row = MEASURES[self._measure], self._rows[self._at]
+        row = self._rows[self._at]
         columns = spread(len(self._rows), max(8, width // 3))
-        blocks = turn_blocks(self._rows, columns, measure)
+        blocks = turn_blocks(self._rows, columns)
         cells = [
             StyledText(block, cursor if self._at in column else base + accent_colour)
             for block, column in zip(blocks, columns, strict=True)
@@ -204,7 +184,5 @@ class TurnLine(Widget):
             StyledText("  [ ]", bright + accent_colour),
             StyledText(f"   best {number_format.log_probability(row.max_log_prob)}", base),
             StyledText(f" · {row.leaves:,} leaves", base),
-            StyledText(f"   blocks: {measure.name}", muted),
-            StyledText("  m", bright + accent_colour),
         ]
         return Strip([*cells, *words]).crop_extend(0, width, base)

@@ -1,4 +1,4 @@
-"""The screen of one response tree: shows it, searches it, compares it with another tree, grows it further."""
+"""The screen of one response tree: shows it, searches it, proves what it says, grows it further."""
 
 from __future__ import annotations
 
@@ -7,20 +7,15 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container
 from textual.content import Content
-from textual.widgets import Static
 
-from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
 from engine.opener.open_project import OpenProject
-from engine.trees.compare import TreeComparison
-from engine.trees.records import OpenTree, PropertyBounds, TreeConfig, TreeRow
-from screens.shell.dialogs import ChoiceDialog, TextDialog
+from engine.trees.records import OpenTree, TreeRow
+from screens.shell.dialogs import TextDialog
 from screens.shell.exporting import ask_file, copy
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
-from screens.trees.columns import between_content, format_config, tabs_content
 from screens.trees.dialogs import AnswersDialog, TokensDialog
 from screens.trees.growing import GrowthLine, TreeGrower
 from screens.trees.layout import Folding
@@ -29,14 +24,10 @@ from screens.trees.tree_view import TreeView
 from screens.widgets.finding import FindLine
 from screens.widgets.jobs import EngineFeed
 
-ANOTHER = ""
-"""The choice of a configuration that has no tree here yet, so that one is grown."""
-
 
 class TreeScreen(WorkbenchScreen[None]):
     """Shows the tree at one step of a conversation."""
 
-    CSS_PATH = "trees.tcss"
     AUTO_FOCUS = "TreeView"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("l", "answers", "List", tooltip="The complete answers with their probabilities"),
@@ -44,11 +35,8 @@ class TreeScreen(WorkbenchScreen[None]):
         Binding("G", "grow_on", "Grow on", show=False, tooltip="Grow on: read what was left unread"),
         Binding("t", "tokens", "Tokens", tooltip="Ids, bytes and log-probabilities of this path"),
         Binding("p", "predicate", "Prove", tooltip="Bounds on the probability of a property"),
-        Binding("c", "compare", "Compare", tooltip="Compare with a tree of another model, adapter or alpha"),
-        Binding("tab", "other_tree", "Other tree", show=False, tooltip="Go to the same text in the other tree"),
         Binding("left_square_bracket", "step(-1)", "Previous step", show=False, tooltip="The tree of the step before"),
         Binding("right_square_bracket", "step(1)", "Next step", show=False, tooltip="The tree of the next step"),
-        Binding("m", "measure", "Measure", show=False, tooltip="Another measure along the conversation"),
         Binding("slash", "find", "Find", key_display="/", tooltip="Find in the answers"),
         Binding("N", "hit(1)", "Next hit", show=False),
         Binding("y", "copy_path", "Copy", show=False, tooltip="Copy the text of this path"),
@@ -69,36 +57,28 @@ class TreeScreen(WorkbenchScreen[None]):
         self._grower = TreeGrower(self)
 
     def compose_body(self) -> ComposeResult:
-        """Yields the turn line, names and difference of two trees, one or two trees, growth line, find line."""
+        """Yields the turn line, tree, growth line and find line."""
         yield TurnLine()
-        yield Static(id="tabs")
-        yield Static(id="between")
-        with Container(id="panes"):
-            yield TreePane(None, id="first")
+        yield TreePane()
         yield GrowthLine(self.services.jobs, self.feed)
         yield FindLine()
 
     @property
     def pane(self) -> TreePane:
-        """The tree that the keys are for: the one with the focus, else the first."""
-        panes = self.query(TreePane)
-        return next((pane for pane in panes if pane.view.has_focus), panes.first())
+        """The pane of the tree."""
+        return self.query_one(TreePane)
 
     # Reading
 
     def refresh_data(self) -> None:
-        """Reads the trees again; folds and the cursor stay, because nodes keep their ids while a tree grows."""
-        for pane in self.query(TreePane):
-            self._read(pane)
-
-    def _read(self, pane: TreePane) -> None:
-        """Reads the tree of a pane, unless it is the one that is shown."""
-        trees, place, before, shown = (
-            self.services.trees, self._place, pane.view.folding, pane.opened
-        )  # fmt: skip
+        """Reads the tree again, unless it is the one that is shown; folds and the cursor stay, because nodes keep
+        their ids while a tree grows.
+        """
+        pane, trees, place = self.pane, self.services.trees, self._place
+        before, shown = pane.view.folding, pane.opened
 
         def read() -> tuple[OpenTree | None, Folding | None, list[TreeRow]]:
-            opened = trees.open(*place, pane.config_hash)
+            opened = trees.open(*place)
             turns = trees.turns(place[0], opened.item.row.config_hash)
             if shown is not None and shown.item == opened.item:
                 return None, None, turns
@@ -107,33 +87,14 @@ class TreeScreen(WorkbenchScreen[None]):
 
         def arrived(result: tuple[OpenTree | None, Folding | None, list[TreeRow]]) -> None:
             opened, folding, turns = result
-            if pane.id == "first":
-                self.query_one(TurnLine).show(turns, place[1])
+            self.query_one(TurnLine).show(turns, place[1])
             if opened is not None and folding is not None:
                 pane.show(opened, folding)
                 self._title(opened)
-                self._tree_arrived(pane)
+                if pane.bounds is not None:
+                    self._prove(pane.bounds.text)
 
-        self.in_background(
-            read,
-            arrived,
-            group=f"tree {pane.id}",
-            failed=lambda error: self._tree_missing(pane, error),
-        )
-
-    def _tree_arrived(self, pane: TreePane) -> None:
-        """Computes bounds and comparison anew for a tree that arrived."""
-        if pane.bounds is not None:
-            self._prove(pane, pane.bounds.text)
-        self._compare()
-
-    def _tree_missing(self, pane: TreePane, error: WorkbenchError) -> None:
-        """Removes the second tree where it has no step like the first; any other error is shown."""
-        if pane is self._second:
-            self._alone()
-            self.notify(f"The other has no tree at step {self._place[1]}.", markup=False)
-        else:
-            self.show_error(error)
+        self.in_background(read, arrived, group="tree")
 
     def _title(self, opened: OpenTree) -> None:
         """Shows the step and the name of the conversation in the title."""
@@ -154,10 +115,6 @@ class TreeScreen(WorkbenchScreen[None]):
         self._hits = ()
         self.refresh_data()
 
-    def action_measure(self) -> None:
-        """Shows another measure along the conversation."""
-        self.query_one(TurnLine).measure_next()
-
     # Dialogs
 
     def action_answers(self) -> None:
@@ -165,19 +122,12 @@ class TreeScreen(WorkbenchScreen[None]):
         pane = self.pane
         if pane.opened is None:
             return
-        others = [other.opened for other in self.query(TreePane) if other is not pane]
 
         def chosen(node: int | None) -> None:
             if node is not None:
                 pane.view.go_to_node(node)
 
-        other = others[0] if others else None
-        self.app.push_screen(
-            AnswersDialog(
-                self.services.trees, pane.opened.item, None if other is None else other.item
-            ),
-            chosen,
-        )
+        self.app.push_screen(AnswersDialog(self.services.trees, pane.opened.item), chosen)
 
     def action_tokens(self) -> None:
         """Shows the tokens of the path to the cursor."""
@@ -248,17 +198,14 @@ class TreeScreen(WorkbenchScreen[None]):
     # Guarantees
 
     def action_predicate(self) -> None:
-        """Asks for a property and shows bounds on its probability, in every tree that is open."""
+        """Asks for a property and shows bounds on its probability; an empty text hides them."""
         bounds = self.pane.bounds
 
         def chosen(text: str | None) -> None:
-            if text is None:
-                return
-            for pane in self.query(TreePane):
-                if text.strip():
-                    self._prove(pane, text.strip())
-                else:
-                    pane.prove(None)
+            if text is not None and text.strip():
+                self._prove(text.strip())
+            elif text is not None:
+                self.pane.prove(None)
 
         self.app.push_screen(
             TextDialog(
@@ -269,114 +216,16 @@ class TreeScreen(WorkbenchScreen[None]):
             chosen,
         )
 
-    def _prove(self, pane: TreePane, text: str) -> None:
-        """Computes bounds on a property in the tree of a pane, and shows them."""
-        key, place = pane.config_hash, self._place
-        if key is None:
-            return
-
-        def proved(bounds: PropertyBounds) -> None:
-            pane.prove(bounds)
-
-        self.in_background(
-            lambda: self.services.trees.bounds(*place, key, text), proved, group=f"prove {pane.id}"
-        )
-
-    # Comparison
-
-    def action_compare(self) -> None:
-        """Shows the tree of another configuration beside this one, or takes it away."""
-        if self._second is not None:
-            self._alone()
-            return
-        first, place = self.pane.config_hash, self._place
-
-        def chosen(key: str | None) -> None:
-            if key == ANOTHER:
-                self._grow_another()
-            elif key is not None:
-                self._show_second(key)
-
-        def ask(configs: list[TreeConfig]) -> None:
-            others = [config for config in configs if config.config_hash != first]
-            if not others:
-                self._grow_another()
-                return
-            choices = [(c.config_hash, format_config(c)) for c in others]
-            choices.append((ANOTHER, "grow another: with another model, adapter or alpha …"))
-            self.app.push_screen(ChoiceDialog("Compare with", choices), chosen)
-
-        self.in_background(lambda: self.services.trees.configs(place), ask, group="configurations")
-
-    @property
-    def _second(self) -> TreePane | None:
-        """The pane of the second tree; None without one."""
-        panes = self.query("#second").results(TreePane)
-        return next(iter(panes), None)
-
-    def _show_second(self, key: str) -> None:
-        """Shows the tree of a configuration beside the first one."""
-        if self._second is None:
-            second = TreePane(key, id="second")
-            self.add_class("-compared")
-            self.query_one("#panes").mount(second)
-            self.call_after_refresh(self._read, second)
-
-    def _alone(self) -> None:
-        """Takes the second tree away."""
-        second = self._second
-        if second is not None:
-            self.remove_class("-compared", "-second")
-            second.remove()
-            first = self.query_one("#first", TreePane)
-            first.view.compare(None)
-            first.view.focus()
-
-    def _compare(self) -> None:
-        """Compares the two trees once both have arrived, and shows what they have in common."""
-        first, second = self.query_one("#first", TreePane), self._second
-        if second is None or first.opened is None or second.opened is None:
-            return
-        items = first.opened.item, second.opened.item
-        if items[0].id != items[1].id:
-            return  # one of the trees is still that of the previous step
-        rows = items[0].row, items[1].row
-
-        def compared(comparison: TreeComparison) -> None:
-            items_now = [pane.opened and pane.opened.item for pane in (first, second)]
-            if self._second is second and items_now == list(items):
-                first.view.compare(comparison.first)
-                second.view.compare(comparison.second)
-                self.query_one("#between", Static).update(between_content(comparison))
-                self._show_tabs()
-
-        self.in_background(
-            lambda: self.services.trees.compare(
-                rows[0].conversation_id, rows[0].step, rows[0].config_hash, rows[1].config_hash
-            ),
-            compared,
-            group="compare",
-        )
-
-    def _show_tabs(self) -> None:
-        """Shows the names of the open trees, for a narrow terminal."""
-        rows = [pane.opened.item.row for pane in self.query(TreePane) if pane.opened is not None]
-        front = int(self.has_class("-second"))
-        self.query_one("#tabs", Static).update(tabs_content(rows, front))
-
-    def action_other_tree(self) -> None:
-        """Goes to the same text in the other tree; with one tree, to the next pane."""
-        pane, second = self.pane, self._second
-        if second is None:
-            self.app.action_focus_next()
-            return
-        other = self.query_one("#first", TreePane) if pane is second else second
-        twin = pane.view.twin
-        self.set_class(other is second, "-second")
-        self._show_tabs()
-        other.view.focus()
-        if twin is not None:
-            other.view.go_to_node(twin)
+    def _prove(self, text: str) -> None:
+        """Computes bounds on a property, and shows them."""
+        opened, place = self.pane.opened, self._place
+        if opened is not None:
+            key = opened.item.row.config_hash
+            self.in_background(
+                lambda: self.services.trees.bounds(*place, key, text),
+                self.pane.prove,
+                group="prove",
+            )
 
     # Growth
 
@@ -391,26 +240,20 @@ class TreeScreen(WorkbenchScreen[None]):
         if self.pane.opened is not None:
             self._grower.grow_unread(self.pane.opened)
 
-    def _grow_another(self) -> None:
-        """Asks for a tree of another configuration at this place, to compare with."""
-        if self.pane.opened is not None:
-            self._grower.grow_another(self._place, self.pane.opened)
+    # Leaving
 
     def on_growth_line_ended(self) -> None:
-        """Shows the grown tree; a tree that was grown for a comparison is shown beside this one."""
+        """Shows the grown tree."""
         self.refresh_data()
-        self._grower.show_grown(self._place, self._show_second)
 
     # Leaving
 
     def action_leave(self) -> None:
-        """Stops a growing tree; else ends the search; else hides the second tree; else goes back."""
+        """Stops a growing tree; else ends the search; else goes back."""
         line, growth = self.query_one(FindLine), self.query_one(GrowthLine)
         if growth.is_growing:
             growth.stop()
         elif line.is_open:
             line.close()
-        elif self._second is not None:
-            self._alone()
         else:
             self.action_close()

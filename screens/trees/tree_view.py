@@ -15,7 +15,6 @@ from textual.strip import Strip
 
 from engine.base import number_format
 from engine.base.text import display_safe
-from engine.trees.compare import NodeMatches
 from engine.trees.records import NodeColumns
 from engine.trees.tree import Kind
 from screens.trees.layout import Folding, Segment, TreeLayout
@@ -33,8 +32,6 @@ KIND_LOOKS: dict[Kind, tuple[str, str, str]] = {
 
 RECORDED = "◀ said"
 """The sign of the recorded answer."""
-SHARED = "≡"
-"""The sign of an answer that the other tree has too."""
 TEXT_WIDTH = 100
 """Text and indent are not stretched beyond this many columns."""
 INDENT = 2
@@ -75,8 +72,6 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         self._folding: Folding | None = None
         self._line = 0
         self._found: frozenset[int] = frozenset()
-        self._matches: NodeMatches | None = None
-        """The nodes of the other tree that have the text of this one's; None without another tree."""
 
     # What is shown
 
@@ -116,7 +111,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         """Shows a tree. Where it is the one before, grown on, the cursor stays on its node, whose new branches are
         unfolded."""
         before = self.segment
-        self._folding, self._matches = folding, None
+        self._folding = folding
         self._found = frozenset()
         self._line = 0
         if before is not None:
@@ -131,33 +126,6 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         """Draws these segments as found."""
         self._found = numbers
         self.refresh()
-
-    def compare(self, matches: NodeMatches | None) -> None:
-        """Shows how the probability of each segment differs in another tree; None shows the mass below a segment
-        again.
-        """
-        self._matches = matches
-        self.refresh()
-        self.post_message(self.Highlighted())
-
-    @property
-    def is_compared(self) -> bool:
-        """Whether another tree is shown beside this one."""
-        return self._matches is not None
-
-    def probability_in_other(self, segment: Segment) -> float | None:
-        """Returns the probability of a segment's path in the other tree; None without such a path or another tree."""
-        first_node = segment.nodes[0]
-        return None if self._matches is None else self._matches.there[first_node]
-
-    @property
-    def twin(self) -> int | None:
-        """The node of the other tree with the text up to the first node of the segment that has one; None without."""
-        segment = self.segment
-        if segment is None or self._matches is None:
-            return None
-        twins = (self._matches.twins[node] for node in segment.nodes)
-        return next((twin for twin in twins if twin > 0), None)  # the root, node 0, has no text
 
     def go_to_node(self, node: int) -> None:
         """Puts the cursor on the segment that holds a node, if it is there."""
@@ -326,17 +294,12 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
             number_format.small_probability(segment.probability),
         )
         tone = self._tone("tone--accent" if segment.recorded else "", is_cursor)
-        # The last number is the mass below, or the difference from the other tree.
-        last_text, last_tone = number_format.small_probability(segment.below), "tone--muted"
-        if self._matches is not None:
-            last_text, last_tone = _difference(
-                segment.probability, self.probability_in_other(segment)
-            )
+        below = number_format.small_probability(segment.below)
         right = [
             Piece(" ", base),
             Piece(bar, base + (tone or self._tone("tone--complete", is_cursor))),
             Piece(f" {share:>4} ", base),
-            Piece(f"{last_text:>4} ", base + self._tone(last_tone, is_cursor)),
+            Piece(f"{below:>4} ", base + self._tone("tone--muted", is_cursor)),
         ]
         strip = Strip([*Strip(left).adjust_cell_length(room, base), *right])
         return strip.crop_extend(0, width, base)
@@ -360,8 +323,6 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         tail: list[Piece] = []
         if segment.forks and not self._folding.is_open(number):
             tail.append(Piece(f" ({segment.leaves:,})", muted))
-        if self._matches is not None and segment.last in self._matches.shared:
-            tail.append(Piece(f" {SHARED}", base + self._tone("tone--accent", is_cursor)))
         if segment.recorded_ends:
             tail.append(Piece(f" {RECORDED}", base + self._tone("tone--accent", is_cursor)))
         text = shown_text(segment.text)
@@ -380,14 +341,6 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
             return Style.null()
         style = self.get_component_rich_style(name, partial=True)
         return style.without_color if is_cursor and name == "tone--muted" else style
-
-
-def _difference(p: float, other_p: float | None) -> tuple[str, str]:
-    """Returns how much more probable a path is here than in the other tree as text, and its tone."""
-    if other_p is None:
-        return "only", "tone--accent"
-    text = number_format.difference(p - other_p)
-    return text, "" if text != ".00" else "tone--muted"
 
 
 def shown_text(text: str) -> str:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.cells import cell_len
 from textual.content import Content
 
 from engine.base.conversation import State
 from engine.base.number_format import bar, counted, difference, percent_range, probability
 from engine.base.text import end_of_path, one_line
-from engine.conversations.filter_fields import NOVEL
 from engine.conversations.filters import Filter, Term
-from engine.results.watch.chart import Chart, GoalShift, Part
-from engine.results.watch.service import NOVEL_LABEL, LiveEvent, RulesInForce
+from engine.results.watch.chart import Chart
+from engine.results.watch.service import LiveEvent, RulesInForce
 from engine.results.watch.signals import signal_name
 from screens.shell.workbench_screen import Figure
 from screens.widgets.formatting import STATE_LOOKS
@@ -79,9 +77,6 @@ LARGE_CHANGE = 0.1
 
 MAX_EVENT_CELLS = 80
 """Most cells of a source and of a goal in the text of an event."""
-
-FIGURES_CELLS = 27
-"""Cells of the shares and limits behind the label of a goal."""
 
 COLUMNS: list[Column[LiveEvent]] = [
     Column("time", "UTC", 8, _time, keep=4),
@@ -168,30 +163,6 @@ def chart_empty(chart: Chart | None) -> str:
     return f"{chart.waiting} of {chart.size} conversations went quiet for a first point"
 
 
-def goals_text(goals: Sequence[GoalShift], width: int, lines: int) -> Content:
-    """Returns the goals whose share changed most, with the control limits of the share now.
-
-    Args:
-        width, lines: The room, in cells and lines.
-    """
-    if not goals:
-        return Content.styled(
-            "Goals: nothing was clustered, or nothing came since.\n5 and then r cluster.",
-            "$tone-muted",
-        )
-    head = f"{'share of goals':<{max(14, width - FIGURES_CELLS)}} past   now   limits"
-    shown = [Content.styled(head[:width], "$tone-muted")]
-    for shift in goals[: max(0, lines - 1)]:
-        room = max(8, width - FIGURES_CELLS)
-        label = one_line(shift.label, room)
-        label += " " * (room - cell_len(label))
-        text = f" {shift.past.share:>4.0%}  {shift.now.share:>4.0%}   {shift.low:>3.0%} to {shift.high:>3.0%}"
-        shown.append(
-            Content.styled(f"{label}{text}", "bold $tone-borderline" if shift.outside else "")
-        )
-    return Content("\n").join(shown)
-
-
 def rules_lines(chosen: RulesInForce) -> list[str]:
     """Returns the signals in force with how often they were right, and why the others are not raised."""
     lines = [
@@ -236,21 +207,6 @@ def completion_figures(chart: Chart) -> list[Figure]:
         *points[::-1],
         Figure("past ones, which set the limits", _watched("past")),
     ]
-
-
-def goal_figures(chart: Chart) -> list[Figure]:
-    """Returns each goal among those watched and among the past ones, the largest change first."""
-    figures = []
-    for shift in chart.goals:
-        goal = Filter().with_choice("goal", NOVEL if shift.label == NOVEL_LABEL else shift.label)
-        sides: list[tuple[str, str, Part]] = [
-            ("new", "now", shift.now),
-            ("past", "past", shift.past),
-        ]
-        for value, word, part in sides:
-            filter = goal.with_choice("watched", value)
-            figures.append(Figure(f"{word} {part.share:.0%}  {shift.label}", filter, part.part))
-    return figures
 
 
 def _ended(first: int, last: int) -> Term:

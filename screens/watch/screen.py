@@ -1,4 +1,4 @@
-"""Watches logs as they grow: events as they come, how many ended over time, with limits, and drift of goals."""
+"""Watches logs as they grow: events as they come, and how many ended over time, with limits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Vertical
+from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
@@ -21,14 +21,16 @@ from engine.results.watch.service import MAX_EVENTS, LiveEvent, RulesInForce, Wa
 from engine.results.watch.signals import PRECISION
 from screens.shell.dialogs import Dialog, TextDialog, ask, hint_line
 from screens.shell.importing import PathSuggester
+from screens.shell.reading_dialogs import ReadingDialog, reading_keys
 from screens.shell.workbench_screen import WorkbenchScreen, choose_figure
 from screens.watch import formatting
-from screens.watch.formatting import completion_figures, goal_figures, rules_lines
+from screens.watch.formatting import completion_figures, rules_lines
 from screens.widgets.controls import Card, LineInput
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.line_plot import Line, LinePlot, Scale
 from screens.widgets.row_table import ItemTable, RowTable
+from screens.widgets.text_pane import TextPane
 
 LISTEN_SECONDS = 0.5
 """Seconds between two looks at the events."""
@@ -48,9 +50,6 @@ NOTHING = EmptyState(
 """Shown while nothing is watched."""
 
 
-USUAL_WIDTH, USUAL_LINES = 76, 7
-"""Room for the goals, in cells and lines, before they have been laid out."""
-
 MAX_PATH_CHARS = 40
 """Most characters of the path that is watched."""
 
@@ -63,14 +62,12 @@ class WatchScreen(WorkbenchScreen[None]):
 
     PLACE = "watch"
     FIRST_KEYS = ("watch.watch", "table.open", "watch.rules")
-    CSS_PATH = "watch.tcss"
     AUTO_FOCUS = "#events"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("w", "watch", "Watch", tooltip="Watch a file or a folder"),
         Binding("space", "pause", "Pause", tooltip="Hold the list as it is, or let it go on"),
         Binding("f", "filter", "Filter", tooltip="List only events with these words"),
         Binding("r", "rules", "Signals", tooltip="How often each signal was right on past conversations"),
-        Binding("v", "view", "Goals", tooltip="Which ended, or goals, on a narrow terminal"),
         Binding("escape,q", "close", "Back", key_display="esc"),
     ]  # fmt: skip
 
@@ -86,16 +83,13 @@ class WatchScreen(WorkbenchScreen[None]):
         self.table = ItemTable(formatting.COLUMNS, lambda event: event.number, id="events")
 
     def compose_body(self) -> ComposeResult:
-        """Yields what is watched, the events, the one under the cursor, which ended and goals."""
+        """Yields what is watched, the events, the one under the cursor, and which ended."""
         yield Static(id="summary")
         yield self.table
         yield Static(classes="empty")
         yield Static(id="event")
-        with Container(id="figures"):
-            with Card("Did it end? Over time", id="completion"):
-                yield LinePlot()
-            with Card("Drift of goals", id="goals"):
-                yield Static(id="goals-text")
+        with Card("Did it end? Over time", id="completion"):
+            yield LinePlot()
 
     def on_mount(self) -> None:
         """Looks at the events every `LISTEN_SECONDS`."""
@@ -105,7 +99,7 @@ class WatchScreen(WorkbenchScreen[None]):
         self.listen()
 
     def refresh_data(self) -> None:
-        """Reads which ended and goals again."""
+        """Reads which ended again."""
         self.in_background(self.services.watches.chart, self._show_chart, group="chart")
 
     # Events
@@ -192,16 +186,16 @@ class WatchScreen(WorkbenchScreen[None]):
         else:
             self.open_reader(array("q", [key]), 0)
 
-    # Completion and goals
+    # Completion
 
     def on_card_opened(self, message: Card.Opened) -> None:
-        """Lists the figures of a chart, to open the conversations behind one."""
-        figures = completion_figures if message.card.id == "completion" else goal_figures
+        """Lists the figures of the chart, to open the conversations behind one."""
         title = str(message.card.border_title)
-        choose_figure(self, title, figures(self._chart) if self._chart is not None else [])
+        figures = completion_figures(self._chart) if self._chart is not None else []
+        choose_figure(self, title, figures)
 
     def _show_chart(self, chart: Chart | None) -> None:
-        """Draws which ended and goals."""
+        """Draws which ended."""
         self._chart = chart
         self._show_summary()
         lines: list[Line] = []
@@ -235,18 +229,6 @@ class WatchScreen(WorkbenchScreen[None]):
             empty=formatting.chart_empty(chart),
             across=f"{chart.size} conversations each, oldest first" if chart is not None else "",
         )
-        goals = self.query_one("#goals-text", Static)
-        goals.update(
-            formatting.goals_text(
-                chart.goals if chart is not None else (),
-                goals.size.width or USUAL_WIDTH,
-                goals.size.height or USUAL_LINES,
-            )
-        )
-
-    def on_resize(self) -> None:
-        """Draws the goals for the new width."""
-        self.call_after_refresh(lambda: self._show_chart(self._chart))
 
     # Keys
 
@@ -293,11 +275,6 @@ class WatchScreen(WorkbenchScreen[None]):
             self.notify("Signals are chosen when a watch starts.", markup=False)
         else:
             self.app.push_screen(RulesDialog(rules))
-
-    def action_view(self) -> None:
-        """On a narrow terminal, shows the goals in place of which ended, or back."""
-        self.toggle_class("-goals")
-        self.call_after_refresh(lambda: self._show_chart(self._chart))
 
 
 DEFAULT_IDLE_MINUTES = 10.0
@@ -368,21 +345,18 @@ def _number(text: str) -> float | None:
         return None
 
 
-class RulesDialog(Dialog[None]):
+class RulesDialog(ReadingDialog):
     """Shows the signals in force, and why the others are not."""
 
     PLACE = "watch-signals"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,enter,q,space", "dismiss(None)", "Go on")
-    ]
+    TITLE = "Signals"
+    WHAT = "the signals"
+    BINDINGS: ClassVar[list[BindingType]] = reading_keys("enter")
 
     def __init__(self, rules: RulesInForce) -> None:
         super().__init__()
         self._rules = rules
 
-    def compose(self) -> ComposeResult:
-        """Yields the rules, keys."""
-        with Vertical(classes="dialog") as box:
-            box.border_title = Content("Signals")
-            yield Static(Content("\n".join(rules_lines(self._rules))))
-            yield Static(hint_line(("enter", "goes on")))
+    def on_mount(self) -> None:
+        """Shows the rules."""
+        self.query_one(TextPane).show("\n".join(rules_lines(self._rules)))

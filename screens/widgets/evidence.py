@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from textual.app import ComposeResult
-from textual.containers import VerticalScroll
+from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
@@ -23,8 +23,11 @@ from engine.opener.conversations import ConversationRow
 from engine.opener.open_project import OpenProject
 from engine.questions.question import YES
 from engine.questions.records import Answerer, AnswerRow, EarlierAnswers, MachineAnswer
+from screens.widgets.background import background
 from screens.widgets.curve import Curve, CurveData
+from screens.widgets.finding import words_pattern
 from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS, machine_answer_text
+from screens.widgets.transcript import Transcript
 
 MAX_NOTE_CHARACTERS = 2_000
 """Most characters that are shown of a note or of the remaining tasks."""
@@ -130,6 +133,58 @@ class Evidence(VerticalScroll, can_focus=False):
     def mark(self, message: int) -> None:
         """Marks on the curve the last boundary that is not after this message."""
         self.query_one(Curve).mark_message(message)
+
+
+class Preview(Vertical):
+    """The conversation under the cursor of a list, to be read beside it; a terminal that is not very wide hides it."""
+
+    def __init__(self, services: OpenProject, *, at_end: bool = False) -> None:
+        """`at_end` begins at the last turn instead of the first message."""
+        super().__init__()
+        self._services, self._at_end = services, at_end
+        self._shown: tuple[int, Sequence[str]] | None = None
+
+    def compose(self) -> ComposeResult:
+        """Yields what is known of the conversation, and its messages."""
+        yield Static(classes="known")
+        yield Transcript()
+
+    def follow(self, conversation_id: int, words: Sequence[str] = ()) -> None:
+        """Shows another conversation, with these words marked, as soon as there is room for it."""
+        self._shown = conversation_id, words
+        self.add_class("-followed")
+        self._read()
+
+    def on_show(self) -> None:
+        """Reads what there was no room for."""
+        self._read()
+
+    def _read(self) -> None:
+        """Reads the conversation, where it is seen."""
+        if self._shown is None or not self.screen.has_class("-very-wide"):
+            return
+        conversation_id, words = self._shown
+
+        def show(facts: Facts) -> None:
+            """Shows it, unless the cursor went on meanwhile."""
+            if self._shown is None or self._shown[0] != conversation_id:
+                return
+            name = one_line(facts.row.external_id, 60)
+            known = [Content.styled(name, "bold"), why_content(facts), note_content(facts)]
+            if facts.remaining is not None:
+                known.append(remaining_content(facts))
+            self.query_one(Static).update(Content("\n").join(known))
+            transcript = self.query_one(Transcript)
+            transcript.look_for(words_pattern(words))
+            transcript.show(facts.messages, facts.leaks, facts.row.signs, at_end=self._at_end)
+
+        def failed(error: WorkbenchError) -> None:
+            """Says why it cannot be read."""
+            self.query_one(Static).update(Content.styled(one_line(error.message), "$tone-muted"))
+
+        background(
+            self, lambda: load_facts(self._services, conversation_id), show, failed, group="preview"
+        )
 
 
 def curve_data(facts: Facts) -> CurveData:

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from textual.pilot import Pilot
 
 from screens.trees.layout import TreeLayout
-from screens.trees.pane import TreePane
 from screens.trees.screen import TreeScreen
 from screens.trees.tree_view import TreeView
 from screens.widgets.row_table import RowTable
@@ -36,15 +35,10 @@ async def explored(
         yield pilot
 
 
-def panes(pilot: Pilot[None]) -> list[TreePane]:
-    """The trees that stand beside each other, the first one first."""
-    screen = next(s for s in pilot.app.screen_stack if isinstance(s, TreeScreen))
-    return list(screen.query(TreePane))
-
-
 def view(pilot: Pilot[None]) -> TreeView:
-    """The lines of the first tree."""
-    return panes(pilot)[0].view
+    """The lines of the tree."""
+    screen = next(s for s in pilot.app.screen_stack if isinstance(s, TreeScreen))
+    return screen.pane.view
 
 
 def layout(pilot: Pilot[None]) -> TreeLayout:

@@ -14,14 +14,12 @@ import screens
 from engine.conversations.stages import ImportStage
 from engine.jobs.runner import JobRunner
 from engine.project.project import Project
-from screens.shell.app_interface import Shell
 from screens.shell.dialogs import ChoiceDialog, Dialog, TextDialog
 from screens.shell.importing import ImportDialog
 from screens.shell.keymap import key_table
 from screens.shell.run_form import RunDialog, RunForm
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.watch.screen import WatchDialog
-from screens.widgets.empty_state import EmptyState
 from tests.screens.driving import opened, press, settle
 from tests.screens.project import ScreenProject, open_copy
 from workbench.app import WorkbenchApp
@@ -121,26 +119,6 @@ async def test_the_report_offers_what_it_lacks(
             await press(pilot, "enter")
             assert isinstance(pilot.app.screen, opens)
             await press(pilot, "escape")
-
-
-async def test_the_keys_in_force_are_named(tmp_path: Path) -> None:
-    """An empty screen names the keys that a person chose, and its lines are as long with them."""
-    made = fresh(tmp_path, 3)
-    keys = {"triage.undo": "ctrl+b", "app.switch-mode-conversations": "f5"}
-    app = WorkbenchApp(made.services(), made.subscribe, shell=Shell(keymap=keys))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await press(pilot, "3")
-        front = app.screen
-        assert isinstance(front, WorkbenchScreen)
-        others = (("triage.undo", "takes it back"), ("app.switch-mode-conversations", "the list"))
-        front.show_empty(EmptyState("Done.", "orders", "order", "", others, True))
-        said = str(front.query_one(".empty", Static).render())
-    _, lines = said.split("\n\n")
-    assert lines.split("\n") == [
-        "enter  orders       ",
-        "ctrl+b takes it back",
-        "f5     the list     ",
-    ]
 
 
 def test_empty_screens_name_actions_of_the_key_map() -> None:

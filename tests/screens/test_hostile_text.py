@@ -200,12 +200,6 @@ class TestControlGuard:
         assert cell_len(guarded[0].text) == cell_len(text)
         assert not CONTROL.search(guarded[0].text)
 
-    def test_clean_lines_pass_untouched(self) -> None:
-        """A clean line costs no copy."""
-        segments = [Segment("日本 plain ▇▁")]
-
-        assert ControlGuard().apply(segments, Color(0, 0, 0)) is segments
-
     async def test_app_installs_it(self) -> None:
         """The app's line filters include the guard."""
         async with opened(project_of([])) as pilot:

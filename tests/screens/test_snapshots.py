@@ -16,14 +16,7 @@ JOB = JobProgress(7, "score", "Scoring", 412, 812, "conversations", 2.5, 160.0, 
 PICTURES: dict[str, Picture] = {
     "overview_narrow_dark": ((80, 24), False, ["1"]),
     "overview_wide_light": ((160, 50), True, ["1"]),
-    "filter_mistake_dark": (
-        (80, 24),
-        False,
-        ["2", "f", *"turns", "greater_than_sign", "x", "enter"],
-    ),
     "calibration_light": ((80, 24), True, ["3", "c", "i", "K"]),
-    "trees_wide_dark": ((160, 50), False, ["4"]),
-    "tree_narrow_light": ((80, 24), True, ["4", "enter"]),
     "goals_narrow_dark": ((80, 24), False, ["5", "down"]),
     "goals_wide_light": ((160, 50), True, ["5", "down"]),
     "desk_narrow_dark": ((80, 24), False, ["6", "n"]),
@@ -35,8 +28,6 @@ PICTURES: dict[str, Picture] = {
     "reader_wide_dark": ((160, 50), False, ["2", "down", "enter", "right_square_bracket"]),
     "triage_narrow_dark": ((80, 24), False, ["3", "c", "i"]),
     "triage_wide_light": ((160, 50), True, ["3", "c", "i"]),
-    "estimate_dark": ((80, 24), False, ["2", "r"]),
-    "keys_light": ((100, 40), True, ["3", "question_mark"]),
 }
 
 

@@ -22,7 +22,6 @@ from tests.engine.project.support import mark
 from tests.terminal.payloads import NAME, PAYLOADS
 
 CONFIG = "hostile"
-MEGABYTES = 5
 MANY = 100_000
 
 
@@ -42,24 +41,6 @@ def conversation(name: str, payload: str) -> dict[str, Any]:
             {"role": "assistant", "content": payload},
         ],
     }
-
-
-def long_message() -> dict[str, Any]:
-    """One message of five megabytes, every line of it hostile."""
-    unit = "x\x1b[31m\x1b[5n [/x] 日本\u0301 " + "y" * 60 + "\n"
-    messages = [
-        {"role": "user", "content": "read this"},
-        {"role": "assistant", "content": unit * (MEGABYTES * 1_000_000 // len(unit.encode()))},
-    ]
-    return {"id": "five megabytes", "messages": messages}
-
-
-def many_messages() -> dict[str, Any]:
-    """One conversation of a hundred thousand messages."""
-    messages = [
-        {"role": "assistant" if n % 2 else "user", "content": f"{n} \x1b[5n"} for n in range(MANY)
-    ]
-    return {"id": "many messages", "messages": messages}
 
 
 def make(path: Path, folder: Path, records: Iterator[dict[str, Any]] | None = None) -> None:

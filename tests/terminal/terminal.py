@@ -108,14 +108,6 @@ class Terminal:
                 return what(bytes(self.output))
         return True
 
-    def until_quiet(self, quiet: float, seconds: float) -> bool:
-        """Reads until nothing came for `quiet` seconds; False when it never was within `seconds`."""
-        end = time.perf_counter() + seconds
-        while self.read(quiet):
-            if time.perf_counter() > end:
-                return False
-        return True
-
     def hang_up(self) -> None:
         """Closes the terminal under the program, as a window that closes does."""
         os.close(self._ours)

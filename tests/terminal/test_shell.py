@@ -53,12 +53,3 @@ def test_project_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         session.wait("What is here")
         session.terminal.press(b"q")
         assert session.end() == 0
-
-
-def test_misspelt_project_is_asked_about(tmp_path: Path) -> None:
-    """On a terminal a project that is not there is asked about; enter makes none."""
-    with Session(str(tmp_path / "typo.wb")) as session:
-        session.wait("Make a new project? [y/N]")
-        session.terminal.press(b"\r")
-        assert session.end() == 2
-    assert not list(tmp_path.glob("typo*"))

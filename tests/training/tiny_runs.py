@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import resource
 import signal
-import subprocess
 import sys
 from dataclasses import dataclass
 from multiprocessing.context import ForkServerProcess
@@ -99,17 +98,6 @@ def start(run: RunDirectory, *, largest_file: int | None = None) -> Trainer:
     process = server.Process(target=_train, args=(str(run.path), str(run.log), largest_file))
     process.start()
     return Trainer(process)
-
-
-def launched(run: RunDirectory, *launcher: str) -> subprocess.Popen[bytes]:
-    """The process of a run started as people start it, by `python -m training` or another module."""
-    with run.log.open("ab") as log:
-        return subprocess.Popen(
-            [sys.executable, *launcher, "-m", "training", str(run.path)],
-            stdout=log,
-            stderr=log,
-            env={**os.environ, **CPU_ONLY},
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,15 +203,6 @@ def _kept(project: Path) -> int:
     return int(count)
 
 
-def test_files_without_conversations(tmp_path: Path) -> None:
-    """Where nothing can be read it fails before any model is loaded, with what was found and the formats."""
-    (tmp_path / "bad.jsonl").write_text('{"messages": 5}\n', encoding="utf-8")
-    done = workbench("open", tmp_path / "bad.jsonl", "-o", tmp_path / "p.wb", "--headless")
-    assert done.returncode == 1
-    assert b"holds no conversations in a known format" in done.stderr
-    assert b"Reading" not in done.stderr
-
-
 def test_options_of_log_files_only(tmp_path: Path) -> None:
     """A missing file is named, a project is opened without --output, and log files are not opened read-only; nothing is
     made."""
@@ -238,9 +229,9 @@ def test_screens_need_a_terminal(tmp_path: Path) -> None:
         assert done.stdout == b""
 
 
-@pytest.mark.parametrize("kind", ["demo", "tour", "logs"])
+@pytest.mark.parametrize("kind", ["demo", "logs"])
 def test_what_writes_does_not_begin_read_only(
-    kind: Literal["demo", "tour", "logs"],
+    kind: Literal["demo", "logs"],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

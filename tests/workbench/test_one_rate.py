@@ -17,13 +17,7 @@ from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from screens.conversations.query import Listing, read_counts, summary_content
 from screens.goals.formatting import rate_of
-from screens.overview.facts import (
-    load_goals,
-    load_overview,
-    load_parts,
-    parts_content,
-    rate_content,
-)
+from screens.overview.facts import load_goals, load_overview, rate_content
 from screens.triage.calibration_formatting import rate_content as calibration_content
 from tests.command_line import data, workbench
 from tests.engine.project.support import give_scores
@@ -147,7 +141,7 @@ def test_commands(project: Path) -> None:
 
 
 def test_screens(workspace: OpenProject) -> None:
-    """The overview, its parts, the list and the calibration show the rate of `status`, and at which threshold."""
+    """The overview, the list and the calibration show the rate of `status`, and at which threshold."""
     found = load_overview(workspace)
     assert (found.counts.above, found.counts.scored, found.rule.threshold) == (ABOVE, SCORED, 0.6)
     shown = rate_content(found).plain
@@ -163,7 +157,6 @@ def test_screens(workspace: OpenProject) -> None:
     calibrated = calibration_content(workspace.calibration.report().rate).plain
     assert f"{PERCENT} [" in calibrated
     assert "ended · 40 scored" in calibrated
-    assert parts_content(load_parts(workspace)).plain == ""
     goals = load_goals(workspace)
     assert goals.lowest is not None
     lowest = next(one for one in goals.groups if one.id == goals.lowest.id)

@@ -143,18 +143,6 @@ class TestFinding:
         assert main(["list", path, "--filter", "requests>1", "--json"]) == 0
         assert capsys.readouterr().out == ""
 
-    def test_by_a_model(
-        self, tuned_shallow: None, path: str, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        """The model is asked about each message that follows an answer, once."""
-        words = ["requests", "find", path, "--by", "model", "--context", "1024"]
-        first = printed(capsys, *words)
-        assert first["conversations"] == 2
-        assert printed(capsys, *words) == first
-        assert (
-            sum(len(one) for one in found(capsys, path).values()) == 3 + first["further_requests"]
-        )
-
 
 class TestGoals:
     def test_each_request_has_a_goal(

@@ -1,4 +1,4 @@
-"""`workbench simulate forms`: from a form to a table, conversations with truth, and files."""
+"""`workbench simulate forms`: from a form to a table and conversations with truth."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ def permit(tmp_path: Path) -> Path:
 
 
 class TestPlaying:
-    def test_table_conversations_and_files(
+    def test_table_and_conversations(
         self, tuned_shallow: None, permit: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """Both variants are played to their end by layers of the default model; a second run calls no model and prints
-        the same.
+        """A form is filled with layers of the default model as the user; a second run calls no model and prints the
+        same.
         """
-        project, files = permit.parent / "p.wb", permit.parent / "files"
+        project = permit.parent / "p.wb"
         people = permit.parent / "people.json"
         people.write_text(json.dumps([ANNA]), "utf-8")
         words = ["simulate", "forms", str(project), "--form", str(permit), "--profile", "run"]
-        words += ["--profiles", str(people), "--files", str(files), "--context", "2048"]
-        words += ["--turns", "1", "--follow-ups", "1", "--json"]
+        words += ["--profiles", str(people), "--context", "2048"]
+        words += ["--variant", "modular", "--dummies", "all", "--turns", "1", "--json"]
         assert main(words) == 0
         first = capsys.readouterr()
         told = json.loads(first.out)
-        assert {row["variant"] for row in told["rows"]} == {"modular", "baseline"}
+        assert [row["variant"] for row in told["rows"]] == ["modular"]
         assert all(row["fields"] == 2 and row["right"] is not None for row in told["rows"])
         assert all(0 <= row["success"] <= 1 and 0 <= row["score"] <= 1 for row in told["rows"])
         assert {run["ended"] for run in told["runs"]} <= {
@@ -64,18 +64,13 @@ class TestPlaying:
         assert main(words) == 0
         second = capsys.readouterr()
         assert json.loads(second.out) == told
-        assert "2 were played before" in second.err
+        assert "1 were played before" in second.err
 
         with Project.open(project, read_only=True) as opened, opened.reading() as conn:
             for run in told["runs"]:
                 record = json.loads(conversations.original(conn, run["conversation"]))
                 assert record["truth"]["complete"] == run["complete"]
                 assert record["messages"][0]["role"] == "assistant"
-        stored = sorted(path.name for path in files.glob("permit-*/modular/1/*"))
-        assert stored == [
-            "cfm-states.json", "config.json", "dialogue.json", "dm-state.json", "filled-form.json", "info.json",
-            "transcript.json",
-        ]  # fmt: skip
 
 
 class TestWords:

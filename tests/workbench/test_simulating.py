@@ -1,4 +1,4 @@
-"""`workbench simulate`: from instructions to a table, logs and proposed shards, and the results of several projects."""
+"""`workbench simulate`: from instructions to a table, and the results of several projects."""
 
 from __future__ import annotations
 
@@ -9,22 +9,13 @@ from typing import Any
 import pytest
 
 from engine.base import folders
-from engine.base.errors import UsageError
 from engine.project.project import Project
-from engine.simulate.draft import state_of
 from engine.simulate.records import PlayRow
 from engine.simulate.request import SimulationRequest
-from engine.simulate.service.sharded import (
-    load_instructions,
-    load_sources,
-    read_drafts,
-    write_drafts,
-)
-from engine.simulate.sharded.instruction import read_instructions
+from engine.simulate.service.sharded import load_instructions
 from tests.engine.model.tuned import tune
 from tests.engine.model.weights import ALL_BUT_NINE, write_shallow
-from tests.engine.simulate.forms.playing import Script, as_reply, played
-from tests.engine.simulate.forms.test_run_files import files_of
+from tests.engine.simulate.forms.playing import Script, as_reply, files_of, played
 from workbench.arguments import read_request
 from workbench.cli import build_parser, main
 from workbench.commands.simulating import report_of_plays
@@ -76,64 +67,22 @@ def row(condition: str, score: float | None, run: int, **changes: Any) -> PlayRo
 
 
 class TestPlaying:
-    def test_table_logs_and_conversations(
+    def test_table_and_conversations(
         self, tuned_nine: None, plums: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """Layers of the default model play every condition; a second run calls no model and writes the same logs."""
-        project, logs = str(plums.parent / "p.wb"), plums.parent / "logs"
-        words = ["simulate", "sharded", project, str(plums), "--max-tokens", "12"]
-        words += ["--context", "2048", "--conditions", "full,sharded,recap", "--json"]
-        words += ["--merge-shards", "2"]
+        """Layers of the default model play; a second run calls no model and prints the same."""
+        project = str(plums.parent / "p.wb")
+        words = ["simulate", "sharded", project, str(plums), "--max-tokens", "8"]
+        words += ["--context", "2048", "--conditions", "full", "--json"]
         assert main(words) == 0
         first = json.loads(capsys.readouterr().out)
-        conditions = ["full", "recap", "recap-s2", "sharded", "sharded-s2"]
-        assert sorted(one["condition"] for one in first["aptitude"]) == conditions
-        assert [one["condition"] for one in first["replies"]] == ["sharded", "recap"]
-        assert main([*words, "--logs", str(logs)]) == 0
+        assert [(row["condition"], row["runs"]) for row in first["aptitude"]] == [("full", 1)]
+        assert main(words) == 0
         again = capsys.readouterr()
         assert json.loads(again.out) == first
-        assert "5 were played before" in again.err
-        files = sorted(logs.rglob("*.jsonl"))
-        assert [path.relative_to(logs).parts[:2] for path in files] == [
-            ("math", condition) for condition in conditions
-        ]
-        records = {path.parts[-2]: json.loads(path.read_text("utf-8")) for path in files}
-        assert records["recap"]["source_conv_id"] == records["sharded"]["conv_id"]
-        told = [one["content"] for one in records["sharded-s2"]["trace"] if one["role"] == "user"]
-        assert told[0] == "How many plums has Ada? Bo has 4 plums."
-        sharded = records["sharded"]["trace"]
-        assert records["recap"]["trace"][: len(sharded)] == sharded
-        assert main(["import", str(plums.parent / "other.wb"), str(logs), "--json"]) == 0
-        assert main([*words[:-1], "3"]) == 2
+        assert "1 were played before" in again.err
+        assert main([*words, "--merge-shards", "3"]) == 2
         assert "No instruction has more than 3 shards" in capsys.readouterr().err
-
-
-class TestMaking:
-    def test_proposed_shards_wait(
-        self, tuned: None, plums: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        """Shards of a full instruction are written as instructions, and not played before a person approves them."""
-        project, out = str(plums.parent / "p.wb"), plums.parent / "out.jsonl"
-        assert main(["simulate", "shards", project, str(plums), str(out), "--json"]) == 0
-        (shown,) = json.loads(capsys.readouterr().out)["drafts"]
-        (instruction,) = read_instructions(out.read_text("utf-8"))
-        assert instruction.record() == shown
-        assert state_of(instruction) == "proposed"
-        assert instruction.text("answer") == PLUMS["answer"]
-        with pytest.raises(UsageError, match="Nobody has approved"):
-            load_instructions(str(out))
-        assert load_instructions(str(out), unapproved=True)[0] == [instruction]
-        (draft,) = read_drafts(out)
-        assert draft.record() == shown
-        write_drafts(out, [draft.decided("approved")])
-        (played,) = load_instructions(str(out))[0]
-        assert played.shards == instruction.shards
-
-    def test_file_is_never_replaced(self, plums: Path) -> None:
-        """An existing file, which may have a person's decisions, is not overwritten."""
-        words = ["simulate", "shards", str(plums.parent / "p.wb"), str(plums), str(plums)]
-        assert main(words) == 2
-        assert json.loads(plums.read_text("utf-8")) == [PLUMS]
 
 
 class TestTable:
@@ -149,12 +98,7 @@ class TestTable:
         assert found.lines[3].split() == [
             "sharded", "math", "1", "2", "50.0", "50%", "90.0", "80.0", "90%", "-",
         ]  # fmt: skip
-        assert {"by condition", "by instruction", "kinds of replies"} < set(found.lines)
-
-    def test_drafts_only(self, plums: Path) -> None:
-        """A file of instructions that are no drafts is refused with the reason."""
-        with pytest.raises(UsageError, match="it is no draft"):
-            read_drafts(plums)
+        assert {"by condition", "kinds of replies"} < set(found.lines)
 
     def test_replies_by_condition(self) -> None:
         """The categories of replies are counted where replies are classified."""
@@ -162,15 +106,6 @@ class TestTable:
         (replies,) = found.json["replies"]
         assert (replies["condition"], replies["hedge"], replies["refuse"]) == ("recap", 1, 0)
         assert (replies["turns"], replies["stand_ins"]) == (2, 1)
-
-    def test_temperatures_are_conditions_of_their_own(self) -> None:
-        """Plays at another temperature have rows of their own, next to their condition."""
-        rows = [row("sharded", 1.0, 0, conv_type="sharded-at0.5-ut1.0"), row("full", 1.0, 0)]
-        found = report_of_plays(rows, ("full", "sharded"))
-        assert [one["condition"] for one in found.json["aptitude"]] == [
-            "full",
-            "sharded-at0.5-ut1.0",
-        ]
 
 
 class TestWords:
@@ -202,13 +137,6 @@ class TestWords:
         assert (len(found), len({one.task for one in found})) == (count, tasks)
         assert dataset == f"instructions_{name}.json"
         assert name != "math" or all(3 <= len(one.shards) <= 6 for one in found)
-
-    def test_sources_have_text(self, tmp_path: Path) -> None:
-        """A full instruction without text is refused with its position."""
-        path = tmp_path / "full.jsonl"
-        path.write_text(f'{json.dumps(PLUMS)}\n{{"task_id": "a", "task": "math"}}\n', "utf-8")
-        with pytest.raises(UsageError, match="Line 2: there is no instruction"):
-            load_sources(str(path))
 
 
 class TestResults:
@@ -258,7 +186,7 @@ def test_imported_runs_are_tabulated(tmp_path: Path, capsys: pytest.CaptureFixtu
     over = played(Script({"user": as_reply({"answer": "Ulm"})}), run=2)
     folder = tmp_path / "runs"
     folder.mkdir()
-    for name, value in files_of(over, dummies=frozenset()).items():
+    for name, value in files_of(over).items():
         (folder / name).write_text(json.dumps(value))
     project = str(tmp_path / "a.wb")
     assert main(["import", project, str(folder)]) == 0

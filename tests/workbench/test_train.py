@@ -17,7 +17,6 @@ from engine.training import service as runs
 from engine.training.events import RunDirectory, read_events
 from engine.training.process import has_process
 from engine.training.run_files import all_runs
-from engine.training.service import TrainingRuns
 from tests.engine.training.training_project import (
     bare_run,
     fake_trainers,
@@ -127,24 +126,6 @@ class TestRuns:
         assert main(["train", "stop", str(project), "mine"]) == 0
         assert run.adapter_gguf.exists()
 
-    def test_ctrl_c_while_it_begins(
-        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        """A Ctrl-C before the run is watched is not lost, and leaves no run behind."""
-        monkeypatch.setenv("FAKE_TRAINER", "obeys")
-        begin = TrainingRuns.start
-
-        def begin_and_press(runs: TrainingRuns, run: RunDirectory) -> None:
-            begin(runs, run)
-            os.kill(os.getpid(), signal.SIGINT)
-
-        monkeypatch.setattr(TrainingRuns, "start", begin_and_press)
-        code = main(["train", str(project), "--name", "mine"])
-
-        assert code == 130
-        assert "keeping the best checkpoint" in capsys.readouterr().err
-        assert not has_process(only_run(project))
-
     def test_ctrl_c_twice_kills(
         self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -176,16 +157,6 @@ class TestRuns:
         assert only_run(project).train.read_bytes() == before
         assert main(["train", str(project), "--resume", "mine"]) == 2
         assert "mine is finished" in capsys.readouterr().err
-
-    def test_a_retired_recipe(self, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """A run of the recipe `evaluator` is listed and shown, and refused when it is to be resumed."""
-        run = bare_run(project, "old")
-        run.config.write_text(run.config.read_text().replace('"boundary"', '"evaluator"'))
-
-        assert main(["train", "status", str(project), "old"]) == 0
-        assert "no longer trained" in capsys.readouterr().out
-        assert main(["train", str(project), "--resume", "old"]) == 2
-        assert "no longer trained" in capsys.readouterr().err
 
     def test_a_failure(
         self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -50,9 +50,7 @@ def events_of(run: RunDirectory, kind: str) -> list[dict[str, Any]]:
 def test_begun_killed_gone_on_and_used(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that is killed resumes at its checkpoint and completes; its adapter scores by the run's name, and from then
-    on by default.
-    """
+    """A run that is killed resumes at its checkpoint and completes; its adapter scores by the run's name."""
     from tests.training.tiny_runs import tiny_base
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
@@ -60,7 +58,7 @@ def test_begun_killed_gone_on_and_used(
     asked = [word for setting in SETTINGS for word in ("--set", setting)]
     begun = process(
         "train", project, "--name", "mine", "--base", hub, "--set", f"base_gguf={base}",
-        "--epochs", "4", "--detach", *asked,
+        "--epochs", "2", "--detach", *asked,
     )  # fmt: skip
     assert begun.returncode == 0, begun.stderr.decode()
     run = RunDirectory(runs_folder(project) / "mine")
@@ -90,13 +88,3 @@ def test_begun_killed_gone_on_and_used(
     assert some.returncode == EXIT_INCOMPLETE, some.stderr.decode()
     assert data(some)["scored"] == len(held_out)
     assert 0 < len(held_out) < 24
-    named = process(*score)
-    assert named.returncode == 0, named.stderr.decode()
-    assert data(named)["scored"] == 24
-    again = process(
-        "run", "complete", project, "--mode", "tuned", "--model", base, "--no-tune", "--no-remaining",
-        "--json",
-    )  # fmt: skip
-    assert again.returncode == 0, again.stderr.decode()
-    assert "With the adapter mine" in again.stderr.decode()
-    assert "24 were scored before" in again.stderr.decode()

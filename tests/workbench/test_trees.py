@@ -84,9 +84,6 @@ def test_table_json_and_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "12 trees" in capsys.readouterr().out
     assert main(["unusual-trees", path, "--filter", "no-such-word"]) == 2
     assert "run trees PROJECT --paper" in capsys.readouterr().err
-    words = ["--filter", "no-such-word", "--property", "contains yes"]
-    assert main(["unusual-trees", path, *words]) == 2
-    assert "run trees PROJECT --paper" in capsys.readouterr().err
 
 
 def test_the_preset_of_the_paper() -> None:
@@ -101,21 +98,3 @@ def test_the_preset_of_the_paper() -> None:
         True,
         True,
     )
-
-
-def test_property_over_conversations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The bounds of a property over all conversations are the means of those of each tree; what these are a sample of
-    is less certain; a text that names no property is refused."""
-    path = str(tmp_path / "t.wb")
-    with with_trees(tmp_path / "t.wb", 12):
-        pass
-    words = ["unusual-trees", path, "--property"]
-    assert main([*words, "contains batteries", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["property"]
-    lows = [one["low"] for one in found["conversations"]]
-    assert (found["n"], found["sample"]["low"]) == (12, pytest.approx(sum(lows) / 12))
-    assert 0 <= found["population"]["low"] < found["sample"]["low"] <= found["sample"]["high"]
-    assert found["sample"]["high"] < found["population"]["high"] <= 1
-    assert main([*words, "contains batteries"]) == 0
-    assert "of conversations like them" in capsys.readouterr().out
-    assert main([*words, "nice"]) == 2

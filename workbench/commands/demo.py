@@ -1,4 +1,4 @@
-"""`workbench demo`: sample conversations, and `workbench open` on them. `workbench tour`: a walk over their project."""
+"""`workbench demo`: sample conversations, and `workbench open` on them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.base.errors import UsageError
 from engine.base.number_format import duration
 from engine.completeness.scoring_request import ScoringRequest
 from engine.jobs.contract import Stage
@@ -17,7 +16,7 @@ from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from engine.trees.options import Transform, TreeOptions
 from engine.trees.records import STEP_STOP, TreeRequest
-from workbench.arguments import Argument, argument, number, switch, takes
+from workbench.arguments import argument, number, switch, takes
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.commands import first_look
 from workbench.commands.first_look import show_rest
@@ -47,13 +46,8 @@ TREE = TreeRequest(
 between which answers the model wavers."""
 
 
-def _folder(help: str) -> Argument:
-    """Returns the folder of the demo."""
-    return argument("dir", nargs="?", default=FOLDER, help=help)
-
-
 @takes(
-    _folder("folder for the project"),
+    argument("dir", nargs="?", default=FOLDER, help="folder for the project"),
     switch("--headless", "do not open the terminal screens"),
     number("--count", "conversations", CONVERSATIONS),
     argument("--seed", type=int, default=SEED, help="seed of the samples"),
@@ -98,35 +92,6 @@ def show_demo(
         check=check_demo if count >= MIN_CHECKED else None,
     )
     show_rest(path, looked, theme)
-    return looked.code
-
-
-@takes(_folder("folder of the demo's project"))
-def tour(arguments: argparse.Namespace) -> int:
-    """Opens the demo's project with the tour.
-
-    Raises:
-        UsageError: There is no terminal.
-        WorkbenchError: The project cannot be made or opened.
-        Cancelled: It was cancelled from the keyboard; what was done is kept.
-    """
-    if arguments.json or not on_terminal():
-        raise UsageError(
-            "The tour is on the screens, and needs a terminal.", "`workbench keys` lists the keys."
-        )
-    return show_tour(Path(arguments.dir))
-
-
-def show_tour(folder: Path, *, theme: str | None = None) -> int:
-    """Opens the demo's project with the tour; where it is not there, after the groups, while the rest is read."""
-    path = folder / PROJECT
-    looked = first_look.Looked(EXIT_DONE)
-    if not path.exists():
-        samples, path = _samples(folder, CONVERSATIONS, SEED)
-        looked = first_look.first_look(
-            [samples], path, as_json=False, screens=True, further=_further
-        )
-    show_rest(path, looked, theme, tour=True)
     return looked.code
 
 

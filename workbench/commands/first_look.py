@@ -69,11 +69,11 @@ class Looked:
     go_on: Callable[[OpenProject], None] | None = None
 
 
-def show_rest(path: Path, looked: Looked, theme: str | None = None, *, tour: bool = False) -> None:
-    """Opens the screens after a first result, with the tour if asked; what is left to do runs in the background."""
+def show_rest(path: Path, looked: Looked, theme: str | None = None) -> None:
+    """Opens the screens after a first result; what is left to do runs in the background."""
     from workbench import launcher
 
-    launcher.show_project(path, theme=theme, start=looked.go_on, tour=tour)
+    launcher.show_project(path, theme=theme, start=looked.go_on)
 
 
 def first_look(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
@@ -24,6 +24,7 @@ from engine.goals.service.decision_import import import_decisions
 from engine.goals.service.groups import GoalService
 from engine.goals.service.results import decision_line
 from engine.opener.open_project import OpenProject
+from engine.questions.records import Agreement
 from workbench.arguments import (
     FILTER,
     PROJECT,
@@ -48,10 +49,12 @@ _GROUP, _OTHER = argument("group", help=_GROUP_HELP), argument("other", help=_GR
 
 @takes(PROJECT, FILTER)
 def list_groups(arguments: argparse.Namespace) -> CommandResult:
-    """Lists the goals under their themes, the largest first: number, id, size, share and label."""
+    """Lists the goals under their themes, the largest first: number, id, size, share and label; and how often models
+    agree with you."""
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
         shown = workspace.merge_review.goals.shown()
         groups = workspace.merge_review.goals.groups(arguments.filter)
+        agreements = workspace.merge_review.agreements() if groups else {}
     lines = [f"{shown.clustering.title}:"] if shown and shown.clustering.noun == "reason" else []
     themes = themes_of(groups)
     for theme in themes:
@@ -64,7 +67,8 @@ def list_groups(arguments: argparse.Namespace) -> CommandResult:
             for group in theme.goals
         ]
     return CommandResult(
-        lines or ["No groups. `workbench run cluster PROJECT` makes them."],
+        [*lines, *_agreement_lines(agreements)]
+        or ["No groups. `workbench run cluster PROJECT` makes them."],
         {
             "groups": list(map(asdict, groups)),
             "themes": [
@@ -77,8 +81,22 @@ def list_groups(arguments: argparse.Namespace) -> CommandResult:
                 for theme in themes
                 if not theme.single
             ],
+            "agreement": _agreement_json(agreements),
         },
     )
+
+
+def _agreement_lines(agreements: Mapping[str, Agreement]) -> list[str]:
+    """Returns how often the answers of each model on pairs agree with the decisions of people, in words."""
+    return [
+        f"{one_line(model, 40)} agrees with your decisions: {agreement_text(agreement)}"
+        for model, agreement in agreements.items()
+    ]
+
+
+def _agreement_json(agreements: Mapping[str, Agreement]) -> list[dict[str, Any]]:
+    """Returns the same as JSON values."""
+    return [{"model": model, **asdict(agreement)} for model, agreement in agreements.items()]
 
 
 @takes(
@@ -330,10 +348,7 @@ def proposals(arguments: argparse.Namespace) -> CommandResult:
         f" members {figure(pair.evidence.member_similarity)}"
         for pair in pairs
     ]
-    lines += [
-        f"{one_line(model, 40)} agrees with your decisions: {agreement_text(agreement)}"
-        for model, agreement in agreements.items()
-    ]
+    lines += _agreement_lines(agreements)
     lines.append(
         f"{counted(pairs_left, 'pair')} left to decide; `workbench goals merge`, or `goals apart`."
     )
@@ -344,9 +359,7 @@ def proposals(arguments: argparse.Namespace) -> CommandResult:
         lines,
         {
             "left": pairs_left,
-            "agreement": [
-                {"model": model, **asdict(agreement)} for model, agreement in agreements.items()
-            ],
+            "agreement": _agreement_json(agreements),
             "proposals": [
                 {
                     **asdict(pair),

@@ -15,26 +15,21 @@ from engine.base.text import one_line
 from engine.completeness.requests import MIN_SCORE_FALL
 from engine.goals.records import LEAST_SHARE, SecondGoal
 from engine.opener.open_project import OpenProject
-from engine.simulate.request import SimulationOptions
-from engine.simulate.service.request_starts import asking_simulation, starts_by_conversation
 from workbench.arguments import (
     ANNOTATOR,
     FILTER,
-    LABELING,
     PROJECT,
     annotator,
     argument,
     number,
     one_of,
     positive,
-    read_request,
     switch,
     takes,
 )
-from workbench.command_result import EXIT_DONE, CommandResult
+from workbench.command_result import CommandResult
 from workbench.commands.goals import conversation
 from workbench.commands.listing import matching
-from workbench.commands.simulating import exit_code, played
 from workbench.commands.summaries import narrate_set
 from workbench.narration import run_stages
 from workbench.text_tables import cell_lines
@@ -43,19 +38,12 @@ from workbench.text_tables import cell_lines
 @takes(
     PROJECT,
     argument(
-        "--by",
-        choices=["curve", "model"],
-        default="curve",
-        help="curve: where the score falls; model: ask a model about each message of the user",
-    ),
-    argument(
         "--fall",
         type=float,
         default=MIN_SCORE_FALL,
         metavar="X",
-        help="with --by curve, least fall of the score over a turn, 0 to 1: less finds more",
+        help="least fall of the score over a turn, 0 to 1: less finds more",
     ),
-    *LABELING,
     FILTER,
 )
 def find(arguments: argparse.Namespace) -> CommandResult:
@@ -64,34 +52,19 @@ def find(arguments: argparse.Namespace) -> CommandResult:
     Raises:
         NotFound: Nothing matches.
         NotYet: Nothing is scored.
-        WorkbenchError: A model cannot be had.
     """
     with OpenProject(Path(arguments.project)) as workspace:
         keys = matching(workspace, arguments.filter)
-        code = EXIT_DONE
-        if arguments.by == "curve":
-            narrate_set(workspace.score_sets)
-            scored = [row.id for row in workspace.conversations.rows(keys) if row.p_end is not None]
-            if not scored:
-                raise NotYet(
-                    "None of these conversations has a score.", "`workbench run complete PROJECT`."
-                )
-            looked_at = len(scored)
-            further = workspace.requests.find_by_curve(scored, arguments.fall)
-        else:
-            options = read_request(SimulationOptions, arguments)
-            simulation = asking_simulation(
-                workspace.simulation_runs, workspace.project, keys, options
+        narrate_set(workspace.score_sets)
+        scored = [row.id for row in workspace.conversations.rows(keys) if row.p_end is not None]
+        if not scored:
+            raise NotYet(
+                "None of these conversations has a score.", "`workbench run complete PROJECT`."
             )
-            rows = played(workspace, simulation)
-            finished = [row for row in rows if row.reason is None]
-            looked_at = len(finished)
-            further = workspace.requests.store_found_by_model(starts_by_conversation(finished))
-            code = exit_code(rows)
+        further = workspace.requests.find_by_curve(scored, arguments.fall)
     return CommandResult(
-        [f"Found {counted(further, 'further request')} in {counted(looked_at, 'conversation')}."],
-        {"conversations": looked_at, "further_requests": further},
-        code,
+        [f"Found {counted(further, 'further request')} in {counted(len(scored), 'conversation')}."],
+        {"conversations": len(scored), "further_requests": further},
     )
 
 

@@ -8,11 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engine.base.errors import NameTaken, NotYet
+from engine.base.errors import NotYet
 from engine.base.number_format import duration
-from engine.base.text import one_line
 from engine.opener.open_project import OpenProject
-from engine.simulate.draft import Draft
 from engine.simulate.forms.table import by_model, table_of
 from engine.simulate.records import PlayEstimate, PlayRow
 from engine.simulate.recsim.play import by_task
@@ -26,7 +24,7 @@ from engine.simulate.service.result_tables import (
     form_model_table,
     tables_of,
 )
-from engine.simulate.service.simulations import ProjectSimulations, Simulation
+from engine.simulate.service.simulations import Simulation
 from engine.simulate.sharded.aptitude import Scored, aptitudes
 from engine.simulate.sharded.scenario import CONDITIONS, Condition, place_of
 from workbench.arguments import PROJECT, Argument, argument, read_request, request_arguments, takes
@@ -34,18 +32,10 @@ from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import narrate, run_stages
 from workbench.text_tables import table_lines
 
-MAX_LINE_CHARACTERS = 80
-"""Most characters of the line that names an instruction and counts its shards."""
-
 MAX_ROWS = 40
 """Most rows of a table that is printed for people."""
 
-MAX_SHARD_CHARS = 160
-"""Most characters of a shard, or of what the shards lack, on one line."""
-
-LONG_RESULT_PARTS = frozenset(
-    {"filled", "dialogue", "interactions", "information", "manager", "chunks"}
-)
+LONG_RESULT_PARTS = frozenset({"filled", "dialogue", "interactions"})
 """Parts of the result of a run of forms that the JSON leaves out: they are long, and the project has them."""
 
 
@@ -58,87 +48,38 @@ def _kind_arguments(kind: Kind) -> list[Argument]:
     PROJECT,
     argument("instructions", help=OPTIONS["instructions"].help),
     *_kind_arguments(sharded_service.KIND),
-    argument(
-        "--logs",
-        type=Path,
-        metavar="DIR",
-        help="write the logs there, in the format of Laban et al. (2025)",
-    ),
 )
 def sharded(arguments: argparse.Namespace) -> CommandResult:
     """Plays instructions under conditions; gives performance, aptitude and unreliability.
 
     Raises:
-        WorkbenchError: The instructions cannot be read, a model cannot do this, or logs cannot be written.
+        WorkbenchError: The instructions cannot be read, or a model cannot do this.
     """
     request = read_request(SimulationRequest, arguments, kind=sharded_service.KIND)
     # Before a project is made for a file that cannot be read.
-    sharded_service.load_instructions(request.instructions, unapproved=request.unapproved)
+    sharded_service.load_instructions(request.instructions)
     with OpenProject(Path(arguments.project), create=True) as workspace:
-        simulations = workspace.simulation_runs
-        simulation = sharded_service.sharded_simulation(simulations, request)
+        simulation = sharded_service.sharded_simulation(workspace.simulation_runs, request)
         rows = played(workspace, simulation)
-        if arguments.logs:
-            logs = sharded_service.write_logs(arguments.logs, simulations, simulation, rows)
-            narrate(f"Wrote {len(logs):,} files of logs to {arguments.logs}.")
     return report_of_plays(rows, request.conditions or CONDITIONS)
 
 
-@takes(
-    PROJECT,
-    argument("instructions", metavar="IN", help="JSON or JSONL file of full instructions"),
-    argument("output", metavar="OUT", help="JSONL file of instructions with shards"),
-    *_kind_arguments(sharded_service.MAKING),
-)
-def make_shards(arguments: argparse.Namespace) -> CommandResult:
-    """Proposes shards for full instructions and writes them as a file of instructions that wait for approval.
-
-    Raises:
-        WorkbenchError: The instructions cannot be read, the file exists or cannot be written, or a model cannot do
-            this.
-    """
-    request = read_request(SimulationRequest, arguments, kind=sharded_service.MAKING)
-    # Before a project is made for a file that cannot be read.
-    sharded_service.load_sources(request.instructions)
-    output = Path(arguments.output)
-    if output.exists():
-        raise NameTaken(f"{output} is there already.", "Choose another name.")
-    with OpenProject(Path(arguments.project), create=True) as workspace:
-        simulation = sharded_service.making_simulation(workspace.simulation_runs, request)
-        rows = played(workspace, simulation)
-    drafts = sharded_service.drafts_of(rows)
-    sharded_service.write_drafts(output, drafts)
-    narrate(f"Wrote shards of {len(drafts):,} instructions to {output}; they wait for approval.")
-    return report_of_drafts(drafts, exit_code(rows))
-
-
-@takes(
-    PROJECT,
-    *_kind_arguments(forms_service.KIND),
-    argument(
-        "--files",
-        metavar="DIR",
-        help="also write each run there, in the files of Hakimov et al. (2024)",
-    ),
-)
+@takes(PROJECT, *_kind_arguments(forms_service.KIND))
 def forms(arguments: argparse.Namespace) -> CommandResult:
     """Has forms filled in conversation, in a project that is created if needed; gives the table of Hakimov et al.
     (2024).
 
     Raises:
-        WorkbenchError: A model cannot be had, a file is no form, or files cannot be written.
+        WorkbenchError: A model cannot be had, or a file is no form.
     """
     request = read_request(SimulationRequest, arguments, kind=forms_service.KIND)
     # Before a project is made for files that cannot be read.
     forms_service.forms_of(request), forms_service.profiles_of(request)
     forms_service.rules_of(request)
     with OpenProject(Path(arguments.project), create=True) as workspace:
-        simulations = workspace.simulation_runs
-        simulation = forms_service.forms_simulation(simulations, request)
+        simulation = forms_service.forms_simulation(workspace.simulation_runs, request)
         rows = played(workspace, simulation)
-        ended = [row for row in rows if row.reason is None]
-        if arguments.files:
-            _write_forms(simulations, simulation, request, ended, Path(arguments.files))
+    ended = [row for row in rows if row.reason is None]
     table = table_of(row.result for row in ended)
     runs = [
         {
@@ -157,24 +98,6 @@ def forms(arguments: argparse.Namespace) -> CommandResult:
         },
         exit_code(rows),
     )
-
-
-def _write_forms(
-    simulations: ProjectSimulations,
-    simulation: Simulation,
-    request: SimulationRequest,
-    rows: Sequence[PlayRow],
-    folder: Path,
-) -> None:
-    """Writes each run of a form into a folder."""
-    settings = {
-        setting.config_hash: setting.models for setting in simulations.settings(forms_service.KIND)
-    }
-    models = settings.get(simulation.play.config_hash, {})
-    rules = forms_service.rules_of(request)
-    for row in rows:
-        forms_service.write_run(folder, row, simulations.transcript(row.id), models, rules)
-    narrate(f"Wrote {len(rows):,} runs into {folder}.")
 
 
 @takes(PROJECT, *_kind_arguments(recsim_service.KIND))
@@ -220,30 +143,6 @@ def report_of_plays(rows: list[PlayRow], conditions: Sequence[Condition]) -> Com
     )
 
 
-def report_of_drafts(drafts: Sequence[Draft], code: int) -> CommandResult:
-    """Returns the proposed shards of each instruction, and what the checks found missing."""
-    lines: list[str] = []
-    for draft in drafts:
-        lines.append(
-            one_line(f"{draft.task_id}: {len(draft.candidates)} shards", MAX_LINE_CHARACTERS)
-        )
-        lines += [
-            f"  {number}. {one_line(shard.text, MAX_SHARD_CHARS)}"
-            f"{'' if shard.by == 'model' else '  (as in the text)'}"
-            for number, shard in enumerate(draft.candidates, 1)
-        ]
-        if draft.lost:
-            lines.append(f"  no shard says: {one_line(', '.join(draft.lost), MAX_SHARD_CHARS)}")
-        if draft.missing:
-            lines.append(f"  the model misses: {one_line(draft.missing, MAX_SHARD_CHARS)}")
-        if draft.check:
-            verdict = "" if draft.holds else ", which is too little"
-            lines.append(
-                f"  FULL {100 * draft.check['full']:.0f}, CONCAT {100 * draft.check['concat']:.0f}{verdict}"
-            )
-    return CommandResult(lines, {"drafts": [draft.record() for draft in drafts]}, code)
-
-
 def _by_instruction(rows: Sequence[PlayRow]) -> list[dict[str, Any]]:
     """Returns the same figures for each instruction alone."""
     scores: dict[str, list[Scored]] = {}
@@ -283,7 +182,7 @@ def results(arguments: argparse.Namespace) -> CommandResult:
     if not scores and not runs:
         raise NotYet(
             "There is no simulation with a score, and nobody filled a form.",
-            "Use `workbench simulate`, import what its --files wrote, or logs with `conv_type`, `task_id` and `score`.",
+            "Use `workbench simulate`, or import logs with `conv_type`, `task_id` and `score`.",
         )
     rows = aptitudes(scores)
     tables = [aptitude_table(rows)] if rows else []

@@ -110,16 +110,11 @@ def status(arguments: argparse.Namespace) -> CommandResult:
         settings = [f"  {setting.name:<14} {one_line(setting.value)}" for setting in detail.config]
         warnings = [f"  ! {one_line(warning, MAX_PROBLEM_CHARS)}" for warning in detail.warnings]
         return CommandResult([*_run_lines(detail.run), *settings, *warnings], asdict(detail))
-    histories, hidden = runs.histories_and_hidden()
-    rows = [history.row(history.run.path.name == used) for history in histories]
+    rows = [history.row(history.run.path.name == used) for history in runs.histories()]
     lines = [line for row in rows for line in _run_lines(row)]
-    others = [{"folder": str(other.run.path), "why": other.why} for other in hidden]
     return CommandResult(
-        [
-            *(lines or ["No training runs yet. `workbench train PROJECT` starts one."]),
-            *(f"  not listed: {other}" for other in hidden),
-        ],
-        {"runs": [asdict(row) for row in rows], "not_listed": others},
+        lines or ["No training runs yet. `workbench train PROJECT` starts one."],
+        {"runs": [asdict(row) for row in rows]},
     )
 
 

@@ -6,7 +6,6 @@ import argparse
 import statistics
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.line_files import write_file
@@ -194,12 +193,6 @@ def _node_of(nodes: NodeColumns, text: str) -> int:
     PROJECT,
     FILTER,
     argument(
-        "--property",
-        metavar="P",
-        help="bound the probability of `contains yes`, ... over the first answers of all conversations (one"
-        " conversation: `workbench tree --property`)",
-    ),
-    argument(
         "-o", "--output", metavar="FILE", help="also write the rows, as .csv or as lines of JSON"
     ),
     FORMULAS,
@@ -210,16 +203,13 @@ def unusual_trees(arguments: argparse.Namespace) -> CommandResult:
 
     Raises:
         NotYet: There is no tree.
-        UsageError: --property names no property.
         ProjectError: The file cannot be written.
     """
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
-        service = workspace.trees
-        items = service.items(ListQuery(arguments.filter))
-        grown = [item for item in items if item.row.reason is None]
-        if not grown:
-            raise NotYet("There is no tree.", "`workbench run trees PROJECT --paper` grows them.")
-        bounds = service.bounds_of_all(grown, arguments.property) if arguments.property else None
+        items = workspace.trees.items(ListQuery(arguments.filter))
+    grown = [item for item in items if item.row.reason is None]
+    if not grown:
+        raise NotYet("There is no tree.", "`workbench run trees PROJECT --paper` grows them.")
     rows = reports.unusual(items)
     if arguments.output:
         path = Path(arguments.output)
@@ -228,8 +218,4 @@ def unusual_trees(arguments: argparse.Namespace) -> CommandResult:
         narrate(f"Wrote {len(rows):,} lines to {path}.")
     table = reports.table(rows, len(grown))
     lines = [table.notes[0], *(table_lines(table) if rows else [])]
-    document: dict[str, Any] = {"of": len(grown), "trees": reports.lines(rows)}
-    if bounds is not None:
-        lines = [*bounds.lines, "", *lines]
-        document["property"] = bounds.as_json()
-    return CommandResult(lines, document)
+    return CommandResult(lines, {"of": len(grown), "trees": reports.lines(rows)})

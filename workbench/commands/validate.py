@@ -1,4 +1,4 @@
-"""`workbench validate`: compares goals, scores, trees and verdicts with the truth that was imported."""
+"""`workbench validate`: compares goals, scores and trees with the truth that was imported and with verdicts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,11 @@ from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from engine.results.metrics import conclusions
 from engine.results.records import CompletenessTable, TruncationTest
-from engine.results.validation import completeness_report, goals, picture, trees
+from engine.results.validation import completeness_report, goals, trees
 from engine.results.validation import service as all_metrics
-from engine.results.validation import verdicts as validation_of_verdicts
 from engine.results.validation.completeness import completeness_table, only_run
 from engine.results.validation.goals import GoalValidation, goal_validation
 from engine.results.validation.trees import TreeValidation, config_name, tree_validation
-from engine.results.validation.verdicts import VerdictValidation, verdict_validation
 from workbench.arguments import (
     FILTER,
     PROJECT,
@@ -40,7 +38,7 @@ MAX_GOAL_NAME_CHARS = 27
 
 METRIC_OPTIONS = {
     "trees": ("config",),
-    "completeness": (*options_of(TruncationTest), "plot", "against"),
+    "completeness": options_of(TruncationTest),
 }
 """The options that only one of the metrics has, by their names in the parsed arguments, where they are if given."""
 
@@ -49,7 +47,7 @@ METRIC_OPTIONS = {
     PROJECT,
     argument(
         "metric",
-        choices=["goals", "completeness", "trees", "verdicts", "all"],
+        choices=["goals", "completeness", "trees", "all"],
         help="what is compared; `all`: every one for which there is truth",
     ),
     FILTER,
@@ -65,19 +63,6 @@ METRIC_OPTIONS = {
     titled(
         "completeness: whole conversations against cut ones",
         *request_arguments(TruncationTest),
-        argument(
-            "--plot",
-            metavar="FILE",
-            default=argparse.SUPPRESS,
-            help="also draw the table, as .svg",
-        ),
-        argument(
-            "--against",
-            choices=["rows", "conversations", "cut"],
-            default=argparse.SUPPRESS,
-            help="draw it row by row (default), by how many conversations an adapter was trained on, or by what share"
-            " of them was cut",
-        ),
     ),
 )
 def validate(arguments: argparse.Namespace) -> CommandResult:
@@ -93,8 +78,6 @@ def validate(arguments: argparse.Namespace) -> CommandResult:
                 raise UsageError(
                     f"--{option} has no effect on `validate {arguments.metric}`.", "Leave it out."
                 )
-    if "against" in arguments and "plot" not in arguments:
-        raise UsageError("--against needs --plot.", "Name the picture with --plot FILE.")
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
         return _VALIDATE_METRIC[arguments.metric](workspace, arguments)
 
@@ -114,8 +97,6 @@ def _validate_all(workspace: OpenProject, arguments: argparse.Namespace) -> Comm
         parts.append(_goals_lines(validation.goals))
     if validation.completeness is not None:
         parts.append(_completeness_lines(validation.completeness))
-    if validation.verdicts is not None:
-        parts.append(_verdicts_lines(validation.verdicts))
     if validation.trees is not None:
         parts.append(_trees_lines(validation.trees))
     if not parts:
@@ -156,15 +137,11 @@ def _validate_completeness(workspace: OpenProject, arguments: argparse.Namespace
     )
     for note in completeness_report.notes(validation):
         narrate(note)
-    if "plot" in arguments:
-        against = vars(arguments).get("against", "rows")
-        picture.save_picture(validation, Path(arguments.plot), against)
-        narrate(f"Drew {arguments.plot}.")
     return CommandResult(_completeness_lines(validation), completeness_report.as_json(validation))
 
 
 def _completeness_lines(validation: CompletenessTable) -> list[str]:
-    """Returns the table of the truncation test, that of every boundary where asked for, and one for each truth."""
+    """Returns the table of the truncation test, and one for each truth."""
     cut, *by_truth = completeness_report.tables(validation)
     lines = [
         f"{'completeness':<15}{cut.notes[0]}",
@@ -173,9 +150,6 @@ def _completeness_lines(validation: CompletenessTable) -> list[str]:
         *table_lines(cut, max_name_length=completeness_report.MAX_NAME_CHARS),
         *_contrast_lines(completeness_report.main_contrasts(validation)),
     ]
-    if validation.every_boundary:
-        calibration = completeness_report.every_boundary_table(validation)
-        lines += ["", *table_lines(calibration, max_name_length=completeness_report.MAX_NAME_CHARS)]
     for table, truth in zip(by_truth, validation.truths, strict=True):
         lines += ["", f"{table.title}: {table.notes[0]}", f"  {table.notes[1]}"]
         if not table.rows:
@@ -220,27 +194,6 @@ def _trees_lines(validation: TreeValidation) -> list[str]:
     return [*lines, "", *table_lines(correlations)] if correlations.rows else lines
 
 
-def _validate_verdicts(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
-    """Compares the scores with the verdicts of people."""
-    validation = verdict_validation(workspace.project, ListQuery(arguments.filter))
-    return CommandResult(
-        _verdicts_lines(validation), validation_of_verdicts.verdicts_json(validation)
-    )
-
-
-def _verdicts_lines(validation: VerdictValidation) -> list[str]:
-    """Returns the table of verdicts, with its notes and the comparisons of its rows."""
-    table = validation_of_verdicts.verdict_table(validation)
-    first, *others = table.notes
-    return [
-        f"{'verdicts':<15}{first}",
-        *(f"{'':<15}{note}" for note in others),
-        "",
-        *table_lines(table, max_name_length=completeness_report.MAX_NAME_CHARS),
-        *_contrast_lines(validation.contrasts),
-    ]
-
-
 def _contrast_lines(contrasts: Sequence[Contrast]) -> list[str]:
     """Returns what the comparisons of pairs of rows say."""
     return [f"  {line}" for line in conclusions.pairwise(contrasts)]
@@ -254,6 +207,5 @@ _VALIDATE_METRIC: Mapping[str, Callable[[OpenProject, argparse.Namespace], Comma
     "goals": _validate_goals,
     "completeness": _validate_completeness,
     "trees": _validate_trees,
-    "verdicts": _validate_verdicts,
 }
 """The function that compares each metric, by its name on the command line."""

@@ -99,11 +99,6 @@ def past_complete(conn: sqlite3.Connection, threshold: float) -> tuple[int, int]
     return complete, scored
 
 
-def live_ids(conn: sqlite3.Connection) -> array[int]:
-    """Returns the ids of the conversations that came or grew since the first watch."""
-    return read_ids(conn, WATCHED["new"])
-
-
 def ended(conn: sqlite3.Connection) -> list[tuple[str, float]]:
     """When each conversation that came or grew since and has ended grew last, and its last probability; in the order of
     that time. Without those that have no probability."""

@@ -1,7 +1,7 @@
 """Sessions (rollouts) of Codex: a file of lines, in which items of the Responses API are the conversation.
 
-Events repeat the items for the screen; what they say beyond them is kept as metadata. Older files have the items
-themselves as lines.
+Events repeat the items for the screen; what they say beyond them is kept as metadata. Older files, which
+have the items themselves as lines, are read by `message_lines`, and the events of `codex exec` by a mapping file.
 """
 
 from __future__ import annotations
@@ -36,95 +36,7 @@ def recognise(record: Any) -> str | None:
         return None
     if record.get("type") in _LINE_TYPES and isinstance(record.get("payload"), dict):
         return "the records have `type`, `timestamp` and `payload`, as rollouts of Codex"
-    if _is_exec(record):
-        return "the records are events of `codex exec --json`"
-    if record.get("record_type") == "state" or _is_old_header(record):
-        return "the records are lines of older rollouts of Codex"
-    if "payload" not in record and (is_response_item(record) or _is_old_message(record)):
-        return "the records are items of the Responses API, as in older rollouts of Codex"
     return None
-
-
-def _is_exec(record: dict[str, Any]) -> bool:
-    """Returns whether a line is an event of `codex exec --json`."""
-    kind = record.get("type")
-    if not isinstance(kind, str) or "payload" in record:
-        return False
-    item = record.get("item")
-    has_item = isinstance(item, dict) and not item.keys().isdisjoint(_ITEM_TYPE_KEYS)
-    return (
-        (kind.startswith("item.") and has_item)
-        or (kind == "thread.started" and "thread_id" in record)
-        or kind in _TURN_EVENTS
-    )
-
-
-_ITEM_TYPE_KEYS = ("type", "item_type")
-"""Keys of the type of an item."""
-_TURN_EVENTS = ("turn.started", "turn.completed", "turn.failed")
-"""Types of events at the beginning and the end of a turn."""
-
-
-def _exec_items(lines: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yields the items of a stream of events in the form of the Responses API; of an item the last state counts."""
-    states: dict[str, dict[str, Any]] = {}
-    for line in lines:
-        item = line.get("item")
-        if isinstance(item, dict) and _is_exec(line):
-            states[str(item.get("id"))] = item
-    for name, item in states.items():
-        kind = next((item[key] for key in _ITEM_TYPE_KEYS if isinstance(item.get(key), str)), "")
-        if kind in ("agent_message", "assistant_message"):
-            yield {"type": "message", "role": "assistant", "content": item.get("text") or ""}
-        elif kind == "user_message":
-            yield {"type": "message", "role": "user", "content": item.get("text") or ""}
-        elif kind == "reasoning":
-            yield {"type": "reasoning", "summary": [{"text": item.get("text") or ""}]}
-        else:
-            answers = ("aggregated_output", "result", "error", "status", "exit_code")
-            no_arguments = ("id", *_ITEM_TYPE_KEYS, *answers)
-            arguments = {key: item[key] for key in item if key not in no_arguments}
-            answer = {key: item[key] for key in answers if item.get(key) not in (None, "")}
-            text = answer.pop("aggregated_output", None)
-            yield {"type": "function_call", "name": kind, "arguments": arguments, "call_id": name}
-            yield {
-                "type": "function_call_output",
-                "call_id": name,
-                "output": text if isinstance(text, str) else answer,
-                **({"ended": answer} if text is not None and answer else {}),
-            }
-
-
-def _exec_repeats(lines: list[dict[str, Any]]) -> Iterator[tuple[int, str | int]]:
-    """Yields the places of earlier states of items, and of what only tells how far an item is: the id of an object,
-    and a key in it."""
-    last_states = {
-        str(item.get("id")): id(item)
-        for line in lines
-        if (item := object_or_empty(line.get("item")))
-    }
-    for line in lines:
-        item = object_or_empty(line.get("item"))
-        if last_states.get(str(item.get("id"))) != id(item):
-            yield (id(line), "item")
-        yield from ((id(item), key) for key in ("id", "status"))
-
-
-def _is_old_header(record: dict[str, Any]) -> bool:
-    """Returns whether a line is the first of an older rollout."""
-    return record.keys() >= {"id", "timestamp", "instructions"} and "messages" not in record
-
-
-def _is_old_message(record: dict[str, Any]) -> bool:
-    """Returns whether a line is a message of an older rollout."""
-    content = record.get("content")
-    first = content[0] if isinstance(content, list) and content else None
-    return (
-        record.get("type") == "message"
-        and isinstance(record.get("role"), str)
-        and isinstance(first, dict)
-        and first.get("type") in ("input_text", "output_text")
-    )
 
 
 def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
@@ -161,18 +73,11 @@ class _Rollout:
     model: Any = None
     left_out: set[tuple[int, str | int]] = field(default_factory=set)
 
-    def read_exec(self, lines: list[dict[str, Any]]) -> None:
-        """Reads the events of `codex exec --json`."""
-        self.items += _exec_items(lines)
-        self.name = next((str(line["thread_id"]) for line in lines if line.get("thread_id")), "")
-        self.about += [line for line in lines if "item" not in line]
-        self.left_out.update(_exec_repeats(lines))
-
     def read_line(self, line: dict[str, Any], is_prompt: Callable[[dict[str, Any]], bool]) -> None:
         """Reads a line; `is_prompt` tells whether the message of a user on it is what the user wrote."""
         kind, body = line.get("type"), line.get("payload")
         if kind not in _LINE_TYPES or not isinstance(body, dict):
-            self._read_old_line(line, is_prompt)
+            self.about.append(line)
         elif kind == "response_item":
             self._read_item(body, line.get("timestamp"), is_prompt)
         elif kind == "compacted":  # the summary that takes the place of what was said before
@@ -186,18 +91,6 @@ class _Rollout:
                 self.events.append(body)
         else:
             self._read_about(body, is_session=kind == "session_meta")
-
-    def _read_old_line(
-        self, line: dict[str, Any], is_prompt: Callable[[dict[str, Any]], bool]
-    ) -> None:
-        """Reads a line of an older file: an item without a payload around it, or what is said of the session."""
-        if is_response_item(line) or line.get("type") == "message":
-            of_program = line.get("role") == "user" and not is_prompt(line)
-            self.items.append({**line, **({"role": "developer"} if of_program else {})})
-            return
-        self.about.append(line)
-        self.name = self.name or str(line.get("id") or "")
-        self.began = self.began or as_time(line.get("timestamp"))
 
     def _read_item(
         self, body: dict[str, Any], time: Any, is_prompt: Callable[[dict[str, Any]], bool]
@@ -246,9 +139,6 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     lines = [entry for entry in as_object(record).get("lines", ()) if isinstance(entry, dict)]
     is_prompt = _prompt_test(lines)
     rollout = _Rollout()
-    if any(map(_is_exec, lines)):
-        rollout.read_exec(lines)
-        lines = []
     for position, line in enumerate(lines):
         rollout.read_line(line, partial(is_prompt, position))
     items, events = rollout.items, rollout.events

@@ -90,7 +90,7 @@ def _without_label(line: Any) -> Any:
 def _recognise(record: Any) -> str | None:
     """Returns in words why a record looks like a line with one message; None if it does not."""
     message = _message_of(_without_label(record))
-    if message is None or "role" not in message:
+    if message is None or not ("role" in message or is_response_item(message)):
         return None
     return "each line is one message, with its role and content"
 
@@ -136,7 +136,10 @@ def _session_id(line: dict[str, Any], begins: bool) -> str:
     Args:
         begins: Whether the line begins a session.
     """
-    if named := named_column(line, (*IDS, "id") if begins else IDS, (str, int)):
+    names: tuple[str, ...] = (*IDS, "id") if begins else IDS
+    if is_response_item(line):  # its `call_id` is that of a call of a tool
+        names = tuple(name for name in names if name != "call_id")
+    if named := named_column(line, names, (str, int)):
         return str(line[named])
     for key, about in line.items():
         name = plain_name(key)

@@ -56,8 +56,9 @@ SURE = 0.1
 """Distance from 0 and 1 within which a probability of yes is sure, so that the reverse order is not asked about."""
 
 
-UNSURE_SHARE = 0.1
-"""Share of the pairs whose probability of yes is not sure, for estimates: nobody knows before."""
+UNSURE_SHARE = 1 / 3
+"""Share of the pairs whose probability of yes is not sure, for estimates before the model answered on any: whether it
+is sure of all or of none, the number of requests is at most a third off."""
 
 
 class PairQuestions:
@@ -385,10 +386,14 @@ class ProposeStage(OnClustering, ModelStage):
         return self._work.estimate(self.name, [asking], self._expected_requests(pairs))
 
     def _expected_requests(self, pairs: int) -> float:
-        """Returns the number of requests about so many pairs: one each, and one for the reverse order where needed."""
+        """Returns the number of requests about so many pairs: one each, and one for the reverse order where needed, as
+        often as in the answers of the model so far."""
         client = self._work.process
         assert isinstance(client, EndpointModel)
-        return pairs * (1 + (UNSURE_SHARE if client.can.reads_verdicts else 1))
+        with self._project.reading() as conn:
+            requests_per_pair = decisions.requests_per_pair(conn, self._work.model.label)
+        unknown = 1 + (UNSURE_SHARE if client.can.reads_verdicts else 1)
+        return pairs * (requests_per_pair or unknown)
 
     def show_answers(self) -> None:
         """Makes the answers of this configuration those that the merge queue shows."""

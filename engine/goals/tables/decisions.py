@@ -226,6 +226,14 @@ def answer_count(conn: sqlite3.Connection, config_hash: str | None) -> int:
     return int(conn.execute(sql, (config_hash,)).fetchone()[0])
 
 
+def requests_per_pair(conn: sqlite3.Connection, model: str) -> float | None:
+    """Returns the mean number of requests for the answers of a model, by its label; None before any."""
+    (mean,) = conn.execute(
+        "SELECT avg(calls) FROM pair_answer WHERE model = ? AND calls > 0", (model,)
+    ).fetchone()
+    return None if mean is None else float(mean)
+
+
 def answer_cost(conn: sqlite3.Connection, config_hash: str | None) -> tuple[float, float] | None:
     """Returns the mean number of requests and of seconds of a pair; None before any was asked about."""
     row = conn.execute(

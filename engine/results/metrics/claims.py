@@ -259,6 +259,9 @@ def pairs(cases: Sequence[Case]) -> list[Pair]:
 _EITHER = "unanswerable or underspecified"
 """Name of the claim that holds where one of the two after it does."""
 
+JUDGED_FAILED = "verdict no"
+"""Name of the claim that a person decides: the user did not get what they wanted."""
+
 CLAIMS: Mapping[str, str] = {
     "reward 0": "the reward is 0, against more",
     "reward below 1": "the reward is below 1, against 1",
@@ -267,6 +270,7 @@ CLAIMS: Mapping[str, str] = {
     _EITHER: "the last question cannot be answered or is not clear, against answerable",
     "unanswerable": "the last question cannot be answered, against answerable",
     "underspecified": "the last question is not clear, against answerable",
+    JUDGED_FAILED: "a person said that the user did not get what they wanted, against did; people chose what to judge",
     "hallucinated": "this answer holds something made up, against not",
     "not satisfied": "the user rated this answer 3 or less of 5, against more",
 }

@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
-from engine.base.statistics.bootstrap import NAMES, THRESHOLD, BootstrapDraws, classify, draw
+from engine.base.statistics.bootstrap import NAMES, BootstrapDraws, draw
 from engine.base.statistics.intervals import Classification, Contrast, Interval
 from engine.base.statistics.ranking import (
-    Floats,
     Placements,
     corrected,
     p_difference,
@@ -28,7 +26,7 @@ from engine.base.statistics.ranking import (
 )
 from engine.completeness.truncation import cut_at, matched
 from engine.results.metrics import claims as truths
-from engine.results.records import BoundaryRow, TruthRow, TruthTable
+from engine.results.records import TruthRow, TruthTable
 
 _F1 = NAMES.index("f1")
 """Index of F1 among the figures of a bootstrap draw."""
@@ -36,7 +34,7 @@ _F1 = NAMES.index("f1")
 Values = Mapping[int, Mapping[int, float | None]]
 """Conversation id -> index of the boundary message, ascending -> normalised score; None where it is unscored."""
 
-CLAIMS = ("not complete", "reward 0", "reward below 1")
+CLAIMS = ("not complete", "reward 0", "reward below 1", truths.JUDGED_FAILED)
 """The claims of `engine.results.metrics.claims.CLAIMS` that a low value at the end should predict."""
 
 
@@ -184,16 +182,15 @@ def _area_contrast(
 def truth_tables(
     scorings: Mapping[str, Values],
     places_by_id: Mapping[int, Place],
-    truth: Mapping[int, Mapping[str, Any]],
+    claims_by_id: Mapping[int, Mapping[str, bool]],
 ) -> tuple[TruthTable, ...]:
     """Returns a table for each of `CLAIMS` that is decided for some conversation, except claims that have the same
     answers as an earlier one.
 
     Args:
         places_by_id: Result of `places`.
-        truth: Truth of the conversations to test, by id.
+        claims_by_id: Whether each claim that is decided holds, by the id of the conversation.
     """
-    claims_by_id = {key: truths.of_conversation(claims) for key, claims in truth.items()}
     tables: list[TruthTable] = []
     earlier_answers: list[dict[int, bool]] = []
     for claim in CLAIMS:
@@ -232,7 +229,7 @@ def _truth_rows(
 ) -> tuple[tuple[TruthRow, ...], tuple[Contrast, ...]]:
     """Returns a row for each scoring, whose values should be high where the claim holds, and a contrast by AUROC for
     every two scorings."""
-    measured, contrasts = against_labels(inverted, holds, {})
+    measured, contrasts = _against_labels(inverted, holds)
     rows = [
         TruthRow(
             name,
@@ -246,20 +243,16 @@ def _truth_rows(
     return tuple(rows), contrasts
 
 
-def against_labels(
-    scorings: Mapping[str, Sequence[float]], labels: Sequence[bool], thresholds: Mapping[str, float]
+def _against_labels(
+    scorings: Mapping[str, Sequence[float]], labels: Sequence[bool]
 ) -> tuple[dict[str, Classification], tuple[Contrast, ...]]:
     """Returns how well the values of each name find the labels, and a contrast by AUROC for every two names.
 
     Args:
         scorings: Values in [0, 1] of the same items, by name.
         labels: What is true of each item.
-        thresholds: Values from here up count as true, by name; `THRESHOLD` where a name is missing.
     """
-    draws = {
-        name: draw(values, labels, threshold=thresholds.get(name, THRESHOLD))
-        for name, values in scorings.items()
-    }
+    draws = {name: draw(values, labels) for name, values in scorings.items()}
     placed = {name: placements(values, labels) for name, values in scorings.items()}
     contrasts = []
     for first_name, second_name in combinations(scorings, 2):
@@ -278,59 +271,3 @@ def _value_at(scoring: Values, key: int, message: int) -> float:
     if value is None:
         raise ValueError(f"Conversation {key} has no honest number after message {message}.")
     return value
-
-
-# Whether scores are probabilities: at every boundary of every conversation, how often it is the last one. Training with
-# balance weighs the end of a conversation as much as all the places where it goes on, and a probe is fitted at even
-# odds too. Their scores are probabilities of an end if ends were as frequent as other boundaries; `at_share` turns them
-# into probabilities at the odds of the data.
-
-
-def at_share(p: Floats, share: float) -> Floats:
-    """Returns the probabilities of an end where ends are this share of all boundaries (prior correction: Saerens,
-    Latinne & Decaestecker 2002, Adjusting the outputs of a classifier to new a priori probabilities).
-
-    Args:
-        p: Probabilities at even odds, in [0, 1], of any shape.
-        share: Share of ends, in (0, 1).
-    """
-    end_weight, other_weight = p * share, (1 - p) * (1 - share)
-    return np.asarray(end_weight / (end_weight + other_weight), dtype=np.float64)
-
-
-def boundary_rows(
-    scorings: Mapping[str, Values], places_by_id: Mapping[int, Place]
-) -> tuple[BoundaryRow, ...]:
-    """Returns a row for each scoring, over the boundaries of the conversations that can be cut.
-
-    Args:
-        places_by_id: Result of `engine.results.metrics.completeness.places` for these scorings.
-    """
-    cuttable = {key: place for key, place in places_by_id.items() if place.cut is not None}
-    rows = []
-    for name, scoring in scorings.items():
-        boundaries = [
-            (value, message == place.last, key)
-            for key, place in cuttable.items()
-            for message in place.boundaries
-            if (value := scoring[key][message]) is not None
-        ]
-        values = np.array([value for value, _, _ in boundaries])
-        is_end = [end for _, end, _ in boundaries]
-        keys = [key for _, _, key in boundaries]
-        share = sum(is_end) / len(is_end)
-        ece_as_is, ece_corrected = (
-            classify(scores.tolist(), is_end, keys).ece
-            for scores in (values, at_share(values, share))
-        )
-        rows.append(
-            BoundaryRow(
-                name,
-                boundaries=len(boundaries),
-                share=share,
-                mean=float(values.mean()),
-                ece=ece_as_is,
-                corrected=ece_corrected,
-            )
-        )
-    return tuple(rows)

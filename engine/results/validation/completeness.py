@@ -15,9 +15,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
-from engine.base.conversation import Role, render_log
+from engine.base.conversation import Verdict, render_log
 from engine.base.errors import NotYet, UsageError, WorkbenchError
 from engine.base.statistics.bootstrap import THRESHOLD
 from engine.base.statistics.intervals import Classification
@@ -36,11 +36,11 @@ from engine.model.catalog import AdapterEntry, Catalog, adapter_name
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import id_pages, snapshot
-from engine.results.metrics.claims import OnStep
+from engine.questions.tables import answers
+from engine.results.metrics.claims import JUDGED_FAILED, OnStep, of_conversation
 from engine.results.metrics.completeness import (
     Place,
     Values,
-    boundary_rows,
     cut_contrasts,
     cut_test,
     matched_test,
@@ -204,15 +204,26 @@ def completeness_table(
             )
             for title, scoring in scorings.items()
         ),
-        truths=truth_tables(scorings, places_by_id, data.truth),
+        truths=truth_tables(scorings, places_by_id, data.claims),
         trained=data.chosen.trained,
         selecting=data.chosen.selecting,
         selected_on=data.selected_on,
-        same_kind=test.same_kind,
         contrasts=cut_contrasts(scorings, places_by_id, draws),
-        every_boundary=boundary_rows(scored.scorings, places_by_id) if test.every_boundary else (),
         left_out=scored.left_out,
     )
+
+
+def claims_by_conversation(
+    conn: sqlite3.Connection, ids: Collection[int]
+) -> dict[int, dict[str, bool]]:
+    """Returns whether each claim that truth or a verdict decides holds, by the id of the conversation."""
+    claims = {
+        key: of_conversation(truth) for key, truth in truth_by_conversation(conn) if key in ids
+    }
+    for key, verdict in answers.in_force(conn):
+        if key in ids and verdict is not Verdict.UNSURE:
+            claims.setdefault(key, {})[JUDGED_FAILED] = verdict is Verdict.NO
+    return claims
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +237,7 @@ class _TestData:
         scored: The configurations of scores that get a row.
         places_by_id: Where each conversation that all rows score ends and is cut.
         scorings: The values of each row by its title, those of the baselines included.
-        truth: What is known of the outcome of each tested conversation, by id.
+        claims: Whether each claim about a tested conversation holds that is decided, by the id of the conversation.
         selected_on: Title of each row whose adapter was selected by tested conversations, and by how many.
     """
 
@@ -236,7 +247,7 @@ class _TestData:
     scored: _ScoredRows
     places_by_id: Mapping[int, Place]
     scorings: Mapping[str, Values]
-    truth: Mapping[int, Mapping[str, Any]]
+    claims: Mapping[int, Mapping[str, bool]]
     selected_on: tuple[tuple[str, int], ...]
 
 
@@ -269,7 +280,7 @@ def _read_test_data(
         places_by_id = _places_to_cut(scored.scorings, external_ids, test.seed)
         on_step("the keyword rule, and position alone")
         scorings = {**scored.scorings, **_baselines(conn, places_by_id)}
-        truth = {key: claims for key, claims in truth_by_conversation(conn) if key in external_ids}
+        claims = claims_by_conversation(conn, external_ids.keys())
     return _TestData(
         chosen=chosen,
         external_ids=external_ids,
@@ -277,7 +288,7 @@ def _read_test_data(
         scored=scored,
         places_by_id=places_by_id,
         scorings=scorings,
-        truth=truth,
+        claims=claims,
         selected_on=_selected_on(scored.configs, runs_in_use, external_ids.values()),
     )
 
@@ -343,8 +354,6 @@ def _read_scored_rows(
     scorings: dict[str, Values] = {
         titles[config.config_hash]: values[config.config_hash] for config in covered
     }
-    if scorings and test.same_kind:
-        scorings = _keep_same_kind(conn, scorings)
     return _ScoredRows(
         {titles[config.config_hash]: config for config in covered},
         scorings,
@@ -499,25 +508,6 @@ def _title(config: ScoreConfig, origins: Mapping[str, AdapterTraining]) -> str:
     recipe = origins.get(config.config_hash, AdapterTraining()).recipe
     words = ["tuned", _RECIPE_WORDS.get(recipe, recipe), f"({config.adapter})"]
     return " ".join(filter(None, words))
-
-
-def _keep_same_kind(conn: sqlite3.Connection, scorings: Mapping[str, Values]) -> dict[str, Values]:
-    """Keeps only the values after messages of the same role as the message at the conversation's last boundary."""
-    keys = sorted(set().union(*scorings.values()))
-    roles_by_id: dict[int, list[Role]] = {}
-    for page in id_pages(conn, keys):
-        for key, messages in conversations.conversations_for(conn, page):
-            roles_by_id[key] = [message.role for message in messages]
-
-    def same_kind(key: int, curve: Mapping[int, float | None]) -> dict[int, float | None]:
-        """Returns the values at boundaries like the last one."""
-        roles, last = roles_by_id[key], max(curve)
-        return {index: value for index, value in curve.items() if roles[index] == roles[last]}
-
-    return {
-        name: {key: same_kind(key, curve) for key, curve in scoring.items()}
-        for name, scoring in scorings.items()
-    }
 
 
 def _baselines(conn: sqlite3.Connection, places_by_id: Mapping[int, Place]) -> dict[str, Values]:

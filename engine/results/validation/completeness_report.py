@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any
 
 from engine.base.report_table import CurveAxes, ReportColumn, ReportRow, ReportTable, row_as_json
@@ -78,13 +78,12 @@ def tables(table: CompletenessTable) -> list[ReportTable]:
 
 def _truncation_table(table: CompletenessTable) -> ReportTable:
     """Returns the table of the truncation test."""
-    cut_place = "after a random step like its last" if table.same_kind else "at a random turn"
     return ReportTable(
         _CUT,
         _CUT_COLUMNS,
         tuple(_truncation_row(row, table) for row in table.rows),
         (
-            f"{table.n:,} conversations {tested_on(table)}, each whole and cut {cut_place} (seed {table.seed})",
+            f"{table.n:,} conversations {tested_on(table)}, each whole and cut at a random turn (seed {table.seed})",
             f"{table.asked:,} asked for, {table.single:,} cannot be cut,"
             f" {table.coverage:.0%} of the others are scored by all rows",
         ),
@@ -215,7 +214,6 @@ def as_json(completeness: CompletenessTable) -> dict[str, Any]:
             "n": completeness.n,
             "run": completeness.run,
             "seed": completeness.seed,
-            "same_kind": completeness.same_kind,
             "threshold": completeness.threshold,
             "asked_for": completeness.asked,
             "single": completeness.single,
@@ -228,7 +226,6 @@ def as_json(completeness: CompletenessTable) -> dict[str, Any]:
             "left_out": [{"name": name, "scored": count} for name, count in completeness.left_out],
             "rows": [row_as_json(cut, row) for row in cut.rows],
             **contrasts_json(completeness.contrasts),
-            "every_boundary": [asdict(row) for row in completeness.every_boundary],
             "truths": [
                 {
                     "claim": table.claim,
@@ -243,23 +240,3 @@ def as_json(completeness: CompletenessTable) -> dict[str, Any]:
             ],
         }
     }
-
-
-_BOUNDARY_COLUMNS = (
-    ReportColumn("", "text", text_title="every boundary"),
-    ReportColumn("boundaries", "count", description="Places where a conversation could end."),
-    ReportColumn("ends", "share", description="Share of them at which it does."),
-    ReportColumn("mean score", "share", description="Of probabilities it would be that share."),
-    ReportColumn("ECE", "interval", description="Calibration error of the scores as they are."),
-    ReportColumn("ECE corrected", "interval", description="From even odds to the share of ends."),
-)
-"""Columns of the calibration at every boundary."""
-
-
-def every_boundary_table(table: CompletenessTable) -> ReportTable:
-    """Returns the calibration of each scoring at every boundary; no rows where it was not asked for."""
-    rows = [
-        ReportRow((row.name, row.boundaries, row.share, row.mean, row.ece, row.corrected))
-        for row in table.every_boundary
-    ]
-    return ReportTable("every boundary", _BOUNDARY_COLUMNS, tuple(rows))

@@ -37,12 +37,6 @@ from engine.results.validation.trees import (
     tree_validation,
     trees_json,
 )
-from engine.results.validation.verdicts import (
-    VerdictValidation,
-    verdict_table,
-    verdict_validation,
-    verdicts_json,
-)
 
 
 class ValidationService:
@@ -98,7 +92,6 @@ class AllMetrics:
 
     goals: GoalValidation | None
     completeness: CompletenessTable | None
-    verdicts: VerdictValidation | None
     trees: TreeValidation | None
     missing: tuple[Missing, ...]
 
@@ -128,13 +121,12 @@ def validate_all(
         "completeness",
         lambda: completeness_table(project, catalog, test, query=query, on_step=on_step),
     )
-    verdicts = result_of("verdicts", lambda: verdict_validation(project, query))
     trees = result_of("trees", lambda: tree_validation(project, query, on_step=on_step))
     if completeness is not None:
         missing += _missing_for_completeness(completeness)
     if trees is not None:
         missing += _missing_for_trees(trees)
-    return AllMetrics(goals, completeness, verdicts, trees, tuple(missing))
+    return AllMetrics(goals, completeness, trees, tuple(missing))
 
 
 def metric_tables(metrics: AllMetrics) -> tuple[ReportTable, ...]:
@@ -144,8 +136,6 @@ def metric_tables(metrics: AllMetrics) -> tuple[ReportTable, ...]:
         tables.append(goal_table(metrics.goals))
     if metrics.completeness is not None:
         tables += completeness_report.tables(metrics.completeness)
-    if metrics.verdicts is not None:
-        tables.append(verdict_table(metrics.verdicts))
     if metrics.trees is not None:
         tables += tree_tables(metrics.trees)
     return tuple(table for table in tables if table.rows)
@@ -158,8 +148,6 @@ def metrics_json(metrics: AllMetrics) -> dict[str, Any]:
         results |= goals_json(metrics.goals)
     if metrics.completeness is not None:
         results |= completeness_report.as_json(metrics.completeness)
-    if metrics.verdicts is not None:
-        results |= verdicts_json(metrics.verdicts)
     if metrics.trees is not None:
         results |= trees_json(metrics.trees)
     return {**results, "missing": [asdict(comparison) for comparison in metrics.missing]}
@@ -178,7 +166,7 @@ def _missing_for_completeness(table: CompletenessTable) -> list[Missing]:
         if mode not in modes
     ]
     if not table.truths:
-        what = "Neither completion nor reward is known of what is scored."
+        what = "Neither completion, reward nor a verdict is known of what is scored."
         missing.append(Missing("completeness", what, _TRUTH_HINT))
     return missing
 

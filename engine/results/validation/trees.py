@@ -34,6 +34,7 @@ from engine.results.metrics.uncertainty import (
     by_conversation,
     figures_of,
 )
+from engine.results.validation.completeness import claims_by_conversation
 from engine.results.validation.completeness_report import ROC, kept_accuracy_plot
 from engine.trees import tables as trees
 from engine.trees.records import TreeConfig, TreeRow
@@ -101,9 +102,9 @@ def tree_validation(
             if row.conversation_id in ids and row.reason is None
         ]
         truth_by_id = [(key, truth) for key, truth in truth_by_conversation(conn) if key in ids]
+        claims_by_id = claims_by_conversation(conn, ids)
         chars_by_id = _conversation_chars(project, sorted({row.conversation_id for row in rows}))
         log_probs = _read_log_probs(conn, rows, config, on_step)
-    claims_by_id = {key: claims.of_conversation(truth) for key, truth in truth_by_id}
     answers = _judged_answers(project, dict(truth_by_id))
     claims_by_step = answers.claims if config.place != "end" else {}
     cases = [

@@ -1,4 +1,4 @@
-"""Completion and goals of the conversations that a watch saw end, held against the past ones.
+"""The share complete of the conversations that a watch saw end, held against the past ones.
 
 The control limits are those of a p-chart, three standard deviations on either side of the past share (Shewhart 1931,
 Economic Control of Quality; NIST/SEMATECH e-Handbook of Statistical Methods, 6.3.3.2). The chart takes the past share
@@ -9,7 +9,7 @@ Agresti and Coull (1998, Am. Stat. 52), which leaves a width where all or none o
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 CONTROL_SIGMAS = 3.0
@@ -60,26 +60,6 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class GoalShift:
-    """The share of a goal among the past conversations and among those watched.
-
-    Attributes:
-        low, high: The control limits of the share now.
-    """
-
-    label: str
-    past: Part
-    now: Part
-    low: float
-    high: float
-
-    @property
-    def outside(self) -> bool:
-        """Whether the share now lies beyond a limit."""
-        return not self.low <= self.now.share <= self.high
-
-
-@dataclass(frozen=True, slots=True)
 class Chart:
     """What a project knows of the conversations that were watched.
 
@@ -89,7 +69,6 @@ class Chart:
         points: Oldest first.
         waiting: Conversations that ended after the last point, too few for another.
         running: Conversations that have not ended.
-        goals: The largest change first; empty where nothing was clustered, or nothing was watched.
     """
 
     past: Part
@@ -97,7 +76,6 @@ class Chart:
     points: tuple[Point, ...]
     waiting: int
     running: int
-    goals: tuple[GoalShift, ...]
 
 
 def limits(past: Part, size: int) -> tuple[float, float]:
@@ -131,24 +109,3 @@ def points(past: Part, ended: Sequence[tuple[str, bool]]) -> tuple[tuple[Point, 
         until, _ = group[-1]
         charted.append(Point(until, Part(complete, size), low, high))
     return tuple(charted), len(ended) % size
-
-
-def shifts(
-    past: Mapping[str, int], past_of: int, now: Mapping[str, int], now_of: int
-) -> tuple[GoalShift, ...]:
-    """Returns the goals of either side by label, the one that changed most first.
-
-    Args:
-        past, now: Conversations of each goal.
-        past_of, now_of: All conversations that have a goal or are like none.
-    """
-    if not past_of or not now_of:
-        return ()
-    goals = []
-    for label in past.keys() | now.keys():
-        past_part = Part(past.get(label, 0), past_of)
-        low, high = limits(past_part, now_of)
-        goals.append(GoalShift(label, past_part, Part(now.get(label, 0), now_of), low, high))
-    return tuple(
-        sorted(goals, key=lambda shift: (-abs(shift.now.share - shift.past.share), shift.label))
-    )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -19,14 +18,10 @@ from engine.base.errors import NotFound
 from engine.base.request_options import Option, declared, share, switch
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.tables import score_sets
-from engine.conversations.filter_fields import NOVEL
 from engine.conversations.tables import watched
-from engine.goals.tables import clusterings
-from engine.goals.tables import groups as goal_groups
 from engine.jobs.runner import JobRunner
-from engine.project.idset import IdSet
 from engine.project.project import Project
-from engine.results.watch.chart import Chart, GoalShift, Part, point_size, points, shifts
+from engine.results.watch.chart import Chart, Part, point_size, points
 from engine.results.watch.signals import PRECISION, Rules
 from engine.results.watch.watched_inputs import WatchedFiles, WatchedInput
 from engine.results.watch.watching import Event, WatchStage
@@ -80,10 +75,6 @@ class LiveEvents:
             if self._count == number:
                 return []
             return [event for event in self._events if event.number > number]
-
-
-NOVEL_LABEL = "like no goal before"
-"""Label of the conversations that are assigned to no goal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,16 +200,7 @@ class WatchService:
                 return None
             past = Part(*watched.past_complete(conn, threshold))
             ended = [(time, p >= threshold) for time, p in watched.ended(conn)]
-            now_ids = watched.live_ids(conn)
             running = len(watched.running_ids(conn))
-            goals: tuple[GoalShift, ...] = ()
-            if clusterings.shown_id(conn) is not None:
-                every = IdSet.every(conn)
-                past_goals = _goal_counts(conn, every.of(past_ids))
-                goals_now = _goal_counts(conn, every.of(now_ids))
-                goals = shifts(
-                    past_goals, sum(past_goals.values()), goals_now, sum(goals_now.values())
-                )
         charted, waiting = points(past, ended)
         return Chart(
             past=past,
@@ -226,21 +208,11 @@ class WatchService:
             points=charted,
             waiting=waiting,
             running=running,
-            goals=goals,
         )
 
     def _note_rules(self, rules: Rules, past: int) -> None:
         """Takes the rules that the watch has chosen."""
         self._rules = RulesInForce(rules, past)
-
-
-def _goal_counts(conn: sqlite3.Connection, ids: IdSet) -> dict[str, int]:
-    """Returns how many of these conversations have each goal, by its label; second goals do not count."""
-    counts = dict(goal_groups.counts(conn, ids, second=False))
-    novel = len(goal_groups.conversations(conn, [NOVEL], ids, second=False))
-    if novel:
-        counts[NOVEL_LABEL] = novel
-    return counts
 
 
 def files_to_watch(

@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from importlib import resources
@@ -19,7 +19,7 @@ from pathlib import PurePath
 from typing import Any
 
 from engine.base.errors import UsageError
-from engine.formats.form_runs import Count, Field, Path, fields, is_field
+from engine.formats.form_runs import Count, Path, fields, is_field
 
 TOPICS = {
     "ss5": "social security card application",
@@ -80,11 +80,6 @@ class Form:
         for node in field_nodes(copy):
             node["answer"] = None
         return copy
-
-
-def fields_under(content: Mapping[str, Any], labels: Collection[str]) -> list[Field]:
-    """Returns the fields with one of these labels on their path, in order."""
-    return [field for field in fields(content) if not set(labels).isdisjoint(field.path)]
 
 
 def field_nodes(node: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

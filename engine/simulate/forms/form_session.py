@@ -235,7 +235,6 @@ class FormSession:
         topic: What the form is about, for the simulated user.
         profiles: Profiles of the simulated user; with a fixed profile the first one is used.
         form: Name of the form.
-        person: Whether a person answers: the user's calls then hold the question alone, and the reply is used as it is.
         length: Number of fields of the form.
         interactions: The transcript. `call` is the index of the reply among all replies of the run; null for a
             fallback.
@@ -252,7 +251,6 @@ class FormSession:
     profiles: Sequence[Profile]
     form: str
     length: int
-    person: bool = False
     interactions: list[dict[str, Any]] = field(default_factory=list)
     dialogue: list[dict[str, str]] = field(default_factory=list)
     retries: Counter[str] = field(default_factory=Counter)
@@ -327,17 +325,10 @@ class FormSession:
         """
         if len(self.dialogue) // 2 >= self.most_turns:
             raise RunOver("turns")
-        if self.person:
-            # The call has no prompt but the question: a person reads it, and the reply is no JSON.
-            self.calls += 1
-            completion = yield Call("user", "user", (ChatMessage("user", question),))
-            text = completion.text
-            self.note("user", text)
-        else:
-            reply = yield from self._ask_simulated_user(question)
-            text = reply["answer"]
-            # The transcript has the bare answer and question, in place of the object and the whole prompt.
-            self.interactions[-1]["output"] = text
+        reply = yield from self._ask_simulated_user(question)
+        text = str(reply["answer"])
+        # The transcript has the bare answer and question, in place of the object and the whole prompt.
+        self.interactions[-1]["output"] = text
         self.interactions[-1]["prompt"] = question
         self.dialogue += [{"Assistant": question}, {"User": text}]
         return text

@@ -79,7 +79,6 @@ class ModularRun:
         chunks: The chunks by name.
         states: `Chunk.manager_state` of each, as of the last decision of the manager.
         last_action: The latest actions of the manager, newest first.
-        information: Facts extracted from all answers so far.
         left_out: Labels that the grouping put into no chunk.
         decisions: Number of decisions of the manager and of fillers so far.
     """
@@ -89,7 +88,6 @@ class ModularRun:
     chunks: dict[str, Chunk] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
     last_action: list[str] = field(default_factory=list)
-    information: dict[str, str] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
     decisions: int = 0
 
@@ -217,7 +215,6 @@ class ModularRun:
             dialogue += [{"Assistant": question}, {"User": answer}]
         facts = yield from modules.information_in(session, dialogue, section)
         chunk.information |= facts
-        self.information |= facts
         filled = yield from modules.filled_section(session, section, facts, targets)
         copy_answers(filled, self.content)
         for label, state in chunk.states.items():

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from engine.formats.form_runs import FormScores, fields, form_scores
 from engine.model.chat import Call, ChatMessage, Completion, Ending, Play
+from engine.model.interface import CHARS_PER_TOKEN
 from engine.model.prompt_files import filled
 from engine.simulate.forms.form import Form, Profile, copy_answers, right_fields
 from engine.simulate.forms.form_session import (
@@ -39,9 +40,6 @@ instructions. A run of either variant can also end with the reason of a `RunOver
 
 BAD_IN_A_ROW = 10
 """Number of consecutive unusable replies that end a baseline run."""
-
-CHARS_PER_TOKEN = 4
-"""Characters of a token, assumed for the length of the history, since a play has no tokenizer."""
 
 RECORD_FORMAT = "uniform"
 """Import format of the conversation of a run: one object with `messages` and `truth`."""
@@ -178,6 +176,7 @@ class BaselineRun:
         Args:
             prompt_chars: Length of that prompt in characters.
         """
+        # A play has no tokenizer.
         chars_left = self.session.rules.history_tokens * CHARS_PER_TOKEN - prompt_chars
         messages: list[ChatMessage] = []
         # From the newest pair of prompt and reply back to the oldest.
@@ -222,8 +221,6 @@ class FormRun:
         texts: Prompt texts by name.
         profiles: Profiles of the simulated user, at least one.
         seed: Seed of the simulation.
-        person: Whether a person answers. The user's calls then hold the question alone, and replies are used as they
-            are.
     """
 
     form: Form
@@ -233,7 +230,6 @@ class FormRun:
     texts: Mapping[str, str]
     profiles: tuple[Profile, ...]
     seed: int = 0
-    person: bool = False
 
     @property
     def key(self) -> str:
@@ -256,7 +252,7 @@ class FormRun:
         return self.rules.profile == "run"
 
     def play(self) -> Play:
-        """Returns a new play; its result has the scores and what the files of the run are made of."""
+        """Returns a new play; its result has the scores."""
         profiles = self.profiles
         if self._has_one_profile:
             profiles = (profiles[(self.run_number - 1) % len(profiles)],)
@@ -268,14 +264,13 @@ class FormRun:
             profiles=profiles,
             form=self.form.name,
             length=self._field_count,
-            person=self.person,
         )
         content = self.form.blank()
         variant_result: dict[str, Any] = {}
         if self.variant == "modular":
             modular = ModularRun(session, content)
             ended = yield from modular.fill()
-            variant_result = _modular_result(modular)
+            variant_result = {"left_out": modular.left_out}
         else:
             ended = yield from BaselineRun(session, content).fill()
         return self._ending(session, content, ended, variant_result)
@@ -293,7 +288,7 @@ class FormRun:
 
         - `profile`: name of the profile whose answers were compared; null if none were.
         - `ended`: how the run ended.
-        - `calls`: number of calls, of models and of the person.
+        - `calls`: number of calls of models.
         - `again`, `fallbacks`, `failed`: number of retries, fallbacks and failures, by module.
         - `filled`: the form with its answers.
         - `dialogue`, `interactions`: the questions and answers, and the transcript, as `FormSession` has them.
@@ -301,12 +296,13 @@ class FormRun:
         Args:
             content: The form with the answers.
             ended: How the run ended.
-            variant_result: What only runs of this variant have in their result.
+            variant_result: What only runs of this variant have in their result: of a modular one `left_out`, the labels
+                that are in no chunk, a group of labels that are filled together.
         """
         modules = [line["module"] for line in session.interactions]
         known_answers = {}
-        # Answers are known of one profile only: of several each answers as itself, and a person as they like.
-        if self._has_one_profile and not self.person:
+        # Answers are known of one profile only: of several each answers as itself.
+        if self._has_one_profile:
             known_answers = session.profiles[0].of_form(self.form.name)
         right = right_fields(content, known_answers) if known_answers else None
         scores = form_scores(content, session.dialogue, modules, right)
@@ -352,18 +348,3 @@ class FormRun:
                 "ended": ended,
             },
         }
-
-
-def _modular_result(modular: ModularRun) -> dict[str, Any]:
-    """Returns what only modular runs have in their result.
-
-    These are the labels that are in no chunk (`left_out`), the facts that were extracted from answers (`information`),
-    and the last state as the manager sees it and as the filler sees each chunk (`manager`, `chunks`). A chunk is a
-    group of labels that are filled together.
-    """
-    return {
-        "left_out": modular.left_out,
-        "information": modular.information,
-        "manager": modular.manager_view,
-        "chunks": {name: chunk.filler_view for name, chunk in modular.chunks.items()},
-    }

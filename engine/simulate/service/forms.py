@@ -1,4 +1,4 @@
-"""Simulation of form filling after Hakimov et al. (2024), and the files of its runs.
+"""Simulation of form filling after Hakimov et al. (2024).
 
 A *module* is one prompt with one kind of reply; a *dummy* is a module that is never called, whose *fallback*, an object
 that is made without a model, replies for it.
@@ -6,16 +6,14 @@ that is made without a model, replies for it.
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from engine.base.errors import NotFound, UsageError
-from engine.base.files import create_private_folder, write_atomically
 from engine.base.text import as_json
 from engine.model.chat import Role
 from engine.model.interface import Sampling
@@ -34,86 +32,8 @@ from engine.simulate.forms.form import (
 from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.modules import MODULES
 from engine.simulate.forms.run import VARIANTS, FormRun
-from engine.simulate.records import PlayRow, TranscriptLine
 from engine.simulate.request import Kind, SimulationRequest
 from engine.simulate.service.simulations import BY_SCHEMA, ProjectSimulations, Simulation
-
-BY_FALLBACK = "used fallback mechanism"
-"""Replaces the prompt in a transcript when a fallback replied."""
-
-
-def run_files(
-    result: Mapping[str, Any],
-    prompts: Sequence[str],
-    rules: Mapping[str, Any],
-    models: Mapping[str, str],
-) -> dict[str, str]:
-    """Returns the files of a run by name, as JSON texts.
-
-    Args:
-        result: `Ending.result` of the play.
-        prompts: The last message of each call of the play, in order.
-        rules: The fields of `Rules`.
-        models: Label of the model of each role.
-
-    Returns:
-        `config.json`, `dialogue.json`, `filled-form.json` and `transcript.json`; for a modular run also `info.json`,
-        `dm-state.json` and `cfm-states.json`.
-    """
-    files: dict[str, Any] = {
-        "config.json": _config(result, rules, models),
-        "dialogue.json": result["dialogue"],
-        "filled-form.json": result["filled"],
-        "transcript.json": {
-            "interactions": [_entry(interaction, prompts) for interaction in result["interactions"]]
-        },
-    }
-    if "chunks" in result:
-        # Only a modular run has chunks.
-        files["info.json"] = result["information"]
-        files["dm-state.json"] = result["manager"]
-        files["cfm-states.json"] = result["chunks"]
-    return {name: json.dumps(value, ensure_ascii=False) for name, value in files.items()}
-
-
-def _entry(interaction: Mapping[str, Any], prompts: Sequence[str]) -> dict[str, Any]:
-    """Returns an interaction of `FormSession` as the original's transcript has it.
-
-    Its prompt is the user's question, `BY_FALLBACK`, or the prompt of its call.
-    """
-    prompt = interaction.get("prompt")
-    if prompt is None:
-        prompt = BY_FALLBACK if interaction["call"] is None else prompts[interaction["call"]]
-    return {"module": interaction["module"], "prompt": prompt, "output": interaction["output"]}
-
-
-def _config(
-    result: Mapping[str, Any], rules: Mapping[str, Any], models: Mapping[str, str]
-) -> dict[str, Any]:
-    """Returns the configuration of a run as the original writes it, with what is added here."""
-    label = models.get("assistant", "")
-    modules = {
-        module.name: "dummy" if module.name in rules["dummies"] else label
-        for module in MODULES
-        if "chunks" in result  # a modular run
-    }
-    return {
-        "model": {**modules, "user": models.get("user", "")} if modules else label,
-        "form": result["form"],
-        "grouping_size": rules["grouping_size"],
-        "temperature": rules["temperature"],
-        "base temp": rules["temperature"],
-        "high temp": rules["high"],
-        "autouser": bool(models.get("user")),
-        "variant": result["variant"]
-        if rules.get("schemas", True)
-        else f"{result['variant']}, free",
-        "run": result["run"],
-        "ended": result["ended"],
-        "required_right": result["required_right"],
-        "optional_right": result["optional_right"],
-    }
-
 
 KIND: Kind = "forms"
 """The kind of these simulations."""
@@ -226,32 +146,6 @@ def dummies(names: Sequence[str]) -> frozenset[str]:
         if name not in known:
             raise NotFound(f"There is no module `{name}`.", f"The modules: {', '.join(known)}.")
     return frozenset(known[name] for name in names)
-
-
-def write_run(
-    folder: Path,
-    row: PlayRow,
-    lines: Sequence[TranscriptLine],
-    models: Mapping[str, str],
-    rules: Rules,
-) -> Path:
-    """Writes a run in the files of Hakimov et al. (2024) into `FORM/VARIANT/NUMBER` under a folder; returns that path.
-
-    Raises:
-        UsageError: The files cannot be written.
-    """
-    last_messages = [line.messages[-1] for line in lines]
-    prompts = [content for _, content in last_messages]
-    files = run_files(row.result, prompts, rules_as_json(rules), models)
-    # The key is `forms/FORM/VARIANT/NUMBER`.
-    target = folder.joinpath(*row.key.split("/")[1:])
-    try:
-        create_private_folder(target)
-        for name, text in files.items():
-            write_atomically(target / name, text)
-    except OSError as error:
-        raise UsageError(f"{target} cannot be written: {error.strerror}.") from None
-    return target
 
 
 def load_forms(names: Sequence[str]) -> list[Form]:

@@ -8,7 +8,6 @@ given: FULL gives the instruction as it is, and other conditions are compared wi
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -17,7 +16,6 @@ from engine.base.number_format import counted
 from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
 from engine.base.text import one_line
 from engine.formats.form_runs import FormScores
-from engine.simulate.draft import as_draft
 from engine.simulate.forms.table import FormRow, ModelRow, by_model, by_module, table_of
 from engine.simulate.records import PlayItem, PlayRow
 from engine.simulate.recsim.play import by_task
@@ -133,40 +131,10 @@ def aptitude_table(rows: Sequence[Aptitude], plays: Sequence[PlayRow] = ()) -> R
 
 
 def _sharded(plays: Sequence[PlayRow]) -> list[ReportTable]:
-    """Returns the tables of sharded conversations: by condition, by instruction, and the kinds of replies."""
-    rows = sorted(_by_condition(plays), key=lambda row: row.task)
-    by_condition = aptitude_table(rows, plays)
-    return [by_condition, _by_instruction(plays, by_condition.notes), *_categories(plays)]
-
-
-def _by_condition(plays: Sequence[PlayRow]) -> list[Aptitude]:
-    """Returns the figures of each task, condition and model, in the order of the conditions."""
-    return sorted(aptitudes(scored(plays)), key=lambda row: place_of(row.condition, ALL_CONDITIONS))
-
-
-def _by_instruction(plays: Sequence[PlayRow], notes: tuple[str, ...]) -> ReportTable:
-    """Returns performance, aptitude and unreliability of each instruction alone."""
-    of_instruction: dict[str, list[PlayRow]] = {}
-    for play in plays:
-        of_instruction.setdefault(play.result["task_id"], []).append(play)
-    table: list[ReportRow] = []
-    for task_id, plays_of_instruction in of_instruction.items():
-        rows = _by_condition(plays_of_instruction)
-        full_rows = _full_by_task_and_model(rows)
-        table += [
-            _row(
-                [task_id, row.condition, *_aptitude_cells(row, full_rows)],
-                plays_of_instruction,
-                conv_type=row.condition,
-            )
-            for row in rows
-        ]
-    columns = (
-        ReportColumn("instruction", "text", description="Its id."),
-        _CONDITION_COLUMN,
-        *_APTITUDE_COLUMNS,
-    )
-    return ReportTable("by instruction", columns, tuple(table), notes)
+    """Returns the tables of sharded conversations: by condition, and the kinds of replies."""
+    rows = sorted(aptitudes(scored(plays)), key=lambda row: place_of(row.condition, ALL_CONDITIONS))
+    by_task = sorted(rows, key=lambda row: row.task)
+    return [aptitude_table(by_task, plays), *_categories(plays)]
 
 
 def _categories(plays: Sequence[PlayRow]) -> list[ReportTable]:
@@ -395,8 +363,8 @@ _TASK_COLUMNS = (
 """Columns of the table of tasks."""
 
 
-def task_table(plays: Sequence[PlayRow]) -> ReportTable:
-    """Returns a row for each task of the plays that ended."""
+def _recsim(plays: Sequence[PlayRow]) -> list[ReportTable]:
+    """Returns the table of users with profiles, a row for each task."""
     table = [
         _row(
             [
@@ -408,23 +376,7 @@ def task_table(plays: Sequence[PlayRow]) -> ReportTable:
         )
         for row in by_task(play.result for play in plays)
     ]  # fmt: skip
-    return ReportTable("by task", _TASK_COLUMNS, tuple(table))
-
-
-def _recsim(plays: Sequence[PlayRow]) -> list[ReportTable]:
-    """Returns the tables of users with profiles: by task, and by number of turns."""
-    counts = Counter(play.result["turns"] for play in plays)
-    goodbyes = Counter(play.result["turns"] for play in plays if play.result["ended"] == "goodbye")
-    table = [
-        _row([turns, count, goodbyes[turns]], plays, turns=turns)
-        for turns, count in sorted(counts.items())
-    ]
-    columns = (
-        ReportColumn("turns", "count", description="Times that the user spoke."),
-        ReportColumn("conversations", "count", description="Conversations of so many turns."),
-        ReportColumn("goodbye", "count", description="Of these, ended by the user."),
-    )
-    return [task_table(plays), ReportTable("by number of turns", columns, tuple(table))]
+    return [ReportTable("by task", _TASK_COLUMNS, tuple(table))]
 
 
 def _recsim_summary(result: Mapping[str, Any]) -> str:
@@ -433,45 +385,10 @@ def _recsim_summary(result: Mapping[str, Any]) -> str:
     return f"{counted(result['turns'], 'turn')} · {ended}"
 
 
-# Shards
-
-_SHARD_COLUMNS = (
-    ReportColumn("instruction", "text", description="Its id."),
-    ReportColumn("task", "text", description="Kind of the instruction."),
-    ReportColumn("shards", "count", description="Shards that are proposed."),
-    ReportColumn(
-        "as in the text", "count", description="Shards that are in the words of the text."
-    ),
-    ReportColumn("lost", "count", description="Numbers and names that no shard contains."),
-    ReportColumn("FULL", "number", description="Mean score of the full instruction, 0 to 100."),
-    ReportColumn("CONCAT", "number", description="Mean score of the shards as a list, 0 to 100."),
-)
-"""Columns of the table of proposed shards."""
-
-
-def _shards(plays: Sequence[PlayRow]) -> list[ReportTable]:
-    """Returns the table of proposed shards, a row for each instruction."""
-    table = []
-    for play in plays:
-        draft = as_draft(play.result)
-        in_words_of_text = sum(candidate.by == "text" for candidate in draft.candidates)
-        scores = [100 * draft.check[name] if draft.check else None for name in ("full", "concat")]
-        cells: list[Cell] = [draft.task_id, draft.task, len(draft.candidates), in_words_of_text]
-        table.append(_row([*cells, len(draft.lost), *scores], [play]))
-    note = "They wait for a person: A shows them, to be approved."
-    return [ReportTable("proposed shards", _SHARD_COLUMNS, tuple(table), (note,))]
-
-
-def _shards_summary(result: Mapping[str, Any]) -> str:
-    """Returns the number of proposed shards."""
-    return counted(len(result["shards"]), "shard")
-
-
 _TABLES: Mapping[str, Callable[[Sequence[PlayRow]], list[ReportTable]]] = {
     "sharded": _sharded,
     "forms": _forms,
     "recsim": _recsim,
-    "shards": _shards,
 }
 """Makes the tables of the ended plays of each kind."""
 
@@ -479,6 +396,5 @@ _SUMMARIES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "sharded": _sharded_summary,
     "forms": _forms_summary,
     "recsim": _recsim_summary,
-    "shards": _shards_summary,
 }
 """Describes a result of each kind in a few words."""

@@ -1,12 +1,9 @@
-"""Use cases of the simulation screens: estimate and start runs, read results, review shards, fill forms."""
+"""Use cases of the simulation screens: estimate and start runs, and read results."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from functools import partial
-from typing import Any, cast
 
 from engine.base.errors import UsageError
 from engine.base.line_files import new_file, write_file
@@ -14,10 +11,7 @@ from engine.base.report_table import Cell, ReportRow
 from engine.jobs.runner import JobRunner
 from engine.project import settings
 from engine.project.project import Project
-from engine.simulate.forms.form import ALL_FORMS
-from engine.simulate.forms.run import Variant
-from engine.simulate.live import LivePlays
-from engine.simulate.records import LivePlay, PlayEstimate, PlaySetting, SetResults, TranscriptLine
+from engine.simulate.records import PlayEstimate, PlaySetting, SetResults, TranscriptLine
 from engine.simulate.request import (
     Kind,
     SimulationOffers,
@@ -26,27 +20,19 @@ from engine.simulate.request import (
     request_as_json,
 )
 from engine.simulate.service.forms import KIND as FORMS_KIND
-from engine.simulate.service.forms import forms_simulation, load_forms
-from engine.simulate.service.person import PersonSession
+from engine.simulate.service.forms import forms_simulation
 from engine.simulate.service.recsim import recsim_simulation
 from engine.simulate.service.result_tables import form_model_table, item_of, tables_of
-from engine.simulate.service.sharded import (
-    MAKING,
-    DraftsFile,
-    making_simulation,
-    opened_drafts,
-    sharded_simulation,
-)
+from engine.simulate.service.sharded import sharded_simulation
 from engine.simulate.service.simulations import ProjectSimulations, Simulation
 
 SETTING = "simulations"
-"""Setting: what simulations were asked for: the last one, and one for each set that a screen started."""
+"""Setting: the request of the simulation that a screen started last."""
 
 _SIMULATIONS: Mapping[Kind, Callable[[ProjectSimulations, SimulationRequest], Simulation]] = {
     "sharded": sharded_simulation,
     "forms": forms_simulation,
     "recsim": recsim_simulation,
-    "shards": making_simulation,
 }
 """Makes the simulation of a request, by kind."""
 
@@ -61,15 +47,15 @@ class SimulationService:
         runner: JobRunner,
     ) -> None:
         self._project, self._simulations, self._runner = project, simulations, runner
-        self._live = LivePlays()
 
     # Requests and runs
 
     def offers(self) -> SimulationOffers:
         """Returns the choices for a new request."""
-        requests = self._stored_requests()
+        with self._project.reading() as conn:
+            stored = settings.get(conn, SETTING, None)
         try:
-            last = as_request(requests["last"]) if "last" in requests else None
+            last = None if stored is None else as_request(stored)
         except UsageError:
             last = None
         return SimulationOffers(tuple(self._simulations.model_names()), last)
@@ -89,49 +75,13 @@ class SimulationService:
         Raises:
             UsageError: The request cannot be played.
         """
-        return self._begin(request, self._simulation_of(request))
-
-    def go_on(self, config_hash: str) -> int:
-        """Starts the rest of a set in the background; returns the id of the job.
-
-        Raises:
-            UsageError: The request of the set is not stored, or it would give another set now.
-        """
-        requests = self._stored_requests().get("sets", {})
-        if config_hash not in requests:
-            raise UsageError(
-                "It is not known here what was asked for.",
-                "The command that started it goes on with it; a form that you were filling, F in Simulation.",
-            )
-        request = as_request(requests[config_hash])
-        simulation = self._simulation_of(request)
-        if simulation.play.config_hash != config_hash:
-            raise UsageError(
-                "A prompt, a model or the program has changed since, so this would be another set.",
-                "Start a new simulation.",
-            )
-        return self._begin(request, simulation)
+        job = self._runner.start(self._simulation_of(request).stages)
+        self._project.write(lambda conn: settings.put(conn, SETTING, request_as_json(request)))
+        return job
 
     def _simulation_of(self, request: SimulationRequest) -> Simulation:
         """Returns the simulation that a request asks for."""
         return _SIMULATIONS[request.kind](self._simulations, request)
-
-    def _begin(self, request: SimulationRequest, simulation: Simulation) -> int:
-        """Starts a simulation in the background and stores its request; returns the id of the job."""
-        simulation.play.on_reply = partial(self._live.add, simulation)
-        job = self._runner.start(simulation.stages)
-        requests = self._stored_requests()
-        requests["last"] = request_as_json(request)
-        if not simulation.before:
-            # Tuning may change the name of the model, and with it the config hash of the set.
-            requests.setdefault("sets", {})[simulation.play.config_hash] = request_as_json(request)
-        self._project.write(lambda conn: settings.put(conn, SETTING, requests))
-        return job
-
-    def _stored_requests(self) -> dict[str, Any]:
-        """Returns the `last` request, and under `sets` that of each set by its config hash."""
-        with self._project.reading() as conn:
-            return dict(settings.get(conn, SETTING, {}))
 
     # What was played
 
@@ -173,38 +123,6 @@ class SimulationService:
         ]
         exported = {"config": config_hash, "tables": tables, "plays": [asdict(row) for row in rows]}
         write_file([exported], place, "jsonl")
-
-    # Live
-
-    def live(self) -> list[LivePlay]:
-        """Returns the plays of the current run with their newest replies; the one with the latest reply is first."""
-        return self._live.newest()
-
-    # Shards
-
-    def open_drafts(self, path: str) -> DraftsFile:
-        """Returns the drafts of a file; a new file is written with all drafts that this project proposed.
-
-        Raises:
-            UsageError: The file holds no drafts, or there is neither a file nor a proposal.
-            ProjectError: The file cannot be written.
-        """
-        return opened_drafts(path, lambda: self._simulations.rows_of(MAKING))
-
-    # Forms filled by a person
-
-    def fill_form(self, form: str, variant: str, model: str | None) -> PersonSession:
-        """Starts, or resumes, a form that a person fills; the model runs in the background.
-
-        Raises:
-            UsageError: The form cannot be read, or the model cannot do this.
-        """
-        (blank,) = load_forms([form if form in ALL_FORMS else os.path.expanduser(form)])
-        # A new object stands for this run: replies of another one clear the live plays.
-        on_reply = partial(self._live.add, object())
-        return PersonSession(
-            self._simulations, self._runner, blank, cast(Variant, variant), model, on_reply
-        )
 
 
 def _values(row: ReportRow) -> list[Cell]:

@@ -12,7 +12,6 @@ from engine.model.interface import Sampling
 from engine.model.records import ModelRequest
 from engine.model.service.run_setup import RunSetup
 from engine.simulate import tables as play_tables
-from engine.simulate.live import Person
 from engine.simulate.records import PlayRow, PlaySetting, TranscriptLine
 from engine.simulate.request import SimulationOptions
 from engine.simulate.sharded.aptitude import Scored
@@ -66,7 +65,6 @@ class ProjectSimulations:
         asks: Mapping[Role, Sampling],
         options: SimulationOptions,
         texts: Mapping[str, str],
-        person: Person | None = None,
     ) -> Simulation:
         """Returns the simulation that plays scenarios.
 
@@ -75,7 +73,6 @@ class ProjectSimulations:
             asks: The roles that models play, each with the most constrained sampling of its replies: `Sampling()` or
                 `BY_SCHEMA`.
             texts: The prompts that the scenarios use, by name.
-            person: Who plays the user, in the only scenario, in place of a model.
 
         Raises:
             UsageError: There is no such model, or an endpoint cannot give such replies.
@@ -100,7 +97,6 @@ class ProjectSimulations:
             texts=texts,
             models={role: models[options.model_of(role)] for role in asks},
             parallel=options.parallel,
-            person=person,
         )
         return Simulation(before, play)
 

@@ -2,25 +2,20 @@
 
 The reference lists the accepted values of every parameter; `""` among them makes the parameter optional. Texts are
 compared without case, spaces and `,./-_*^`. A value must have the declared type or the type of the reference values (a
-variable's name where a number is declared). Only in Python is a whole number accepted for a declared float.
+variable's name where a number is declared). A whole number is accepted for a declared float. Calls are in Python: those
+of the categories `java` and `javascript`, which no sharded instruction is made of, are refused.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from engine.base.errors import BadInstruction
-from engine.simulate.sharded.call_syntax import (
-    NotCalls,
-    ParsedCall,
-    java_value,
-    javascript_value,
-    read_calls,
-)
 from engine.simulate.sharded.instruction import Instruction, Shard
 from engine.simulate.sharded.task import (
     Evaluating,
@@ -28,6 +23,7 @@ from engine.simulate.sharded.task import (
     Extraction,
     Task,
     bullets,
+    fenced_blocks,
     list_of,
     without_judge,
 )
@@ -49,11 +45,8 @@ class ActionsTask(Task):
         self._references = _objects(
             instruction, "reference_answer", dict[str, dict[str, list[Any]]]
         )
-        self._language = instruction.text("language").lower()
-        if self._language not in LANGUAGES:
-            raise BadInstruction(
-                f"{instruction.task_id}: `language` must be one of {', '.join(sorted(LANGUAGES))}."
-            )
+        if instruction.text("language").lower() != "python":
+            raise BadInstruction(f"{instruction.task_id}: `language` must be Python.")
         self._category = instruction.text("test_category")
         self._question = _question(instruction)
 
@@ -73,10 +66,8 @@ class ActionsTask(Task):
     def evaluate(self, answer: str) -> Evaluating:
         """Scores 1 if the calls in the answer match the reference, else 0 with the reason."""
         try:
-            calls = read_calls(answer, self._language)
-            wrong = mismatch(
-                calls, self._references, self._functions, self._language, self._category
-            )
+            calls = read_calls(answer)
+            wrong = mismatch(calls, self._references, self._functions, self._category)
         except NotCalls as error:
             wrong = str(error)
         except (RecursionError, OverflowError):
@@ -115,10 +106,122 @@ def _question(instruction: Instruction) -> str:
     return value
 
 
+# Calls
+
+
+class NotCalls(ValueError):
+    """The text is not a list of calls; the message gives the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedCall:
+    """One call.
+
+    Attributes:
+        arguments: Their values by name; of an expression, such as a name, its source text.
+    """
+
+    name: str
+    arguments: Mapping[str, Any]
+
+
+def read_calls(text: str) -> list[ParsedCall]:
+    """Returns the calls in a reply; if it has fenced blocks, those in the last block.
+
+    The form is `[first(a=1, b="x"), second()]`; the brackets and a fence are optional. Arguments must be named; an
+    argument without a name gets the name `""`, which no function has. Nothing is run.
+
+    Raises:
+        NotCalls: The text is empty or contains anything but calls.
+    """
+    blocks = fenced_blocks(text)
+    bare = (blocks[-1] if blocks else text).strip().strip("`").strip()
+    if not bare:
+        raise NotCalls("The answer is empty.")
+    try:
+        module = ast.parse(bare)
+        return [
+            _python_call(call)
+            for statement in module.body
+            for call in _calls_of(statement.value if isinstance(statement, ast.Expr) else statement)
+        ]
+    except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError) as error:
+        raise NotCalls(f"Not calls in Python: {error}") from error
+
+
+def _calls_of(node: ast.AST) -> list[ast.AST]:
+    """Returns the items of a list or tuple of calls; a single call as it is."""
+    return [*node.elts] if isinstance(node, ast.List | ast.Tuple) else [node]
+
+
+def _python_call(node: ast.AST) -> ParsedCall:
+    """Returns a call with its arguments as values.
+
+    Raises:
+        NotCalls: The node is no call.
+    """
+    if not isinstance(node, ast.Call):
+        raise NotCalls(f"`{ast.unparse(node)}` is no call.")
+    arguments: dict[str, Any] = {"": ast.unparse(node)} if node.args else {}
+    for keyword in node.keywords:
+        arguments[keyword.arg or ""] = _python_value(keyword.value)
+    return ParsedCall(ast.unparse(node.func), arguments)
+
+
+def _python_value(node: ast.expr) -> Any:
+    """Returns the value of an expression; its source text if it is not a literal."""
+    match node:
+        case ast.Constant(value=value) if value is not Ellipsis:
+            return value
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=ast.Constant(value=value)) if (
+            isinstance(value, int | float)
+        ):
+            return -value if isinstance(sign, ast.USub) else value
+        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
+            return [_python_value(item) for item in items]
+        case ast.Dict(keys=keys, values=values):
+            return {
+                _key(key): _python_value(value) for key, value in zip(keys, values, strict=True)
+            }
+        case ast.BinOp(left=left, op=operator, right=right):
+            return _compute(_python_value(left), operator, _python_value(right), node)
+        case _:
+            return ast.unparse(node)
+
+
+def _key(node: ast.expr | None) -> Any:
+    """Returns the value of a key of a dictionary.
+
+    Raises:
+        NotCalls: It can be no key.
+    """
+    value = None if node is None else _python_value(node)
+    if isinstance(value, list | dict) or node is None:
+        raise NotCalls("A key of a dictionary is no plain value.")
+    return value
+
+
+def _compute(left: Any, operator: ast.operator, right: Any, node: ast.expr) -> Any:
+    """Returns the value of `60 * 5`; an operation on anything but numbers is returned as its source text."""
+    if type(left) in (int, float) and type(right) in (int, float):
+        match operator:
+            case ast.Add():
+                return left + right
+            case ast.Sub():
+                return left - right
+            case ast.Mult():
+                return left * right
+            case ast.Div() if right:
+                return left / right
+    return ast.unparse(node)
+
+
+# Comparison
+
 _IGNORED = re.compile(r"[ ,./\-_*^]")
 """Characters that are left out of texts before these are compared."""
 
-_PYTHON: dict[str, type] = {
+_TYPES: dict[str, type] = {
     "string": str,
     "integer": int,
     "float": float,
@@ -130,35 +233,6 @@ _PYTHON: dict[str, type] = {
 }
 """The type in Python of each declared type."""
 
-_JAVA: dict[str, type] = {
-    **dict.fromkeys(("byte", "short", "integer", "long"), int),
-    **dict.fromkeys(("float", "double"), float),
-    "boolean": bool,
-    **dict.fromkeys(("char", "String", "any"), str),
-    **dict.fromkeys(("Array", "ArrayList", "List", "Set", "Queue", "Stack"), list),
-    **dict.fromkeys(("HashMap", "Hashtable", "Map"), dict),
-}
-"""The same for Java; values are read by `java_value`."""
-
-_JAVASCRIPT: dict[str, type] = {
-    "String": str,
-    "integer": int,
-    "float": float,
-    "Bigint": int,
-    "Boolean": bool,
-    "dict": dict,
-    "array": list,
-    "any": str,
-}
-"""The same for JavaScript; values are read by `javascript_value`."""
-
-_TYPES = {"python": _PYTHON, "java": _JAVA, "javascript": _JAVASCRIPT}
-"""The types of each language."""
-
-LANGUAGES = frozenset(_TYPES)
-"""The languages that calls may be in."""
-
-
 ReferenceCall = Mapping[str, Mapping[str, Sequence[Any]]]
 """A reference call: `{function: {parameter: [accepted value, ...]}}` with one function."""
 
@@ -167,7 +241,6 @@ def mismatch(
     calls: Sequence[ParsedCall],
     references: Sequence[ReferenceCall],
     functions: Sequence[Mapping[str, Any]],
-    language: str,
     category: str,
 ) -> str:
     """Compares calls with the reference.
@@ -187,7 +260,7 @@ def mismatch(
     reasons = [
         [
             _call_mismatch(
-                call, reference, only_function or described.get(next(iter(reference)), {}), language
+                call, reference, only_function or described.get(next(iter(reference)), {})
             )
             for call in calls
         ]
@@ -223,9 +296,7 @@ def _can_be_paired(fits: Sequence[Sequence[bool]]) -> bool:
     return all(assign(row, set()) for row in range(len(fits)))
 
 
-def _call_mismatch(
-    call: ParsedCall, reference: ReferenceCall, function: Mapping[str, Any], language: str
-) -> str:
+def _call_mismatch(call: ParsedCall, reference: ReferenceCall, function: Mapping[str, Any]) -> str:
     """Returns why a call does not match a reference; "" if it does."""
     accepted = next(iter(reference.values()))
     name = str(function.get("name", next(iter(reference))))
@@ -239,7 +310,7 @@ def _call_mismatch(
     for parameter, value in call.arguments.items():
         if parameter not in specs or parameter not in accepted:
             return f"`{parameter}` is not expected"
-        if not _is_accepted(value, accepted[parameter], specs[parameter], language):
+        if not _is_accepted(value, accepted[parameter], specs[parameter]):
             return f"`{parameter}` has another value"
     for parameter, values in accepted.items():
         if parameter not in call.arguments and "" not in values:
@@ -247,24 +318,18 @@ def _call_mismatch(
     return ""
 
 
-def _is_accepted(
-    value: Any, accepted: Sequence[Any], spec: Mapping[str, Any], language: str
-) -> bool:
+def _is_accepted(value: Any, accepted: Sequence[Any], spec: Mapping[str, Any]) -> bool:
     """Whether a value equals one of the accepted ones, by the rules of the leaderboard.
 
     Args:
         spec: The description of the parameter, with its declared type.
     """
-    kind, types = str(spec.get("type", "any")), _TYPES[language]
+    kind = str(spec.get("type", "any"))
     item_kind = (spec.get("items") or {}).get("type")
-    if language == "java":
-        value = java_value(value, kind, item_kind)
-    elif language == "javascript":
-        value = javascript_value(value, kind, item_kind)
-    elif kind == "float" and type(value) is int:
+    if kind == "float" and type(value) is int:
         value = float(value)
-    declared_type = types.get(kind, str)
-    item_type = types.get(item_kind, str) if declared_type is list and item_kind else None
+    declared_type = _TYPES.get(kind, str)
+    item_type = _TYPES.get(item_kind, str) if declared_type is list and item_kind else None
     reference_type = _type_of(accepted)
     as_declared = type(value) is declared_type
     if not as_declared and type(value) is not reference_type:

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from engine.model.chat import TRIES, Call, ChatMessage, Completion, Ending, Play, Scenario
+from engine.model.chat import TRIES, Call, ChatMessage, Completion, Ending, Play
 from engine.model.interface import Sampling
 from engine.model.prompt_files import filled
 from engine.model.reply_forms import UnreadableReply
@@ -249,23 +249,6 @@ class ShardedScenario(Case):
             yield from _play_recap(self, trace)
         record = {**self.record(trace.items, trace.score, trace.correct), **source}
         return Ending(record, FORMAT, _result_of(self, trace, stand_ins))
-
-
-def replay(scenario: Scenario, replies: Sequence[Completion]) -> Ending:
-    """Returns the ending of a scenario that is played with recorded replies.
-
-    Raises:
-        ValueError: The play has more calls than replies.
-    """
-    play = scenario.play()
-    try:
-        next(play)
-        for reply in replies:
-            play.send(reply)
-    except StopIteration as stop:
-        ending: Ending = stop.value
-        return ending
-    raise ValueError(f"{scenario.key} has more calls than there are replies")
 
 
 def _play_one_turn(case: Case, trace: Trace) -> Step:

@@ -23,7 +23,7 @@ from torch.optim import AdamW
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
 from engine.base import network_guard
-from engine.training.config import RETIRED_RECIPE, TrainConfig
+from engine.training.config import TrainConfig
 from engine.training.events import RunDirectory
 from tests.benchmarks.rounds import rounds
 from training.base import add_adapter, load_base
@@ -51,7 +51,6 @@ def bench(run: RunDirectory, most: int, seconds: float) -> dict[str, Any]:
     """
     end = time.monotonic() + seconds
     config = TrainConfig.load(run.config)
-    assert config.recipe != RETIRED_RECIPE
     if config.threads:
         torch.set_num_threads(config.threads)
     base, tokenizer = load_base(config)

@@ -75,18 +75,6 @@ class TestCounting:
         (bad,) = imports.quarantine_rows(project.reader())
         assert (bad.source, bad.line, bad.raw) == (str(path), 3, b"not json")
 
-    def test_importing_twice_changes_nothing(self, project: Project, tmp_path: Path) -> None:
-        """A second import of the same file, even under another spelling of its path, adds no row."""
-        path = tmp_path / "a.jsonl"
-        path.write_text(
-            line("1", "a") + line("2", "a") + line("3", "b", truth={"x": 1}) + "{}\n" + "[\n"
-        )
-        execute(project, path)
-        before = content(Path(project.path))
-        stage, _ = execute(project, f"{tmp_path}/./a.jsonl")
-        assert counted(stage) == (5, 0, 0, 3, 2)
-        assert content(Path(project.path)) == before
-
     def test_the_same_content_elsewhere_keeps_its_id_bytes_and_truth(
         self, project: Project, tmp_path: Path
     ) -> None:
@@ -274,7 +262,7 @@ def uninterrupted(to_import: Path) -> dict[str, list[tuple[Any, ...]]]:
     return content(path)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_kill_at_any_moment_loses_nothing(
     tmp_path: Path, to_import: Path, uninterrupted: dict[str, list[tuple[Any, ...]]], seed: int
 ) -> None:

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import random
 import sqlite3
-import subprocess
-import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -20,7 +16,6 @@ import pytest
 from engine.base.conversation import Message, State, Verdict
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.stages import ImportStage
-from engine.conversations.tables import selecting
 from engine.conversations.tables.conversations import imported, truth_by_conversation
 from engine.formats import input_kinds
 from engine.goals.stages.clustering import ClusterStage
@@ -37,7 +32,7 @@ from engine.questions.records import Act, EarlierAnswers
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import second_answers
 from tests.engine.goals import goal_runs
-from tests.engine.project.support import REPOSITORY, check_whole, content, give_scores, give_states
+from tests.engine.project.support import check_whole, content, give_scores, give_states
 
 Talk = tuple[str, Sequence[str]]
 
@@ -396,68 +391,3 @@ def _vector(conn: sqlite3.Connection, clustering_id: int) -> Any:
     stored = clusterings.clustering(conn, clustering_id)
     assert stored is not None
     return read_vectors(conn, stored.vector_config, [1])[1]
-
-
-def _lines(rng: random.Random, *, later: bool) -> Iterator[Talk]:
-    """Conversations with twins; later some have grown, some have changed and some are new."""
-    for number in range(1200):
-        text = f"order {number} " + " ".join(rng.choices(["flight", "book", "ticket", "票"], k=20))
-        more = [f"thanks {number}"] if later and number % 5 == 0 else []
-        answer = ("No " if later and number % 7 == 0 else "") + f"answer {number}"
-        yield f"c{number}", [text, answer, *more]
-        if number % 4 == 0:
-            yield f"twin of {number}", [text, f"answer {number}"]
-    if later:
-        for number in range(100):
-            yield f"new {number}", [f"new order {number}"]
-
-
-@pytest.fixture(scope="module")
-def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A project after a first import, and the content after a second one that nothing interrupted."""
-    folder = tmp_path_factory.mktemp("twice")
-    write(folder / "in.jsonl", *_lines(random.Random(3), later=False))
-    with Project.open(folder / "first.wb", create=True) as project:
-        read(project, folder / "in.jsonl")
-    write(folder / "in.jsonl", *_lines(random.Random(3), later=True))
-    (folder / "whole.wb").write_bytes((folder / "first.wb").read_bytes())
-    with Project.open(folder / "whole.wb") as project:
-        stage = read(project, folder / "in.jsonl")
-    assert counted(stage) == {"new": 100, "grew": 205, "changed": 172, "unchanged": 1123}
-    return folder / "first.wb", folder / "in.jsonl"
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_kill_at_any_moment_leaves_a_whole_project(
-    tmp_path: Path, twice: tuple[Path, Path], seed: int
-) -> None:
-    """After kill -9 in a second import the file is sound, and a last import leaves the same content, bit for bit."""
-    first, source = twice
-    rng = random.Random(seed)
-    killed = tmp_path / "killed.wb"
-    killed.write_bytes(first.read_bytes())
-    for _ in range(2):
-        child = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "tests.engine.conversations.import_child",
-                str(killed),
-                str(source),
-            ],
-            cwd=REPOSITORY,
-            stdout=subprocess.PIPE,
-        )
-        assert child.stdout is not None
-        for _ in range(rng.randrange(1, 20)):
-            child.stdout.readline()
-        time.sleep(rng.uniform(0.0, 0.01))
-        child.kill()
-        child.wait()
-        child.stdout.close()
-        check_whole(killed)
-    with Project.open(killed) as project:
-        assert selecting.ids(project.reader(), ListQuery())
-        read(project, source)
-    check_whole(killed)
-    assert content(killed) == content(first.with_name("whole.wb"))

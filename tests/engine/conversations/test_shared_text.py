@@ -6,7 +6,7 @@ import random
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.conversations.shared_text import (
@@ -134,6 +134,7 @@ class TestWhatIsFound:
 
 
 class TestWithout:
+    @settings(max_examples=20)
     @given(CONVERSATIONS)
     def test_nothing_but_shared_text_is_removed(self, conversations: list[Texts]) -> None:
         """What is left are words of the text in their order, and all words that are in no shared text."""
@@ -152,12 +153,14 @@ class TestWithout:
                     rest = [word for word in words(text) if not known.intersection([word, *word])]
                     assert is_part([w for w in rest if re.search(r"\w", w)], left)
 
+    @settings(max_examples=20)
     @given(CONVERSATIONS, st.randoms(use_true_random=False))
     def test_order_does_not_matter(self, conversations: list[Texts], rng: random.Random) -> None:
         """The same conversations in another order share the same text."""
         other = rng.sample(conversations, len(conversations))
         assert find_shared_text(other) == find_shared_text(conversations)
 
+    @settings(max_examples=20)
     @given(CONVERSATIONS)
     def test_twice_is_once(self, conversations: list[Texts]) -> None:
         """What is left of a text has nothing to leave out."""
@@ -168,6 +171,7 @@ class TestWithout:
                     left = shared.without(role, text)
                     assert shared.without(role, left) == left
 
+    @settings(max_examples=20)
     @given(CONVERSATIONS)
     def test_as_stored(self, conversations: list[Texts]) -> None:
         """Stored and read again it is the same."""
@@ -175,6 +179,7 @@ class TestWithout:
         assert SharedText.from_json(shared.as_json()) == shared
         assert bool(shared.digest) == bool(shared)
 
+    @settings(max_examples=20)
     @given(st.text())
     def test_nothing_shared(self, text: str) -> None:
         """Where nothing is shared a text stays as it is, to the letter."""

@@ -32,7 +32,7 @@ def numbers(texts: list[str]) -> list[int]:
 
 
 class TestGroups:
-    @settings(deadline=None)  # the first call imports scipy
+    @settings(max_examples=20, deadline=None)  # the first call imports scipy
     @given(st.integers(0, 1_000), st.integers(0, 8))
     def test_a_copy_with_a_few_changed_words_shares_the_group(self, seed: int, words: int) -> None:
         """Up to 8 of 120 words changed, case and punctuation too; another text stays by itself."""
@@ -40,7 +40,7 @@ class TestGroups:
         copy = changed(text, seed, words).upper().replace(" ", ", ")
         assert numbers([text, text_of(seed + 5_000), copy]) == [0, 1, 0]
 
-    @settings(deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(st.lists(st.integers(0, 6), max_size=12))
     def test_order_does_not_matter(self, seeds: list[int]) -> None:
         """Equal texts share a group and different ones do not, in any order; groups are counted from the first."""
@@ -52,7 +52,7 @@ class TestGroups:
         )
         assert list(dict.fromkeys(found)) == list(range(len(set(seeds))))
 
-    @settings(deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(
         st.lists(st.sets(st.integers(0, 25), max_size=10).map(sorted), max_size=25),
     )
@@ -76,7 +76,7 @@ class TestGroups:
         assert len(first & last) < MIN_SHARED * len(first | last)
         assert set(numbers(chain)) == {0}
 
-    @pytest.mark.parametrize("count", [MANY + 1, 200])
+    @pytest.mark.parametrize("count", [MANY + 1])
     def test_a_prompt_that_all_share_does_not_count(self, count: int) -> None:
         """Conversations behind one long prompt are told apart by what follows it, copies among them found."""
         prompt = text_of(1, words=1_000)

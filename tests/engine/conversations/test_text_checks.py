@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.conversations.text_checks import Redactor, find, kinds, passes_luhn, passes_mod97
@@ -59,6 +59,7 @@ def test_not_found(text: str) -> None:
     assert find(text) == []
 
 
+@settings(max_examples=20)
 @given(st.from_regex(r"[1-9][0-9]{11,17}", fullmatch=True))
 def test_luhn(digits: str) -> None:
     """Exactly one last digit passes, and a changed digit never does."""
@@ -67,6 +68,7 @@ def test_luhn(digits: str) -> None:
     assert not passes_luhn(changed)
 
 
+@settings(max_examples=20)
 @given(st.sampled_from(["DE", "GB", "FR"]), st.from_regex(r"[A-Z0-9]{18}", fullmatch=True))
 def test_mod97(country: str, account: str) -> None:
     """Exactly one pair of check digits from 02 to 98 passes."""
@@ -78,6 +80,7 @@ pieces = st.sampled_from([piece for _, _, piece in FOUND])
 words = st.text('abc xyz,.\n"\\ü', max_size=12)
 
 
+@settings(max_examples=20)
 @given(st.lists(st.tuples(words, pieces), max_size=6), words)
 def test_nothing_survives(parts: list[tuple[str, str]], end: str) -> None:
     """After redaction no text, field name or text inside JSON holds what was found, and the rest is unchanged."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from engine.formats.input_kinds import ConversationFile
 from engine.formats.inputs import open_inputs
+from engine.formats.known_folders import folder_in_words
 from engine.formats.records import Parsed, Rejected
 
 TEXT: dict[str, Any] = {"id": "p1", "type": "text", "text": "Water the roses"}
@@ -108,3 +109,26 @@ def test_keys_of_cursor_are_its_sessions(tmp_path: Path) -> None:
     assert said(record) == EXPECTED
     assert isinstance(record, Parsed)
     assert "taken back" in json.dumps(record.conversation.meta)
+
+
+def test_events_of_openhands_are_one_conversation(tmp_path: Path) -> None:
+    """The events of a conversation lie in a file each; its id is the name of its folder."""
+    call = {"name": "bash", "arguments": '{"command": "water"}'}
+    words = {"content": [{"type": "text", "text": "Water the roses"}], "role": "user"}
+    events: list[dict[str, Any]] = [
+        {"kind": "MessageEvent", "source": "user", "llm_message": words},
+        {"kind": "ActionEvent", "source": "agent", "tool_name": "bash", "tool_call_id": "c1", "tool_call": call},
+        {"kind": "ObservationEvent", "source": "environment", "tool_name": "bash", "tool_call_id": "c1",
+         "observation": {"content": [{"type": "text", "text": "wet"}]}},
+        {"kind": "MessageEvent", "source": "agent", "llm_message": {"role": "assistant", "content": [DONE]}},
+    ]  # fmt: skip
+    for conversation in ("a", "b"):
+        write(tmp_path / conversation / "base_state.json", {"agent": {"kind": "Agent"}})
+        for number, event in enumerate(events):
+            path = tmp_path / conversation / "events" / f"event-{number:05}-{number}{number}.json"
+            write(path, {"id": f"{number}", "timestamp": f"2026-01-01T10:00:0{number}", **event})
+    records = records_of(tmp_path)
+    assert [said(record) for record in records] == [EXPECTED, EXPECTED]
+    ids = [record.conversation.external_id for record in records if isinstance(record, Parsed)]
+    assert ids == ["a", "b"]
+    assert folder_in_words(str(tmp_path)) == "8 events of 2 conversations of OpenHands"

@@ -116,7 +116,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.dictionaries(texts, json_values, max_size=3),
     st.lists(json_values, min_size=1, max_size=30),
@@ -297,17 +297,10 @@ def test_oversized_record_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
         assert records[1].raw == rows[1][: 1 << 10]
 
 
-def test_fifty_megabyte_line_is_read() -> None:
-    """A record of 50 MB is below the limit and read like any other, in a line and in a list."""
-    row = line("big", "word " * 10_000_000)
-    assert ids(read(row + b"\n" + line("b"))) == ["big", "b"]
-    assert ids(read(b"[" + row + b"," + line("b") + b"]")) == ["big", "b"]
-
-
 def test_position_counts_compressed_bytes(tmp_path: Path) -> None:
     """The position rises from the first to the last byte on disk while records are read."""
     path = tmp_path / "a.jsonl.gz"
-    path.write_bytes(gzip.compress(b"\n".join(line(str(n)) for n in range(20_000)), 0))
+    path.write_bytes(gzip.compress(b"\n".join(line(str(n)) for n in range(8_000)), 0))
     (found,) = open_inputs([path])
     assert found.size == path.stat().st_size
     positions = [found.position() for _ in found.records()]

@@ -47,56 +47,18 @@ JSON = st.recursive(
 )
 CALL = {"id": "c", "function": {"name": "finish", "arguments": '{"answer": 1}'}}
 VALID: dict[str, Any] = {
-    "uniform": {
-        "id": "a",
-        "dataset": "d",
-        "truth": {"reward": 1.0},
-        "messages": [
-            {"role": "user", "content": "hi ###STOP###"},
-            {"role": "assistant", "content": 'TOOL CALLS: [{"name": "a"}]', "tool_calls": [CALL]},
-        ],
-    },
-    "openai": {
-        "id": 1,
-        "created": 1.5e9,
-        "metadata": {"score": 1},
-        "messages": [
-            {"role": "user", "content": [{"type": "text", "text": "hi"}, {"type": "image_url"}]},
-            {"role": "assistant", "content": None, "tool_calls": [CALL], "function_call": CALL},
-            {"role": "tool", "tool_call_id": "c", "name": "finish", "content": "Reward: 1.0"},
-        ],
-    },
-    "sharegpt": {
-        "id": "s",
-        "system": "be kind",
-        "conversations": [
-            {"from": "human", "value": "hi"},
-            {"from": "function_call", "value": '{"name": "a", "arguments": {}}'},
-            {"from": "gpt", "value": "Finish[ho]"},
-        ],
-    },
-    "tau_bench": {
-        "task_id": 1,
-        "trial": 0,
-        "reward": 1.0,
-        "info": {},
-        "traj": [{"role": "user", "content": "hi"}],
-    },
-    "sharded_logs": {
-        "conv_type": "sharded",
-        "score": 0.5,
-        "trace": [
-            {"role": "user", "content": "hi", "timestamp": "2025-05-01"},
-            {"role": "log", "content": {"type": "shard_revealed", "shard_id": 1}},
-            {"role": "assistant", "content": "ho"},
-        ],
-    },
-    "messages": [{"role": "user", "content": "hi"}, {"from": "gpt", "value": "ho"}],
+    "id": 1,
+    "created": 1.5e9,
+    "metadata": {"score": 1},
+    "messages": [
+        {"role": "user", "content": [{"type": "text", "text": "hi"}, {"type": "image_url"}]},
+        {"role": "assistant", "content": None, "tool_calls": [CALL], "function_call": CALL},
+        {"role": "tool", "tool_call_id": "c", "name": "finish", "content": "Reward: 1.0"},
+    ],
 }
+"""A valid record of the format `openai`."""
 
-"""A valid record of several formats; `test_mutated_golden_records` has those of all."""
-
-FORMAT = st.sampled_from(sorted(VALID))
+FORMAT = st.sampled_from(["uniform", "openai", "sharegpt", "tau_bench", "sharded_logs", "messages"])
 JSON_INPUTS = [path for path in INPUTS if path.suffix in (".json", ".jsonl")]
 
 
@@ -112,25 +74,6 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     for key, entry in entries:
         yield (*path, key)
         yield from places(entry, (*path, key))
-
-
-@st.composite
-def mutated(draw: st.DrawFn, valid: dict[str, Any]) -> tuple[str, Any]:
-    """A valid record of some format in which one to three values were replaced or taken away."""
-    format = draw(st.sampled_from(sorted(valid)))
-    value = copy.deepcopy(valid[format])
-    for _ in range(draw(st.integers(1, 3))):
-        path = draw(st.sampled_from(sorted(places(value), key=str) or [()]))
-        if not path:
-            return format, draw(JSON)
-        parent = value
-        for key in path[:-1]:
-            parent = parent[key]
-        if draw(st.booleans()):
-            parent[path[-1]] = draw(JSON)
-        else:
-            del parent[path[-1]]
-    return format, value
 
 
 def check(record: Parsed | Rejected) -> None:
@@ -160,13 +103,6 @@ def check(record: Parsed | Rejected) -> None:
     content_hash(conversation.messages)
 
 
-@given(st.binary(max_size=300), FORMAT)
-def test_random_bytes(data: bytes, format: str) -> None:
-    """Random bytes are rejected without an exception."""
-    for record in read(data, format):
-        check(record)
-
-
 @given(st.lists(JSON, max_size=4), FORMAT)
 def test_wrong_types_in_lines(values: list[Any], format: str) -> None:
     """Every line of JSON Lines with arbitrary JSON is read or rejected, in order."""
@@ -179,18 +115,6 @@ def test_wrong_types_in_lines(values: list[Any], format: str) -> None:
         check(record)
 
 
-@given(mutated(VALID))
-def test_mutated_records(case: tuple[str, Any]) -> None:
-    """A valid record with parts replaced or missing is read or rejected, as a line and as a list element."""
-    format, value = case
-    row = json.dumps(value).encode()
-    for data in (row + b"\n" + row, b"[" + row + b"," + row + b"]"):
-        records = read(data, format)
-        assert len(records) >= 1
-        for record in records:
-            check(record)
-
-
 def records(path: Path) -> list[Any]:
     """The JSON values of a golden input."""
     text = path.read_text(encoding="utf-8")
@@ -200,7 +124,7 @@ def records(path: Path) -> list[Any]:
 
 
 @pytest.mark.parametrize("path", JSON_INPUTS, ids=lambda path: path.name)
-@settings(max_examples=25)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_mutated_golden_records(path: Path, data: st.DataObject) -> None:
     """A golden input with one to four values replaced or taken away gives conversations or rejected records."""
@@ -221,15 +145,14 @@ def test_mutated_golden_records(path: Path, data: st.DataObject) -> None:
         check(record)
 
 
-@given(mutated(VALID), st.data())
-def test_damaged_records_do_not_hide_the_next(case: tuple[str, Any], data: st.DataObject) -> None:
+@given(st.data())
+def test_damaged_records_do_not_hide_the_next(data: st.DataObject) -> None:
     """A line in which one byte was changed costs at most that line."""
-    format, value = case
-    good = json.dumps(VALID[format]).encode()
-    row = bytearray(json.dumps(value).encode())
-    at = data.draw(st.integers(0, len(row) - 1))
-    row[at] = data.draw(st.integers(0, 255).filter(lambda byte: byte not in b"\r\n"))
-    records = read(b"\n".join([good, bytes(row), good]), format)
+    good = json.dumps(VALID).encode()
+    row = bytearray(good)
+    position = data.draw(st.integers(0, len(row) - 1))
+    row[position] = data.draw(st.integers(0, 255).filter(lambda byte: byte not in b"\r\n"))
+    records = read(b"\n".join([good, bytes(row), good]), "openai")
     by_line = {record.line: record for record in records}
     assert isinstance(by_line[1], Parsed)
     assert isinstance(by_line[3], Parsed)
@@ -240,7 +163,7 @@ def test_damaged_records_do_not_hide_the_next(case: tuple[str, Any], data: st.Da
 @given(st.data())
 def test_gzip_cut_anywhere(data: st.DataObject) -> None:
     """A gzip file cut at any byte gives a beginning of its records and one rejected tail."""
-    rows = [json.dumps({**VALID["openai"], "id": n}).encode() for n in range(30)]
+    rows = [json.dumps({**VALID, "id": n}).encode() for n in range(30)]
     packed = gzip.compress(b"\n".join(rows) + b"\n")
     cut = data.draw(st.integers(2, len(packed) - 1))
     *whole, tail = read(packed[:cut], "openai")
@@ -263,7 +186,7 @@ def test_detection_reads_or_says_why_not(data: bytes) -> None:
     assert refusal.hint
 
 
-@pytest.mark.parametrize("depth", [150, 199, 250, 900, 100_000])
+@pytest.mark.parametrize("depth", [150, 250, 100_000])
 @pytest.mark.parametrize("key", ["meta", "truth", "arguments"])
 def test_deep_nesting(depth: int, key: str) -> None:
     """Nesting is read up to a limit and rejected beyond it, wherever it occurs."""

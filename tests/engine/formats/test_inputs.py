@@ -92,20 +92,21 @@ def test_missing_paths_are_refused_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "words"),
+    ("data", "words", "hint"),
     [
-        (b'{"a": 1, "b": 2}', "its records have `a`, `b`"),
-        (b"[1, 2]", "its first record is a number"),
-        (b"{}", "an empty object"),
-        (b"hello", "not JSON: Expecting value at character 1"),
+        (b'{"a": 1, "b": 2}', "its records have `a`, `b`", "--map"),
+        (b"[1, 2]", "its first record is a number", "--map"),
+        (b"{}", "an empty object", "whole"),
+        (b"hello", "not JSON: Expecting value at character 1", "whole"),
+        (b"[]", "it has no records", "whole"),
     ],
 )
-def test_unknown_content_is_named(data: bytes, words: str) -> None:
-    """When no format fits, the error describes the content and says how to map it."""
+def test_unknown_content_is_named(data: bytes, words: str, hint: str) -> None:
+    """When no format fits, the error describes the content and says how to map it, where there is something to map."""
     with pytest.raises(FormatError) as error:
         opened(data)
     assert words in error.value.message
-    assert "--map" in error.value.hint
+    assert hint in error.value.hint
 
 
 @pytest.mark.parametrize(

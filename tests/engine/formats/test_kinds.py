@@ -111,6 +111,15 @@ def test_lines_are_conversations_by_session_or_by_their_first_message() -> None:
         assert [said(record) for record in parsed(lines(*records))] == [ROSES, ROSES]
 
 
+def test_items_of_the_responses_api_may_be_lines() -> None:
+    """Items of the Responses API that are a line each, as in older rollouts of Codex, are one conversation."""
+    call = {"type": "function_call", "name": "water", "arguments": "{}", "call_id": "c"}
+    answer = {"type": "function_call_output", "call_id": "c", "output": "wet"}
+    first, last = ({"type": "message", **item} for item in MESSAGES)
+    header = {"id": "s", "timestamp": "2025-05-01T10:00:00Z", "instructions": "Be kind."}
+    assert said(one(lines(header, first, call, answer, last))) == CALLED
+
+
 @pytest.mark.parametrize("odd", [None, {"role": "session_meta"}, {"type": "divider", "v": 1}])
 @pytest.mark.parametrize("position", [0, 1, 2])
 def test_one_odd_item_does_not_refuse_a_conversation(odd: Any, position: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from engine.base.conversation import Conversation, Message, ToolCall, render_log
 from engine.formats.leaks import STOP_TOKENS, guard
 from engine.formats.records import Leak
-from tests.engine.formats.reading import one
 
 OPENING = Message("user", "How many files are there?")
 
@@ -281,134 +279,3 @@ def test_words_that_the_truth_has_too_stay(truth: Any, text: str) -> None:
     """An answer that is right, and a word that happens to be in the truth, are no outcome."""
     conversation = Conversation("a", (OPENING, Message("assistant", text)), truth=truth)
     assert guard(conversation) == (conversation, ())
-
-
-ASKED = {"role": "user", "content": "Where is it?"}
-FOUND = {"role": "assistant", "content": "Thought: I see it.\nAction: finish[in the box]"}
-OVER = {"role": "user", "content": "Observation: Episode finished, reward = True"}
-SHARED_END = [ASKED, FOUND, OVER]
-
-
-@pytest.mark.parametrize(
-    ("format", "record", "outcomes"),
-    [
-        ("openai", {"messages": SHARED_END}, ["reward", "finish["]),
-        (
-            "sharegpt",
-            {
-                "conversations": [
-                    {"from": "human", "value": "Where?"},
-                    {"from": "gpt", "value": "Thought: here.\nAct: finish"},
-                    {"from": "human", "value": "Reward: 1.0, done: True"},
-                ]
-            },
-            ["finish", "Reward"],
-        ),
-        (
-            "agentgym",
-            {
-                "item_id": "a_1",
-                "conversations": [
-                    {"from": "human", "value": "Where?"},
-                    {"from": "gpt", "value": "Thought: here.\nAction: submit"},
-                    {"from": "human", "value": "Reward: 1.0"},
-                ],
-            },
-            ["submit", "Reward"],
-        ),
-        (
-            "mint",
-            {
-                "task": {"task_name": "t", "task_id": 1},
-                "state": {"history": [ASKED, FOUND, OVER], "success": True, "finished": True},
-            },
-            ["reward", "finish["],
-        ),
-        (
-            "tau_bench",
-            {
-                "task_id": 1,
-                "trial": 0,
-                "reward": 1.0,
-                "traj": [ASKED, {"role": "user", "content": "###STOP###"}],
-            },
-            ["STOP"],
-        ),
-        (
-            "tau2_simulations",
-            {
-                "id": "s",
-                "task_id": "1",
-                "termination_reason": "user_stop",
-                "reward_info": {"reward": 0.0},
-                "messages": [
-                    ASKED,
-                    {"role": "assistant", "content": "Bye."},
-                    {"role": "user", "content": "user_stop"},
-                ],
-            },
-            ["user_stop"],
-        ),
-        (
-            "taskmaster_rewards",
-            {
-                "conversation_id": "d",
-                "context": json.dumps([{"role": "user", "text": "Book it."}]),
-                "generation": json.dumps({"role": "agent", "text": "Booked.\nreward: 1.0"}),
-                "reward": 1.0,
-            },
-            ["reward"],
-        ),
-        (
-            "star",
-            {
-                "DialogueID": 1,
-                "CompletionLevel": "Complete",
-                "Scenario": {"UserTask": "Ask."},
-                "Events": [
-                    {"Action": "utter", "Agent": "User", "Text": "Hi."},
-                    {"Action": "utter", "Agent": "Wizard", "Text": "Completion level: Complete"},
-                    {"Action": "complete", "Agent": "User"},
-                ],
-            },
-            ["omplet"],
-        ),
-        (
-            "inspect_sample",
-            {
-                "id": 1,
-                "epoch": 1,
-                "target": "7",
-                "scores": {"match": {"value": "C", "passed": True}},
-                "messages": [
-                    ASKED,
-                    {"role": "assistant", "content": "In the box."},
-                    {"role": "tool", "content": "passed: True"},
-                ],
-            },
-            ["passed"],
-        ),
-        (
-            "uniform",
-            {
-                "id": "u",
-                "dataset": "d",
-                "messages": [ASKED, {"role": "assistant", "content": "It is.\nsuccess: false"}],
-                "truth": {"success": False},
-            },
-            ["success"],
-        ),
-    ],
-)
-def test_outcomes_of_formats_are_not_readable(
-    format: str, record: dict[str, Any], outcomes: list[str]
-) -> None:
-    """In each format that states outcomes, what models read does not have them, and the conversation still does."""
-    found = one(json.dumps(record).encode(), format)
-    messages = found.conversation.messages
-    view = "".join(piece.text for piece in render_log(messages))
-    kept = "".join(message.content for message in messages)
-    for outcome in outcomes:
-        assert outcome not in view
-        assert outcome in kept
-    assert found.account.hidden

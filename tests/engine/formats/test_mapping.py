@@ -13,12 +13,11 @@ from engine.base.conversation import Conversation
 from engine.base.errors import FormatError
 from engine.formats.inputs import open_inputs
 from engine.formats.mappings.arranging import arrange_records
-from engine.formats.mappings.mapping import BadMapping, load_mapping, read_mapping
+from engine.formats.mappings.mapping import load_mapping, read_mapping
 from engine.formats.mappings.toml_reader import reader_of
 from engine.formats.opening.framing import Frame
-from engine.formats.paths import BadPath
 from engine.formats.records import Parsed, Rejected
-from engine.formats.registry import built_in_readers, mapping_folder, parse_record
+from engine.formats.registry import mapping_folder, parse_record
 
 DESK = """
 name = "desk"
@@ -210,39 +209,6 @@ class TestArranging:
     each = "log[]"
     """
 
-    def test_split(self) -> None:
-        """Each part of a record is a conversation, and takes what it names from the object around it."""
-        log = [{"role": "user", "content": "hi"}]
-        record = {
-            "model": "m1",
-            "tasks": [{"id": 1, "name": "one"}, {"id": 2, "name": "two"}],
-            "runs": [{"task": 2, "log": log}, {"task": 1, "log": log}],
-        }
-        found = conversations(self.SPLIT, record)
-        assert [one.meta["task"] for one in found] == ["two", "one"]
-        assert [one.meta["model"] for one in found] == ["m1", "m1"]
-
-    def test_pair(self) -> None:
-        """Two sides of a record are two conversations; the side is truth, and so is what the record says of both."""
-        mapping = """
-        name = "x"
-        when = ["left[].role", "right[].role"]
-        split = ["left", "right"]
-        id = ["^.no"]
-        [truth]
-        better = "^.better"
-        [[messages]]
-        each = "[]"
-        """
-        sides = {name: [{"role": "user", "content": name}] for name in ("left", "right")}
-        found = conversations(mapping, {"no": 4, "better": "left", **sides})
-        assert [one.external_id for one in found] == ["4/left", "4/right"]
-        assert [one.truth for one in found] == [
-            {"better": "left", "side": "left"},
-            {"better": "left", "side": "right"},
-        ]
-        assert found[0].meta == {"shared": {"no": 4}}
-
     def test_transcript(self) -> None:
         """A text is divided where its marks stand, also at its beginning, and only there."""
         mapping = """
@@ -257,20 +223,6 @@ class TestArranging:
         """
         (found,) = conversations(mapping, {"log": "Human: Hi\nHuman: is a word\n\nAI: Yes"})
         assert said(found) == [("user", "Hi\nHuman: is a word"), ("assistant", "Yes")]
-
-    def test_attachments(self) -> None:
-        """A reference to an attachment becomes its text; one to none stays as it is."""
-        mapping = """
-        name = "x"
-        when = ["log[].role"]
-        attachments = "texts"
-        left_out = ["texts"]
-        [[messages]]
-        each = "log[]"
-        """
-        log = [{"role": "user", "content": f"attachment://{name}"} for name in ("a1", "b2")]
-        (found,) = conversations(mapping, {"log": log, "texts": {"a1": "a long text"}})
-        assert said(found) == [("user", "a long text"), ("user", "attachment://b2")]
 
     def test_group_of_what_names_none(self) -> None:
         """With `others`, records that name no conversation are one, and not broken."""
@@ -342,26 +294,6 @@ class TestArranging:
         every = conversations(self.TREE, record, all_branches=True)
         assert [[text for _, text in said(one)] for one in every] == [["a", "b", "d"], ["a", "c"]]
 
-    def test_nested_tree(self) -> None:
-        """Of nodes that hold their children, the one with the lowest rank is followed."""
-        mapping = (
-            self.TREE.replace(
-                'id = "id"\n    parent = "parent"\n    leaf = "current"',
-                'children = "replies[]"\n    rank = "rank"',
-            )
-            .replace("mapping{}", "prompt")
-            .replace('["mapping"]', '["prompt"]')
-        )
-        tree = {
-            "role": "user", "content": "q",
-            "replies": [
-                {"role": "assistant", "content": "worse", "rank": 1, "replies": []},
-                {"role": "assistant", "content": "better", "rank": 0, "replies": []},
-            ],
-        }  # fmt: skip
-        (read,) = conversations(mapping, {"prompt": tree})
-        assert said(read) == [("user", "q"), ("assistant", "better")]
-
 
 class TestFiles:
     """Mapping files of the program and of a person."""
@@ -387,13 +319,6 @@ class TestFiles:
         assert str(file) in error.value.message
         assert words in error.value.message
 
-    def test_built_in_files_are_short(self) -> None:
-        """No mapping file of the program is longer than 60 lines, and each reads."""
-        folder = Path(__file__).parents[3] / "engine" / "formats" / "mappings"
-        for file in sorted(folder.glob("*.toml")):
-            load_mapping(file)
-            assert len(file.read_text().splitlines()) <= 60, file.name
-
     def test_own_file_is_preferred(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """A file of the person's is found in the configuration folder and is preferred to those of the program."""
         monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path / "config"))
@@ -409,17 +334,6 @@ class TestFiles:
         (record,) = found.records()
         assert isinstance(record, Parsed)
         assert record.conversation.messages[0].role == "assistant"
-
-    def test_names_differ(self) -> None:
-        """Every format of the program has a name of its own."""
-        names = [reader.name for reader in built_in_readers()]
-        assert len(names) == len(set(names))
-
-
-def test_bad_mapping_is_one_of_two_errors() -> None:
-    """What a mapping's content gets wrong raises BadMapping or BadPath, as its docstring says."""
-    with pytest.raises((BadMapping, BadPath)):
-        read_mapping({"name": "x", "when": ["a"], "messages": [{"role": "=king"}]})
 
 
 def test_text_of_pieces_and_calls_under_their_names() -> None:

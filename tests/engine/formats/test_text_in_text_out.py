@@ -42,7 +42,7 @@ def conversations(path: Path) -> list[Parsed]:
 
 @pytest.mark.parametrize("path", JSON_INPUTS, ids=lambda path: path.name)
 @settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
 def test_other_words(path: Path, tmp_path: Path, data: st.DataObject) -> None:

@@ -15,11 +15,14 @@ from engine.jobs.contract import OnProgress, Progress
 from engine.model.catalog import LoadableModel
 from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
-from engine.model.stages import MAX_REFUSED_IN_A_ROW, BlockStage
+from engine.model.stages import MAX_REFUSED_IN_A_ROW, BlockStage, ModelWork
 from engine.project.project import Project
 
 SAFETY = 30.0
 """Seconds after which something hangs; nothing here is timed."""
+
+
+TOY = LoadableModel("toy", Path(), LoadOptions(), None, endpoints=("toy",))
 
 
 class Client:
@@ -48,8 +51,7 @@ class Numbers(BlockStage[int, int]):
     params: Mapping[str, Any] = {}
 
     def __init__(self, project: Project, answer: Callable[[int], int]) -> None:
-        model = LoadableModel("toy", Path(), LoadOptions(), None, endpoints=("toy",))
-        super().__init__(project, cast(ModelProcess, Client()), model)
+        super().__init__(project, cast(ModelProcess, Client()), TOY)
         self._answer_of = answer
         self.stored: list[int] = []
 
@@ -84,6 +86,14 @@ class Numbers(BlockStage[int, int]):
 def project(tmp_path: Path) -> Iterator[Project]:
     with Project.open(tmp_path / "p.wb", create=True) as made:
         yield made
+
+
+def test_a_stage_that_asked_nothing_says_no_cost() -> None:
+    """The requests of the stage before are not told again by a stage that had nothing to ask."""
+    work = ModelWork(cast(ModelProcess, Client()), TOY)
+    assert work.spent() == ""
+    work.load()
+    assert work.spent() == " 7 requests."
 
 
 def test_side_by_side(project: Project) -> None:

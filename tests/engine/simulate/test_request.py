@@ -23,13 +23,13 @@ from engine.simulate.request import (
 from workbench import arguments
 from workbench.cli import build_parser
 
-POSITIONALS: dict[Kind, list[str]] = {"sharded": ["math"], "shards": ["in.json", "out.jsonl"]}
+POSITIONALS: dict[Kind, list[str]] = {"sharded": ["math"]}
 TEXTS: dict[str, tuple[str, Any]] = {
     "model": ("m", "m"), "user_model": ("u", "u"), "judge_model": ("j", "j"), "context": ("512", 512),
     "runs": ("3", 3), "seed": ("-7", -7), "temperature": ("0.5", 0.5), "parallel": ("2", 2), "limit": ("9", 9),
     "instructions": ("samples", "samples"), "conditions": ("FULL, recap,full", ("full", "recap")),
     "merge_shards": ("2, 4", (2, 4)),
-    "user_temperature": ("0", 0.0), "max_tokens": ("40", 40), "databases": ("d", "d"), "checks": ("2", 2),
+    "user_temperature": ("0", 0.0), "max_tokens": ("40", 40), "databases": ("d", "d"),
     "forms": ("med", ("med",)), "variants": ("baseline", ("baseline",)), "profile": ("run", "run"),
     "profiles": ("p.json", "p.json"), "dummies": ("all", ("all",)), "high": ("0", 0.0), "grouping": ("3", 3),
     "follow_ups": ("1", 1), "turns_per_field": ("7", 7), "history": ("900", 900),
@@ -37,7 +37,9 @@ TEXTS: dict[str, tuple[str, Any]] = {
     "user_tokens": ("50", 50), "assistant_tokens": ("60", 60),
 }  # fmt: skip
 """Text and value of each field that is no switch."""
-SWITCHES = ("unapproved", "free_replies")
+FLAGS = {"forms": "form", "variants": "variant", "tasks": "task", "turns_per_field": "turns"}
+"""Flags that are not named like their field."""
+SWITCHES = ("free_replies",)
 
 
 def flags(kind: Kind, *words: str) -> SimulationRequest:
@@ -56,9 +58,8 @@ def test_every_field_belongs_to_a_kind() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_said_is_the_default(kind: Kind) -> None:
     """No texts, empty texts and no flags give the same default request."""
-    positional: dict[str, Any] = {"instructions": "in.json"} if kind == "shards" else {}
     assert read_request(kind, dict.fromkeys(TEXTS, " ")) == SimulationRequest(kind)
-    assert flags(kind) == SimulationRequest(kind, **positional)
+    assert flags(kind) == SimulationRequest(kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -68,20 +69,17 @@ def test_flags_and_texts_agree(kind: Kind) -> None:
     texts: dict[str, str] = {}
     for name in (*COMMON, *FIELDS[kind]):
         if name in TEXTS and name != "instructions":
-            flag = {"forms": "form", "variants": "variant", "tasks": "task", "turns_per_field": "turns",
-                    "checks": "check"}.get(name, name.replace("_", "-"))  # fmt: skip
+            flag = FLAGS.get(name, name.replace("_", "-"))
             texts[name] = TEXTS[name][0]
             words += [f"--{flag}={texts[name]}"]
     read = read_request(kind, texts)
     assert {name: getattr(read, name) for name in texts} == {name: TEXTS[name][1] for name in texts}
-    if kind == "shards":
-        texts["instructions"] = "in.json"
     assert flags(kind, *words) == read_request(kind, texts)
 
 
 def test_switches_and_repeated_flags() -> None:
     """Switches turn on; a repeated flag adds each name once; a file name may contain a comma."""
-    assert flags("sharded", "--unapproved").unapproved
+    assert flags("forms", "--free-replies").free_replies
     found = flags("forms", "--form", "a,b.json", "--form", "med", "--form", "med")
     assert found.forms == ("a,b.json", "med")
     assert flags("forms", "--dummies", "form-filler", "chunk-filler").dummies == (
@@ -91,7 +89,7 @@ def test_switches_and_repeated_flags() -> None:
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("runs", "0"), ("limit", "some"), ("temperature", "nan"), ("user_temperature", "-1"), ("checks", "-1"),
+    [("runs", "0"), ("limit", "some"), ("temperature", "nan"), ("user_temperature", "-1"),
      ("conditions", "full, none"), ("tasks", "flying"), ("variants", "all"), ("profile", "turn"), ("language", "de"),
      ("seed", "0.5"), ("context", "0")],
 )  # fmt: skip
@@ -111,17 +109,6 @@ class TestJson:
             "sharded", model="m", runs=3, conditions=("full", "recap"), temperature=0.5
         )
         assert as_request(json.loads(json.dumps(request_as_json(request)))) == request
-
-    def test_of_an_earlier_version(self) -> None:
-        """A stored request without newer fields gets their defaults."""
-        stored = {
-            "kind": "forms", "model": None, "user_model": "m", "judge_model": None, "runs": 4, "limit": None, "seed": 0,
-            "temperature": None, "instructions": "math", "conditions": [], "user_temperature": 1.0, "checks": 0,
-            "forms": ["med"], "variants": ["baseline"], "profile": "run", "tasks": [], "language": "en", "turns": 10,
-        }  # fmt: skip
-        assert as_request(stored) == SimulationRequest(
-            "forms", user_model="m", runs=4, forms=("med",), variants=("baseline",), profile="run"
-        )
 
     @pytest.mark.parametrize(
         "changed",

@@ -261,17 +261,3 @@ class TestLog:
     def test_none(self, run: RunDirectory) -> None:
         """A run without a log has an empty one."""
         assert RunHistory(run).log() == ""
-
-
-def test_a_run_with_a_retired_recipe_can_be_read(run: RunDirectory) -> None:
-    """A run of the recipe `evaluator`, which earlier versions trained, is listed with its figures, and says so."""
-    run.config.write_text(run.config.read_text().replace('"boundary"', '"evaluator"'))
-    reply = {"step": 0, "id": "a", "text": "t", "wanted": "w", "says": "s"}
-    say(run, started(), ("reply", reply), step(1), valid(1, 0.7, best=True))
-    detail = RunHistory(run).detail()
-
-    assert (detail.run.recipe, detail.run.base, detail.run.auroc) == ("evaluator", "tiny", 0.7)
-    assert [setting.value for setting in detail.config if setting.name == "recipe"] == ["evaluator"]
-    assert detail.warnings == (
-        "The recipe evaluator is no longer trained; this run can only be read.",
-    )

@@ -185,7 +185,7 @@ class TestRequests:
     @pytest.mark.parametrize(
         "fields",
         [
-            {"held_out": 0.0}, {"held_out": 1.0}, {"limit": 0}, {"recipe": "x"}, {"recipe": "evaluator"},
+            {"held_out": 0.0}, {"held_out": 1.0}, {"limit": 0}, {"recipe": "x"},
             {"preset": "x"}, {"base": "nowhere"}, {"name": "a/b"}, {"settings": (("recipe", "paper"),)},
             {"settings": (("batch", "-1"),)}, {"settings": (("batch", "x"),)}, {"contaminate": 1.5},
         ],

@@ -236,40 +236,6 @@ def test_the_process_runs_this_python() -> None:
 
 
 class TestSeveralGpus:
-    @pytest.mark.parametrize(
-        ("settings", "gpus", "processes"),
-        [({}, 0, 1), ({}, 1, 1), ({}, 4, 4), ({}, 3, 2), ({"batch": 2}, 8, 2),
-         ({"processes": 2}, 4, 2), ({"processes": 1}, 8, 1), ({"processes": 1}, 0, 1)],
-    )  # fmt: skip
-    def test_number_of_processes(self, settings: dict[str, int], gpus: int, processes: int) -> None:
-        """One for each GPU, as far as they divide the conversations of a step; a setting goes before what is there."""
-        config = TrainConfig(base="b", **settings)  # type: ignore[arg-type]
-        assert process.processes_of(config, gpus) == processes
-
-    @pytest.mark.parametrize(
-        ("processes", "gpus", "said"),
-        [(3, 4, "does not divide batch=8"), (4, 2, "has 2 GPUs"), (2, 0, "has no GPU")],
-    )
-    def test_a_number_that_is_not_possible(
-        self, run: RunDirectory, processes: int, gpus: int, said: str
-    ) -> None:
-        """A number that does not divide a step, or exceeds the GPUs, is refused and nothing starts."""
-        TrainConfig(base="b", batch=8, processes=processes, eight_bit=False).save(run.config)
-        trainers = Trainers((sys.executable, fake_trainer.__file__), gpus=lambda: gpus)
-        with pytest.raises(UsageError, match=said):
-            trainers.start(run)
-        assert not process.was_started(run)
-
-    def test_command(self) -> None:
-        """Several processes are started by `accelerate launch` with everything said, so that no file of the user
-        decides; one is started without it."""
-        one = ("python", "-m", "training")
-        assert process.command_for(one, 1) == list(one)
-        several = process.command_for(one, 4)
-        assert several[:4] == ["python", "-m", "accelerate.commands.launch", "--multi_gpu"]
-        assert several[several.index("--num_processes") + 1] == "4"
-        assert several[-2:] == ["-m", "training"]
-
     @pytest.mark.parametrize("listed", [2, 0])
     def test_gpus_are_counted(
         self, listed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

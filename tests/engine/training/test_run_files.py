@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from engine.base.conversation import Conversation, Message
 from engine.base.errors import NameTaken, NotFound, UsageError
 from engine.completeness.training_data import split, usable
 from engine.formats.records import Parsed
-from engine.project import settings
 from engine.project.project import Project
 from engine.training.config import TrainConfig
 from engine.training.events import RunDirectory, locked
@@ -31,7 +29,6 @@ from engine.training.run_files import (
     manifest_summary,
     part_to_test,
     run_named,
-    runs_and_hidden,
     runs_folder,
 )
 from tests.engine.project.support import fill, talk
@@ -145,14 +142,6 @@ class TestData:
         assert not set(manifest["test"]) & {*manifest["train"], *manifest["valid"]}
         assert part_to_test(run) == frozenset(manifest["test"])
 
-    def test_a_run_of_an_earlier_version(self, project: Project) -> None:
-        """A run without a test part is tested on all that it held out."""
-        run = create_run(project, "first", CONFIG, plan(project))
-        manifest = {key: value for key, value in manifest_of(run).items() if key != "test"}
-        run.manifest.write_text(json.dumps(manifest), "utf-8")
-
-        assert part_to_test(run) == frozenset(manifest["held_out"])
-
     def test_the_same_plan_writes_the_same_data(self, project: Project) -> None:
         """The data depends on the plan alone."""
         runs = [create_run(project, name, CONFIG, plan(project, contaminate=0.4)) for name in "ab"]
@@ -188,21 +177,14 @@ class TestData:
 
 class TestWhoseRuns:
     def test_a_project_made_anew_has_none(self, tmp_path: Path) -> None:
-        """A project in the place of a deleted one, or beside one of the same stem, does not show the other's runs, and
-        says whose they are.
-        """
+        """A project in the place of a deleted one, or beside one of the same stem, does not show the other's runs."""
         made(tmp_path / "t.wb", "b1")
         (tmp_path / "t.wb").unlink()
         for path in (tmp_path / "t.wb", tmp_path / "t.db"):
             with Project.open(path, create=True) as opened:
                 fill_with_talks(opened)
             assert all_runs(path) == []
-            assert list(map(str, runs_and_hidden(path)[1])) == [
-                "t.training/b1 (of another project, t.wb)"
-            ]
-            with pytest.raises(
-                NotFound, match=r"b1 \(of another project, t.wb\) is not one of this"
-            ):
+            with pytest.raises(NotFound, match="no training run 'b1'"):
                 run_named(path, "b1")
             assert free_name(path, "b") == "b-1"
             with pytest.raises(NameTaken):
@@ -221,33 +203,15 @@ class TestWhoseRuns:
         with pytest.raises(NameTaken), Project.open(tmp_path / "u.wb") as project:
             create_run(project, "old", CONFIG, plan(project))
 
-    def test_a_project_moved_alone_finds_its_runs(self, tmp_path: Path) -> None:
-        """A project that was moved to another folder shows the runs where it left them."""
-        run = made(tmp_path / "t.wb", "b1")
-        (tmp_path / "there").mkdir()
-        (tmp_path / "t.wb").rename(tmp_path / "there" / "t.wb")
-
-        assert all_runs(tmp_path / "there" / "t.wb") == [run]
-
     def test_a_copy_trained_a_run_of_the_same_name(self, tmp_path: Path) -> None:
-        """Of two runs of a project and its copy with the same name, each lists its own and names the other."""
+        """Of two runs of a project and its copy with the same name, each lists its own."""
         made(tmp_path / "t.wb", "first")
         shutil.copy(tmp_path / "t.wb", tmp_path / "u.wb")
         shutil.copytree(tmp_path / "t.training", tmp_path / "u.training")
 
-        for stem, other in ("tu", "ut"):
+        for stem in "tu":
             (run,) = all_runs(tmp_path / f"{stem}.wb")
             assert run.path.parent.name == f"{stem}.training"
-            (hidden,) = runs_and_hidden(tmp_path / f"{stem}.wb")[1]
-            assert str(hidden) == (
-                f"{other}.training/first (another run of this project has its name)"
-            )
-
-    def test_a_run_without_an_id(self, project: Project) -> None:
-        """A run that names no project is taken to be of the one beside it."""
-        run = bare_run(Path(project.path), "early")
-
-        assert all_runs(Path(project.path)) == [run]
 
 
 class TestFolders:
@@ -283,6 +247,7 @@ class TestFolders:
 
     def test_a_run_that_is_not_there(self, tmp_path: Path) -> None:
         """The error about an unknown run lists the known ones."""
+        Project.open(tmp_path / "p.wb", create=True).close()
         bare_run(tmp_path / "p.wb", "some-run")
 
         with pytest.raises(UsageError) as caught:
@@ -291,6 +256,7 @@ class TestFolders:
 
     def test_deleting(self, tmp_path: Path) -> None:
         """A run is deleted with all its files, unless a process works on it."""
+        Project.open(tmp_path / "p.wb", create=True).close()
         run = bare_run(tmp_path / "p.wb")
         (run.checkpoints / "5").mkdir(parents=True)
         with locked(run), pytest.raises(UsageError, match="running"):
@@ -299,27 +265,3 @@ class TestFolders:
 
         delete(run)
         assert list(run.path.parent.iterdir()) == []
-
-
-def test_a_project_without_an_id_is_read_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Looking for the runs of a project without an id opens it once, and again when it was written."""
-    path = tmp_path / "q.wb"
-    looks = []
-    get = settings.project_id
-
-    def counted(conn: sqlite3.Connection) -> str | None:
-        looks.append(get(conn))
-        return looks[-1]
-
-    monkeypatch.setattr(settings, "project_id", counted)
-    with Project.open(path, create=True) as project:
-        project.write(lambda conn: settings.put(conn, settings.PROJECT_ID, None))
-        looks.clear()
-        for _ in range(3):
-            assert all_runs(path) == []
-        project.write(lambda conn: settings.put(conn, settings.PROJECT_ID, "abc"))
-        for _ in range(3):
-            assert all_runs(path) == []
-    assert looks == [None, "abc"]

@@ -1,8 +1,7 @@
-"""Comparison of a tree with an adapter and one without, on the real model."""
+"""Trees that grow further with the adapter that they were grown with, on the real model."""
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,7 +18,7 @@ from engine.model.llamacpp import LlamaModel
 from engine.opener.open_project import OpenProject
 from engine.project import runs
 from engine.simulate.demo.samples import write_jsonl
-from engine.trees.records import TreeItem, TreeRequest
+from engine.trees.records import TreeRequest
 from tests.engine.model.weights import SMALL, write_adapter
 
 
@@ -64,41 +63,6 @@ def finished(workspace: OpenProject) -> None:
     while workspace.runner.active():
         assert time.monotonic() < deadline
         time.sleep(0.05)
-
-
-def test_adapter_on_and_off(workspace: OpenProject, adapter: Path) -> None:
-    """The tree with an adapter is grown at the same step of that conversation only, while the shown configuration
-    stays; common nodes have different probabilities.
-    """
-    trees = workspace.trees
-    trees.start(requested(0.1))
-    finished(workspace)
-    shown = trees.shown()
-    item: TreeItem = trees.items(ListQuery())[0]
-    request = trees.request_like(item, 0.1, None, str(adapter))
-
-    cost = trees.estimate(request)
-    assert (cost.items, cost.model.endswith("+ turned.gguf")) == (1, True)
-    assert cost.seconds is not None
-    trees.start(request)
-    finished(workspace)
-
-    assert trees.shown() == shown
-    assert trees.estimate(request).items == 0
-    place = (item.row.conversation_id, item.row.step)
-    (other,) = [c for c in trees.configs(place) if c.config_hash != shown]
-    assert (other.adapter, other.trees) == ("turned.gguf", 1)
-    found = trees.compare(*place, item.row.config_hash, other.config_hash)
-    assert 0 <= found.low <= found.high <= 1
-    apart = [
-        abs(math.exp(path) - there)
-        for path, there in zip(trees.open(*place).nodes.path, found.first.there, strict=True)
-        if there is not None
-    ]
-    assert apart[0] == pytest.approx(0)
-    assert max(apart) > 0.01
-    same = trees.compare(*place, item.row.config_hash, item.row.config_hash)
-    assert same.low == pytest.approx(0, abs=1e-6)
 
 
 def test_grows_on_with_its_adapter(workspace: OpenProject, adapter: Path) -> None:

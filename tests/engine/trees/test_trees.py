@@ -33,8 +33,6 @@ def test_configurations(project: Project) -> None:
     """
     with project.reading() as conn:
         assert trees.configs(conn) == [replace(CONFIG, trees=2), replace(OTHER, trees=1)]
-        assert trees.configs(conn, (2, 2)) == [replace(CONFIG, trees=1)]
-        assert trees.configs(conn, (3, 2)) == []
 
 
 def test_the_one_that_is_shown(project: Project) -> None:

@@ -27,21 +27,6 @@ async def test_two_filters() -> None:
         assert "by Holm's method" in text(pilot)
 
 
-async def test_a_filter_that_is_wrong() -> None:
-    """A filter that cannot be read, or that matches nothing, is an error; what was shown before stays."""
-    async with opened(project(), mode="1") as pilot:
-        await press(pilot, "C", "enter")
-        await pilot.press(*"turns>")
-        await press(pilot, "enter")
-        assert "needs a value" in text(pilot)
-        await press(pilot, "escape", "c", "enter")
-        await pilot.press(*"turns>900")
-        await press(pilot, "enter", "enter")
-        assert "There is no conversation of “turns>900”" in text(pilot)
-        await press(pilot, "escape")
-        assert "Nothing is compared yet" in text(pilot)
-
-
 async def test_a_field() -> None:
     """The fields of the project are listed; each value stands with its rate, and enter lists its conversations."""
     found = project()

@@ -74,19 +74,3 @@ class TestOnTheScreen:
             assert "音乐会前吃什么" in text(pilot)
             assert "周末去哪里" not in text(pilot)
             assert widths(pilot) == {size[0]}
-
-    async def test_reader(self, path: Path, size: Size) -> None:
-        """Long lines are wrapped between signs: all of them are there, in order, and none is cut in half."""
-        async with opened(path, size) as pilot:
-            await press(pilot, "enter")
-            assert WISH in shown(pilot)
-            assert ANSWER in shown(pilot)
-            assert widths(pilot) == {size[0]}
-
-    async def test_find(self, path: Path, size: Size) -> None:
-        """The line that looks for words takes signs, and says how often they stand there."""
-        async with opened(path, size) as pilot:
-            await press(pilot, "enter", "slash")
-            await pilot.press(*"星座")
-            await press(pilot, "enter")
-            assert "1 of 2" in text(pilot)

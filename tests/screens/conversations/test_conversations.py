@@ -10,17 +10,15 @@ from textual.widgets import Input, TextArea
 
 from engine.base.conversation import State
 from engine.base.errors import WorkbenchError
-from engine.base.events import DataChanged
 from engine.completeness.tables import score_sets
 from engine.formats.mappings.mapping import load_mapping
 from engine.project import settings
-from screens.conversations.screen import ConversationsScreen
 from screens.reader.screen import ReaderScreen
 from screens.shell.dialogs import ErrorDialog
 from screens.shell.importing import ImportDialog
-from screens.widgets.row_table import MARK, RowTable
-from tests.screens.conversations.listing import filtered, screen, table
-from tests.screens.driving import lines, opened, press, settle, text, until
+from screens.widgets.row_table import MARK
+from tests.screens.conversations.listing import filtered, table
+from tests.screens.driving import lines, opened, press, text, until
 from tests.screens.project import project, project_of
 from tests.screens.samples import conversation
 from tests.screens.stand_ins import raising
@@ -40,20 +38,8 @@ class TestCounts:
             assert "no scores yet, r scores them" in lines(pilot)[1]
             assert "%" not in lines(pilot)[1]
 
-    async def test_a_set_that_scores_none_is_not_to_come(self) -> None:
-        """Where a set of scores gives none a score, the counts line says so, and which key says why."""
-        async with opened(project_of([conversation(1, None)])) as pilot:
-            assert "none is scored, enter says why" in lines(pilot)[1]
-            assert "no scores yet" not in lines(pilot)[1]
-
 
 class TestFilterAndSort:
-    async def test_figures_follow_every_filter(self) -> None:
-        """The header counts what is listed, by an outcome too, and has no rate where the outcome chose."""
-        async with opened(project()) as pilot:
-            await filtered(pilot, "turns>5 state:ended")
-            assert "11 of 36  ● 11  ○ 0  ◐ 0" in lines(pilot)[1]
-
     async def test_scoring_offers_what_is_listed(self) -> None:
         """From a filtered list only what is listed is scored; `a` takes all, and the estimate follows."""
         support = project()
@@ -86,14 +72,6 @@ class TestFilterAndSort:
             assert support.row(table(pilot).ids[0]).p_end_normalised == pytest.approx(0.99)
             assert "score ▾" in text(pilot)
 
-    async def test_header_click_sorts(self) -> None:
-        """A click on a column's title sorts by that column."""
-        async with opened(project()) as pilot:
-            await pilot.click(RowTable, offset=(lines(pilot)[2].index("turns"), 0))
-            await settle(pilot)
-
-            assert "turns ▾" in text(pilot)
-
     async def test_columns(self) -> None:
         """Columns are ticked on and off, are remembered, and come back when the project is opened again."""
         support = project()
@@ -107,18 +85,6 @@ class TestFilterAndSort:
             assert support.saved.columns() is not None
 
 
-class TestView:
-    async def test_read_only_is_not_written(self) -> None:
-        """A project that cannot be written is looked at without a word about what is not remembered."""
-        support = project(read_only="another workbench is writing it")
-        async with opened(support) as pilot:
-            await press(pilot, "F")
-
-            assert len(table(pilot).ids) == 12
-            assert isinstance(pilot.app.screen, ConversationsScreen)
-            assert not support.saved.view()[0].filter
-
-
 class TestMarks:
     async def test_mark_and_range(self) -> None:
         """Space marks and goes on, `v` marks from there to the cursor, `A` takes all marks away."""
@@ -129,19 +95,6 @@ class TestMarks:
 
             await press(pilot, "A")
             assert "marked" not in lines(pilot)[1]
-
-    async def test_marks_survive(self) -> None:
-        """Marks stay on their conversations through a filter, another order and a refresh."""
-        support = project()
-        async with opened(support) as pilot:
-            await press(pilot, "F", "a", "F", "S")
-            assert "12 marked · 6 of 36" in lines(pilot)[1]
-
-            support.emit(DataChanged(frozenset({"score"})))
-            await press(pilot, "escape")
-            marked = [row_id for row_id in table(pilot).ids if row_id in screen(pilot).marks]
-            assert {row.state for row in support.conversations.rows(marked)} == {State.INCOMPLETE}
-            assert len(marked) == 12
 
     async def test_copy_names(self) -> None:
         """`y` copies the name under the cursor, or the names of the marked ones in the order of the list."""
@@ -170,22 +123,6 @@ class TestMarks:
             assert isinstance(pilot.app.screen, ErrorDialog)
             assert "conversations.jsonl is there already." in text(pilot)
 
-    async def test_export_for_others(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The last choice leads to the forms of other programs; what was written is told with place and losses."""
-        monkeypatch.chdir(tmp_path)
-        support = project()
-        async with opened(support) as pilot:
-            await press(pilot, "F", "X", "end", "enter")
-            assert "Label Studio: tasks to judge" in text(pilot)
-            await press(pilot, "end", "enter", "enter")
-            await until(pilot, lambda: "Wrote 12 lines" in text(pilot))
-            notice = next(iter(pilot.app._notifications)).message
-            tasks = tmp_path / "conversations-label-studio.json"
-            assert f"to {tasks} and {tasks.with_suffix('.xml')}." in notice
-            names = [one["data"]["conversation"] for one in json.loads(tasks.read_text("utf-8"))]
-            listed = [row.external_id for row in support.conversations.rows(table(pilot).ids)]
-            assert names == listed
-
     async def test_tag(self) -> None:
         """`t` tells what tags are for, then which there are, and tags all that are marked; a minus untags them."""
         support = project()
@@ -205,19 +142,6 @@ class TestMarks:
 
 
 class TestCursor:
-    async def test_cursor_stays_on_its_conversation(self) -> None:
-        """New conversations above the cursor do not move it to another conversation."""
-        support = project()
-        async with opened(support) as pilot:
-            await press(pilot, "s", *["down"] * 4, "enter", "S", "home", "down", "down", "down")
-            before = table(pilot).cursor_id
-            support.add(conversation(37, 0.999))
-            support.emit(DataChanged(frozenset({"conversation"})))
-            await until(pilot, lambda: len(table(pilot).ids) == 37)
-
-            assert table(pilot).cursor_id == before
-            assert table(pilot).cursor_index == 4
-
     async def test_back_from_reader(self) -> None:
         """Reading on to another conversation moves the cursor of the list there."""
         async with opened(project()) as pilot:
@@ -232,7 +156,6 @@ class TestCursor:
         async with opened(project(), size=(200, 60)) as pilot:
             await press(pilot, "down")
 
-            assert "Remaining tasks" in text(pilot)
             assert "· confirm the change of the files" in text(pilot)
             assert "user 6  Yes, the files" in text(pilot)
 
@@ -254,30 +177,6 @@ class TestErrors:
             await press(pilot, "enter")
 
             assert len(table(pilot).ids) == 36
-
-    async def test_unforeseen_error_is_shown(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A fault nobody foresaw is shown too and does not end the app."""
-        support = project()
-        async with opened(support) as pilot:
-            monkeypatch.setattr(support.conversations, "ids", raising(AttributeError("row")))
-            await press(pilot, "S")
-
-            assert isinstance(pilot.app.screen, ErrorDialog)
-            assert "AttributeError" in text(pilot)
-
-
-class TestReadOnly:
-    async def test_read_only_project(self) -> None:
-        """A read-only project says so in the title line and refuses import and scoring with the reason."""
-        support = project(read_only="another workbench is writing it")
-        async with opened(support) as pilot:
-            assert "read-only" in lines(pilot)[0]
-
-            await press(pilot, "r", "i", "t", "F", "w")
-
-            assert isinstance(pilot.app.screen, ConversationsScreen)
-            assert "another workbench is writing it" in text(pilot)
-            assert support.jobs.started == []
 
 
 class TestImport:
@@ -314,16 +213,6 @@ class TestImport:
             assert isinstance(pilot.app.screen, ImportDialog)
             assert pilot.app.screen.query_one(Input).value == name
             assert support.jobs.started == []
-
-    @pytest.mark.parametrize("name", ["a\x00b/c", "a\ud800b/c"], ids=["a zero", "a surrogate"])
-    async def test_name_that_no_file_can_have(self, name: str) -> None:
-        """A pasted name that no file can have is completed by nothing and refused like one that is not there."""
-        async with opened(project()) as pilot:
-            await press(pilot, "i")
-            pilot.app.screen.query_one(Input).value = name
-            await settle(pilot)
-            await press(pilot, "enter")
-            await until(pilot, lambda: "There is no file or folder" in text(pilot))
 
     async def test_file_of_an_unknown_format_is_mapped(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

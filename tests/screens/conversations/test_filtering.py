@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from textual.widgets import Input
 
 from engine.base.errors import WorkbenchError
-from engine.questions.records import Act
-from screens.conversations.screen import ConversationsScreen
-from screens.shell.dialogs import ErrorDialog
 from tests.screens.conversations.listing import filtered, paste, strip, table
-from tests.screens.driving import lines, opened, press, text, until
+from tests.screens.driving import lines, opened, press, text
 from tests.screens.project import project
 from tests.screens.stand_ins import raising
 
@@ -30,21 +26,6 @@ class TestSearch:
 
             assert len(table(pilot).ids) == 36
             assert "▽" not in text(pilot)
-
-    async def test_search_while_typing(self) -> None:
-        """The list follows the typing without enter."""
-        async with opened(project()) as pilot:
-            await pilot.press("slash", *"boston")
-            await until(pilot, lambda: len(table(pilot).ids) == 6)
-
-    async def test_words_behind_a_filter(self) -> None:
-        """Slash goes on behind the filter that stands there, with a space between."""
-        async with opened(project()) as pilot:
-            await filtered(pilot, "turns>5")
-            await filtered(pilot, "boston", key="slash")
-
-            assert "turns>5 boston" in lines(pilot)[2]
-            assert len(table(pilot).ids) == 4
 
     async def test_hits_and_highlights(self) -> None:
         """What was searched for is highlighted in the openings, and the messages that hold it are counted."""
@@ -105,30 +86,6 @@ class TestFilterLine:
             assert lines(pilot)[2].split() == ["▽", "state:broken-off"]
             assert len(table(pilot).ids) == 12
 
-    async def test_values_of_the_project_are_offered(self) -> None:
-        """Sources and tags of the project complete their fields, unless they cannot be shown as they are."""
-        support = project()
-        for tag in ("angry", "a\x1b[2Jb"):
-            support.triage.answer([Act(1, tag, "yes")])
-        async with opened(support) as pilot:
-            await press(pilot, "f")
-            await paste(pilot, "tag:a")
-            assert "angry" in text(pilot)
-            assert "[2J" not in text(pilot)
-
-            await press(pilot, "tab", "enter")
-
-            assert list(table(pilot).ids) == [1]
-
-    async def test_tab_without_completions_leaves(self) -> None:
-        """Where nothing can be completed tab goes to the next pane, as everywhere."""
-        async with opened(project()) as pilot:
-            await press(pilot, "f")
-            await paste(pilot, "lamp")
-            await press(pilot, "tab")
-
-            assert not isinstance(pilot.app.focused, Input)
-
     async def test_escape_leaves_then_clears(self) -> None:
         """The first escape leaves the line with its filter in force, the second clears it, a third the marks."""
         async with opened(project()) as pilot:
@@ -161,21 +118,3 @@ class TestSavedFilters:
             await press(pilot, "W", "d")
             assert "No filter is saved yet" in text(pilot)
             assert support.saved.filters() == {}
-
-    async def test_nothing_to_save(self) -> None:
-        """Without a filter there is nothing to save, and it says how to write one."""
-        async with opened(project()) as pilot:
-            await press(pilot, "w")
-
-            assert isinstance(pilot.app.screen, ConversationsScreen)
-            assert "There is no filter to save; f writes one." in text(pilot)
-
-    async def test_filter_of_another_version(self) -> None:
-        """A saved filter that is not understood is told, and the list stays."""
-        support = project()
-        support.saved.save_filter("moon", "turs:full")
-        async with opened(support) as pilot:
-            await press(pilot, "W", "enter")
-
-            assert isinstance(pilot.app.screen, ErrorDialog)
-            assert "There is no field “turs”." in text(pilot)

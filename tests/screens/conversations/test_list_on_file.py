@@ -11,7 +11,6 @@ import pytest
 from textual.pilot import Pilot
 
 from engine.opener.open_project import OpenProject
-from engine.project.project import Project
 from tests.screens.conversations.listing import filtered, screen, table
 from tests.screens.driving import lines, press, settle, text, until
 from tests.screens.real_store import fill
@@ -70,18 +69,3 @@ async def test_session(path: Path) -> None:
 
         await press(pilot, "escape", "W", "enter")
         assert "3 of 500" in lines(pilot)[1]
-
-
-async def test_undone_tag(path: Path) -> None:
-    """A bulk tag is one act, undone at once in triage, and the list follows."""
-    async with opened(path) as pilot:
-        await press(pilot, "a", "t", *"x", "enter")
-        await filtered(pilot, "tag:x")
-        assert "500 of 500" in lines(pilot)[1]
-
-        await press(pilot, "3", "u", "2")
-        await until(pilot, lambda: not table(pilot).ids)
-
-    with Project.open(path, read_only=True) as project, project.reading() as conn:
-        kinds = conn.execute("SELECT question, count(*) FROM answer GROUP BY question").fetchall()
-    assert dict(kinds)["x"] == 500

@@ -13,10 +13,8 @@ from screens.conversations.query import (
     ListCounts,
     format_counts,
     next_state,
-    no_match,
     searched_words,
     sort_of_column,
-    toggle_sort,
 )
 
 
@@ -42,16 +40,6 @@ class TestListQuery:
 
         counts = ListCounts(Counts(conversations=90), found, has_rate=False)
         assert format_counts(13, counts) == "13 of 90"
-
-    def test_empty_list_names_the_filter(self) -> None:
-        """An empty list shows the whole filter that left everything out."""
-        query = ListQuery(parse_filter("state:broken-off succeeded:none source:web lamp"))
-
-        shown = no_match(3, query).message
-        assert (
-            "None of 3 conversations matches: state:broken-off succeeded:none source:web lamp"
-            in shown
-        )
 
     def test_every_order_has_a_title(self) -> None:
         """What a list can be ordered by can be chosen in the dialog, and every column has its cells."""
@@ -90,11 +78,3 @@ class TestListQuery:
             None,
             None,
         ]
-
-    def test_sorting_twice_turns_round(self) -> None:
-        """By length the longest come first, by score the lowest; the same column again reverses the order."""
-        longest = toggle_sort(ListQuery(), "length")
-        lowest = toggle_sort(ListQuery(), "p")
-
-        assert (longest.descending, toggle_sort(longest, "length").descending) == (True, False)
-        assert (lowest.descending, toggle_sort(lowest, "p").descending) == (False, True)

@@ -8,16 +8,11 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Input
 
 from engine.base import folders, number_format
-from engine.base.errors import ModelFileError
-from engine.base.events import JobProgress
 from engine.model.catalog_files import read_manifest
 from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.endpoint_book import EndpointEntry
-from engine.model.records import ModelRow
-from engine.model.service.service import ModelService
 from screens.models import screen as models_screen
 from screens.models.hub_dialog import HubDialog
 from screens.models.screen import ModelsScreen
@@ -135,35 +130,6 @@ class TestList:
             assert "Only models that are here" in text(pilot)
             assert made.tuned == []
 
-    async def test_what_is_used_for_what(self) -> None:
-        """Each model says what this project uses it for."""
-        async with opened(stocked(), (160, 40), mode="8") as pilot:
-            assert "for scoring, simulation, question" in row(pilot, "smollm2-135m")
-            assert "for goals, trees · Qwen3 8B" in row(pilot, "Qwen3-8B")
-            assert "for " not in row(pilot, "support-v3").partition("◆ adapter")[0]
-
-    async def test_facts(self) -> None:
-        """Of a model everything known is told, and can be scrolled after enter."""
-        async with opened(stocked(), (80, 24), mode="8") as pilot:
-            await press(pilot, "down")
-            assert "Qwen/Qwen3-8B-GGUF on https://huggingface.co" in text(pilot)
-            assert "never tuned" not in text(pilot)
-            await press(pilot, "enter", "end")
-            assert "never tuned on this machine" in text(pilot)
-            assert " of 37 layers" in text(pilot)
-
-    async def test_reading_that_fails_is_a_line(self) -> None:
-        """A catalogue that cannot be read is said above the list."""
-
-        class Unreadable(ModelService):
-            def rows(self) -> list[ModelRow]:
-                raise ModelFileError("The model catalogue cannot be read.", "Move it away.")
-
-        made = project()
-        made.models = made.model_service(Unreadable)
-        async with opened(made, mode="8") as pilot:
-            assert "cannot be read. Move it away." in lines(pilot)[1]
-
 
 class TestPulls:
     async def test_moves_and_ends(self, hub: Hub) -> None:
@@ -236,18 +202,6 @@ class TestPulls:
             assert not list(folders.data_dir().rglob("*.part"))
             assert PULLING not in "\n".join(lines(pilot)[2:12])
 
-    async def test_the_timer(self, hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-        """While a pull works it is followed without a key."""
-        monkeypatch.setattr(models_screen, "POLL_SECONDS", 0.2)
-        made = stocked()
-        pulling(made, hub, 4_700_000)
-        async with opened(made, mode="8") as pilot:
-            hub.release()
-            await until(pilot, lambda: "pulling 90%" in text(pilot))
-            made.models.pause(PULLING)
-            hub.release()
-            await until(pilot, lambda: "paused 90%" in text(pilot))
-
     @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
     async def test_on_other_screens(
         self, size: Size, hub: Hub, monkeypatch: pytest.MonkeyPatch
@@ -265,17 +219,6 @@ class TestPulls:
             hub.release()
             await until(pilot, lambda: "Qwen3-14B-Q4_K_M is here" in text(pilot))
             assert "Pull of" not in text(pilot)
-
-    async def test_a_job_comes_first(self, hub: Hub) -> None:
-        """While a job works, the bottom line is the job's."""
-        made = stocked()
-        pulling(made, hub)
-        async with opened(made, mode="8") as pilot:
-            assert "Pull of" in text(pilot)
-            made.emit(JobProgress(1, "complete", "Scoring", 3, 9, "conversations", None, None, ""))
-            await settle(pilot)
-            assert "Pull of" not in text(pilot)
-            assert "Scoring" in text(pilot)
 
 
 class TestHub:
@@ -330,32 +273,6 @@ class TestHub:
             assert not hub_is_open(pilot)
             assert made.models.pulls() == []
 
-    async def test_a_name(self, hub: Hub) -> None:
-        """OWNER/NAME is looked at without a search, and escape goes back to what was listed before."""
-        async with opened(stocked(), (80, 24), mode="8") as pilot:
-            await press(pilot, "s", "slash", *"me", "slash", *"zz", "enter")
-            assert hub.asked() == ["me/zz"]
-            await press(pilot, "escape")
-            assert "Recommended models by memory" in text(pilot)
-
-    async def test_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """What the hub refuses stands in the dialog, which stays; the words are still there."""
-        monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # nobody listens there
-        async with opened(stocked(), (80, 24), mode="8") as pilot:
-            await press(pilot, "s", "slash", *"qwen", "enter")
-            assert "cannot be reached" in text(pilot)
-            assert pilot.app.screen.query_one(Input).value == "qwen"
-
-    async def test_empty_answers(self, hub: Hub) -> None:
-        """Nothing found and nothing to pull are said, and enter does nothing then."""
-        made = stocked()
-        async with opened(made, (80, 24), mode="8") as pilot:
-            await press(pilot, "s", "slash", *"zzz", "enter")
-            assert "Nothing was found." in text(pilot)
-            await press(pilot, "slash", "ctrl+u", *"me", "slash", *"zz", "enter", "enter")
-            assert "has no file to pull" in text(pilot)
-            assert made.models.pulls() == []
-
 
 class TestDoing:
     async def test_verify(self) -> None:
@@ -389,21 +306,6 @@ class TestDoing:
             assert read_manifest(path) is None
             assert PULLED not in names(made)
 
-    async def test_an_added_model(self, tmp_path: Path) -> None:
-        """What is known of a file that was added, checking it, and removing it, which leaves the file where it is."""
-        made = stocked()
-        path = weights(tmp_path / "mine.gguf", "Mine")
-        made.catalog.add(path, "Mine")
-        async with opened(made, (120, 36), mode="8") as pilot:
-            await press(pilot, "down")
-            assert str(path) in text(pilot)
-            assert made.catalog.sha256(path) in text(pilot)
-            await press(pilot, "v")
-            assert "Mine is as it was" in text(pilot)
-            await press(pilot, "D", "down", "enter")
-            assert "Mine" not in names(made)
-            assert path.exists()
-
     async def test_add(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """a asks for a path and adds what is there; an empty one adds nothing."""
         weights(tmp_path / "m.gguf", "Mine")
@@ -431,12 +333,6 @@ class TestDoing:
             assert "for simulation, questions ·" in row(pilot, "smollm2-135m")
             await press(pilot, "u", "enter")
             assert "for all work ·" in row(pilot, "Qwen3-8B")
-
-    async def test_adapters_are_used_elsewhere(self) -> None:
-        """An adapter is chosen with the training runs, and u says so."""
-        async with opened(stocked(), mode="8") as pilot:
-            await press(pilot, "end", "u")
-            assert "Training (7) chooses the adapter" in text(pilot)
 
     async def test_tune(self) -> None:
         """t begins the job for a model, not for an adapter or an endpoint."""

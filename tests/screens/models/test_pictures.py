@@ -22,7 +22,6 @@ PICTURES: dict[str, Picture] = {
     "models_narrow_dark": ((80, 24), False, ["8"]),
     "models_wide_light": ((160, 50), True, ["8", "down", "down", "down"]),
     "models_hub_dark": ((80, 24), False, ["8", "s"]),
-    "models_files_light": ((80, 24), True, ["8", "s", "enter"]),
 }
 
 

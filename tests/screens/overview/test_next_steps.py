@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -14,14 +13,7 @@ from engine.goals.records import LowestGoal
 from engine.opener.conversations import Counts
 from engine.project.records import Estimate, RunRow
 from engine.questions.records import Proposal
-from screens.overview.next_steps import (
-    PATH,
-    ProjectProgress,
-    Step,
-    done_of_path,
-    next_steps,
-    tightened,
-)
+from screens.overview.next_steps import PATH, ProjectProgress, Step, done_of_path, next_steps
 
 SCORED = Counts(conversations=1000, complete=600, incomplete=300, borderline=60, unscored=40)
 COST = Estimate(40, 50_000, 1000.0, 50.0, "model")
@@ -98,16 +90,6 @@ class TestPath:
 
 
 class TestWhatIsOffered:
-    def test_empty_project(self) -> None:
-        """With nothing in the project there is one thing to do."""
-        assert kinds(ProjectProgress(Counts(), {}, goals=0)) == ["import"]
-
-    def test_order(self) -> None:
-        """What was interrupted comes first, in place of the scores that it gives, then verdicts."""
-        now = ProjectProgress(SCORED, {}, interrupted=[run("complete")], to_score=COST)
-        assert kinds(now)[:2] == ["resume", "triage"]
-        assert "score" not in kinds(now)
-
     @pytest.mark.parametrize(
         ("stage", "kind"), [("fit", "score"), ("remaining", "score"), ("propose", "cluster")]
     )
@@ -127,11 +109,6 @@ class TestWhatIsOffered:
         )
         resumed = [step.run.id for step in next_steps(now) if step.run is not None]
         assert resumed == [1, 5]
-
-    def test_unscored_for_good(self) -> None:
-        """Conversations that no run can score are not offered for ever."""
-        nothing = Estimate(0, 0, None, 0.0, "model")
-        assert "score" not in kinds(ProjectProgress(SCORED, {}, to_score=nothing))
 
     def test_a_proposed_threshold_is_offered_with_its_effect(self) -> None:
         """A threshold that the verdicts suggest is a step that says what it would do to the rate, unless the rule is
@@ -153,11 +130,6 @@ class TestWhatIsOffered:
 
 
 class TestHowLong:
-    def test_scoring_time_is_the_estimate(self) -> None:
-        """The number to score and the time are those of the estimate."""
-        score = only(ProjectProgress(SCORED, {}, to_score=COST), "score")
-        assert (score.title, score.time) == ("Score 40 conversations", "about 50 s")
-
     def test_scoring_that_cannot_be_done_says_why(self) -> None:
         """A reason stands in place of the time."""
         score = next_steps(ProjectProgress(SCORED, {}, to_score="There is no adapter."))[0]
@@ -171,13 +143,6 @@ class TestHowLong:
         assert only(ProjectProgress(SCORED, {}, per_hour=360), "triage").time == "about 3 min"
         begun = only(ProjectProgress(SCORED, {Verdict.YES: 7}), "triage")
         assert begun.title == "Check 13 more in triage: are the scores right?"
-
-    def test_merges(self) -> None:
-        """Proposals that wait are counted, with the time that deciding takes; none is a step that is done."""
-        now = ProjectProgress(SCORED, {}, goals=9, proposals=27, lowest=LOWEST)
-        step = only(now, "merge")
-        assert (step.title, step.time) == ("Decide 27 merge proposals", "about 9 min")
-        assert only(replace(now, proposals=0), "merge").done
 
     def test_the_goal_that_does_worst(self) -> None:
         """It is named with its share; the verdicts asked for are at most ten, and no more than there are failures."""
@@ -205,11 +170,6 @@ class TestHowLong:
 
 
 class TestHowTight:
-    def test_four_times_the_verdicts_halve_it(self) -> None:
-        """The interval shrinks with the square root of the verdicts."""
-        assert tightened(0.1, 40, 120) == pytest.approx(0.05)
-        assert math.isclose(tightened(0.1, 40, 0), 0.1)
-
     def test_the_same_kind_of_interval_before_and_after(self) -> None:
         """What verdicts would do is said of the corrected rate, now and then; without one no interval is promised."""
         tally = {"yes": 20, "no": 20}

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
-import pytest
 from textual.pilot import Pilot
 
 from engine.conversations.filters import ListQuery, parse_filter
 from screens.conversations.screen import ConversationsScreen
-from screens.reader.provenance import OriginalDialog
 from screens.widgets.curve import Curve
 from screens.widgets.row_table import RowTable
 from screens.widgets.transcript import Transcript
@@ -59,12 +54,6 @@ class TestRequests:
             await press(pilot, "u")
             await until(pilot, lambda: "No mark of a request" in text(pilot))
 
-    async def test_first_turn_cannot_begin_another_request(self) -> None:
-        """The turn of the first message says so, and nothing is stored."""
-        async with opened(project_of([conversation(1, 0.9)])) as pilot:
-            await press(pilot, "down", "enter", "right_square_bracket", "vertical_line")
-            assert "No further request can begin" in text(pilot)
-
 
 class TestTurns:
     async def test_turn_keys_move_text_and_mark_together(self) -> None:
@@ -90,13 +79,6 @@ class TestTurns:
 
             assert transcript(pilot).turn == 6
 
-    async def test_scrolling_changes_the_turn(self) -> None:
-        """Scrolling to the end makes the last turn in sight the current one."""
-        async with opened(project(), size=(80, 24)) as pilot:
-            await press(pilot, "down", "enter", "end")
-
-            assert transcript(pilot).turn == 6
-
     async def test_folds(self) -> None:
         """Long tool output is folded to its first lines and its length until enter unfolds it."""
         async with opened(project()) as pilot:
@@ -112,16 +94,6 @@ class TestTurns:
             await press(pilot, "enter")
 
             assert '"line": 5,' not in text(pilot)
-
-    async def test_click_unfolds(self) -> None:
-        """A click on folded output unfolds it."""
-        async with opened(project()) as pilot:
-            await press(pilot, "enter")
-            line = next(at for at, shown in enumerate(lines(pilot)) if "▸ 42 lines" in shown)
-            await pilot.click("#text", offset=(12, line - 2))
-            await press(pilot)
-
-            assert '"line": 5,' in text(pilot)
 
 
 class TestOrder:
@@ -139,20 +111,6 @@ class TestOrder:
             assert "support/0001" in lines(pilot)[1]
             assert "This is the first conversation of the list." in text(pilot)
 
-    async def test_arrows_go_on_while_something_is_looked_for(self) -> None:
-        """The arrows go from conversation to conversation always, and what is looked for is looked for there, too."""
-        async with opened(project()) as pilot:
-            await press(pilot, "enter")
-            await look_for(pilot, "rule 0")
-            assert "1 of 1" in text(pilot)
-
-            await press(pilot, "right")
-            assert "support/0002" in lines(pilot)[1]
-            assert "1 hit" in text(pilot)
-
-            await press(pilot, "left")
-            assert "support/0001" in lines(pilot)[1]
-
 
 class TestMoving:
     async def test_go_to_turn_by_number(self) -> None:
@@ -164,26 +122,6 @@ class TestMoving:
             await press(pilot, "g", "9", "enter")
             assert transcript(pilot).turn == 5
             assert "Turns go from 1 to 6." in text(pilot)
-
-    async def test_steepest_rise_and_fall(self) -> None:
-        """`>` goes to the turn where the curve rises most, `<` to where it falls most."""
-        async with opened(project()) as pilot:
-            await press(pilot, "down", "enter", "greater_than_sign")
-            assert transcript(pilot).turn == 6
-            assert pilot.app.screen.query_one(Curve).marked == 4
-
-            await press(pilot, "less_than_sign")
-            assert transcript(pilot).turn == 4
-
-    async def test_the_curve_in_words(self) -> None:
-        """Beside the curve stands when the threshold was reached."""
-        async with opened(project()) as pilot:
-            await press(pilot, "down", "enter")
-            assert "reached at turn 6, the last" in text(pilot)
-
-        async with opened(project(), size=(80, 24)) as pilot:
-            await press(pilot, "down", "enter")
-            assert "┄ .50  reached at turn 6, the last" in lines(pilot)[2]
 
     async def test_messages_one_by_one(self) -> None:
         """`{` and `}` go from message to message; enter unfolds the one that is reached, not its neighbours."""
@@ -240,15 +178,6 @@ class TestFind:
             assert sum(bool(style.reverse) for style in drawn) == 1
             assert sum(bool(style.underline) for style in drawn) >= 2
 
-    async def test_nothing_found(self) -> None:
-        """What is not there is told, and the text stays where it was."""
-        async with opened(project()) as pilot:
-            await press(pilot, "enter")
-            await look_for(pilot, "zebra")
-
-            assert "nothing found" in text(pilot)
-            assert transcript(pilot).turn == 1
-
     async def test_words_that_led_here(self) -> None:
         """The words of the list's filter are highlighted from the start, and `n` goes to the first."""
         async with opened(project()) as pilot:
@@ -260,24 +189,6 @@ class TestFind:
             await press(pilot, "n")
             assert "1 of 1" in text(pilot)
             assert transcript(pilot).turn == 2
-
-    async def test_find_in_the_original(self) -> None:
-        """The record as imported can be searched and copied; escape leaves the find line first."""
-        sample = conversation(1, 0.07)
-        sample.original = b'{"id": 1, "text": "' + b"word " * 2_000 + b'needle"}'
-        async with opened(project_of([sample])) as pilot:
-            await press(pilot, "enter", "o")
-            await look_for(pilot, "needle")
-            assert "1 of 1" in text(pilot)
-            assert 'needle"}' in text(pilot)
-
-            await press(pilot, "y")
-            assert pilot.app.clipboard == sample.original.decode()
-
-            await press(pilot, "escape")
-            assert isinstance(pilot.app.screen, OriginalDialog)
-            await press(pilot, "escape")
-            assert not isinstance(pilot.app.screen, OriginalDialog)
 
 
 class TestTakingText:
@@ -304,44 +215,6 @@ class TestTakingText:
                 in (pilot.app.clipboard)
             )
             assert "Copied the conversation, 17 messages:" in text(pilot)
-
-    @pytest.mark.parametrize(("key", "variable"), [("P", "PAGER"), ("E", "EDITOR")])
-    async def test_pager_and_editor(
-        self, key: str, variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """The app makes room for the program, which gets the conversation, and comes back afterwards."""
-        script, seen = tmp_path / "program", tmp_path / "seen"
-        script.write_text(f'#!/bin/sh\ncp "$1" {seen}\n')
-        script.chmod(0o700)
-        monkeypatch.delenv("VISUAL", raising=False)
-        monkeypatch.setenv(variable, str(script))
-        rooms: list[str] = []
-
-        @contextmanager
-        def suspend() -> Iterator[None]:
-            rooms.append("left")
-            yield
-            rooms.append("back")
-
-        async with opened(project()) as pilot:
-            monkeypatch.setattr(pilot.app, "suspend", suspend)
-            await press(pilot, "enter", key)
-
-            assert rooms == ["left", "back"]
-            assert "Please move my flight" in seen.read_text()
-            assert "support/0001" in lines(pilot)[1]
-
-    async def test_no_room_for_a_pager(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Where the terminal cannot be handed over, or the variable names nothing, a dialog says so."""
-        async with opened(project()) as pilot:
-            monkeypatch.setenv("PAGER", "cat")
-            await press(pilot, "enter", "P")
-            assert "This terminal cannot be handed to another program." in text(pilot)
-
-            await press(pilot, "escape")
-            monkeypatch.setenv("PAGER", "no-such-program")
-            await press(pilot, "P")
-            assert "$PAGER names “no-such-program”" in text(pilot)
 
     async def test_raw(self) -> None:
         """`m` shows JSON as imported, and laid out again."""
@@ -401,28 +274,3 @@ class TestSecondGoals:
             await press(pilot, "escape")
             await until(pilot, lambda: f"also  ✓ {label}" in text(pilot))
             assert support.goals.second_goals(key)[0].state == "confirmed"
-
-    async def test_small_shares_on_request(self) -> None:
-        """Where no share counts the dialog says so; `a` lists the others, which cannot be confirmed."""
-        support = clustered()
-        key = support.conversations.ids(ListQuery(parse_filter("also:none")))[0]
-        [small] = support.goals.second_goals(key, 0.0)
-        async with opened(support, size=(80, 24)) as pilot:
-            await press(pilot, *["down"] * (key - 1), "enter", "a")
-            await until(pilot, lambda: "No other goal has a share of .15" in text(pilot))
-            await press(pilot, "a")
-            await until(pilot, lambda: small.label in text(pilot))
-            await press(pilot, "c")
-            await until(pilot, lambda: "cannot be confirmed or removed" in text(pilot))
-            assert support.goals.second_goals(key, 0.0) == [small]
-
-    async def test_no_goal_is_near(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Where no goal has any share, `a` says so and does not offer itself."""
-        support = clustered()
-        monkeypatch.setattr(support.goals, "second_goals", lambda *_: [])
-        async with opened(support, size=(80, 24)) as pilot:
-            await press(pilot, "enter", "a")
-            assert "Press a to" in text(pilot)
-            await press(pilot, "a")
-            assert "No other goal is near." in text(pilot)
-            assert "Press a to" not in text(pilot)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from textual.widgets import Input, OptionList
+from textual.widgets import Input
 
 from screens.reader.screen import ReaderScreen
-from screens.shell.dialogs import ChoiceDialog, TextDialog
+from screens.shell.dialogs import TextDialog
 from tests.screens.driving import opened, press, settle
 from tests.screens.project import project
 
@@ -21,19 +21,4 @@ async def test_two_quick_enters_are_one_answer() -> None:
         await line.action_submit()
         await settle(pilot)
         assert answers == ["2"]
-        assert isinstance(pilot.app.screen, ReaderScreen)
-
-
-async def test_two_quick_choices_are_one_answer() -> None:
-    """The same for a choice: the first one counts."""
-    answers: list[int | None] = []
-    async with opened(project()) as pilot:
-        await press(pilot, "enter")
-        choices = ChoiceDialog[int]("Which?", [(1, "one"), (2, "two")])
-        await pilot.app.push_screen(choices, answers.append)
-        listed = pilot.app.screen.query_one(OptionList)
-        listed.action_select()
-        listed.action_select()
-        await settle(pilot)
-        assert answers == [1]
         assert isinstance(pilot.app.screen, ReaderScreen)

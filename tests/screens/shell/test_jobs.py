@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 
 import pytest
 
-from engine.base.errors import WorkbenchError
 from engine.base.events import JobEnded, JobProgress, JobStarted, ModelRestarted
 from engine.project.records import RunRow
-from screens.goals.run_form import GoalRunForm
 from screens.shell.dialogs import ErrorDialog
 from tests.screens.driving import lines, opened, press, settle, text
 from tests.screens.project import project
-from tests.screens.stand_ins import HeldConversations, raising
+from tests.screens.stand_ins import HeldConversations
 
 PROGRESS = JobProgress(7, "score", "Scoring", 412, 812, "conversations", 2.5, 160.0, "support/0412")
 
@@ -56,17 +53,6 @@ class TestProgress:
                 assert "Scoring" in line
                 assert "1,234,567 tokens read" in line
 
-    async def test_what_does_not_fit_is_left_out_whole(self) -> None:
-        """At 80 columns no fact is cut: the note that does not fit is left out, the rate that does is shown."""
-        support = project()
-        note = "9,876,543 tokens read of the logs of an agent that talks"
-        async with opened(support, size=(80, 24)) as pilot:
-            support.emit(replace(PROGRESS, title="Reading logs with a model", note=note))
-            await settle(pilot)
-            line = lines(pilot)[-1]
-            assert "3 min left · 412 of 812 · 2/s" in line
-            assert "…" not in line
-
     async def test_it_moves_inside_a_long_batch(self) -> None:
         """While the count of conversations stands still, share, bar and time left follow the tokens that are read."""
         support = project()
@@ -81,26 +67,6 @@ class TestProgress:
                     assert f"3 min left · {share:.0%} · 0 of 4" in line
                     assert note in line
                 assert line.count("▇") == bars
-
-    async def test_progress_from_another_thread(self) -> None:
-        """Events may come from any thread."""
-        support = project()
-        async with opened(support) as pilot:
-            thread = threading.Thread(target=lambda: support.emit(PROGRESS))
-            thread.start()
-            thread.join()
-            await settle(pilot)
-
-            assert "412 of 812" in lines(pilot)[-1]
-
-    async def test_every_screen_shows_the_job(self) -> None:
-        """A screen opened while a job runs shows it, too."""
-        support = project()
-        async with opened(support) as pilot:
-            support.emit(PROGRESS)
-            for keys in (["3"], ["o"], ["q", "2"], ["enter"]):
-                await press(pilot, *keys)
-                assert "412 of 812" in lines(pilot)[-1], keys
 
     async def test_failure_is_a_dialog(self) -> None:
         """A job that failed says what happened and what to do."""
@@ -137,19 +103,6 @@ class TestProgress:
             said = "interrupted at 120 of 812: scoring; 1 offers to resume"
             assert lines(pilot)[-1].rstrip().endswith(said)
 
-    async def test_interrupted_clustering_opens_its_form(self) -> None:
-        """Resuming a stage of clustering opens the form of clustering; it does not score."""
-        support = project()
-        support.jobs.left = [
-            RunRow(3, "propose", "interrupted", "h", {}, {}, "0.1", "now", None, 0, None, None)
-        ]
-        async with opened(support, mode="1") as pilot:
-            assert "Resume merge proposals, interrupted" in text(pilot)
-            await press(pilot, "enter")
-            assert isinstance(pilot.app.screen, GoalRunForm)
-            await press(pilot, "escape")
-        assert support.jobs.started == []
-
 
 class TestStart:
     async def test_mode_that_cannot_run_says_why(self) -> None:
@@ -159,17 +112,6 @@ class TestStart:
 
             assert "There is no adapter." in text(pilot)
             assert "Train one" in text(pilot)
-
-    async def test_start_that_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """An error at the start is shown."""
-        support = project()
-        async with opened(support) as pilot:
-            await press(pilot, "r")
-            error = WorkbenchError("A job runs already.", "Cancel it first.")
-            monkeypatch.setattr(support.jobs, "start_scoring", raising(error))
-            await press(pilot, "enter")
-
-            assert isinstance(pilot.app.screen, ErrorDialog)
 
 
 class TestQuit:
@@ -209,12 +151,3 @@ class TestQuit:
             await pilot.press("c", "i", "ctrl+q")
 
         assert len(support.acts()) == 2
-
-    async def test_rates_below_one_are_told_by_the_minute(self) -> None:
-        """Slow work is not shown as zero a second."""
-        support = project()
-        async with opened(support) as pilot:
-            support.emit(replace(PROGRESS, rate=0.05, eta_seconds=None))
-            await settle(pilot)
-
-            assert "3/min" in lines(pilot)[-1]

@@ -124,11 +124,6 @@ class TestNames:
             "list.sort-by", "list.verdict-complete", "list.row-up", "list.quit", "list.dismiss", "own"
         ]  # fmt: skip
 
-    def test_place_from_the_class(self) -> None:
-        """Classes are called without what all of their kind have in their names."""
-        assert place_of(RowTable) == "table"
-        assert place_of(WorkbenchApp) == "app"
-
     def test_key_names(self) -> None:
         """Keys may be written as they are typed, and are shown so."""
         assert normal_keys("/, ctrl+d,G,[") == ("slash", "ctrl+d", "G", "left_square_bracket")
@@ -178,28 +173,12 @@ class TestFile:
         (problem,) = self.problems('[keys]\n"triage.skip" = "c"\n', places)
         assert "triage.answer-yes" in problem
 
-    def test_clash_with_what_works_everywhere(self, places: list[Place]) -> None:
-        """A key of the app may not be hidden by that of a screen, nor the other way round."""
-        assert "app.help" in self.problems('[keys]\n"triage.skip" = "?"\n', places)[0]
-        assert self.problems('[keys]\n"app.watch" = "c"\n', places)
-
-    def test_exchange(self, places: list[Place]) -> None:
-        """A key that was given up is free for another action."""
-        text = '[keys]\n"triage.answer-yes" = "y"\n"triage.skip" = "c"\n'
-        assert self.problems(text, places) == []
-
     def test_a_former_name(self, places: list[Place]) -> None:
         """An action that has another name now is refused with that name, which exists."""
         for former, present in RENAMED_ACTIONS.items():
             (problem,) = self.problems(f'[keys]\n"{former}" = "z"\n', places)
             assert f"its name is {present} now" in problem
             assert present in {action.id for place in places for action in place.actions}
-
-    def test_unknown_preset_and_section(self, places: list[Place]) -> None:
-        """Unknown presets and sections are told, not passed over."""
-        told = self.problems('[preset]\nname = "emacs"\n[bindings]\na = "b"\n', places)
-        assert any("emacs" in problem and "vim" in problem for problem in told)
-        assert any("[bindings]" in problem for problem in told)
 
     @pytest.mark.parametrize("name", PRESETS)
     def test_presets_fit_the_table(self, name: str, places: list[Place]) -> None:
@@ -230,15 +209,3 @@ class TestInForce:
             assert app.screen is not table.screen
             await press(pilot, "h")
             assert app.screen is table.screen
-
-    async def test_old_key_is_free(self) -> None:
-        """The key an action had does nothing any more."""
-        support = project()
-        shell = Shell(keymap={"triage.answer-yes": "y"})
-        app = WorkbenchApp(support.services(), support.subscribe, clock=lambda: 0.0, shell=shell)
-        async with app.run_test(size=(100, 30)) as pilot:
-            await settle(pilot)
-            await press(pilot, "3", "c")
-            assert support.acts() == []
-            await press(pilot, "y")
-            assert len(support.acts()) == 1

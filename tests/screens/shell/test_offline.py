@@ -8,8 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from engine.base import network_guard
-from screens.shell.title_line import TitleLine
-from tests.screens.driving import lines, opened, press, settle, text
+from tests.screens.driving import lines, opened, press, text
 from tests.screens.project import project
 
 
@@ -39,16 +38,6 @@ class TestTheMark:
             assert not support.network.stays_offline()
             assert " offline " not in lines(pilot)[0]
 
-    async def test_a_click_says_why(self) -> None:
-        """A click beside the project's name names all that is on."""
-        support = project()
-        support.network.stay_offline(True)
-        async with also_offline("`--offline`"), opened(support, (140, 24), mode="1") as pilot:
-            await pilot.click(TitleLine, offset=(137, 0))
-            await settle(pilot)
-            assert "setting and" in text(pilot)
-            assert "`--offline`." in text(pilot)
-
 
 class TestTheKey:
     async def test_what_it_means_is_said(self) -> None:
@@ -68,11 +57,3 @@ class TestTheKey:
             assert "setting is off." in text(pilot)
             assert "WORKBENCH_OFFLINE" in text(pilot)
             assert " offline " in lines(pilot)[0]
-
-    async def test_a_project_that_cannot_be_written(self) -> None:
-        """Its setting stays, and the reason is shown."""
-        support = project(read_only="Another workbench is writing this project.")
-        async with opened(support, size=(140, 30), mode="2") as pilot:
-            await press(pilot, "ctrl+o")
-            assert "Another workbench is writing" in text(pilot)
-            assert not support.network.stays_offline()

@@ -13,7 +13,6 @@ from textual.widgets import Input
 from screens.shell.app_interface import RecentProject, Shell
 from screens.shell.dialogs import ErrorDialog
 from screens.shell.picker import Beginning, PickerApp
-from screens.shell.themes import HIGH_CONTRAST
 from tests.screens.driving import press, settle, text
 
 DAY = "2026-10-01T10:00:00+00:00"
@@ -122,12 +121,10 @@ async def test_new_project(tmp_path: Path) -> None:
 
 
 async def test_the_first_start_begins_with_enter(tmp_path: Path) -> None:
-    """Without projects the cursor is on the demo; the other lines are logs and the tour, each with a key too."""
+    """Without projects the cursor is on the demo; the other line is logs."""
     for pressed, wanted in (
         (("enter",), Beginning("demo")),
         (("e",), Beginning("demo")),
-        (("j", "j", "enter"), Beginning("tour")),
-        (("t",), Beginning("tour")),
     ):
         async with picking([]) as pilot:
             await keys(pilot, *pressed)
@@ -140,20 +137,3 @@ async def test_the_first_start_begins_with_enter(tmp_path: Path) -> None:
         field.value = str(logs)
         await keys(pilot, "enter")
     assert pilot.app.return_value == Beginning("logs", str(logs))
-
-
-async def test_the_ways_to_begin_are_above_the_projects() -> None:
-    """With projects the cursor is on the newest one, and the ways to begin are above it."""
-    async with picking(list(RECENT)) as pilot:
-        await keys(pilot, "k", "d", "enter")
-    assert pilot.app.return_value == Beginning("tour")
-
-
-async def test_help_and_theme() -> None:
-    """`?` lists the picker's keys; it has the theme that was chosen."""
-    app = PickerApp(Shell(theme="high-contrast"))
-    async with app.run_test(size=(100, 40)) as pilot:
-        await settle(pilot)  # type: ignore[arg-type]
-        assert app.theme == HIGH_CONTRAST.name
-        await keys(pilot, "question_mark")
-        assert "Make a new project" in shown(pilot)

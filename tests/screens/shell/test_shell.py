@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,22 +14,19 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 from textual.widgets._footer import FooterKey
 
-from engine.base.errors import WorkbenchError
-from engine.base.events import JobEnded, JobProgress
+from engine.base.events import JobProgress
 from screens.conversations.screen import ConversationsScreen
 from screens.overview.screen import OverviewScreen
 from screens.reader.screen import ReaderScreen
 from screens.shell.app_interface import RecentProject, Shell
-from screens.shell.dialogs import ErrorDialog
 from screens.shell.keymap import key_table
 from screens.shell.palette import HelpScreen
-from screens.shell.themes import DARK, HIGH_CONTRAST, LIGHT
+from screens.shell.themes import DARK, LIGHT
 from screens.shell.title_line import MODES, TABS, TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.triage.screen import TriageScreen
 from screens.watch.screen import WatchScreen
 from screens.widgets.controls import MAX_TYPED_CHARACTERS
-from screens.widgets.jobs import JobsBar
 from screens.widgets.keyed import place_of
 from screens.widgets.row_table import RowTable
 from tests.screens.driving import lines, opened, press, settle, text, until
@@ -121,34 +116,6 @@ class TestPalette:
             await asked(pilot, "Quit")
             assert pilot.app._exit
 
-    async def test_goes_to_a_mode(self) -> None:
-        """Modes are in the palette."""
-        async with opened(project()) as pilot:
-            await press(pilot, "ctrl+p")
-            await asked(pilot, "Go to Triage")
-            assert isinstance(pilot.app.screen, TriageScreen)
-
-    async def test_changes_the_theme(self) -> None:
-        """Themes are in the palette by name."""
-        async with opened(project()) as pilot:
-            await press(pilot, "ctrl+p")
-            await asked(pilot, "Theme: high")
-            assert pilot.app.theme == HIGH_CONTRAST.name
-
-    async def test_screenshot(self, tmp_path: Path) -> None:
-        """The palette saves the screen in front, without the palette over it, as a picture beside the project."""
-        support = project()
-        support.name = str(tmp_path / "october.wb")
-        async with opened(support) as pilot:
-            await press(pilot, "ctrl+p")
-            await asked(pilot, "Screenshot")
-            await until(pilot, lambda: bool(list(tmp_path.glob("*.svg"))))
-            await settle(pilot)
-
-            (saved,) = tmp_path.glob("october-conversations-*.svg")
-            assert "support/0001" in saved.read_text("utf-8")
-            assert "Screenshot saved" in text(pilot)
-
     async def test_key_typed_just_before_it_closes(self) -> None:
         """A search that starts when the palette is closed ends nothing; its list is gone by then."""
         async with opened(project()) as pilot:
@@ -173,14 +140,6 @@ class TestPalette:
             palette._action_escape()
             await settle(pilot)
             assert isinstance(pilot.app.screen, ReaderScreen)
-
-    async def test_keys_are_shown(self) -> None:
-        """Each action is listed with its key, so that the palette teaches the keys."""
-        async with opened(project(), size=(120, 50)) as pilot:
-            await press(pilot, "colon")
-            await until(pilot, lambda: "Sort" in text(pilot))
-            line = next(line for line in lines(pilot) if "Sort" in line)
-            assert line.split()[-1] == "s"
 
     async def test_every_action_of_every_mode(self) -> None:
         """Nothing that has a key on a screen is missing from the palette."""
@@ -236,15 +195,6 @@ class TestHelp:
             await press(pilot, "question_mark")
             assert isinstance(pilot.app.screen, ConversationsScreen)
 
-    async def test_first_keys_come_first(self) -> None:
-        """The keys that matter first stand on top in the order of the screen, and not once more below."""
-        async with opened(project(), size=(100, 60), mode="3") as pilot:
-            await press(pilot, "question_mark")
-            shown = [line.split("│")[1].split() for line in lines(pilot) if line.count("│") > 1]
-            at = shown.index(["Start", "with", "these"])
-            assert [words[0] for words in shown[at + 1 : at + 4]] == ["y", "n", "u"]
-            assert sum(words[:2] == ["y", "c"] for words in shown) == 1
-
     def test_first_keys_exist(self) -> None:
         """Every screen of the tabs names three keys that matter first, of its own or of its panes."""
         known = {action.id for place in key_table(WorkbenchApp) for action in place.actions}
@@ -255,12 +205,6 @@ class TestHelp:
         for keys in named.values():
             assert len(keys) == 3
             assert known >= set(keys)
-
-    async def test_scrolls_on_a_small_terminal(self) -> None:
-        """At 80 by 24 the end of the list is reached with the keys."""
-        async with opened(project(), size=(80, 24)) as pilot:
-            await press(pilot, "question_mark", *["pagedown"] * 6)
-            assert "closes" in text(pilot)
 
     async def test_remapped_key_is_the_one_shown(self) -> None:
         """Help is made of the keys in force, not of those in the source."""
@@ -311,28 +255,6 @@ class TestTitleAndJobs:
                 assert all(f" {key}" in f" {line}" for _, key, *_ in TABS)
                 assert len(line) == width
 
-    async def test_click_cancels_the_job(self) -> None:
-        """A click on the key at the end of the bottom line presses it; elsewhere it tells the whole story."""
-        support = project()
-        support.jobs.running = [JOB]
-        async with opened(support) as pilot:
-            await pilot.click(JobsBar, offset=(5, 0))
-            await settle(pilot)
-            assert support.jobs.cancelled == []
-            assert "412 of 812 conversations, 3 min left" in text(pilot)
-            await pilot.click(JobsBar, offset=(116, 0))
-            await settle(pilot)
-            assert support.jobs.cancelled == [7]
-
-    async def test_notification_says_what_happened(self) -> None:
-        """The end of a job is a toast with what came of it."""
-        support = project()
-        async with opened(support) as pilot:
-            support.emit(replace(JOB))
-            support.emit(JobEnded(7, "complete", "Scoring", "done", "812 scored, 31 not scored."))
-            await settle(pilot)
-            assert sum("812 scored, 31 not scored." in line for line in lines(pilot)) == 2
-
     async def test_click_on_a_notice_that_is_gone(self) -> None:
         """A second click on a notice, before what is below it is drawn, changes nothing."""
         async with opened(project()) as pilot:
@@ -351,15 +273,6 @@ class TestTitleAndJobs:
 
 
 class TestFaults:
-    async def test_error_dialog_names_the_log(self) -> None:
-        """An error says where the log is."""
-        app = app_with(Shell(log="/somewhere/workbench.log"))
-        async with app.run_test(size=(100, 30)) as pilot:
-            await settle(pilot)
-            app.push_screen(ErrorDialog(WorkbenchError("It broke.", "Try again.")))
-            await settle(pilot)
-            assert "Log: /somewhere/workbench.log" in text(pilot)
-
     async def test_unexpected_exception_is_logged_first(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -409,19 +322,3 @@ class TestFooter:
                 shown = [*pilot.app.screen.query(FooterKey)]
                 whole = [f"{one.key_display} {one.description}" for one in shown]
                 assert line.split() == " ".join(whole).split()
-
-    async def test_more_room_shows_more_keys(self) -> None:
-        """Triage shows verdicts at 80 columns, orders and calibration too at 120, also after resizing."""
-        async with opened(project(), size=(80, 24), mode="3") as pilot:
-            assert "w Words ? Help" in text(pilot)
-            await pilot.resize_terminal(120, 36)
-            await until(pilot, lambda: "b Blind K Calibration ? Help" in text(pilot))
-            await pilot.resize_terminal(80, 24)
-            await until(pilot, lambda: "w Words ? Help" in text(pilot))
-
-    async def test_tabs_keep_names_beside_a_text(self) -> None:
-        """At 80 columns the tabs have names also where the screen has a text of its own beside them."""
-        async with opened(project(), size=(80, 24), mode="3") as pilot:
-            first = lines(pilot)[0]
-            assert "1Over 2List 3Triage 4Tree 5Goal 6Desk 7Train 8Mod 9Sim VVal" in first
-            assert "1 of " in first

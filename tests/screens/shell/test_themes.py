@@ -70,19 +70,6 @@ class TestThemes:
         assert all(color.startswith("ansi_") for color in colors)
         assert set(ANSI.variables) >= set(DARK.variables)
 
-    async def test_ansi_theme_marks_the_cursor(self) -> None:
-        """Without a second background the row under the cursor is reversed."""
-        app = app_with(Shell(theme="ansi"))
-        async with app.run_test(size=(100, 30)) as pilot:
-            await settle(pilot)
-            await press(pilot, "2")
-            strips = app.screen._compositor.render_strips()
-            reversed_lines = [
-                y for y, strip in enumerate(strips)
-                if any(s.style is not None and s.style.reverse and any(c.isalpha() for c in s.text) for s in strip)
-            ]  # fmt: skip
-            assert len(reversed_lines) == 1
-
     async def test_no_color(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """With NO_COLOR nothing on the screen has a hue, and states are still told apart by their glyphs."""
         monkeypatch.setenv("NO_COLOR", "1")

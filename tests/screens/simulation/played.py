@@ -1,33 +1,19 @@
-"""Simulations in a real project file: two sets of plays and drafts of two instructions; no model runs."""
+"""Simulations in a real project file: two sets of plays; no model runs."""
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import Any, cast
 
 from engine.base.errors import WorkbenchError
 from engine.jobs.runner import JobRunner
-from engine.model.chat import Call, ChatMessage, Completion
 from engine.model.service.run_setup import RunSetup
 from engine.project import runs, settings
 from engine.project.project import Project
 from engine.simulate import tables as plays
-from engine.simulate.play import Line
-from engine.simulate.records import (
-    AskedField,
-    LiveLine,
-    PlayEstimate,
-    PlayRow,
-    PlaySetting,
-    SessionState,
-    TranscriptLine,
-)
+from engine.simulate.records import PlayEstimate, PlayRow, PlaySetting, TranscriptLine
 from engine.simulate.request import SimulationRequest, request_as_json
-from engine.simulate.service.person import PersonSession
 from engine.simulate.service.service import SETTING, SimulationService
 from engine.simulate.service.simulations import ProjectSimulations
 
@@ -53,51 +39,6 @@ FORM_RESULT = {
     "turns": 40, "repetitions": 2,
     "complete": False, "right": None, "ended": "turns", "interactions": [], "fallbacks": {},
 }  # fmt: skip
-DRAFTS: list[dict[str, Any]] = [
-    {
-        "task_id": "GSM8K-1",
-        "task": "math",
-        "answer": "#### 5",
-        "shards": [
-            {"shard_id": 1, "shard": "How many apples are left?"},
-            {"shard_id": 2, "shard": "Ann has 12 apples."},
-            {"shard_id": 3, "shard": "She gives some away."},
-        ],
-        "sharding": {
-            "state": "proposed",
-            "text": "Ann has 12 apples. She gives Ben 7. How many are left?",
-            "segmented": True,
-            "missing": "that she gives 7 to Ben",
-            "lost": [],
-            "check": {"full": 0.8, "concat": 0.5},
-            "pieces": [[36, 54, "model"], [0, 18, "text"], [19, 35, "model"]],
-        },
-    },
-    {
-        "task_id": "GSM8K-2",
-        "task": "math",
-        "answer": "#### 3",
-        "shards": [
-            {"shard_id": 1, "shard": "How far?"},
-            {"shard_id": 2, "shard": "Tom runs 3 miles."},
-        ],
-        "sharding": {
-            "state": "proposed",
-            "text": "Tom runs 3 miles. How far?",
-            "segmented": False,
-            "missing": "",
-            "lost": [],
-            "check": {},
-            "pieces": [[18, 26, "text"], [0, 17, "text"]],
-        },
-    },
-]
-
-
-def write_drafts(folder: Path, drafts: Sequence[dict[str, Any]] = DRAFTS) -> None:
-    """Writes `shards.jsonl`."""
-    text = "".join(json.dumps(one) + "\n" for one in drafts)
-    (folder / "shards.jsonl").write_text(text, "utf-8")
 
 
 def result_of(condition: str, score: float, task_id: str = "GSM8K-0") -> dict[str, Any]:
@@ -160,43 +101,6 @@ def store_plays(file: Project) -> None:
     store(file, SHARDED, sharded_plays())
 
 
-ASKED = (
-    AskedField("Your name", True, ()),
-    AskedField("Title", False, ("Dr", "Prof")),
-    *(AskedField(f"Field {number}", True, ()) for number in range(3, 9)),
-)
-"""What the questions of `ScriptedSession` are for."""
-
-
-class ScriptedSession(PersonSession):
-    """A form whose questions a test asks; nothing runs."""
-
-    def __init__(self) -> None:
-        self.now = SessionState((), None)
-        self.answers: list[str] = []
-        self.stopped = False
-
-    def ask(self, question: str, module: str = "question_generation") -> None:
-        """Asks the next question."""
-        line = LiveLine(module, "assistant", f'{{"question": "{question}"}}')
-        lines = (*self.now.lines, line)
-        self.now = replace(self.now, lines=lines, question=question, asked=ASKED)
-
-    def state(self) -> SessionState:
-        return self.now
-
-    def answer(self, text: str) -> None:
-        self.answers.append(text)
-        line = LiveLine("user", "user", text)
-        self.now = replace(self.now, lines=(*self.now.lines, line), question=None, asked=())
-
-    def stop(self) -> None:
-        self.stopped = True
-        self.now = replace(
-            self.now, question=None, over="Ended by you. Score .10.", conversation_id=3
-        )
-
-
 class TwoModels(ProjectSimulations):
     """Simulations that two models can play."""
 
@@ -205,33 +109,23 @@ class TwoModels(ProjectSimulations):
 
 
 class ScriptedSimulations(SimulationService):
-    """Reads a real project; what a model would do is scripted: estimates, runs, forms.
+    """Reads a real project; what a model would do is scripted: estimates and runs.
 
     Attributes:
-        asked, started, resumed, filled: What was to be estimated, started, continued and filled.
+        asked, started: The requests that were to be estimated and started.
         problem: Raised by the next start.
     """
 
     def __init__(self, file: Project) -> None:
         simulations = TwoModels(RunSetup(file, *cast(Any, (None,) * 3)))
         super().__init__(file, simulations, JobRunner(file, lambda event: None))
-        self.session = ScriptedSession()
         self.asked: list[SimulationRequest] = []
         self.started: list[SimulationRequest] = []
-        self.resumed: list[str] = []
-        self.filled: list[tuple[str, str, str | None]] = []
         self.problem: WorkbenchError | None = None
 
     def remember(self, request: SimulationRequest) -> None:
         """Stores what was asked for last."""
-        kept = {"last": request_as_json(request)}
-        self._project.write(lambda conn: settings.put(conn, SETTING, kept))
-
-    def hear(self, key: str, *texts: str) -> None:
-        """Replies of an assistant in a play, as a running job hands them on."""
-        call = Call("assistant", "assistant", (ChatMessage("user", "x"),))
-        for text in texts:
-            self._live.add("run", key, Line(call, Completion(text, "end")))
+        self._project.write(lambda conn: settings.put(conn, SETTING, request_as_json(request)))
 
     def estimate(self, request: SimulationRequest) -> PlayEstimate:
         self.asked.append(request)
@@ -244,11 +138,3 @@ class ScriptedSimulations(SimulationService):
             raise self.problem
         self.started.append(request)
         return 40
-
-    def go_on(self, config_hash: str) -> int:
-        self.resumed.append(config_hash)
-        return 40
-
-    def fill_form(self, form: str, variant: str, model: str | None) -> ScriptedSession:
-        self.filled.append((form, variant, model))
-        return self.session

@@ -1,4 +1,4 @@
-"""The simulation screen: sets and tables, plays and transcripts, what is asked for, live replies, hostile text."""
+"""The simulation screen: sets and tables, plays and transcripts, what is asked for, hostile text."""
 
 from __future__ import annotations
 
@@ -9,25 +9,13 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from engine.base.errors import UsageError
-from engine.base.events import DataChanged, JobEnded, JobProgress, JobStarted
-from engine.base.report_table import ReportRow
 from engine.simulate.request import SimulationRequest
 from screens.reader.screen import ReaderScreen
 from screens.shell.base_app import ControlGuard
-from screens.shell.workbench_screen import REFRESH_SECONDS
-from screens.simulation.formatting import sorted_rows
 from screens.simulation.screen import SimulationScreen
 from tests.screens.driving import opened, press, settle, text, until
 from tests.screens.project import ScreenProject, project
-from tests.screens.simulation.played import (
-    SHARDED,
-    TRANSCRIPT,
-    Entry,
-    result_of,
-    store,
-    store_plays,
-)
+from tests.screens.simulation.played import SHARDED, TRANSCRIPT, result_of, store, store_plays
 from tests.screens.test_hostile_text import check
 from tests.terminal.payloads import PAYLOADS
 
@@ -47,10 +35,9 @@ def empty() -> ScreenProject:
 
 
 class TestSets:
-    @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 60)])
-    async def test_the_papers_columns(self, fake: ScreenProject, size: tuple[int, int]) -> None:
+    async def test_the_papers_columns(self, fake: ScreenProject) -> None:
         """The newest set opens with the columns of its paper, its plays below, those that broke off named."""
-        async with opened(fake, size, mode="9") as pilot:
+        async with opened(fake, (80, 24), mode="9") as pilot:
             shown = text(pilot)
             for part in ("sharded-3fa2c1", "6 played, 1 broke off", "A90", "U90-10", "31.0"):
                 assert part in shown
@@ -62,11 +49,9 @@ class TestSets:
         """Arrows go through the tables of a set, brackets through the sets."""
         async with opened(fake, mode="9") as pilot:
             await press(pilot, "right")
-            assert "by instruction (2 of 3)" in text(pilot)
+            assert "kinds of replies (2 of 2)" in text(pilot)
             await press(pilot, "right")
-            assert "kinds of replies (3 of 3)" in text(pilot)
-            await press(pilot, "right")
-            assert "by condition (1 of 3)" in text(pilot)
+            assert "by condition (1 of 2)" in text(pilot)
             await press(pilot, "right_square_bracket")
             assert "set 2 of 2" in text(pilot)
             assert "forms-77aa00" in text(pilot)
@@ -89,52 +74,11 @@ class TestSets:
             await press(pilot, "s", "enter")
             assert order() == ["sharded", "concat", "full"]
 
-    def test_rows_without_a_value(self) -> None:
-        """Rows without a value are last in both directions; without a column the order is that of the table."""
-        rows = [
-            ReportRow((None,)),
-            ReportRow((2.0,)),
-            ReportRow((9.0,)),
-        ]
-        assert [row.cells[0] for row in sorted_rows(rows, 0, True)] == [9.0, 2.0, None]
-        assert [row.cells[0] for row in sorted_rows(rows, 0, False)] == [2.0, 9.0, None]
-        assert sorted_rows(rows, None, False) == rows
-
-    async def test_the_cursor_stays(self, fake: ScreenProject) -> None:
-        """When more was played, the cursor stays on its row and new plays are listed."""
-        async with opened(fake, mode="9") as pilot:
-            await press(pilot, "down", "down")
-            more: Entry = (
-                "sharded/math/GSM8K-9/sharded/0",
-                2,
-                None,
-                result_of("sharded", 0.3, "GSM8K-9"),
-                (),
-            )
-            store(fake.file, SHARDED, [more])
-            fake.emit(DataChanged(frozenset({"play"})))
-            await until(pilot, lambda: "GSM8K-9" in text(pilot))
-            assert "GSM8K-0/full" not in text(pilot)
-
-    async def test_a_new_set(self, fake: ScreenProject) -> None:
-        """A set that appears is shown; one that is only played on leaves the person where they are."""
-        async with opened(fake, mode="9") as pilot:
-            await press(pilot, "right_square_bracket")
-            fake.emit(DataChanged(frozenset({"play"})))
-            await pilot.pause(REFRESH_SECONDS)
-            await settle(pilot)
-            assert "forms-77aa00" in text(pilot)
-            new: Entry = ("sharded/math/GSM8K-1/full/0", 2, None, result_of("full", 0.3), ())
-            store(fake.file, replace(SHARDED, config_hash="newest"), [new])
-            fake.emit(DataChanged(frozenset({"play"})))
-            await until(pilot, lambda: "sharded-newest" in text(pilot))
-
     async def test_nothing_yet(self, empty: ScreenProject) -> None:
         """An empty project says what to do next."""
         async with opened(empty, (80, 24), mode="9") as pilot:
             assert "Nothing has been simulated" in text(pilot)
-            assert "lets you answer a form yourself" in text(pilot)
-            await press(pilot, "R", "s", "X", "o", "right", "right_square_bracket", "y")
+            await press(pilot, "s", "X", "o", "right", "right_square_bracket", "y")
             assert "Nothing has been simulated" in text(pilot)
 
 
@@ -165,17 +109,12 @@ class TestPlays:
 
 class TestAsking:
     async def test_cost_first(self, fake: ScreenProject) -> None:
-        """What it costs is shown before enter starts it; then what is being said is shown."""
+        """What it costs is shown before enter starts it."""
         async with opened(fake, (80, 24), mode="9") as pilot:
             await press(pilot, "n")
             assert "12 to play · about 300 replies, 2 min" in text(pilot)
-            fake.jobs.running = [
-                JobProgress(40, "simulate", "Simulating", 1, None, "replies", None, None, "")
-            ]
-            fake.simulations.hear("sharded/1", "Hello there")
             await press(pilot, "enter")
             assert fake.simulations.started == [SimulationRequest("sharded", instructions="math")]
-            assert "Hello there" in text(pilot)
 
     async def test_what_is_chosen(self, fake: ScreenProject) -> None:
         """Kind, models, counts and conditions reach what is played; lines of other kinds are not there."""
@@ -198,24 +137,6 @@ class TestAsking:
                 )
             ]  # fmt: skip
 
-    @pytest.mark.parametrize(
-        ("field", "value", "told"),
-        [
-            ("conditions", "full, none", "it must be one or more of full, concat"),
-            ("runs", "0", "a whole number from 1 on"),
-            ("temperature", "warm", "a number, 0 or more"),
-            ("instructions", "none.json", "cannot be read"),
-        ],
-    )
-    async def test_refused(self, fake: ScreenProject, field: str, value: str, told: str) -> None:
-        """What cannot be played is said where it is written, and does not start."""
-        async with opened(fake, mode="9") as pilot:
-            await press(pilot, "n")
-            pilot.app.screen.query_one(f"#{field}", Input).value = value
-            await until(pilot, lambda: told in text(pilot))
-            await press(pilot, "enter")
-            assert fake.simulations.started == []
-
     async def test_last_time(self, fake: ScreenProject) -> None:
         """The dialog begins with what was asked for last, so that the same goes on with one key."""
         last = SimulationRequest(
@@ -231,61 +152,6 @@ class TestAsking:
         async with opened(fake, mode="9") as pilot:
             await press(pilot, "n", "enter")
             assert fake.simulations.started == [last]
-
-    async def test_going_on(self, fake: ScreenProject) -> None:
-        """R plays on in the set that is shown."""
-        async with opened(fake, mode="9") as pilot:
-            await press(pilot, "R")
-            assert fake.simulations.resumed == [SHARDED.config_hash]
-
-    async def test_a_project_that_cannot_be_written(self) -> None:
-        """Where nothing can be written nothing is asked."""
-        fake = project(6, read_only="another workbench has it open")
-        async with opened(fake, mode="9") as pilot:
-            await press(pilot, "n", "R", "F")
-            assert "another workbench has it open" in text(pilot)
-            assert fake.simulations.asked == []
-            assert fake.simulations.resumed == []
-
-    async def test_could_not_start(self, fake: ScreenProject) -> None:
-        """An error is shown, and nothing is followed that does not run."""
-        fake.simulations.problem = UsageError("There is no such model.", "Pull it.")
-        async with opened(fake, mode="9") as pilot:
-            await press(pilot, "n", "enter")
-            assert "There is no such model." in text(pilot)
-            await press(pilot, "escape")
-            assert "what came of it" in text(pilot)
-
-
-class TestLive:
-    async def test_while_it_runs(self, fake: ScreenProject) -> None:
-        """A simulation that begins is followed, the newest play first; at its end the plays are there again."""
-        async with opened(fake, (80, 24), mode="9") as pilot:
-            fake.simulations.hear("forms/ss5/1", "Born?")
-            fake.simulations.hear("forms/med/1", "What is your name?")
-            fake.emit(JobStarted(9, "simulate", "Simulating"))
-            await until(pilot, lambda: "What is your name?" in text(pilot))
-            shown = text(pilot)
-            assert shown.index("forms/med/1") < shown.index("forms/ss5/1")
-            fake.simulations.hear("forms/ss5/1", "And where?")
-            await until(pilot, lambda: "And where?" in text(pilot))
-            fake.emit(JobEnded(9, "simulate", "Simulating", "done", "Played 2."))
-            await until(pilot, lambda: "what came of it" in text(pilot))
-
-    async def test_by_key(self, fake: ScreenProject) -> None:
-        """L shows what was said last, and goes back."""
-        async with opened(fake, mode="9") as pilot:
-            await press(pilot, "l")
-            assert "No reply yet" in text(pilot)
-            await press(pilot, "l")
-            assert "what came of it" in text(pilot)
-
-    async def test_in_an_empty_project(self, empty: ScreenProject) -> None:
-        """What is being said is seen before anything is over."""
-        empty.simulations.hear("recsim/1", "Good morning")
-        async with opened(empty, (80, 24), mode="9") as pilot:
-            empty.emit(JobStarted(9, "simulate", "Simulating"))
-            await until(pilot, lambda: "Good morning" in text(pilot))
 
 
 class TestTakingAlong:
@@ -326,14 +192,11 @@ async def test_hostile_text(
             (f"sharded/{stored}/1", None, stored, {}, ()),
         ],
     )
-    empty.simulations.hear(payload, payload)
     empty.simulations.remember(SimulationRequest("forms", forms=(payload,), instructions=payload))
     async with opened(empty, mode="9") as pilot:
         await settle(pilot)
         check(pilot, "simulation")
-        await press(pilot, "l")
-        check(pilot, "simulation")
-        await press(pilot, "l", "n")
+        await press(pilot, "n")
         check(pilot, "simulation")
         await press(pilot, "escape", "enter", "enter")
         check(pilot, "simulation")

@@ -13,7 +13,7 @@ from engine.training.request import TrainingRequest
 from engine.training.service import TrainingService
 from screens.training.dialogs import TrainingRunForm
 from screens.training.screen import TrainingScreen
-from tests.screens.driving import lines, opened, press, text, until
+from tests.screens.driving import opened, press, text, until
 from tests.screens.project import ScreenProject, project
 from tests.screens.training.driving import (
     FINISHED,
@@ -79,23 +79,6 @@ class TestNew:
             assert support.trainers.started == ["mine"]
             assert "starting" in row(pilot, "mine")
 
-    async def test_warning_and_keys_are_in_sight_on_a_small_terminal(self) -> None:
-        """At 80 by 24 a form for few conversations shows its main warning and its line of keys."""
-        async with opened(project(12), size=(80, 24), mode="7") as pilot:
-            await press(pilot, "n")
-            assert isinstance(pilot.app.screen, TrainingRunForm)
-            shown = " ".join(line.strip(" │") for line in lines(pilot))
-            assert "Fewer than 25 conversations teach little; 100 and more are better." in shown
-            assert "enter starts" in shown
-            assert "escape cancels" in shown
-
-    async def test_what_does_not_fit_says_what_to_lower(self) -> None:
-        """A preset that needs more memory than the machine has stands out, with the setting to lower."""
-        async with opened(project(), (80, 24), mode="7") as pilot:
-            await press(pilot, "n", "down", "left")
-            assert "more than this machine has" in text(pilot)
-            assert "Set recompute=true" in text(pilot)
-
     async def test_mistakes_are_shown_and_nothing_starts(self) -> None:
         """A mistake in a filter, number, setting or name is shown in place of the estimate, and enter waits."""
         support = project()
@@ -120,29 +103,6 @@ class TestNew:
             manifest = json.loads(directory(support, name).manifest.read_text())
             assert (manifest["limit"], manifest["counts"]["train"]) == (9, 9)
 
-    async def test_weights_from_elsewhere(self) -> None:
-        """The last base asks for a path, whose field is shown only then."""
-        support = project()
-        training = watched(support)
-        async with opened(support, (80, 24), mode="7") as pilot:
-            await press(pilot, "n", "down", "down", "left")
-            assert "Say where the weights are." in text(pilot)
-            await press(pilot, "down", *"my.gguf")
-            await until(pilot, lambda: "my.gguf" in text(pilot) and "no model" in text(pilot))
-            assert training.estimated is not None
-            assert training.estimated.base == "my.gguf"
-            await press(pilot, "up", "right")
-            assert "with smollm2-135m" in text(pilot)
-
-    async def test_a_start_that_fails(self) -> None:
-        """Why nothing was started is a dialog, and the line about the start is gone."""
-        support = trained()
-        async with opened(support, mode="7") as pilot:
-            await press(pilot, "n", "enter")
-            assert "support-v4 is running." in text(pilot)
-            assert "writing the data" not in text(pilot)
-            assert support.trainers.started == []
-
 
 class TestLooking:
     async def test_detail(self) -> None:
@@ -156,8 +116,8 @@ class TestLooking:
             assert "llama.cpp agrees on 99.7% of 612 tokens" in shown
             await press(pilot, "end")
             await press(pilot, "y", "escape")
-            assert "AUROC: .981 at step 400" in pilot.app.clipboard
-            assert "learning_rate: 0.0002" in pilot.app.clipboard
+            assert "AUROC           .981 at step 400" in pilot.app.clipboard
+            assert "learning_rate   0.0002" in pilot.app.clipboard
 
     async def test_log(self) -> None:
         """l shows the whole log at its end; / finds in it, r reads what was printed since."""

@@ -17,7 +17,6 @@ from engine.training.records import (
     TrainingRun,
 )
 from engine.training.request import TrainingRequest
-from engine.training.run_files import HiddenRun
 from engine.training.service import TrainingService
 from screens.shell.base_app import ControlGuard
 from tests.screens.driving import opened, press
@@ -51,11 +50,10 @@ class HostileTraining(TrainingService):
             presets=(choice,), bases=(choice,), settings=(choice,),
         )  # fmt: skip
 
-    def runs_and_hidden(self) -> tuple[list[TrainingRun], list[HiddenRun]]:
+    def runs(self) -> list[TrainingRun]:
         if self.error is not None:
             raise self.error
-        runs, hidden = super().runs_and_hidden()
-        return [self._named(run) for run in runs], hidden
+        return [self._named(run) for run in super().runs()]
 
     def detail(self, name: str) -> RunDetail:
         payload = self.payload

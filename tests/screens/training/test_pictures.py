@@ -13,7 +13,6 @@ from tests.screens.training.training_runs import finish, write_run
 PICTURES: dict[str, Picture] = {
     "training_narrow_dark": ((80, 24), False, ["7"]),
     "training_wide_light": ((160, 50), True, ["7", "down"]),
-    "training_failed_light": ((80, 24), True, ["7", "end"]),
     "training_new_dark": ((80, 24), False, ["7", "n"]),
 }
 

@@ -7,26 +7,20 @@ import os
 
 import pytest
 
-from engine.base.errors import WorkbenchError
 from engine.model.service.adapter_in_use import adapter_in_use
 from engine.training import process
-from engine.training.records import TrainingRun
-from engine.training.run_files import HiddenRun
-from engine.training.service import TrainingService
 from screens.shell.run_form import RunDialog
 from screens.training.dialogs import TrainingRunForm
 from screens.training.run_pane import RunPane
 from screens.training.screen import IDLE_POLLS, TrainingScreen
 from screens.widgets.line_plot import LinePlot
-from tests.screens.driving import Size, lines, opened, press, settle, text
+from tests.screens.driving import Size, lines, opened, press, text
 from tests.screens.project import project
 from tests.screens.training.driving import (
     FAILED,
     FINISHED,
     RUNNING,
     directory,
-    in_front,
-    path_of,
     poll,
     read_again,
     row,
@@ -34,34 +28,13 @@ from tests.screens.training.driving import (
     still,
     trained,
 )
-from tests.screens.training.training_runs import STEPS, add, fail, finish, step_event, write_run
+from tests.screens.training.training_runs import STEPS, add, finish, step_event
 
 
 @pytest.fixture(autouse=True)
 def no_timer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is read again unless a test asks for it."""
     still(monkeypatch)
-
-
-class CountingTraining(TrainingService):
-    """Counts how often the runs are read."""
-
-    reads = 0
-
-    def runs_and_hidden(self) -> tuple[list[TrainingRun], list[HiddenRun]]:
-        self.reads += 1
-        return super().runs_and_hidden()
-
-
-class FailingTraining(TrainingService):
-    """Cannot read the runs while `error` is set."""
-
-    error: WorkbenchError | None = None
-
-    def runs_and_hidden(self) -> tuple[list[TrainingRun], list[HiddenRun]]:
-        if self.error is not None:
-            raise self.error
-        return super().runs_and_hidden()
 
 
 class TestList:
@@ -101,20 +74,6 @@ class TestList:
             assert not isinstance(pilot.app.screen, TrainingRunForm)
             assert "That did not work" in text(pilot)
 
-    async def test_an_error_of_reading_is_a_line(self) -> None:
-        """An error of the repeated read is no dialog, and goes away when reading works again."""
-        support = trained()
-        failing = support.training = FailingTraining(
-            support.file, support.training._catalog, support.trainers
-        )
-        async with opened(support, mode="7") as pilot:
-            failing.error = WorkbenchError("The folder cannot be read.", "Look at it.")
-            await read_again(pilot)
-            assert "The folder cannot be read." in lines(pilot)[1]
-            failing.error = None
-            await read_again(pilot)
-            assert "3 runs" in lines(pilot)[1]
-
 
 class TestLive:
     async def test_curves_grow_while_it_runs(self) -> None:
@@ -142,60 +101,6 @@ class TestLive:
                 await poll(pilot)
             assert "Training support-v4" in text(pilot)
             assert "finished; AUROC .981" in text(pilot)
-
-    async def test_a_run_that_fails_is_notified(self) -> None:
-        """The notification of a failed run has its cause."""
-        support = trained()
-        async with opened(support, (120, 36), mode="7") as pilot:
-            fail(directory(support, RUNNING), "It was killed.", "")
-            support.trainers.end(RUNNING)
-            await poll(pilot)
-            assert "Training support-v4 failed" in text(pilot)
-            assert "It was killed." in text(pilot)
-
-    async def test_little_is_read_while_nothing_runs(self) -> None:
-        """With no run running the files are read seldom in sight, and not at all out of sight."""
-        support = project()
-        finish(write_run(path_of(support), FINISHED))
-        counting = support.training = CountingTraining(support.file, support.training._catalog)
-        async with opened(support, mode="7") as pilot:
-            before = counting.reads
-            for _ in range(2 * IDLE_POLLS):
-                await poll(pilot)
-            assert counting.reads == before + 2
-            await press(pilot, "2")
-            for _ in range(2 * IDLE_POLLS):
-                await poll(pilot)
-            assert counting.reads == before + 2
-
-    async def test_other_screens_show_it(self) -> None:
-        """The bottom line of the other screens shows the progress of the run until it ends."""
-        support = trained()
-        async with opened(support, (120, 36), mode="7") as pilot:
-            await press(pilot, "2")
-            assert "▸ Training support-v4 step" in text(pilot)
-            assert "it goes on when you quit" in text(pilot)
-            finish(directory(support, RUNNING))
-            support.trainers.end(RUNNING)
-            for _ in range(IDLE_POLLS):
-                await poll(pilot)
-            await pilot.pause()
-            assert "▸ Training support-v4" not in text(pilot)
-
-    async def test_cursor_and_scroll_stay(self) -> None:
-        """Reading again moves neither the cursor nor the scroll position below the curves."""
-        support = trained()
-        async with opened(support, (80, 24), mode="7") as pilot:
-            await press(pilot, "down")
-            about = pilot.app.screen.query_one("#about")
-            about.scroll_to(y=3, animate=False)
-            await settle(pilot)
-            write_run(path_of(support), "newer", 9, created_at="2026-11-01T08:00:00+00:00")
-            await read_again(pilot)
-            here = in_front(pilot).run_here
-            assert here is not None
-            assert here.name == FINISHED
-            assert about.scroll_offset.y == 3
 
 
 class TestActions:

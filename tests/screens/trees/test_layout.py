@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.base import number_format
 from engine.trees.records import NodeColumns
 from engine.trees.tree import LEAVES, Kind
 from screens.trees.dialogs import token_rows
 from screens.trees.layout import OPEN_LINES, Folding, TreeLayout
-from screens.trees.scatter import CURSOR, Point, nearest, plot
 
 EURO = "€".encode()
 SPELLINGS = st.sampled_from(
@@ -197,76 +194,3 @@ class TestFolding:
         """Laid out again, as after growth, a tree is unfolded where it was."""
         before = Folding(TreeLayout(columns)).opened_at_first(10)
         assert list(Folding(TreeLayout(columns)).like(before).lines) == list(before.lines)
-
-
-class TestScatter:
-    @settings(deadline=None)
-    @given(
-        st.lists(st.tuples(st.integers(1, 5_000), st.floats(0, 80)), min_size=1, max_size=50),
-        st.integers(1, 60),
-        st.integers(1, 20),
-    )
-    def test_every_point_is_inside(
-        self, values: list[tuple[int, float]], width: int, height: int
-    ) -> None:
-        """Any points fit any size; the cursor's is always seen, exactly once."""
-        points = [Point(x, y) for x, y in values]
-        grid = plot(points, width, height, cursor=len(points) - 1)
-
-        assert [len(row) for row in grid] == [width] * height
-        signs = [sign for row in grid for sign, _ in row]
-        assert signs.count(CURSOR) == 1
-        assert 1 <= sum(sign != " " for sign in signs) <= len(points)
-
-    def test_where_points_lie(self) -> None:
-        """More leaves are further right, a less probable best answer is further up, what stands out has its tone."""
-        grid = plot([Point(1, 0.5), Point(100, 8.0, marked=True)], 10, 5)
-        assert grid[0][9] == ("·", "tone--borderline")
-        assert grid[4][0] == ("·", "")
-
-    @settings(deadline=None)
-    @given(
-        st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=30),
-        st.integers(0, 29),
-        st.sampled_from([(0, 1), (0, -1), (1, 0), (-1, 0)]),
-    )
-    def test_next_point(self, places: list[tuple[int, int]], at: int, way: tuple[int, int]) -> None:
-        """An arrow key leads to a point further that way, of those to one of the next line or column."""
-        at %= len(places)
-        axis, sign = (0, way[0]) if way[0] else (1, way[1])
-        ahead = [p for p in places if (p[axis] - places[at][axis]) * sign > 0]
-        found = nearest(places, at, *way)
-        assert (found is None) == (not ahead)
-        if found is not None:
-            assert places[found][axis] * sign == min(p[axis] * sign for p in ahead)
-
-
-class TestNumbers:
-    @pytest.mark.parametrize(
-        ("p", "shown"),
-        [
-            (1.0, "1.0"),
-            (0.634, ".63"),
-            (0.01, ".01"),
-            (0.0042, ".004"),
-            (0.000021, "2e−5"),
-            (0, ".00"),
-        ],
-    )
-    def test_small_probability(self, p: float, shown: str) -> None:
-        """A branch that is hardly probable keeps a digit that says something."""
-        assert number_format.small_probability(p) == shown
-
-    @pytest.mark.parametrize(
-        ("value", "digits", "shown"),
-        [
-            (0.124, 2, "+.12"),
-            (-0.05, 2, "−.05"),
-            (0.004, 2, ".00"),
-            (0.004, 3, "+.004"),
-            (1, 2, "+1.0"),
-        ],
-    )
-    def test_difference(self, value: float, digits: int, shown: str) -> None:
-        """A difference has its sign, and none when it rounds to nothing."""
-        assert number_format.difference(value, digits) == shown

@@ -1,4 +1,4 @@
-"""The trees of the data set: table, orders, filter, scatter, the run dialog; on a project file."""
+"""The trees of the data set: table, orders, filter, the run dialog; on a project file."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from engine.base import number_format
-from engine.model.service.adapter_in_use import use_adapter
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.project.records import Estimate
@@ -26,11 +24,8 @@ from engine.trees.tables import TreeEntry
 from screens.reader.screen import ReaderScreen
 from screens.trees.columns import ORDERS, ordered
 from screens.trees.list_screen import TreeSetScreen
-from screens.trees.pane import TreePane
-from screens.trees.scatter import CURSOR
 from screens.trees.screen import TreeScreen
 from screens.triage.screen import TriageScreen
-from tests.engine.model.small_adapters import adapter_file
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.project import project as sample_project
 from tests.screens.real_store import services
@@ -56,13 +51,6 @@ def names(pilot: Pilot[None]) -> list[str]:
     return found
 
 
-def diamond(pilot: Pilot[None]) -> int:
-    """The column of the cursor's tree in the scatter."""
-    shown = [line for line in lines(pilot) if "under the cursor" not in line]
-    (found,) = [line.index(CURSOR) for line in shown if CURSOR in line]
-    return found
-
-
 def measured(project: Project) -> list[TreeRow]:
     with project.reading() as conn:
         return stored.measures(conn)
@@ -78,28 +66,6 @@ class TestTable:
                 assert "12 trees · leaves median" in lines(pilot)[1]
                 assert names(pilot) == [f"warranty/{row.conversation_id:03d}" for row in rows]
                 assert f"▲ {rows[0].leaves}" in lines(pilot)[3]
-
-    async def test_orders(self, tmp_path: Path) -> None:
-        """s asks for an order, S turns it round."""
-        with with_trees(tmp_path / "t.wb", 12) as project:
-            by_best = sorted(measured(project), key=lambda row: row.max_log_prob or 0)
-            async with listed(project) as pilot:
-                await press(pilot, "s", "down", "enter")
-                wanted = [f"warranty/{row.conversation_id:03d}" for row in by_best]
-                assert names(pilot) == wanted
-                await press(pilot, "S")
-                assert names(pilot) == wanted[::-1]
-
-    async def test_filter(self, tmp_path: Path) -> None:
-        """The common filter says which conversations' trees are listed; escape clears it."""
-        with with_trees(tmp_path / "t.wb", 12) as project:
-            async with listed(project) as pilot:
-                await press(pilot, "f", *"name:00", "enter")
-                assert len(names(pilot)) == 9
-                await press(pilot, "escape")
-                assert len(names(pilot)) == 12
-                await press(pilot, "f", *"name:zzz", "enter")
-                assert "No tree of a conversation that matches name:zzz" in text(pilot)
 
     async def test_opening(self, tmp_path: Path) -> None:
         """Enter opens the tree under the cursor; where there is none, it says why."""
@@ -151,44 +117,6 @@ class TestTable:
                 assert "3 trees" in lines(pilot)[1]
 
 
-class TestScatter:
-    async def test_the_cursor_is_marked(self, tmp_path: Path) -> None:
-        """The cursor's tree is the diamond: with the most leaves at the right, with the fewest at the left."""
-        with with_trees(tmp_path / "t.wb", 12) as project:
-            async with listed(project) as pilot:
-                right = diamond(pilot)
-                await press(pilot, "end")
-                assert diamond(pilot) < right
-                assert "top decile" in text(pilot)
-
-    async def test_on_a_narrow_terminal(self, tmp_path: Path) -> None:
-        """v changes between table and scatter where both have no room."""
-        with with_trees(tmp_path / "t.wb", 12) as project:
-            async with listed(project, (80, 24)) as pilot:
-                assert "−log P" not in text(pilot)
-                await press(pilot, "v")
-                assert "−log P of the best answer" in text(pilot)
-                assert "warranty/" not in text(pilot)
-
-    @pytest.mark.parametrize("size", [(80, 24), (160, 40)])
-    async def test_walking_through_it(self, tmp_path: Path, size: tuple[int, int]) -> None:
-        """v goes into the scatter, the arrow keys from point to point, the table with them; enter opens the tree."""
-        with with_trees(tmp_path / "t.wb", 12) as project:
-            rows = sorted(measured(project), key=lambda row: row.leaves)
-            async with listed(project, size) as pilot:
-                await press(pilot, "v", *["left"] * 12)
-                fewest = {row.conversation_id for row in rows if row.leaves == rows[0].leaves}
-                assert isinstance(pilot.app.screen, TreeSetScreen)
-                at = pilot.app.screen.table.cursor_id
-                assert at is not None
-                assert at >> 20 in fewest
-                await press(pilot, "enter")
-                assert isinstance(pilot.app.screen, TreeScreen)
-                (pane,) = pilot.app.screen.query(TreePane)
-                assert pane.opened is not None
-                assert pane.opened.item.id == at
-
-
 class TestRun:
     async def test_empty_and_the_dialog(self) -> None:
         """Without trees it says what to do; r asks for alpha and the place, tells the cost, starts what was asked."""
@@ -203,47 +131,6 @@ class TestRun:
             await until(pilot, lambda: len(made.trees.started) > 0)
             (request,) = made.trees.started
             assert request == TreeRequest(replace(TreeRequest().tree, alpha=0.005), "end")
-
-    async def test_which_conversations_can_be_written(self) -> None:
-        """The conversations of the dialog are a filter that can be typed; what is no filter is said."""
-        made = sample_project()
-        async with opened(made, mode="4") as pilot:
-            await press(pilot, "r", "up", *"turns>x")
-            await until(pilot, lambda: "is no value of “turns”" in text(pilot))
-            await press(pilot, "backspace", "5", "enter")
-            await until(pilot, lambda: len(made.trees.started) > 0)
-            (request,) = made.trees.started
-            assert str(request.filter) == "turns>5"
-
-    async def test_as_in_the_paper(self, tmp_path: Path) -> None:
-        """The dialog offers branching token by token, and the adapter in use, whose name the cost then tells."""
-        made = sample_project()
-        use_adapter(made.file, str(adapter_file(tmp_path / "mine.gguf")))
-        async with opened(made, mode="4") as pilot:
-            await press(pilot, "r", "down", "right", "down", "right", "down", "right")
-            await until(pilot, lambda: "mine" in text(pilot))
-            await press(pilot, "enter")
-            await until(pilot, lambda: len(made.trees.started) > 0)
-            (request,) = made.trees.started
-            assert (request.at, request.tree.mode, request.tuned) == ("end", "token", True)
-
-    async def test_cost_by_earlier_trees(self, tmp_path: Path) -> None:
-        """Where trees of the same alpha and place were grown, the time is said at their speed."""
-        with with_trees(tmp_path / "t.wb", 12) as project, project.reading() as conn:
-            speed = stored.seconds(conn, CONFIG.alpha, CONFIG.mode, CONFIG.place)
-            assert speed is not None
-            async with listed(project) as pilot:
-                await press(pilot, "r", "backspace", *".02")
-                cost = f"12 conversations · about {number_format.duration(12 * speed)}"
-                await until(pilot, lambda: cost in text(pilot))
-
-    async def test_no_alpha(self) -> None:
-        """What is no alpha is said, and starts nothing."""
-        made = sample_project()
-        async with opened(made, mode="4") as pilot:
-            await press(pilot, "r", *["backspace"] * 4, "2", "enter")
-            await until(pilot, lambda: "Alpha is above 0 and at most 1." in text(pilot))
-            assert not made.trees.started
 
     async def test_enter_before_the_cost_is_known(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Enter while it is estimated starts once the cost is known; a change after it takes it back."""
@@ -267,14 +154,6 @@ class TestRun:
             known.set()
             await until(pilot, lambda: len(made.trees.started) > 0)
             assert made.trees.started[0].at == "every"
-
-    async def test_read_only(self) -> None:
-        """A project that cannot be written grows nothing."""
-        made = sample_project(read_only="another workbench has it open")
-        async with opened(made, mode="4") as pilot:
-            await press(pilot, "r")
-            assert "another workbench has it open" in text(pilot)
-            assert "alpha" not in text(pilot)
 
 
 class TestWhatStandsOut:

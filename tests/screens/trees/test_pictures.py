@@ -12,24 +12,21 @@ from engine.trees.records import item_id
 from screens.widgets.row_table import RowTable
 from tests.screens.driving import press, settle
 from tests.screens.exploring import LAST
-from tests.screens.trees.test_comparison import beside
 from tests.screens.trees.tree_growth import GrowableProject
-from tests.screens.trees.tree_project import with_turns
+from tests.screens.trees.tree_project import with_trees, with_turns
 from workbench.app import WorkbenchApp
 
 PICTURES: dict[str, tuple[tuple[int, int], bool, list[str]]] = {
-    "two_trees_dark": ((120, 34), False, ["enter", "c", "enter"]),
-    "two_trees_narrow_light": ((80, 24), True, ["enter", "c", "enter", "tab"]),
-    "turns_narrow_dark": ((80, 24), False, ["enter"]),
+    "tree_dark": ((120, 34), False, ["enter"]),
     "worst_turns_wide_light": ((200, 60), True, []),
 }
 
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_picture(name: str, tmp_path: Path, snap_compare: Any) -> None:
-    """Side by side, one at a time, along the turns, and the list of the least sure ones."""
+    """One tree, and the list of the least sure turns."""
     size, light, keys = PICTURES[name]
-    project = with_turns(tmp_path / "p.wb") if "turns" in name else beside(tmp_path / "p.wb")
+    project = (with_turns if "turns" in name else with_trees)(tmp_path / "p.wb")
     with project:
         growing = GrowableProject(project)
 

@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from engine.trees.records import TreeItem
-from screens.trees.columns import MEASURES, by_conversation, turn_blocks, worst_turns
-from screens.widgets.curve import spread
 from tests.screens.driving import lines, press, text
 from tests.screens.exploring import explored
 from tests.screens.trees.test_list import listed, measured, names
@@ -26,10 +23,9 @@ def growing(tmp_path: Path) -> Iterator[GrowableProject]:
 
 
 class TestAlong:
-    @pytest.mark.parametrize("size", [(80, 24), (160, 40)])
-    async def test_step_by_step(self, growing: GrowableProject, size: tuple[int, int]) -> None:
+    async def test_step_by_step(self, growing: GrowableProject) -> None:
         """[ and ] go to the trees of the steps before and after; the line of turns says where one is."""
-        async with explored(growing, size, (2, 4)) as pilot:
+        async with explored(growing, (80, 24), (2, 4)) as pilot:
             assert "step 4 of warranty" in lines(pilot)[0]
             assert "step 4 · 2 of 3" in lines(pilot)[1]
             await press(pilot, "right_square_bracket")
@@ -39,24 +35,6 @@ class TestAlong:
             assert "no tree further" in text(pilot)
             await press(pilot, "left_square_bracket", "left_square_bracket")
             assert "step 2 · 1 of 3" in lines(pilot)[1]
-
-    async def test_another_measure(self, growing: GrowableProject) -> None:
-        """m shows leaves, then bits, in place of the log-probability."""
-        async with explored(growing, (120, 36), (2, 4)) as pilot:
-            seen = []
-            for _ in MEASURES:
-                seen += [
-                    m.name for m in MEASURES if m.name in lines(pilot)[1].partition("blocks: ")[2]
-                ]
-                await press(pilot, "m")
-            assert seen == [measure.name for measure in MEASURES]
-
-    async def test_the_highest_block_is_the_least_sure_step(self, growing: GrowableProject) -> None:
-        """The block of the step with the most leaves is the highest one, under the measure of leaves."""
-        rows = growing.trees.turns(1)
-        blocks = turn_blocks(rows, spread(len(rows), 3), MEASURES[1])
-        assert blocks[[row.step for row in rows].index(4)] == "█"
-        assert all(block < "█" for at, block in enumerate(blocks) if rows[at].step != 4)
 
 
 class TestWorstTurn:
@@ -80,13 +58,3 @@ class TestWorstTurn:
             assert "every turn" in lines(pilot)[1]
             await press(pilot, "w")
             assert len(names(pilot)) == 3
-
-    def test_of_rows(self, growing: GrowableProject) -> None:
-        """Of each conversation the tree with the lowest best log-probability; a turn without a tree is never it."""
-        items = [TreeItem(row, "") for row in measured(growing.project)]
-        found = worst_turns(items)
-        assert [item.row.conversation_id for item in found] == [1, 2, 3]
-        for item in found:
-            same = [i.row for i in items if i.row.conversation_id == item.row.conversation_id]
-            assert item.row.max_log_prob == min(row.max_log_prob or 0 for row in same)
-        assert [len(rows) for rows in by_conversation(items).values()] == [3, 3, 3]

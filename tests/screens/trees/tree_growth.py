@@ -12,7 +12,7 @@ from engine.base.events import Event, Listener
 from engine.completeness.records import Mode
 from engine.completeness.service.runs import ScoringRuns
 from engine.goals.tables.groups import first_goals
-from engine.jobs.contract import OnProgress, Stage
+from engine.jobs.contract import OnProgress
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog, LoadableModel, ModelEntry
 from engine.model.interface import LoadOptions
@@ -23,9 +23,7 @@ from engine.opener.jobs import JobService
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.trees.model_requests import Grow, GrowOn, grow_on, grow_trees
-from engine.trees.records import TreeRequest
 from engine.trees.service import TreeService
-from engine.trees.stages import TreeStage
 from tests.screens.real_store import services as stored_services
 from tests.screens.trees.fake_trees import tree_setup
 from tests.screens.trees.tree_project import WordModel
@@ -36,15 +34,8 @@ MODELS = {
     name: LoadableModel(
         name, Path(f"{name}.gguf"), LoadOptions(), None, {"model": name, "model_sha256": sha256}
     )
-    for name, sha256 in (("toy", "00"), ("toy-two", "01"))
+    for name, sha256 in (("toy", "00"),)
 }
-
-
-class OtherSpelled(WordModel):
-    """Another toy of the same words, which says other things."""
-
-    def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
-        return [*super().tokenize(text, special=special, start=start), *([7] if start else [])]
 
 
 class ToyProcess(ModelClient):
@@ -73,7 +64,6 @@ class ToyProcess(ModelClient):
         adapter: Path | None = None,
         merged: Path | None = None,
     ) -> dict[str, Any]:
-        self._model = WordModel() if path.stem == "toy" else OtherSpelled()
         return {"context": 4096}
 
     def ask(self, request: Request[T], progress: OnProgress | None = None) -> T:
@@ -110,21 +100,6 @@ class TwoModels:
         return MODELS[entry.name]
 
 
-class ToyTrees(TreeService):
-    """Grows the trees of a tree that is to be compared with another, with a toy."""
-
-    def stages(self, request: TreeRequest) -> list[Stage]:
-        model, setup = MODELS[request.model or "toy"], self._setup
-        return [
-            TreeStage(
-                setup.project, setup.process, model, request.tree, request.at, only=request.only
-            )
-        ]
-
-    def models(self) -> list[str]:
-        return list(MODELS)
-
-
 class NoScoring(JobService):
     """Jobs of a project whose model cannot score; the overview says why in the place of a cost."""
 
@@ -147,7 +122,7 @@ class GrowableProject:
         )
         process = cast(ModelProcess, self.process)
         setup = tree_setup(project, process, cast(Catalog, TwoModels()))
-        self.trees = ToyTrees(setup, self.runner, lambda: None, first_goals)
+        self.trees = TreeService(setup, self.runner, lambda: None, first_goals)
 
     def services(self) -> OpenProject:
         """The real stores, with jobs and trees that work."""

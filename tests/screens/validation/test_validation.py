@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from engine.base.errors import UsageError
-from engine.base.events import DataChanged
 from engine.base.report_table import ReportTable, tab_separated
 from engine.base.statistics.intervals import Interval
 from engine.conversations.filters import ListQuery
 from engine.results.records import Missing, ValidationProgress, ValidationReport
-from screens.conversations.screen import ConversationsScreen
 from screens.shell.base_app import ControlGuard
 from screens.validation import ValidationScreen, compared_row, empty_state, figures_of
-from screens.widgets.report_columns import first_figure, report_columns
-from tests.screens.driving import lines, opened, press, settle, text, until
+from screens.widgets.report_columns import first_figure
+from tests.screens.driving import lines, opened, press, text, until
 from tests.screens.project import ScreenProject, project
 from tests.screens.test_hostile_text import check
 from tests.screens.validation.validation_project import held, validated
@@ -47,7 +43,7 @@ class TestPages:
             assert "uncertainty against reward 0" in text(pilot)
             assert "-max_logprob" in text(pilot)
             await press(pilot, "right")
-            assert "what is missing for more (2)" in text(pilot)
+            assert "what is missing for more (1)" in text(pilot)
             assert "workbench run complete PROJECT" in text(pilot)
             await press(pilot, "right", "left")
             assert "3 of 3" in text(pilot)
@@ -68,17 +64,6 @@ class TestPages:
             assert "drawn faintly: leaves" in text(pilot)
             assert [line for line in lines(pilot) if "│" in line] != before
 
-    async def test_once_at_a_time(self, made: ScreenProject) -> None:
-        """It is reached from any mode, only once, and left to where one was."""
-        validation = held(made)
-        async with opened(made) as pilot:
-            await press(pilot, "V")
-            assert len(pilot.app.screen_stack) == 2
-            await press(pilot, "V")
-            assert isinstance(pilot.app.screen, ConversationsScreen)
-            await press(pilot, "4", "V", "q")
-            assert validation.asked == 2
-
 
 class TestWork:
     async def test_progress_and_cancel(self, made: ScreenProject) -> None:
@@ -95,38 +80,6 @@ class TestWork:
             await press(pilot, "r")
             assert "1 of 3" in text(pilot)
             assert validation.asked == 2
-
-    async def test_leaving_stops_it(self, made: ScreenProject) -> None:
-        """Two escapes leave at once, and what nobody waits for is stopped."""
-        validation = held(made)
-        validation.hold.clear()
-        async with opened(made) as pilot:
-            await pilot.press("V")
-            await until(pilot, lambda: "reward 0: leaves" in text(pilot))
-            await pilot.press("escape", "escape")
-            await until(pilot, lambda: isinstance(pilot.app.screen, ConversationsScreen))
-            await settle(pilot)
-
-    async def test_a_change_is_told(self, made: ScreenProject) -> None:
-        """When the project changes the tables stay, and it is said that they are from before."""
-        validation = held(made)
-        async with opened(made) as pilot:
-            await press(pilot, "V")
-            made.emit(DataChanged(frozenset({"tree"})))
-            await until(pilot, lambda: "the project has changed" in text(pilot))
-            assert validation.asked == 1
-            await press(pilot, "r")
-            assert "the project has changed" not in text(pilot)
-            assert validation.asked == 2
-
-    async def test_a_problem(self, made: ScreenProject) -> None:
-        """An error is shown, and the screen says how to go on."""
-        held(made).given = UsageError("It cannot be read.", "Try again.")
-        async with opened(made) as pilot:
-            await press(pilot, "V")
-            assert "It cannot be read." in text(pilot)
-            await press(pilot, "escape")
-            assert "works it out again" in text(pilot)
 
 
 class TestNothing:
@@ -158,16 +111,6 @@ class TestTaking:
             assert taken.splitlines()[1].startswith("\t".join(("leaves", *cells)))
             assert "no significant difference" in taken
 
-    async def test_export(
-        self, made: ScreenProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Everything goes to the file that is named."""
-        monkeypatch.chdir(tmp_path)
-        async with opened(made) as pilot:
-            await press(pilot, "V", "X", "ctrl+u", *"a.json", "enter")
-            assert (tmp_path / "a.json").read_text("utf-8") == report_of(made).text + "\n"
-            assert "Wrote a.json" in text(pilot)
-
 
 class TestWords:
     def test_beside(self, made: ScreenProject) -> None:
@@ -193,16 +136,6 @@ class TestWords:
             ]
             told = [sum(numbers)] if table is goals else numbers
             assert any(note.format(*told) in line for line in table.notes), (told, table.notes)
-
-    def test_chance_column(self, made: ScreenProject) -> None:
-        """Only where chance was tested; above and below are told apart."""
-        goals, trees = report_of(made).tables
-        assert "chance" not in {column.key for column in report_columns(goals)}
-        (chance,) = [column for column in report_columns(trees) if column.key == "chance"]
-        leaves, answers = trees.rows[:2]
-        low = replace(leaves, cells=answers.cells)
-        told = [chance.cell(row)[0][0] for row in (answers, leaves, low)]
-        assert told == ["no", "above", "below"]
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 50)])

@@ -12,10 +12,9 @@ from engine.results.watch.service import WatchRequest
 from engine.results.watch.watching import Event
 from screens.conversations.screen import ConversationsBehindScreen
 from screens.reader.screen import ReaderScreen
-from screens.watch.formatting import completion_figures, goal_figures
+from screens.watch.formatting import completion_figures
 from screens.watch.screen import WatchDialog, WatchScreen
 from tests.screens.driving import Size, opened, press, text, until
-from tests.screens.goals.goal_project import clustered
 from tests.screens.project import ScreenProject, project
 
 STALLED = {
@@ -139,8 +138,8 @@ async def test_what_is_behind_a_chart() -> None:
 
 
 def test_every_figure_has_its_conversations() -> None:
-    """The filter of a figure selects as many conversations as the figure says; goals now and before."""
-    found = clustered()
+    """The filter of a figure selects as many conversations as the figure says."""
+    found = project()
     found.file.write(
         lambda conn: conn.executemany(
             "INSERT INTO watched (conversation_id, boundaries, p, grew_at, ended) VALUES (?, 1, .9, ?, ?)",
@@ -152,9 +151,7 @@ def test_every_figure_has_its_conversations() -> None:
     )
     chart = found.watches.chart()
     assert chart is not None
-    figures = [*completion_figures(chart), *goal_figures(chart)]
-    assert any(one.label.startswith("now ") and one.count for one in figures)
-    for figure in figures:
+    for figure in completion_figures(chart):
         ids = found.conversations.ids(ListQuery(figure.filter))
         assert figure.count in (None, len(ids)), figure
 

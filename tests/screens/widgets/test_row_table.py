@@ -108,29 +108,6 @@ class TestPages:
             await settle(pilot)
             assert 50 not in app.fetched
 
-    async def test_refresh_keeps_old_rows_until_new_ones_arrive(self) -> None:
-        """Showing ids again reads their page again once."""
-        app = TableApp(50)
-        async with app.run_test(size=(80, 24)) as pilot:
-            await settle(pilot)
-            app.table.show(array("q", range(50)))
-            assert "row 1" in lines(pilot)[2]
-            await settle(pilot)
-
-            assert len(app.fetched) == 100
-
-    async def test_rows_of_many_pages_stay_readable(self) -> None:
-        """After more pages than are kept, an early page is read again and shown."""
-        app = TableApp(30 * PAGE)
-        async with app.run_test(size=(80, 24)) as pilot:
-            await settle(pilot)
-            for page in range(30):
-                app.table.action_move_to(page * PAGE + PAGE // 2)
-                await settle(pilot)
-            await pressed(pilot, "home")
-
-            assert "row 0" in lines(pilot)[1]
-
     async def test_failure_is_told_once(self) -> None:
         """A page that cannot be read is told, once, and not asked for again and again."""
         app = TableApp(50)
@@ -214,18 +191,6 @@ class TestColumns:
             await settle(pilot)
             assert "extra" not in lines(pilot)[0]
             assert "row 0" in lines(pilot)[1]
-
-    async def test_other_columns(self) -> None:
-        """Other columns are drawn at once, from the rows that are there."""
-        app = TableApp(3)
-        async with app.run_test(size=(80, 24)) as pilot:
-            await settle(pilot)
-            app.table.show_columns(app.columns[1:2])
-            await settle(pilot)
-
-            assert lines(pilot)[0].split() == ["name"]
-            assert lines(pilot)[1].split() == ["row", "0"]
-            assert len(app.fetched) == 3
 
 
 class TestMarks:

@@ -186,19 +186,6 @@ class TestFitting:
         assert isinstance(outcome, JobDone)
         assert "whole against cut: AUROC" in outcome.message
 
-    def test_the_number_of_a_place_is_that_in_its_conversation(self, project: Project) -> None:
-        """Where two places of each conversation were read, the test by position counts those between them: else the
-        second place would always be the end."""
-        give_states(project, list(range(1, COUNT + 1)), ends=True)
-        run(project, fitting(project))
-        with project.reading() as conn:
-            config = score_sets.config_in_force(conn)
-        assert config is not None
-        assert config.test is not None
-        assert config.test.position < 1
-        assert config.test.matched is not None
-        assert config.test.matched_pairs > 0
-
     def test_again_changes_nothing(self, project: Project) -> None:
         """A second fit of the same states finds its scores stored."""
         give_states(project, list(range(1, COUNT + 1)))

@@ -110,6 +110,8 @@ def test_all_work_on_each_kind_of_server(kind: str, project: Path) -> None:
         assert all(cluster.by_model for cluster in clusters(conn, stored.id))
         answers = decisions.answers(conn, stored.pair_config).values()
         assert answers
+        # Unsure in one order, each pair was asked in the other too; estimates count on that from now on.
+        assert {decisions.requests_per_pair(conn, answer.model) for answer in answers} == {2}
         for answer in answers:
             assert answer.yes is not None
             assert answer.reason == "Both ask for a service."

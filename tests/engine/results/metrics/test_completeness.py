@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from engine.completeness.truncation import cut_at
 from engine.results.metrics.completeness import (
     Place,
     Values,
-    at_share,
-    boundary_rows,
     cut_contrasts,
     cut_test,
     places,
@@ -81,10 +78,10 @@ class TestCut:
 class TestTruth:
     def test_low_values_find_failures(self) -> None:
         """Scores that are low where the reward is 0 have an area of 1 against it; the others have one half."""
-        truth = {key: {"reward": float(key <= 15)} for key in NAMES}
+        claims = {key: {"reward 0": key > 15} for key in NAMES}
         flat: Values = {key: {5: 0.5} for key in NAMES}
         ways = {"a": LOW_WHERE_FAILED, "flat": flat}
-        (table,) = truth_tables(ways, AT_END, truth)
+        (table,) = truth_tables(ways, AT_END, claims)
         assert (table.claim, table.holds, table.fails, table.known) == ("reward 0", 5, 15, 20)
         first, second = table.rows
         assert first.auroc.value == first.ap.value == 1
@@ -95,17 +92,17 @@ class TestTruth:
         """Conversations with truth but without scores are counted and not in the table; two truths with the same values
         make one table.
         """
-        truth = {key: {"reward": float(key <= 15), "complete": key <= 15} for key in NAMES}
+        claims = {key: {"reward 0": key > 15, "not complete": key > 15} for key in NAMES}
         where = {key: place for key, place in AT_END.items() if key > 10}
-        (table,) = truth_tables({"a": LOW_WHERE_FAILED}, where, truth)
+        (table,) = truth_tables({"a": LOW_WHERE_FAILED}, where, claims)
         assert (table.claim, table.holds, table.fails, table.known) == ("not complete", 5, 5, 20)
 
     def test_all_the_same(self) -> None:
         """Where all are complete there are no rows; without truth there is no table."""
-        same = {key: {"complete": True} for key in NAMES}
+        same = {key: {"not complete": False} for key in NAMES}
         (table,) = truth_tables({"a": LOW_WHERE_FAILED}, AT_END, same)
         assert (table.holds, table.fails, table.rows) == (0, 20, ())
-        assert truth_tables({"a": RISING}, AT_END, {1: {"goal": "x"}}) == ()
+        assert truth_tables({"a": RISING}, AT_END, {1: {}}) == ()
 
 
 class TestContrasts:
@@ -133,37 +130,11 @@ class TestContrasts:
     def test_against_truth(self) -> None:
         """With five of a kind nothing is tested, and the difference is given all the same."""
         flat: Values = {key: {5: 0.5} for key in NAMES}
-        truth = {key: {"complete": key <= 15} for key in NAMES}
+        claims = {key: {"not complete": key > 15} for key in NAMES}
         ways = {"knows": LOW_WHERE_FAILED, "flat": flat}
-        (table,) = truth_tables(ways, AT_END, truth)
+        (table,) = truth_tables(ways, AT_END, claims)
         found = table.contrasts[0]
         assert (found.first, found.second) == (1, 0.5)
         assert found.p is None
         assert list(table.rows[0].roc) == [(0, 0), (0, 1), (1, 1)]
         assert table.rows[0].rejection[0] == (0, 0.75)
-
-
-class TestEveryBoundary:
-    def test_even_odds_become_the_odds_of_the_data(self) -> None:
-        """A score that says nothing becomes the share of ends; certainty stays, and even shares change nothing."""
-        p = np.array([0.0, 0.5, 1.0])
-        assert at_share(p, 0.1).tolist() == pytest.approx([0.0, 0.1, 1.0])
-        assert at_share(np.array([0.3]), 0.5).tolist() == pytest.approx([0.3])
-
-    def test_the_correction_calibrates_scores_at_even_odds(self) -> None:
-        """One boundary of ten ends. A score that is the probability of an end at even odds overstates it, and is
-        calibrated after the correction."""
-        rng = np.random.default_rng(0)
-        where, way = {}, {}
-        for key in range(1, 101):
-            # evidence that is normal with mean +1 at an end and -1 elsewhere has log-odds of twice its value
-            shift = np.where(np.arange(10) == 9, 1.0, -1.0)
-            p = 1 / (1 + np.exp(-2 * (rng.normal(size=10) + shift)))
-            where[key] = Place(9, 0, tuple(range(10)))
-            way[key] = dict(enumerate(p.tolist()))
-        ways: dict[str, Values] = {"even": way}
-        (row,) = boundary_rows(ways, where)
-        assert (row.boundaries, row.share) == (1000, 0.1)
-        assert row.mean > 0.2
-        assert row.ece.value > 0.08
-        assert row.corrected.value < 0.03

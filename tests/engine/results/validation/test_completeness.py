@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from engine.base.conversation import Conversation, Message
+from engine.base.conversation import Verdict
 from engine.completeness.records import CurvePoint, Mode
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
@@ -21,6 +21,7 @@ from engine.formats.records import Parsed
 from engine.model.adapter_files import AdapterOrigin
 from engine.project import runs
 from engine.project.project import Project
+from engine.questions.service.triage import TriageService
 from engine.training.config import Recipe, TrainConfig
 from engine.training.events import RunDirectory
 from engine.training.run_files import runs_folder
@@ -47,11 +48,6 @@ def flat(key: int, turn: int) -> float:
 def ends(key: int, turn: int) -> float:
     """Scores that are high at the end of a conversation: the first half have two turns, the others three."""
     return 0.9 if turn == (1 if key <= COUNT // 2 else 2) else 0.1
-
-
-def by_kind(key: int, place: int) -> float:
-    """Scores that are high after tool steps, which are every second one."""
-    return 0.9 if place % 2 else 0.1
 
 
 def name(key: int) -> str:
@@ -202,31 +198,6 @@ class TestTable:
             after_first = sum(cut_at(int(seed), name(key), 3) == 0 for key in range(1, COUNT + 1))
             assert row["recall"] == 1
             assert row["accuracy"] == pytest.approx(1 - after_first / (2 * COUNT))
-
-    def test_cut_after_the_same_kind_of_step(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        """Scores that only tell tool steps from answers separate an agent's log well, and not at all when it is cut
-        after answers only.
-        """
-        path = tmp_path / "agent.wb"
-        step = (Message("assistant", "ls"), Message("tool", "a.txt"))
-        with Project.open(path, create=True) as project:
-            logs = [
-                Parsed(
-                    None,
-                    b"{}",
-                    Conversation(name(key), (Message("user", f"find {key}"), *step * 2)),
-                )
-                for key in range(1, COUNT + 1)
-            ]
-            fill(project, logs)
-            score(project, config("tuned", "x"), by_kind, turns=4, steps=1)
-        easy, *_ = as_json(capsys, path)["rows"]
-        hard = as_json(capsys, path, "--same-kind")
-        assert easy["auroc"] > 0.7
-        assert (hard["same_kind"], hard["n"], hard["rows"][0]["auroc"]) == (True, COUNT, 0.5)
-        assert "cut after a random step like its last" in asked(capsys, path, "--same-kind")[1]
 
     def test_as_text(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """The text has counts and coverage, a line for each row, and which conversations they are over."""
@@ -427,6 +398,19 @@ class TestTruth:
         out = asked(capsys, path)[1]
         assert "6 yes, 18 no; scored by all rows 24 of 24 conversations of which it is known" in out
 
+    def test_verdicts(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """The verdicts of people are a claim beside those of truth, over the conversations that somebody judged; unsure
+        ones are left out."""
+        with Project.open(path) as project:
+            score(project, config("tuned", "x"), lambda key, turn: 0.2 if key <= 6 else 0.8)
+            triage = TriageService(project)
+            for key in range(1, 13):
+                triage.give(key, Verdict.NO if key <= 6 else Verdict.YES)
+            triage.give(12, Verdict.UNSURE)
+        (table,) = as_json(capsys, path)["truths"]
+        assert (table["claim"], table["holds"], table["fails"]) == ("verdict no", 6, 5)
+        assert [row["auroc"] for row in table["rows"]][:3] == [0.5, 1, 0.5]
+
 
 class TestNothingToTell:
     def test_nothing_is_scored(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -476,25 +460,6 @@ class TestNothingToTell:
         assert "does not name the conversations that it held out" in told
 
 
-class TestPicture:
-    def test_it_is_drawn(
-        self, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        """With a picture the table is still printed, and the picture names every row."""
-        code, out, err = asked(capsys, path, "--plot", str(tmp_path / "t.svg"))
-        assert code == 0
-        assert "whole against cut" in out
-        assert "Drew" in err
-        drawn = (tmp_path / "t.svg").read_text("utf-8")
-        assert all(word in drawn for word in ("base", "judge", "keyword rule", "AUROC"))
-
-    def test_against_without_a_file(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """--against without a picture file is refused before anything is computed."""
-        code, out, err = asked(capsys, path, "--against", "cut")
-        assert (code, out) == (2, "")
-        assert "--plot FILE" in err
-
-
 class TestAsInThePaper:
     def test_what_is_generated_decides(
         self, path: Path, capsys: pytest.CaptureFixture[str]
@@ -515,13 +480,3 @@ class TestAsInThePaper:
             "base", "keywords", "position",
         ]  # fmt: skip
         assert (row["precision"], row["recall"], row["accuracy"]) == (1.0, 0.5, 0.75)
-
-    def test_every_boundary(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """--every-boundary compares scores with how often conversations end; the correction of .3 at one end in three
-        makes it smaller."""
-        found = as_json(capsys, path, "--every-boundary", "--mode", "base")
-        (row,) = found["every_boundary"]
-        assert (row["name"], row["boundaries"]) == ("base", 3 * COUNT)
-        assert (row["share"], row["mean"]) == (pytest.approx(1 / 3), pytest.approx(0.3))
-        assert row["ece"]["value"] == pytest.approx(1 / 3 - 0.3)
-        assert row["corrected"]["value"] == pytest.approx(1 / 3 - 0.1 / (0.1 + 0.7 * 2 / 3))

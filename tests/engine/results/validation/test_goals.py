@@ -97,10 +97,9 @@ def test_all_tells_what_there_is(path: Path, capsys: pytest.CaptureFixture[str])
     assert list(found) == ["goals", "missing"]
     assert [(one["metric"], one["what"]) for one in found["missing"]] == [
         ("completeness", "Nothing is scored yet."),
-        ("verdicts", "Nobody has judged what is scored."),
         ("trees", "The project has no response trees."),
     ]
-    assert "workbench run trees" in found["missing"][2]["how"]
+    assert "workbench run trees" in found["missing"][1]["how"]
     assert "completeness: Nothing is scored yet." in told.err
     assert "trees: The project has no response trees." in told.err
     assert main(["validate", str(path), "all", "--seed", "1"]) == 2

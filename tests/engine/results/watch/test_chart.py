@@ -1,11 +1,11 @@
-"""Control limits of completion and of goals."""
+"""Control limits of completion."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from engine.results.watch.chart import MAX_IN_POINT, Part, limits, point_size, points, shifts
+from engine.results.watch.chart import MAX_IN_POINT, Part, limits, point_size, points
 
 
 def test_limits() -> None:
@@ -46,14 +46,3 @@ def test_points() -> None:
     assert found[0].until == good[-1][0]
     assert waiting == 1
     assert point_size(Part(10, 10)) == MAX_IN_POINT
-
-
-def test_goals() -> None:
-    """Goals are listed by their change; one that is new, or gone, is among them."""
-    found = shifts({"book": 500, "cancel": 500}, 1000, {"book": 10, "like no goal before": 30}, 100)
-    by_label = {one.label: one for one in found}
-    assert [one.label for one in found] == ["cancel", "book", "like no goal before"]
-    assert by_label["like no goal before"].outside
-    assert by_label["cancel"].now.share == 0
-    assert not shifts({"book": 52}, 100, {"book": 50}, 100)[0].outside
-    assert shifts({"book": 1}, 1, {}, 0) == ()

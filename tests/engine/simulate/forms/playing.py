@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
 from engine.formats.form_runs import fields
 from engine.model.chat import Call, Completion
 from engine.model.prompt_files import prompt_texts
 from engine.simulate.forms.form import Form, Profile, read_form
-from engine.simulate.forms.form_session import Rules
+from engine.simulate.forms.form_session import FormSession, Rules
+from engine.simulate.forms.modular import ModularRun
 from engine.simulate.forms.modules import MODULES
 from engine.simulate.forms.run import FormRun, Variant
 from engine.simulate.play import EndedPlay
@@ -75,7 +77,6 @@ def played(
     variant: Variant = "modular",
     dummies: frozenset[str] = EVERY_DUMMY,
     profiles: tuple[Profile, ...] = (ANNA,),
-    person: bool = False,
     run: int = 1,
     **rules: Any,
 ) -> EndedPlay:
@@ -87,11 +88,46 @@ def played(
         Rules(dummies=dummies, **rules),
         prompt_texts("forms"),
         profiles,
-        person=person,
     )
     (one,) = play_all([scenario], script, parallel=1)
     assert one.reason is None
     return one
+
+
+def modular(
+    script: Script,
+    *,
+    form: Form | None = None,
+    dummies: frozenset[str] = EVERY_DUMMY,
+    **rules: Any,
+) -> ModularRun:
+    """A modular run after its end, with the states of its chunks."""
+    form = form or small_form()
+    session = FormSession(
+        prompt_texts("forms"), Rules(dummies=dummies, **rules), Random(0), form.topic, (ANNA,),
+        form.name, sum(1 for _ in fields(form.content)),
+    )  # fmt: skip
+    run = ModularRun(session, form.blank())
+    filling = run.fill()
+    try:
+        call = next(filling)
+        while True:
+            (reply,) = script([call])
+            call = filling.send(reply)
+    except StopIteration:
+        return run
+
+
+def files_of(over: EndedPlay) -> dict[str, Any]:
+    """The files in which the source stores such a run, by name, without those that no reader needs."""
+    result = over.ending.result
+    names = ("form", "variant", "run", "required_right", "optional_right")
+    return {
+        "config.json": {"model": "small-model", **{name: result[name] for name in names}},
+        "dialogue.json": result["dialogue"],
+        "filled-form.json": result["filled"],
+        "transcript.json": {"interactions": result["interactions"]},
+    }
 
 
 def all_but(*names: str) -> frozenset[str]:

@@ -10,12 +10,10 @@ from tests.engine.simulate.forms.playing import (
     Script,
     all_but,
     answer_by_label,
-    answers_of,
     as_reply,
     played,
     prompt_of,
     result,
-    town_only,
 )
 
 # Who answers
@@ -61,16 +59,6 @@ def test_runs_take_the_profiles_in_turn() -> None:
         for run in (1, 2, 3)
     ]
     assert names == ["ada", "bo", "ada"]
-
-
-def test_a_person_is_asked_the_question_and_taken_at_their_word() -> None:
-    """The call to a person has the question alone, without a schema, and the reply is the answer."""
-    script = Script({"user": "Ulm"})
-    over = played(script, form=town_only(), person=True)
-    (call,) = script.asked
-    assert [message.content for message in call.messages] == ["Town"]
-    assert (call.role, call.sampling.json_schema) == ("user", None)
-    assert answers_of(dict(over.ending.result)) == {"Town": "Ulm"}
 
 
 # The whole

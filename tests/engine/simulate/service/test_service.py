@@ -1,11 +1,10 @@
-"""The simulation service with the default model: requests, sets, tables, live replies, shards, forms."""
+"""The simulation service with the default model: requests, sets and tables."""
 
 from __future__ import annotations
 
 import json
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,36 +12,20 @@ import pytest
 
 from engine.base.errors import ProjectError, UsageError
 from engine.base.events import Event, JobEnded
-from engine.model.chat import Call, ChatMessage, Completion
 from engine.opener.open_project import OpenProject
-from engine.simulate.forms.form import read_form
-from engine.simulate.live import MAX_LINES, MAX_PLAYS, LivePlays
-from engine.simulate.play import Line
-from engine.simulate.records import LiveLine, PlayRow, SessionState
+from engine.simulate.records import PlayRow
 from engine.simulate.request import SimulationRequest
-from engine.simulate.service.person import PersonSession, asked_fields
 from engine.simulate.service.result_tables import item_of, tables_of
-from engine.simulate.service.sharded import opened_drafts
 
 REQUEST = SimulationRequest(
     "recsim",
-    runs=2,
+    runs=1,
     tasks=("travel planning",),
     turns=1,
     user_tokens=16,
     assistant_tokens=16,
     context=1024,
 )
-RECORD = {
-    "task_id": "T-1",
-    "task": "math",
-    "answer": "#### 5",
-    "shards": [{"shard_id": 1, "shard": "How many are left?"}, {"shard_id": 2, "shard": "Ann has 12."}],
-    "sharding": {
-        "state": "proposed", "text": "Ann has 12 and gives Ben 7. How many are left?", "segmented": True,
-        "missing": None, "lost": [], "check": {}, "pieces": [[28, 46, "model"], [0, 10, "model"]],
-    },
-}  # fmt: skip
 
 
 @pytest.fixture
@@ -71,162 +54,57 @@ def played(workspace: OpenProject, start: object) -> JobEnded:
 
 class TestPlaying:
     def test_from_a_request_to_its_results(self, workspace: OpenProject, tmp_path: Path) -> None:
-        """A request is estimated and played; its replies come live, its results are in tables and in a new file; it is
-        stored and not played twice.
+        """A request is estimated and played; its results are in tables and in a new file; it is stored and not played
+        twice.
         """
         service, request = workspace.simulations, REQUEST
         assert service.offers().tasks[0] == request.tasks[0]
-        assert service.estimate(request).plays == 2
+        assert service.estimate(request).plays == 1
         assert service.sets() == []
         assert played(workspace, lambda: service.start(request)).outcome == "done"
         (one,) = service.sets()
-        assert (one.kind, one.played) == ("recsim", 2)
+        assert (one.kind, one.played) == ("recsim", 1)
         results = service.results(one.config_hash)
-        assert [table.title for table in results.tables] == ["by task", "by number of turns"]
+        assert [table.title for table in results.tables] == ["by task"]
         (row,) = results.tables[0].rows
-        assert row.cells[:2] == (request.tasks[0], 2)
+        assert row.cells[:2] == (request.tasks[0], 1)
         assert set(row.plays) == {item.id for item in results.plays}
-        heard = {play.key: play for play in service.live()}
         for item in results.plays:
-            lines = service.transcript(item.id)
-            assert heard[f"recsim/{item.name}"].replies == len(lines)
+            assert service.transcript(item.id)
             assert item.conversation_id is not None
         assert service.estimate(request).plays == 0
         assert service.offers().last == request
-        assert played(workspace, lambda: service.go_on(one.config_hash)).outcome == "done"
-        assert service.sets()[0].played == 2
 
         service.export(one.config_hash, str(tmp_path / "out.json"))
         exported = json.loads((tmp_path / "out.json").read_text("utf-8"))
-        assert exported["tables"][0]["rows"][0]["conversations"] == 2
-        assert len(exported["plays"]) == 2
+        assert exported["tables"][0]["rows"][0]["conversations"] == 1
+        assert len(exported["plays"]) == 1
         with pytest.raises(ProjectError, match="there already"):
             service.export(one.config_hash, str(tmp_path / "out.json"))
 
     def test_refused(self, workspace: OpenProject) -> None:
-        """A request that cannot be played or resumed is refused before anything starts."""
+        """A request that cannot be played is refused before anything starts."""
         service = workspace.simulations
         with pytest.raises(UsageError, match="cannot be read"):
             service.estimate(SimulationRequest("sharded", instructions="/none/such.json"))
-        with pytest.raises(UsageError, match="not known here") as error:
-            service.go_on("0123456789abcdef")
-        assert "The command that started it" in error.value.hint
-
-
-class TestAPerson:
-    def test_from_a_question_to_the_conversation(
-        self, workspace: OpenProject, tmp_path: Path
-    ) -> None:
-        """A person answers the model's questions and stops; the dialogue is a play, a conversation, and in the live
-        replies.
-        """
-        path = tmp_path / "trip.json"
-        path.write_text(json.dumps({"Town": {"Name": {"answer": None, "required": True}}}), "utf-8")
-        service = workspace.simulations
-        talk = service.fill_form(str(path), "baseline", None)
-        first = waited(talk, lambda state: state.question is not None)
-        talk.answer("Rome")
-        assert first.question is not None
-        said = waited(talk, lambda state: any(line.text == "Rome" for line in state.lines))
-        assert said.over is None
-        talk.stop()
-        over = waited(talk, lambda state: state.over is not None)
-        assert over.conversation_id is not None
-        messages = workspace.conversations.messages(over.conversation_id)
-        assert [one.content for one in messages][:2] == [first.question, "Rome"]
-        (one,) = service.sets()
-        assert one.models["user"] == "a person"
-        (play,) = service.results(one.config_hash).plays
-        play_key = f"forms/{play.name}"
-        assert service.transcript(play.id)[1].text == "Rome"
-        assert service.live()[0].key == play_key
-
-
-class TestAsked:
-    FORM = read_form(
-        "trip",
-        "a trip",
-        {
-            "Town": {"answer": None, "required": True},
-            "Travel": {
-                "By": {"answer": None, "options": ["train", "ship"]},
-                "Day": {"answer": None},
-            },
-        },
-    )
-
-    def asked(self, *said: str, module: str = "question_generation") -> list[str]:
-        """The field labels that the latest of these replies ask for."""
-        lines = [LiveLine(module, "assistant", one) for one in said]
-        return [field.label for field in asked_fields(self.FORM, lines)]
-
-    def test_by_label_and_by_section(self) -> None:
-        """A label stands for a field or for all fields of a section; unknown labels are ignored."""
-        assert self.asked('{"question": "Where?", "fields": ["Town", "None"]}') == ["Town"]
-        assert self.asked('{"question": "How?", "fields": ["Travel"]}') == ["By", "Day"]
-        (by, _) = asked_fields(
-            self.FORM, [LiveLine("question_generation", "assistant", '{"fields": ["Travel"]}')]
-        )
-        assert (by.options, by.required) == (("train", "ship"), False)
-
-    def test_alike_in_two_sections(self) -> None:
-        """Fields of two sections with the same label are named with their section."""
-        name = {"type": "text-field", "required": True, "answer": None}
-        form = read_form(
-            "f", "travel", {"Card": {"Name": name, "Age": name}, "Birth": {"Name": name}}
-        )
-        line = LiveLine("question_generation", "assistant", '{"fields": ["Card", "Birth"]}')
-        labels = [field.label for field in asked_fields(form, [line])]
-        assert labels == ["Card: Name", "Age", "Birth: Name"]
-
-    def test_the_latest_question(self) -> None:
-        """Only replies of the question module count, and of these the last."""
-        first, last = '{"fields": ["Town"]}', '{"fields": ["Day"]}'
-        assert self.asked(first, last) == ["Day"]
-        assert self.asked(first, module="answer_parsing") == []
-        assert self.asked(first, "no JSON") == self.asked('{"fields": 7}') == []
-        assert self.asked() == []
-
-
-def waited(talk: PersonSession, what: Callable[[SessionState], bool]) -> SessionState:
-    """The state of a form once the condition holds."""
-    for _ in range(6_000):
-        state = talk.state()
-        if what(state) or state.over is not None:
-            break
-        time.sleep(0.02)
-    assert what(state), state
-    return state
 
 
 class TestTables:
     def test_the_papers_table(self) -> None:
-        """The table has P, A90 and U90-10 by condition and by instruction, the share of FULL, and the plays behind each
-        row.
-        """
+        """The table has P, A90 and U90-10 by condition, the share of FULL, and the plays behind each row."""
         scores = {"full": (1.0, 1.0), "sharded": (1.0, 0.0)}
         rows = [
             play(2 * at + n, condition, score)
             for at, (condition, both) in enumerate(scores.items())
             for n, score in enumerate(both)
         ]
-        by_condition, by_instruction, kinds = tables_of("sharded", rows)
+        by_condition, kinds = tables_of("sharded", rows)
         full, sharded = by_condition.rows
         assert full.cells == ("full", "math", 1, 2, 100.0, 1.0, 100.0, 0.0, 1.0, None)
         assert sharded.cells == ("sharded", "math", 1, 2, 50.0, 0.5, 90.0, 80.0, 0.9, None)
         assert sharded.plays == (2, 3)
-        assert [row.cells[:2] for row in by_instruction.rows] == [
-            ("T-1", "full"),
-            ("T-1", "sharded"),
-        ]
         assert kinds.rows[0].cells[0] == "sharded"
         assert by_condition.notes == ()
-
-    def test_played_once(self) -> None:
-        """With one run only, reliability is unknown, and the table says so."""
-        by_condition = tables_of("sharded", [play(0, "full", 1.0)])[0]
-        assert by_condition.rows[0].cells[7] is None
-        assert "not known" in by_condition.notes[0]
 
     def test_a_play(self) -> None:
         """The description of a play has turns and shards where it has several turns, else the score alone."""
@@ -246,66 +124,3 @@ def play(number: int, condition: str, score: float) -> PlayRow:
         "categories": ["answer_attempt"] if condition == "sharded" else [],
     }  # fmt: skip
     return PlayRow(number, "c", "sharded", f"sharded/math/{number}", 1, number, None, result)
-
-
-class TestLive:
-    def test_the_newest_first(self) -> None:
-        """A few plays with a few replies each are kept live, the newest first; another run clears them."""
-        live = LivePlays()
-        call = Call("user", "user", (ChatMessage("user", "x"),), opening="I ")
-        for number in range(MAX_PLAYS + 3):
-            live.add("run", f"play {number}", Line(call, Completion("said", "end")))
-        for _ in range(MAX_LINES + 5):
-            live.add("run", "play 9", Line(call, Completion("again", "end")))
-        found = live.newest()
-        assert len(found) == MAX_PLAYS
-        assert (found[0].key, found[0].replies, len(found[0].lines)) == (
-            "play 9",
-            MAX_LINES + 6,
-            MAX_LINES,
-        )
-        assert found[0].lines[-1].text == "I again"
-        live.add("another", "play", Line(call, Completion("x", "end")))
-        assert [one.key for one in live.newest()] == ["play"]
-
-
-class TestShards:
-    def test_every_change_is_in_the_file(self, tmp_path: Path) -> None:
-        """Edits, moves, omissions and decisions are stored when the file is opened again."""
-        path = tmp_path / "shards.jsonl"
-        path.write_text(json.dumps(RECORD) + "\n", "utf-8")
-        drafts = opened_drafts(str(path), list)
-        (draft,) = drafts.items()
-        assert draft.lost == ["Ben", "7"]
-        drafts.edit(0, 2, "Ann has 12 and gives Ben 7.")
-        drafts.move(0, 2, -1)
-        assert drafts.decide(0, "approved").lost == []
-        (again,) = opened_drafts(str(path), list).items()
-        assert again.state == "approved"
-        assert [one.text for one in again.candidates] == [
-            "Ann has 12 and gives Ben 7.",
-            "How many are left?",
-        ]
-        assert [one.by for one in again.candidates] == ["person", "model"]
-
-    def test_what_the_project_proposed(self, tmp_path: Path) -> None:
-        """A new shards file gets the newest proposal for each instruction; without proposals there is no file."""
-        path = tmp_path / "new.jsonl"
-        with pytest.raises(UsageError, match="proposed no shards"):
-            opened_drafts(str(path), list)
-        assert not path.exists()
-        rows = [
-            PlayRow(n, "c", "shards", f"shards/{n}", 1, None, None, {**RECORD, "answer": n})
-            for n in (1, 2)
-        ]
-        assert len(opened_drafts(str(path), lambda: rows).items()) == 1
-        assert json.loads(path.read_text("utf-8"))["answer"] == 2
-
-    def test_the_last_shard(self, tmp_path: Path) -> None:
-        """An instruction keeps at least one shard."""
-        path = tmp_path / "shards.jsonl"
-        path.write_text(json.dumps(RECORD) + "\n", "utf-8")
-        drafts = opened_drafts(str(path), list)
-        drafts.leave_out(0, 1)
-        with pytest.raises(UsageError, match="last shard"):
-            drafts.leave_out(0, 2)

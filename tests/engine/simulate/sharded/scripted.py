@@ -85,7 +85,7 @@ class ScriptedReplies:
 def setting(**changes: Any) -> Setting:
     """Names and numbers of a simulation."""
     values: dict[str, Any] = {
-        "texts": prompt_texts("sharded") | prompt_texts("shards"),
+        "texts": prompt_texts("sharded"),
         "assistant": "small",
         "user": "chatty",
         "system": "strict",

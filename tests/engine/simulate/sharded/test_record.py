@@ -11,9 +11,7 @@ import pytest
 
 from engine.formats.records import Rejected
 from engine.formats.registry import parse_made
-from engine.model.chat import Completion
 from engine.simulate.sharded.instruction import read_instructions
-from engine.simulate.sharded.play import replay
 from engine.simulate.sharded.scenario import Condition
 from tests.engine.simulate.sharded.scripted import ScriptedReplies, attempt, played, scenario
 from tests.shared_data import original_files
@@ -96,23 +94,6 @@ def test_read_as_log(condition: Condition) -> None:
     assert conversation.truth["complete"] is (record["score"] == 1)
     assert conversation.truth["condition"] == condition
     assert not any("answer-evaluation" in text for text in said)
-
-
-def test_same_replies_make_the_same_record() -> None:
-    """A play is determined by its replies: it can be rebuilt from them, and too few are an error."""
-    speakers = ScriptedReplies({module: list(replies) for module, replies in REPLIES.items()})
-    said: list[Completion] = []
-
-    class Recorded(ScriptedReplies):
-        def __call__(self, calls: Any) -> list[Completion]:
-            replies = speakers(calls)
-            said.extend(replies)
-            return replies
-
-    ending = played(scenario("recap"), Recorded({}))
-    assert replay(scenario("recap"), said) == ending
-    with pytest.raises(ValueError, match="more calls"):
-        replay(scenario("recap"), said[:-1])
 
 
 @pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.name)
