@@ -38,13 +38,7 @@ from engine.results.comparison.measured import Measured
 from engine.results.comparison.records import Breakdown, Comparison
 from engine.results.document import Bar, Bars, Block, Columns, Document, Paragraph, Quote, Section
 from engine.results.document_files import WrittenDocument, check_place, write_document
-from engine.results.paper_figures import (
-    clustering_figures,
-    largest_goals,
-    top_tenth,
-    tree_figures,
-    with_best_leaf,
-)
+from engine.results.paper_figures import clustering_figures, top_tenth, tree_figures, with_best_leaf
 from engine.results.validation.service import validation_blocks
 from engine.trees.records import TreeItem
 
@@ -472,13 +466,10 @@ class _Report:
         )
 
     def _clusters(self) -> Iterator[Block]:
-        """Yields the largest goals and how good the clusters are, as the paper shows them."""
-        if self._parts:
-            total = len(self._measured.ids)
-            yield largest_goals([(label, len(part.ids)) for label, part in self._parts], total)
-            measurements = None if self._filter else self._services.goals.measurements()
-            if measurements is not None:
-                yield from clustering_figures(measurements)
+        """Yields how good the clusters are, as the paper shows them."""
+        measurements = None if self._filter else self._services.goals.measurements()
+        if self._parts and measurements is not None:
+            yield from clustering_figures(measurements)
 
     def _to_read(self) -> Iterator[Block]:
         """Yields conversations of the goals of which the fewest ended, quoted, and a list of those with the lowest
