@@ -27,6 +27,7 @@ ELSEWHERE = {
     "models pull": "`pulled`: a model of `models list` for each file",
     "models remove": "`removed`, the name; `done`, what was deleted or forgotten",
     "models tune": "as `tuning` of `models list`",
+    "goals themes": "as `goals list`",
     "goals review": "how many were `reviewed` now, and the `decisions` that are left, each as `export decisions` has"
     " it",
     "open": "as `demo`: `workbench open FILE --headless --json`",
@@ -491,6 +492,8 @@ MEANINGS = {
     "spoken": "whether the model's yes is what it said, 1 or 0, and no probability",
     "spread": "mean cosine distance of the members to the center",
     "members_read": "members whose texts were read for `support`; 0 where none were",
+    "theme": "label of the theme of the goal; empty where it is in none",
+    "themes": "the themes, each with the ids of its `groups`; goals in none are not listed",
     "support": "share of the members read that have the content words of the label; null where not counted",
     "stability": "mean Jaccard similarity under resampling; null before it was measured",
     "stable": "whether the cluster comes again in most samples",

@@ -95,6 +95,16 @@ def test_split_and_move(run: Run, clustered: Project) -> None:
     assert run("move", "1", "nobody")[0] == 2
 
 
+def test_themes(run: Run) -> None:
+    """Goals are put under themes, and one under a theme of a person's, which lists, JSON and filters know."""
+    groups = run("themes", "--group", "1", "--under", "Travel")["groups"]
+    assert [group["theme"] for group in groups if group["number"] == 1] == ["Travel"]
+    (theme,) = [theme for theme in run("themes")["themes"] if theme["label"] == "Travel"]
+    assert (theme["groups"], theme["size"]) == ([groups[0]["id"]], groups[0]["size"])
+    assert run("themes", "--group", "1", "--under", "none")["groups"][0]["theme"] == ""
+    assert run("themes", "--group", "1")[0] == EXIT_USAGE
+
+
 def test_members_split_off(run: Run, clustered: Project) -> None:
     """Members that are named become a group of their own; conversations of other groups do not."""
     groups = run("list")["groups"]
