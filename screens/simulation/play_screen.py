@@ -33,7 +33,6 @@ class PlayScreen(WorkbenchScreen[None]):
     """Goes through the calls of one play."""
 
     PLACE = "play"
-    CSS_PATH = "simulation.tcss"
     AUTO_FOCUS = "#calls"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("o", "conversation", "Conversation", tooltip="Read the conversation it became"),

@@ -32,8 +32,7 @@ class SimulationScreen(WorkbenchScreen[None]):
 
     PLACE = "simulation"
     MODE = "simulation"
-    FIRST_KEYS = ("simulation.new", "simulation.export")
-    CSS_PATH = "simulation.tcss"
+    FIRST_KEYS = ("simulation.new", "simulation.conversation", "simulation.export")
     AUTO_FOCUS = "#rows"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "new", "New", tooltip="Choose what to play, with its cost first"),

@@ -56,7 +56,6 @@ class TriageScreen(WorkbenchScreen[None]):
     MODE = "triage"
     PLACE = "triage"
     FIRST_KEYS = ("triage.answer-yes", "triage.answer-no", "triage.undo")
-    CSS_PATH = "triage.tcss"
     AUTO_FOCUS = "#text"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y,c", "answer('yes')", "Yes", tooltip="Yes; in the question `succeeded` complete"),
