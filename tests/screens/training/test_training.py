@@ -11,8 +11,7 @@ from engine.model.service.adapter_in_use import adapter_in_use
 from engine.training import process
 from screens.shell.run_form import RunDialog
 from screens.training.dialogs import TrainingRunForm
-from screens.training.run_pane import RunPane
-from screens.training.screen import IDLE_POLLS, TrainingScreen
+from screens.training.screen import IDLE_POLLS, RunPane, TrainingScreen
 from screens.widgets.line_plot import LinePlot
 from tests.screens.driving import lines, opened, press, text
 from tests.screens.project import project

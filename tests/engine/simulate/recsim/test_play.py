@@ -10,13 +10,17 @@ import pytest
 from engine.formats.coded.user_studies import RECLLMSIM
 from engine.model.chat import Call, Completion, Ending, Scenario
 from engine.model.prompt_files import prompt_texts
-from engine.simulate.recsim.people import TASKS, profiles, situations
 from engine.simulate.recsim.play import (
+    FIELDS,
     MAX_TURNS,
+    TASKS,
     RecSimScenario,
     Setting,
+    profiles,
     recsim_scenarios,
     says_goodbye,
+    situations,
+    vocabulary,
 )
 from tests.engine.simulate.playing import play_all
 
@@ -190,3 +194,29 @@ class TestMeetings:
         assert {one.run for one in first} == {0}
         assert len({(one.profile.id, one.situation.id) for one in first}) == pairs
         assert [one.run for one in found[pairs : pairs + 3]] == [1, 1, 1]
+
+
+def test_profiles() -> None:
+    """There are twelve profiles, each with nine numbered lines in both languages and a value of the vocabulary in each
+    field.
+    """
+    assert [one.id for one in profiles()] == list(range(12))
+    for one in profiles():
+        for language, names in (("en", list(FIELDS)), ("zh", list(FIELDS.values()))):
+            lines = one.text[language].split("\n")  # type: ignore[index]
+            assert [line.split(". ", 1)[0] for line in lines] == [str(n) for n in range(1, 10)]
+            assert all(name in line for name, line in zip(names, lines, strict=True))
+        assert set(one.mapped) == set(FIELDS)
+        for field, words in vocabulary().items():
+            said = one.mapped[field]
+            for pair in said if isinstance(said, list) else [said]:
+                assert words[pair["en"]] == pair["zh"]
+
+
+def test_situations() -> None:
+    """Every task has at least two, each in both languages."""
+    for task in TASKS:
+        found = [one for one in situations() if one.task == task]
+        assert len(found) >= 2
+        assert all(one.text["en"] and one.text["zh"] for one in found)
+    assert len({one.id for one in situations()}) == len(situations())

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from engine.base.errors import BadInstruction
-from engine.simulate.sharded.instruction import as_instruction, read_instructions
+from engine.simulate.sharded.instruction import read_instructions
+from tests.engine.simulate.sharded.bound import instruction_of
 
 ONE: dict[str, Any] = {
     "task_id": "sharded-A/1",
@@ -29,14 +30,14 @@ class TestReading:
     def test_text_of_a_shard_has_two_names(self) -> None:
         """`shard_text` is read as `shard` is."""
         named = {**ONE, "shards": [{"shard_id": 1, "shard_text": "how many?"}]}
-        assert as_instruction(named).shards[0].text == "how many?"
+        assert instruction_of(named).shards[0].text == "how many?"
 
 
 class TestMerging:
     def test_neighbors_are_joined_in_their_order(self) -> None:
         """Five shards become two or three of nearly the same number; lists are joined too, and nothing is lost."""
         shards = [{"shard_id": at, "shard": f"s{at}.", "doc_idxs": [at]} for at in range(5)]
-        one = as_instruction({**ONE, "shards": shards})
+        one = instruction_of({**ONE, "shards": shards})
         assert [shard.text for shard in one.merged(2).shards] == ["s0. s1. s2.", "s3. s4."]
         three = one.merged(3).shards
         assert [shard.extra["doc_idxs"] for shard in three] == [[0, 1], [2, 3], [4]]
@@ -79,4 +80,4 @@ class TestRefusing:
     def test_missing_key_of_a_task(self) -> None:
         """A missing key of a task is an error that names it."""
         with pytest.raises(BadInstruction, match="`answer` must be text, it is missing"):
-            as_instruction(ONE).text("answer")
+            instruction_of(ONE).text("answer")

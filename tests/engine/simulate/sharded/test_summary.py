@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base.errors import BadInstruction
-from engine.simulate.sharded.instruction import as_instruction
 from engine.simulate.sharded.task import Task
 from engine.simulate.sharded.tasks import citation_f1, cut
-from tests.engine.simulate.sharded.bound import bound, scored
+from tests.engine.simulate.sharded.bound import bound, instruction_of, scored
 
 SHARDS = [
     {"shard_id": 0, "shard": "", "doc_idxs": [3, 1]},
@@ -130,7 +129,7 @@ class TestPrompts:
     def test_shards_send_their_documents(self) -> None:
         """The first turn has the question, each turn the documents of its shard, with their numbers."""
         task = summarised()
-        shards = as_instruction({"task_id": "x", "task": "summary", "shards": SHARDS}).shards
+        shards = instruction_of({"task_id": "x", "task": "summary", "shards": SHARDS}).shards
         first, second = (task.user_turn(shards, at) or "" for at in (0, 1))
         assert "What do riders think?" in first
         assert first.index("Document 3:\nText 3.") < first.index("Document 1:\nText 1.")
