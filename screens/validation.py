@@ -71,7 +71,6 @@ class ValidationScreen(WorkbenchScreen[None]):
 
     PLACE = "validation"
     FIRST_KEYS = ("validation.next-table", "validation.copy", "validation.leave")
-    CSS_PATH = "validation.tcss"
     AUTO_FOCUS = "#rows"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right_square_bracket,right,l", "turn(1)", "Next table", key_display="→", priority=True),

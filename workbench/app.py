@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -41,6 +41,16 @@ def _commands() -> type[Provider]:
     return WorkbenchCommands
 
 
+def _style_sheets() -> Sequence[Path]:
+    """Returns the style sheets of all screens, the common one first. One that comes with a screen, when that is visited
+    first, makes Textual parse those before it again.
+    """
+    folder = Path(screens.__file__).parent
+    common = folder / "shell" / "common.tcss"
+    of_screens = sorted({*folder.rglob("*.tcss")} - {common, folder / "shell" / "picker.tcss"})
+    return [common, *of_screens]
+
+
 class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
     """Works on every screen, unless a dialog is open. The caller closes the services after the app has quit.
 
@@ -52,7 +62,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
     """
 
     TITLE = "Conversation Workbench"
-    CSS_PATH = Path(screens.__file__).parent / "shell" / "common.tcss"
+    CSS_PATH = [*_style_sheets()]  # noqa: RUF012 - Textual declares it
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_commands}
     PLACE = "app"
     """Section of the keymap."""

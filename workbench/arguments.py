@@ -276,13 +276,3 @@ def annotator(help: str) -> Argument:
 
 
 ANNOTATOR = annotator("name of the person who judges")
-
-LABELING = (
-    argument(
-        "--model",
-        help="name or path of a model, or endpoints as NAME,NAME2 (default: the built-in one)",
-    ),
-    number("--context", "longest request in tokens"),
-    number("--parallel", "requests at once", 32),
-)
-"""The options of commands that ask a model about each conversation; `SimulationOptions` has their values."""

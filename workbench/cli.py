@@ -22,13 +22,7 @@ from engine.base.conversation import without_surrogates
 from engine.base.errors import Cancelled, OutputLost, UsageError, WorkbenchError
 from engine.base.folders import version
 from engine.base.text import as_json, display_safe
-from workbench.command_result import (
-    EXIT_CANCELLED,
-    EXIT_DONE,
-    EXIT_FAILED,
-    EXIT_USAGE,
-    CommandResult,
-)
+from workbench.command_result import EXIT_DONE, CommandResult, exit_code
 from workbench.command_table import COMMANDS, GROUPS, Command
 from workbench.surroundings import checked, like_ctrl_c, on_terminal
 
@@ -345,11 +339,7 @@ def _print_error(error: WorkbenchError | KeyboardInterrupt, json: bool) -> int:
     """Prints an error on standard error, as one line of JSON if `json`; returns the exit code."""
     if isinstance(error, KeyboardInterrupt):
         error = Cancelled("cancelled")
-    code = EXIT_FAILED
-    if isinstance(error, UsageError):
-        code = EXIT_USAGE
-    elif isinstance(error, Cancelled):
-        code = EXIT_CANCELLED
+    code = exit_code(type(error))
     if json:
         report = {
             "error": error.message,

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from engine.base.errors import Cancelled, UsageError, WorkbenchError
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -19,6 +21,13 @@ EXIT_INCOMPLETE = 3
 """The command did its work, except for some of the conversations or records; notes say which."""
 EXIT_CANCELLED = 130
 """A person stopped the command with Ctrl+C."""
+
+
+def exit_code(kind: type[WorkbenchError]) -> int:
+    """Returns the exit code of a command that ends with such an error."""
+    if issubclass(kind, Cancelled):
+        return EXIT_CANCELLED
+    return EXIT_USAGE if issubclass(kind, UsageError) else EXIT_FAILED
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ A log is a conversation as text, cut into steps.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -13,13 +12,9 @@ from engine.base.conversation import LogPiece, render_log
 from engine.completeness.scoring import LogItem, log_item
 from engine.conversations.tables import conversations
 from engine.model.catalog import LoadableModel
-from engine.model.memory_plan import busy
 from engine.model.process.requests import Measure
 from engine.model.stages import ModelWork
 from engine.project.project import Project
-
-MIN_CONVERSATIONS_TO_MEASURE = 200
-"""Conversations of a run from which on the speed of the model is measured again."""
 
 NOISE_CONVERSATIONS = 8
 """Conversations on which the noise of a model is measured."""
@@ -54,31 +49,19 @@ def logs_of(project: Project, ids: Sequence[int]) -> list[Log]:
 def noise_of(
     project: Project, work: ModelWork, ids: Sequence[int], on_measured: OnMeasured | None
 ) -> float | None:
-    """Returns the batch noise of a loaded model; it is measured on the first of these conversations if it never was.
-
-    The speed is measured with it, and again by each longer run while the machine is idle, since it may have changed
-    (`Catalog.drift`).
+    """Returns the batch noise of a loaded model; it is measured with the speed on the first of these conversations if
+    it never was.
 
     Returns:
         The largest change of a probability seen when the batch changes; None for endpoints.
     """
     model = work.model
-    if model.endpoints or not ids:
-        return model.noise
-    # The catalog has one speed for each model file, that without an adapter.
-    measures_again = (
-        len(ids) >= MIN_CONVERSATIONS_TO_MEASURE
-        and model.adapter is None
-        and not busy(os.cpu_count() or 1)
-    )
-    if model.noise is not None and not measures_again:
+    if model.endpoints or not ids or model.noise is not None:
         return model.noise
     text = "".join(
         piece.text for log in logs_of(project, ids[:NOISE_CONVERSATIONS]) for piece in log.pieces
     )
     speed, noise = work.process.ask(Measure(text))
-    # The first noise stays: scores were stored with it.
-    noise = noise if model.noise is None else model.noise
     if on_measured:
         on_measured(model, speed, noise)
     return noise

@@ -20,14 +20,11 @@ Mode = Literal["words", "probe", "base", "tuned", "judge"]
 """How a score is had: by a probe on the words of the log, by a probe on these and on the hidden states of a model, by a
 prompt around the log, from the end tag of a tuned model, or by a question to the model."""
 
-SetMode = Literal["words", "probe", "base", "tuned", "judge"]
-"""The mode in which the scores of a set were had."""
-
 ProbeFeatures = Literal["words", "both", "states"]
 """What a probe reads at a boundary: the words of the last messages, the hidden state of a model, or both."""
 
 
-def mode_in_words(mode: SetMode, features: ProbeFeatures | None) -> str:
+def mode_in_words(mode: Mode, features: ProbeFeatures | None) -> str:
     """Returns how scores were had: their mode, or "probe on states" for a probe that reads no words."""
     return "probe on states" if features == "states" else mode
 
@@ -129,10 +126,10 @@ class EndingTest:
         keywords: AUROC of the keyword rule (`engine.completeness.baselines.sounds_complete`) on the same pairs.
         position: AUROC of a regression on position and length alone, made like the probe.
         matched: P(a whole conversation has a higher score than a longer one cut at the same step); None if no two
-            conversations allow it, and in a set made before this had an interval.
+            conversations allow it.
         matched_pairs: Number of such pairs.
         matched_keywords, matched_position: `matched` of the keyword rule and of position alone; None where there are no
-            pairs, and in a set of an earlier version.
+            pairs.
         over_keywords, over_position: `matched` minus each of these, paired; None likewise.
         kinds: The test of each kind of log that has a probe of its own; empty where there is one for all.
     """
@@ -184,13 +181,12 @@ class ScoreSet:
         test: Out-of-fold test of a probe; None for other modes.
         in_force: Whether its scores are the ones that are shown.
         features: What the probe reads; None for other modes.
-        read: Number of conversations whose score is by states too; None for modes without a probe, and in a set of an
-            earlier version.
+        read: Number of conversations whose score is by states too; None for modes without a probe.
     """
 
     number: int
     config_hash: str
-    mode: SetMode
+    mode: Mode
     model: str
     adapter: str | None
     scored: int
@@ -272,7 +268,7 @@ class ScoreRow:
     p_end: float | None
     p_end_normalised: float | None
     curve: tuple[CurvePoint, ...]
-    mode: SetMode
+    mode: Mode
     model: str
     adapter: str | None
     noise: float | None

@@ -45,8 +45,8 @@ WORD_FIELD = "text"
 """The field of terms that name none, which are words to search for in the messages."""
 
 COUNTABLE_FIELDS = (
-    "state", SUCCEEDED, "annotator", "disagreement", "goal", "reason", "also", "tool", "model", "source", "date",
-    "tag",
+    "state", SUCCEEDED, "annotator", "disagreement", "goal", "theme", "reason", "also", "tool", "model", "source",
+    "date", "tag",
 )  # fmt: skip
 """Fields by whose values conversations can be counted, beside `FIELDS_WITH_KEYS`; dates are counted by month."""
 
@@ -145,6 +145,13 @@ _FIELDS = (
         "text",
         "label of its goal, or a part of it; any, none or novel",
         example='goal:"book a restaurant" or goal:novel',
+        optional=True,
+    ),
+    Field(
+        "theme",
+        "text",
+        "label of the theme of its goal, or a part of it; any or none",
+        example='theme:"travel" or theme:none',
         optional=True,
     ),
     Field(

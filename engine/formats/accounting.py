@@ -58,7 +58,6 @@ def account(
     record: Any,
     conversation: Conversation,
     draft: ParsedRecord,
-    left_out: frozenset[str] = frozenset(),
     outer: Envelope | None = None,
 ) -> Account:
     """Returns where the texts of a record went, in characters of its JSON strings.
@@ -69,7 +68,6 @@ def account(
         record: The record.
         conversation: What was read from the record, after the leak guard.
         draft: What the reader returned for it.
-        left_out: Keys of the format whose values stay in the original record only.
         outer: The object from which the record was split; its texts are counted with its first record, and what the
             conversation does not have of them is left out.
     """
@@ -84,7 +82,7 @@ def account(
         result.see(f"role {word}", text)
     for key, other_id in _other_ids(record, conversation.external_id):
         result.name(key, other_id)
-    _count_texts(record, conversation_texts, result, draft.left_out, left_out)
+    _count_texts(record, conversation_texts, result, draft.left_out)
     for item in draft.unknown:
         result.see(_kind(item), json_text(item))
     if outer is not None and outer.first:
@@ -106,8 +104,7 @@ def _count_texts(
     record: Any,
     conversation_texts: _ConversationTexts,
     result: Account,
-    entries_left_out: frozenset[tuple[int, str | int]],
-    keys_left_out: frozenset[str],
+    left_out: frozenset[tuple[int, str | int]],
 ) -> None:
     """Counts the texts within a record.
 
@@ -116,7 +113,7 @@ def _count_texts(
     """
     exact, more, chars = conversation_texts.exact, conversation_texts.more, result.chars
     counted: set[str] = set()
-    looked_at = _STRUCTURE | keys_left_out | {"from"}  # fields that are not just counted
+    looked_at = _STRUCTURE | {"from"}  # fields that are not just counted
     todo: list[tuple[Any, str, str]] = [
         (record, "", "")
     ]  # values, paths to what they lie in, their keys
@@ -125,7 +122,7 @@ def _count_texts(
             inner = f"{path}.{key}" if path and key else path or key
             for name, entry in value.items():
                 place = None
-                if entry.__class__ is str and not (entries_left_out or name in looked_at):
+                if entry.__class__ is str and not (left_out or name in looked_at):
                     place = exact.get(entry)
                 if place is not None:
                     if entry in counted:
@@ -133,9 +130,7 @@ def _count_texts(
                     else:
                         counted.add(entry)
                     chars[place] = chars.get(place, 0) + len(entry)
-                elif name in keys_left_out or (
-                    entries_left_out and (id(value), name) in entries_left_out
-                ):
+                elif left_out and (id(value), name) in left_out:
                     result.add("left out", sum(map(len, strings(entry))))
                 elif name == "from" and "value" in value and "role" not in value:
                     continue  # the role of a ShareGPT message
@@ -144,7 +139,7 @@ def _count_texts(
         elif isinstance(value, list):
             entry_key = f"{key}[]"
             for position, entry in enumerate(value):
-                if entries_left_out and (id(value), position) in entries_left_out:
+                if left_out and (id(value), position) in left_out:
                     result.add("left out", sum(map(len, strings(entry))))
                     continue
                 if key in _PART_LISTS and _is_unknown(entry, conversation_texts):

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from engine.formats.json_values import storable
+from engine.formats.json_values import object_or_empty, storable
 
 Trail = tuple[str | int, ...]
 """The keys and positions that lead to a value."""
@@ -181,6 +181,11 @@ def decoded(text: str) -> Any:
         return storable(json.loads(text))
     except (ValueError, RecursionError):
         return text
+
+
+def object_in(value: Any) -> dict[str, Any]:
+    """Returns a value as an object, also if it is JSON in a text; an empty one if it is none."""
+    return object_or_empty(json_within(value))
 
 
 def json_within(value: Any) -> Any:

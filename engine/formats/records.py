@@ -364,7 +364,6 @@ class Reader:
         recognise: Returns in words why a record looks like this format; None if it does not.
         read: Returns the draft of a conversation; the arguments are the record, the id for a record without one, and
             the object from which the record was split. Raises BadRecord.
-        left_out: Keys whose values are left in the original record on purpose.
         arrange: Splits records that are several conversations and groups those of which several are one; the flag asks
             for all branches of a tree of messages. None if each record is one conversation.
         thread_of: Returns the id of the thread of a record, "" for none. None if no thread runs over several files.
@@ -376,7 +375,6 @@ class Reader:
     name: str
     recognise: Callable[[Any], str | None]
     read: Callable[[Any, str, Any], ParsedRecord]
-    left_out: frozenset[str] = frozenset()
     arrange: Callable[[Iterable[Frame], bool], Iterator[Frame]] | None = None
     conditions: int = 0
     title: str = ""

@@ -160,7 +160,7 @@ def parse_record(reader: Reader, frame: Frame, fallback_id: str) -> Parsed | Rej
         reason = f"{count:,} messages, more than the {MAX_MESSAGES:,} of one conversation"
         return Rejected(frame.number, frame.raw, reason)
     conversation, leaks = guard(draft.conversation, draft.fields, draft.truth_fields)
-    counted = account(frame.value, conversation, draft, reader.left_out, outer)
+    counted = account(frame.value, conversation, draft, outer)
     for leak in leaks:
         counted.hide(leak)
     conversation, date = with_date(conversation)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from engine.base.conversation import State
@@ -43,10 +43,10 @@ Author = Literal["human", "auto", "llm"]
 """Who made a decision: a person, the rule by merge probability, or the model's answer."""
 
 DecisionKind = Literal[
-    "merge", "apart", "never", "split", "move", "rename", "pin", "unpin", "agree"
+    "merge", "apart", "never", "split", "move", "rename", "pin", "unpin", "theme", "agree"
 ]
-"""The kinds of decisions. `apart` refuses a pair; `never` also forbids it in later clusterings; `agree` confirms a
-decision of a model."""
+"""The kinds of decisions. `apart` refuses a pair; `never` also forbids it in later clusterings; `theme` puts a goal
+under a theme, with an empty label under none; `agree` confirms a decision of a model."""
 
 MergeOrder = Literal["similarity", "probability", "informative"]
 """Which proposal comes first: the most similar (Soroka et al.), the most probable, or the one whose decision has the
@@ -158,6 +158,7 @@ class GoalGroup:
         made_by: Id of the decision that made it; None for a cluster.
         support: Share, in [0, 1], of the members with the content words of the label; None where it was not counted.
         members_read: Number of members whose texts were read for that.
+        theme: Label of its theme; empty where it is in none.
     """
 
     id: str
@@ -175,6 +176,63 @@ class GoalGroup:
     made_by: int | None = None
     support: float | None = None
     members_read: int = 0
+    theme: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """Goals that belong together.
+
+    Attributes:
+        label: Its name; that of the goal where it is one that is in no theme.
+        goals: The largest first.
+    """
+
+    label: str
+    goals: tuple[GoalGroup, ...]
+
+    @property
+    def single(self) -> bool:
+        """Whether it is one goal in no theme."""
+        return not self.goals[0].theme
+
+    @property
+    def as_group(self) -> GoalGroup:
+        """Its figures as those of one group, of which spread, leaves and stability are not known."""
+        first, *others = self.goals
+        if self.single:
+            return first
+        return replace(
+            first,
+            id=f"theme:{self.label}",
+            label=self.label,
+            description=", ".join(goal.label for goal in self.goals),
+            size=sum(goal.size for goal in self.goals),
+            share=sum(goal.share for goal in self.goals),
+            states=sum((goal.states for goal in others), start=first.states),
+            spread=float("nan"),
+            leaves=None,
+            stability=None,
+            pinned=False,
+            made_of=tuple(goal.id for goal in self.goals),
+            made_by=None,
+            support=None,
+            members_read=0,
+        )
+
+
+def themes_of(groups: Sequence[GoalGroup]) -> list[Theme]:
+    """Returns the themes of the current groups with their goals, and each goal that is in none on its own, the largest
+    first."""
+    goals_by_theme: dict[str, list[GoalGroup]] = {}
+    for group in groups:
+        goals_by_theme.setdefault(f"theme:{group.theme}" if group.theme else group.id, []).append(
+            group
+        )
+    themes = [
+        Theme(goals[0].theme or goals[0].label, tuple(goals)) for goals in goals_by_theme.values()
+    ]
+    return sorted(themes, key=lambda theme: -sum(goal.size for goal in theme.goals))
 
 
 class Support(NamedTuple):
@@ -416,13 +474,13 @@ class GoalDecision:
         kind: What it does.
         sides: Ids of the groups it concerns: both of a pair, the one that is split, renamed or pinned, or the one that
             conversations move to; empty when they become outliers.
-        names: (label, description) of each group that a merge or split makes, or of a renamed group.
+        names: (label, description) of each group that a merge or split makes, of a renamed group, or of a theme.
         parts: Conversation ids: of each part of a split, or of what moves.
         author, model: Who made it, and the name of the model if one did; else empty.
         probability: Merge probability that the person was shown; None if none was.
         evidence: The evidence that the person was shown, as `Evidence.as_json` gives it; None if none was.
             `at_once` is the merge probability above or below which a whole list was decided in one act. Of a rename
-            by the program: `support` of the label, as [members, read].
+            or theme by the program: `support` of the label, as [members, read].
         source_id: Id of the decision on an earlier clustering that this one repeats.
         reviewed: Id of the decision of a model that this one of a person confirms (`agree`) or replaces.
         labels: Labels of `sides` when it was given.
@@ -491,6 +549,9 @@ class GoalDecision:
             "rename": f"renamed {sides} to {new_label}",
             "pin": f"pinned {sides}",
             "unpin": f"unpinned {sides}",
+            "theme": f"put {sides} under {new_label}"
+            if self.names and self.names[0][0]
+            else f"took {sides} out of its theme",
             "agree": f"agreed to {'merge' if self.names else 'keep apart'} {sides}",
         }[self.kind]
 

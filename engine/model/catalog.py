@@ -41,9 +41,6 @@ CAPABLE_WEIGHTS = 1_000_000_000
 """Weights from which a model is taken to follow instructions. The built-in one, of 135 million, is at chance on all
 questions that were tried (docs/lab/goals.md); models in between have not been measured."""
 
-DRIFT = 0.3
-"""Share by which the speed of a chosen format may change before formats are compared anew."""
-
 RUN_ADAPTER = "adapter.gguf"
 """File name of the adapter in the directory of a training run."""
 
@@ -352,21 +349,6 @@ class Catalog:
         self._file.record("tuning", entry.path, result)
         speed = {"tokens_per_s": result["tokens_per_s"], "noise": result["noise"]}
         self._file.record("speed", self._tuned_path(entry.path, result), speed)
-
-    def drift(self, entry: ModelEntry) -> tuple[float, float] | None:
-        """Returns the tokens per second of the chosen format when it was chosen, and as they were measured last, if the
-        two differ by more than `DRIFT`: another format may then be faster. Returns None if they agree or no format was
-        chosen.
-
-        Raises:
-            ModelFileError: The chosen file cannot be read.
-        """
-        if entry.tuning is None:
-            return None
-        path = self._tuned_path(entry.path, entry.tuning)
-        now = (self._file.measured("speed", path) or {}).get("tokens_per_s")
-        then = entry.tuning["tokens_per_s"]
-        return None if now is None or abs(now / then - 1) <= DRIFT else (then, now)
 
     def _tuned_path(self, shipped: Path, tuning: Mapping[str, Any]) -> Path:
         """Returns the file that tuning chose; the shipped one if that is gone."""

@@ -484,12 +484,7 @@ class TuningStage:
     @property
     def title(self) -> str:
         """Title of the run, for screens and logs."""
-        text = f"Finding the fastest format of {self._entry.name} for this machine"
-        drift = self._catalog.drift(self._entry)
-        if drift is None:
-            return f"{text}, once"
-        earlier, current = drift
-        return f"{text} again: it reads {current:,.0f} tokens/s, and {earlier:,.0f} when the format was chosen"
+        return f"Finding the fastest format of {self._entry.name} for this machine, once"
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -540,12 +535,11 @@ class TuningStage:
         if self.result is None:
             return "Nothing was kept."
         result = self.result
-        note = (
-            "" if result["settled"] else " Other formats were as fast: the measurements disagree."
-        )
         if result["chosen"] == "as is":
-            return f"{self._entry.name} is fastest as it is: {result['tokens_per_s']:,.0f} tokens/s.{note}"
+            return (
+                f"{self._entry.name} is fastest as it is: {result['tokens_per_s']:,.0f} tokens/s."
+            )
         return (
             f"{self._entry.name} runs as {result['chosen']} at {result['tokens_per_s']:,.0f} tokens/s,"
-            f" {result['gain']:.1f} times as fast as the file as shipped.{note}"
+            f" {result['gain']:.1f} times as fast as the file as shipped."
         )

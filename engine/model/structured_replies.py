@@ -36,6 +36,9 @@ from engine.model.reply_forms import (
 T = TypeVar("T")
 """What is made of a reply."""
 
+LEFT_OUT_MARK = "\n[{} steps are left out here]\n"
+"""Stands in a log for the steps that are left out of it."""
+
 REPAIR = "That reply cannot be used: {error} Reply again, with the JSON object alone."
 """What a model is told after a reply that cannot be read."""
 
@@ -200,7 +203,7 @@ def fenced_log(texts: Sequence[str], pinned_pieces: int, room: int) -> tuple[str
     pieces = list(texts) if sum(map(len, texts)) <= room else clipped
     shortened = sum(piece != text for piece, text in zip(pieces, texts, strict=True))
     left_out = len(pieces) - len(last_pieces(list(map(len, pieces)), pinned_pieces, room))
-    mark = [f"\n[{left_out} steps are left out here]\n"] if left_out else []
+    mark = [LEFT_OUT_MARK.format(left_out)] if left_out else []
     log = "".join([*pieces[:pinned_pieces], *mark, *pieces[pinned_pieces + left_out :]])
     # A log cannot close the marks that it stands between.
     fenced = f"<log>\n{log.replace('</log', '< /log').strip()}\n</log>"

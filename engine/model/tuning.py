@@ -12,7 +12,6 @@ import os
 import shutil
 import statistics
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import cycle, islice
 from pathlib import Path
@@ -59,11 +58,8 @@ CLEAR_GAIN = 1.1
 THREAD_ROUNDS = 3
 """Rounds in which two numbers of threads are compared."""
 
-DECIDING_LEAD, MAX_ROUNDS = 2, 7
-"""Formats are measured by turns until one was the choice of so many rounds more than any other, or so often."""
-
-MAX_SLOWDOWN = 1.3
-"""A format is measured further only if it was at most this many times slower than the best in one of the rounds."""
+ROUNDS = 3
+"""Rounds in which formats are measured, so that one in which another program slows a format is outvoted."""
 
 MAX_F32_SHARE = 0.4
 """The F32 expansion may take this share of memory and of free disk; larger models keep their format."""
@@ -156,9 +152,9 @@ def tune(
     See `by_turns` for how speeds are compared, and `choose_format` for what is chosen.
 
     Returns:
-        `candidates` (a list of `format`, `tokens_per_s`, `agreement`, `bytes`, `verdict`), `chosen`, `settled` (whether
-        the rounds agreed on it), `file` (name in `folder`, or None for the file as shipped), `threads`,
-        `tokens_per_s` of the chosen one, `gain` (its speed over that of the shipped file) and `noise` (see `noise_of`).
+        `candidates` (a list of `format`, `tokens_per_s`, `agreement`, `bytes`, `verdict`), `chosen`, `file` (name in
+        `folder`, or None for the file as shipped), `threads`, `tokens_per_s` of the chosen one, `gain` (its speed over
+        that of the shipped file) and `noise` (see `noise_of`).
 
     Raises:
         Cancelled: `cancelled` said so.
@@ -172,7 +168,7 @@ def tune(
         )
         candidates = comparison.make_candidates(expandable=_expandable(source, folder))
         faithful = [candidate for candidate in candidates if candidate["verdict"] == "faithful"]
-        best, settled, gain = by_turns(faithful, comparison.measure)
+        best, gain = by_turns(faithful, comparison.measure)
         tuned_file = comparison.keep(best["format"], folder)
         report("choosing the number of threads")
         threads, speed, noise = _best_threads(tuned_file or source, text, cores, is_busy, cancelled)
@@ -181,7 +177,6 @@ def tune(
         return {
             "candidates": candidates,
             "chosen": best["format"],
-            "settled": settled,
             "file": tuned_file.name if tuned_file else None,
             "threads": threads,
             "tokens_per_s": speed,
@@ -341,70 +336,30 @@ def _load(path: Path, cancelled: Callable[[], bool], threads: int | None = None)
 
 def by_turns(
     candidates: Sequence[dict[str, Any]], measure: Callable[[str], float]
-) -> tuple[dict[str, Any], bool, float]:
-    """Returns the choice among formats that are measured by turns, so that what other programs do meanwhile slows all
-    alike.
-
-    Each round measures every format once, forth and back. The rounds end when one format was chosen `DECIDING_LEAD`
-    times more often than any other. If that does not come within `MAX_ROUNDS`, it is the most faithful of those that
-    were chosen.
+) -> tuple[dict[str, Any], float]:
+    """Returns the choice among formats that are measured by turns, forth and back, so that what other programs do
+    meanwhile slows all alike; see `choose_format`, by the median speed of each.
 
     Args:
         candidates: Faithful formats, the file as shipped first, as `tune` returns them.
         measure: Measures the speed of a format.
 
     Returns:
-        The chosen candidate, whether the rounds agreed on it, and the median over the rounds of its speed over that of
-        the file as shipped.
+        The chosen candidate, and the median over the rounds of its speed over that of the file as shipped.
     """
-    shipped = candidates[0]
-    if len(candidates) == 1:
-        measure(shipped["format"])
-        return shipped, True, 1.0
+    formats = [candidate["format"] for candidate in candidates]
     rounds: list[dict[str, float]] = []
-    choices: Counter[str] = Counter()
-    racing = list(candidates)
-    settled = False
-    while not settled and len(rounds) < MAX_ROUNDS:
-        order = racing if len(rounds) % 2 == 0 else racing[::-1]
-        speeds = {candidate["format"]: measure(candidate["format"]) for candidate in order}
-        rounds.append(speeds)
-        candidates_of_round = [
-            {**candidate, "tokens_per_s": speeds[candidate["format"]]} for candidate in racing
+    for number in range(ROUNDS if len(formats) > 1 else 1):
+        order = formats if number % 2 == 0 else formats[::-1]
+        rounds.append({name: measure(name) for name in order})
+    chosen = choose_format(
+        [
+            {**each, "tokens_per_s": statistics.median(speeds[each["format"]] for speeds in rounds)}
+            for each in candidates
         ]
-        choices[choose_format(candidates_of_round)["format"]] += 1
-        if len(rounds) == DECIDING_LEAD:
-            racing = [
-                candidate
-                for candidate in racing
-                if candidate is shipped or _may_win(candidate, rounds)
-            ]
-        # Where all rounds chose one format, nothing is second.
-        (leader, lead), (_, second) = [*choices.most_common(2), ("", 0)][:2]
-        settled = lead - second >= DECIDING_LEAD
-    chosen_once = [candidate for candidate in candidates if candidate["format"] in choices]
-    chosen = max(chosen_once, key=lambda candidate: candidate["agreement"] or 0.0)
-    if settled:
-        (chosen,) = (candidate for candidate in chosen_once if candidate["format"] == leader)
-    return chosen, settled, _median_gain(rounds, chosen["format"], shipped["format"])
-
-
-def _median_gain(
-    rounds: Sequence[dict[str, float]], chosen_format: str, shipped_format: str
-) -> float:
-    """Returns the median, over the rounds that measured both formats, of the ratio of their speeds."""
-    return statistics.median(
-        speeds[chosen_format] / speeds[shipped_format]
-        for speeds in rounds
-        if chosen_format in speeds
-    )
-
-
-def _may_win(candidate: dict[str, Any], rounds: Sequence[dict[str, float]]) -> bool:
-    """Whether a format was not far behind the fastest in one of the rounds."""
-    return any(
-        speeds[candidate["format"]] * MAX_SLOWDOWN >= max(speeds.values()) for speeds in rounds
-    )
+    )["format"]
+    gain = statistics.median(speeds[chosen] / speeds[formats[0]] for speeds in rounds)
+    return candidates[formats.index(chosen)], gain
 
 
 def choose_format(candidates: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -20,13 +20,13 @@ from engine.base.text import one_line
 from engine.completeness.service.sets import in_force, name_of, reliability
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.text_checks import KIND_NAMES, KINDS
+from engine.goals.records import themes_of
 from engine.opener.conversations import ConversationService
 from engine.opener.first_reading import conversations_to_read
 from engine.opener.key_figures import KeyFigures, imported_failures, month_change
 from engine.opener.open_project import OpenProject
 from engine.project.records import RunRow
-from engine.questions.question import NOTE, YES
-from engine.questions.service.questions import PEOPLE
+from engine.questions.question import NOTE, PEOPLE, YES
 from engine.results.associations.formatting import association_blocks, plainest_feature
 from engine.results.associations.records import Associations
 from engine.results.comparison.formatting import (
@@ -39,13 +39,7 @@ from engine.results.comparison.measured import Measured
 from engine.results.comparison.records import Breakdown, Comparison
 from engine.results.document import Bar, Bars, Block, Columns, Document, Paragraph, Quote, Section
 from engine.results.document_files import WrittenDocument, check_place, write_document
-from engine.results.paper_figures import (
-    clustering_figures,
-    largest_goals,
-    top_tenth,
-    tree_figures,
-    with_best_leaf,
-)
+from engine.results.paper_figures import clustering_figures, top_tenth, tree_figures, with_best_leaf
 from engine.results.validation.service import validation_blocks
 from engine.trees.records import TreeItem
 
@@ -423,7 +417,7 @@ class _Report:
             return None
 
     def _goals(self) -> Iterator[Block]:
-        """Yields the goals with shares, how many ended, and examples, and the map."""
+        """Yields the themes with their goals, and the goals with shares, how many ended, and examples."""
         if not self._measured.goals:
             self._unknown.append(
                 "Nothing is clustered. `workbench run cluster PROJECT` groups conversations by goal."
@@ -431,6 +425,22 @@ class _Report:
             return
         parts = self._parts
         total = len(self._measured.ids)
+        size_of = {label: len(part.ids) for label, part in parts}
+        themes = [theme for theme in themes_of(self._services.goals.groups()) if not theme.single]
+        if themes:
+            yield text_table(
+                "Themes, with the goals under each",
+                ("theme", "conversations", "goals"),
+                tuple(
+                    (
+                        theme.label,
+                        f"{sum(size_of.get(goal.label, 0) for goal in theme.goals):,}",
+                        " · ".join(goal.label for goal in theme.goals),
+                    )
+                    for theme in themes
+                ),
+                (1,),
+            )
         rows, faint = [], []
         for index, (label, part) in enumerate(parts[:MAX_GOALS]):
             above, scored = part.counts()
@@ -473,13 +483,10 @@ class _Report:
         )
 
     def _clusters(self) -> Iterator[Block]:
-        """Yields the largest goals and how good the clusters are, as the paper shows them."""
-        if self._parts:
-            total = len(self._measured.ids)
-            yield largest_goals([(label, len(part.ids)) for label, part in self._parts], total)
-            measurements = None if self._filter else self._services.goals.measurements()
-            if measurements is not None:
-                yield from clustering_figures(measurements)
+        """Yields how good the clusters are, as the paper shows them."""
+        measurements = None if self._filter else self._services.goals.measurements()
+        if self._parts and measurements is not None:
+            yield from clustering_figures(measurements)
 
     def _to_read(self) -> Iterator[Block]:
         """Yields conversations of the goals of which the fewest ended, quoted, and a list of those with the lowest

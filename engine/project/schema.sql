@@ -555,7 +555,7 @@ CREATE TABLE decision (
     clustering_id INTEGER NOT NULL REFERENCES clustering (id),
     act INTEGER NOT NULL,
     kind TEXT NOT NULL CHECK (kind IN ('merge', 'apart', 'never', 'split', 'move', 'rename',
-        'pin', 'unpin', 'agree', 'undo', 'redo')),
+        'pin', 'unpin', 'theme', 'agree', 'undo', 'redo')),
     target INTEGER REFERENCES decision (id),
     sides TEXT NOT NULL,
     labels TEXT NOT NULL,
@@ -625,12 +625,13 @@ CREATE TABLE cluster_stability (
         REFERENCES stability (clustering_id, config_hash, kind, repetition)
 ) STRICT, WITHOUT ROWID;
 
--- current: of the group that it is or became; label: NULL if it is that of its cluster
+-- current: of the group that it is or became; label: NULL if it is that of its cluster; theme: empty for none
 CREATE TABLE goal_group (
     clustering_id INTEGER NOT NULL REFERENCES clustering (id),
     group_id TEXT NOT NULL,
     current TEXT,
     label TEXT,
+    theme TEXT NOT NULL,
     PRIMARY KEY (clustering_id, group_id)
 ) STRICT, WITHOUT ROWID;
 

@@ -16,13 +16,15 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
+from statistics import fmean
+from statistics import variance as sample_variance
 
 import msgspec
 
-from engine.base.statistics.intervals import Interval, wilson_ends
+from engine.base.statistics.intervals import Z95, Interval, wilson_ends
 from engine.questions.question import UNSURE, Question
-from engine.questions.records import CheckReport, MachineAnswer, MachineShare
+from engine.questions.records import MEAN, CheckReport, MachineAnswer, MachineShare
 
 ROUND = 20
 """Number of conversations that are drawn at a time."""
@@ -126,6 +128,19 @@ def draw(by: str, answers: Sequence[MachineAnswer], answered: Collection[int]) -
     return extend(AnswerCheck(by, counts, tuple(known), tuple(strata)))
 
 
+def is_stale(check: AnswerCheck, answers: Sequence[MachineAnswer]) -> bool:
+    """Returns whether the machine answers otherwise than when the check was drawn.
+
+    Args:
+        answers: All present answers of the machine that have a value.
+    """
+    present = {answer.conversation_id: str(answer.value) for answer in answers}
+    drawn_from = chain(check.known, *(stratum.order for stratum in check.strata))
+    return Counter(present.values()) != check.counts or any(
+        present.get(key) != value for key, value in drawn_from
+    )
+
+
 def extend(check: AnswerCheck) -> AnswerCheck:
     """Returns the check with `ROUND` more conversations drawn, or as many as there are."""
     spreads = [s.size * math.sqrt(s.error * (1 - s.error)) for s in check.strata]
@@ -156,6 +171,7 @@ def report(check: AnswerCheck, question: Question, people: Mapping[int, str]) ->
     pairs = [(value, decided[key]) for key, value in drawn if key in decided]
     values = ("yes",) if question.kind == "yes-no" else question.answers
     total = sum(check.counts.values())
+    shares = (_mean(check, decided),) if question.kind == "number" else ()
 
     def share(value: str) -> MachineShare:
         """Returns the share of one answer."""
@@ -177,7 +193,7 @@ def report(check: AnswerCheck, question: Question, people: Mapping[int, str]) ->
         drawn=len(drawn),
         answered=len(pairs),
         same=sum(machine == person for machine, person in pairs),
-        shares=tuple(map(share, values)),
+        shares=shares or tuple(map(share, values)),
         more=more,
     )
 
@@ -226,6 +242,34 @@ def _corrected(
     total = len(known) + size
     ends = [(sum(known) + size * end) / total for end in (share, low, high)]
     return Interval(*ends)
+
+
+def _mean(check: AnswerCheck, people: Mapping[int, str]) -> MachineShare:
+    """Returns the mean of answers that are numbers, corrected by the mean error in each stratum, with its normal
+    interval; None while a stratum has no answer of people, or all have one together.
+
+    What people had answered before the draw corrects itself alone. As for shares, the errors of all strata count in
+    each.
+    """
+    total = sum(check.counts.values())
+    apparent = sum(float(value) * count for value, count in check.counts.items()) / total
+    errors, *of_strata = (
+        [float(people[key]) - float(value) for key, value in pairs if key in people]
+        for pairs in (check.known, *(stratum.drawn for stratum in check.strata))
+    )
+    drawn = [error for of_stratum in of_strata for error in of_stratum]
+    if not all(of_strata) or len(drawn) < 2:
+        return MachineShare(MEAN, apparent, None)
+    mean, variance, pooled = apparent + sum(errors) / total, 0.0, sample_variance(drawn)
+    for stratum, of_stratum in zip(check.strata, of_strata, strict=True):
+        weight, count = stratum.size / total, len(of_stratum)
+        center = fmean(of_stratum)
+        mean += weight * center
+        squares = sum((error - center) ** 2 for error in of_stratum)
+        spread = (squares + POOLED_ANSWERS * pooled) / (count - 1 + POOLED_ANSWERS)
+        variance += weight**2 * spread / count * (1 - count / stratum.size)
+    half = Z95 * math.sqrt(variance)
+    return MachineShare(MEAN, apparent, Interval(mean, mean - half, mean + half))
 
 
 def _errors(differences: Sequence[int]) -> int:

@@ -16,7 +16,7 @@ from engine.base.conversation import Message, render_log
 from engine.base.errors import UsageError
 from engine.model.log_windows import last_pieces, plan_windows
 from engine.model.prompt_files import Prompt
-from engine.model.structured_replies import StructuredReply, fenced_log
+from engine.model.structured_replies import LEFT_OUT_MARK, StructuredReply, fenced_log
 from engine.questions.question import NO, UNSURE, YES, Question
 from engine.questions.records import MachineAnswer
 
@@ -28,6 +28,9 @@ MAX_EXPLANATION, MAX_TEXT = 500, 1_000
 
 OVERLAP = 0.15
 """Share of a later part of a log that repeats the end of the part before, so that it is understood."""
+
+TIED = 0.5
+"""Probability of the answer *unsure* where as many votes say yes as no."""
 
 LABELED = ("yes-no", "choice", "scale")
 """The kinds of questions whose answer is one of some, so that it has a probability."""
@@ -102,7 +105,8 @@ def log_parts(messages: Sequence[Message], room: int, *, last: bool) -> list[Log
     lengths = [len(piece.text) for piece in pieces]
     plan: list[Sequence[int]] = [range(len(pieces))]
     if sum(lengths) > room and last:
-        plan = [last_pieces([min(length, room // 3) for length in lengths], pinned, room)]
+        lengths = [min(length, room // 3) for length in lengths]
+        plan = [last_pieces(lengths, pinned, room - len(LEFT_OUT_MARK))]
     elif sum(lengths) > room:
         boundaries = range(pinned, len(pieces))
         windows = plan_windows(lengths, boundaries, pinned, room, overlap=OVERLAP)
@@ -110,11 +114,15 @@ def log_parts(messages: Sequence[Message], room: int, *, last: bool) -> list[Log
     parts = []
     for number, indices in enumerate(plan, 1):
         shown = [pieces[index] for index in indices]
-        text, note = fenced_log([piece.text for piece in shown], pinned, room)
+        texts = [piece.text for piece in shown]
+        left_out = len(pieces) - len(shown) if last else 0
+        if left_out:
+            texts.insert(pinned, LEFT_OUT_MARK.format(left_out))
+        text, note = fenced_log(texts, pinned + bool(left_out), room)
         if len(plan) > 1:
             text = f"This is part {number} of {len(plan)} of a long log.\n\n{text}"
-        if last and len(shown) < len(pieces):
-            note = f"{len(pieces) - len(shown)} of {len(pieces)} steps left out"
+        if left_out:
+            note = f"{left_out} of {len(pieces)} steps left out"
         parts.append(LogPart(text, {piece.step: piece.message for piece in shown}, note))
     return parts
 
@@ -205,15 +213,17 @@ def joined(question: Question, parts: Sequence[MachineAnswer]) -> MachineAnswer:
 def voted(question: Question, votes: Sequence[MachineAnswer]) -> MachineAnswer:
     """Returns the answer that most votes give; it has their share as its probability, and the explanation of the first.
 
-    Votes that are equal in number make a yes-no question unsure, and other questions take the answer that came first.
-    Of several labels those are taken that more than half of the votes name; of numbers the median.
+    Votes that are equal in number make a yes-no question unsure, with the probability `TIED`; other questions take the
+    answer that came first. Of several labels those are taken that more than half of the votes name; of numbers the
+    median.
     """
     given = [vote for vote in votes if vote.value is not None]
     if len(votes) == 1 or not given:
         return votes[0]
     values = [vote.value or "" for vote in given]
     (value, count), *others = Counter(values).most_common()
-    if question.kind == "yes-no" and others and others[0][1] == count:
+    tied = question.kind == "yes-no" and bool(others) and others[0][1] == count
+    if tied:
         value = UNSURE
     elif question.kind == "several":
         named = Counter(label for text in values for label in text.split(","))
@@ -222,9 +232,15 @@ def voted(question: Question, votes: Sequence[MachineAnswer]) -> MachineAnswer:
         value = str(sorted(values, key=float)[(len(values) - 1) // 2])
     agreeing = [vote for vote in given if vote.value == value]
     first = (agreeing or given)[0]
+    share = TIED if tied else len(agreeing) / len(votes)
     return replace(
         first,
         value=value,
-        p=len(agreeing) / len(votes) if question.kind in LABELED else None,
-        note=", ".join(filter(None, [f"{len(agreeing)} of {len(votes)} votes", first.note])),
+        p=share if question.kind in LABELED else None,
+        note=", ".join(
+            filter(
+                None,
+                ["tied votes" if tied else f"{len(agreeing)} of {len(votes)} votes", first.note],
+            )
+        ),
     )

@@ -23,6 +23,9 @@ from engine.base.sign import Sign
 NOTE = "note"
 """Name of the question whose answer is what a person remarks on a conversation."""
 
+PEOPLE = "people"
+"""Stands for all people where those who answered are listed."""
+
 YES, NO, UNSURE = "yes", "no", "unsure"
 """Answers to yes-no questions."""
 

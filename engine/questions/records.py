@@ -135,11 +135,16 @@ class MachineAnswer:
     note: str = ""
 
 
+MEAN = "mean"
+"""Stands for the mean of numbers in place of an answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class MachineShare:
-    """The share of one answer.
+    """The share of one answer, or the mean of answers that are numbers.
 
     Attributes:
+        value: The answer; `mean` of numbers.
         apparent: Of what the machine answered.
         corrected: Without the errors of the machine, as people's answers show them; None before there are enough.
     """
@@ -153,8 +158,19 @@ class MachineShare:
         """The corrected share with its interval, `23% (14% to 35%)`; that of the machine where there is none."""
         share = self.corrected
         if share is None:
-            return f"{self.apparent:.0%}"
-        return f"{share.value:.0%} ({share.low:.0%} to {share.high:.0%})"
+            return self._figure(self.apparent)
+        return (
+            f"{self._figure(share.value)} ({self._figure(share.low)} to {self._figure(share.high)})"
+        )
+
+    @property
+    def apparent_in_words(self) -> str:
+        """The figure of what the machine answered."""
+        return self._figure(self.apparent)
+
+    def _figure(self, value: float) -> str:
+        """Returns a share in percent, a mean with two decimals."""
+        return f"{value:.2f}" if self.value == MEAN else f"{value:.0%}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +182,7 @@ class CheckReport:
         conversations: Number of those that it answered.
         drawn, answered: Number of conversations that were drawn to check it, and of those that people answered.
         same: Number of those with the same answer.
-        shares: One of each answer; of a yes-no question that of yes.
+        shares: One of each answer; of a yes-no question that of yes, of numbers their mean.
         more: Number of further answers that would halve the intervals; None where that is not known.
     """
 
@@ -185,7 +201,7 @@ class CheckReport:
             f"{self.by}: right on {self.same} of {self.answered} conversations that people checked,"
             f" of {self.drawn} drawn.",
             *(
-                f"{share.value}: {share.in_words}, corrected for its errors; {share.apparent:.0%} as it answered."
+                f"{share.value}: {share.in_words}, corrected for its errors; {share.apparent_in_words} as it answered."
                 for share in known
             ),
             *(

@@ -84,23 +84,13 @@ class PatternStage(CpuStage):
             "otherwise": self._question.otherwise,
         }
 
-    @property
-    def answered(self) -> int:
-        """Number of conversations that were read."""
-        return self.counts.total()
-
-    def waiting(self) -> list[int]:
-        """Returns the conversations that the patterns have not answered on."""
-        with self._project.reading() as conn:
-            return _unanswered(conn, self.config_hash, self._selection)
-
     def run(self, run_id: int) -> Iterator[Progress]:
         """Commits the answers batch by batch.
 
         Raises:
             Cancelled: `interrupt` was called.
         """
-        ids = self.waiting()
+        ids = unanswered(self._project, self.config_hash, self._selection)
         answerer = Answerer(self.config_hash, self._question.name, "pattern", self.by)
         self._project.write(lambda conn: machine_answers.renew(conn, answerer.config_hash))
 
@@ -176,16 +166,6 @@ class ModelAnswerStage(BlockStage[int, MachineAnswer]):
             "context": self._work.model.options.context,
         }
 
-    @property
-    def answered(self) -> int:
-        """Number of conversations that the model was asked about."""
-        return self.counts.total()
-
-    def waiting(self) -> list[int]:
-        """Returns the conversations that the model was not asked about, rising."""
-        with self._project.reading() as conn:
-            return _unanswered(conn, self.config_hash, self._selection)
-
     def reading_tokens(self, ids: Sequence[int]) -> int:
         """Returns roughly how many tokens a model of this machine reads and writes for an answer on conversations."""
         with self._project.reading() as conn:
@@ -207,7 +187,9 @@ class ModelAnswerStage(BlockStage[int, MachineAnswer]):
         with self._project.reading() as conn:
             ids = self._selection.ids(conn)
             chars = conversations.chars(conn, ids)
-        yield from self._load_and_answer(run_id, blocks(ids, chars), set(self.waiting()))
+        yield from self._load_and_answer(
+            run_id, blocks(ids, chars), set(unanswered(self._project, key, self._selection))
+        )
 
     def summary(self) -> str:
         """Returns how often each answer was given, and what was left out, in sentences."""
@@ -278,10 +260,11 @@ class ModelAnswerStage(BlockStage[int, MachineAnswer]):
         return [_none_for_nothing(voted(question, several)) for several in votes]
 
 
-def _unanswered(conn: sqlite3.Connection, config_hash: str, selection: Selection) -> list[int]:
+def unanswered(project: Project, config_hash: str, selection: Selection) -> list[int]:
     """Returns the conversations of a selection that a configuration has not answered on, rising."""
-    known = frozenset(machine_answers.answered(conn, config_hash))
-    return [key for key in selection.ids(conn) if key not in known]
+    with project.reading() as conn:
+        known = frozenset(machine_answers.answered(conn, config_hash))
+        return [key for key in selection.ids(conn) if key not in known]
 
 
 def _none_for_nothing(answer: MachineAnswer) -> MachineAnswer:

@@ -25,9 +25,6 @@ from engine.results.comparison.measured import Floats, Measured
 from engine.results.document import Bar, Bars, Block, Columns, Paragraph, Plot
 from engine.trees.records import TreeItem
 
-MAX_GOALS = 10
-"""Most goals that are listed, as in the paper; the title of the goals says "ten"."""
-
 MAX_CLUSTERS = 20
 """Most clusters whose stability is shown, the least stable first."""
 
@@ -55,22 +52,6 @@ log-probability, as in C.2.2 of the paper."""
 
 
 # Goals
-
-
-def largest_goals(sizes: Sequence[tuple[str, int]], total: int) -> Bars:
-    """Returns the ten largest goals as bars.
-
-    Args:
-        sizes: Label and number of conversations of each goal, the largest first.
-        total: Number of all conversations.
-    """
-    return Bars(
-        "The ten largest goals (Figures 3 and 5 of Soroka et al.): share of the conversations",
-        tuple(
-            Bar(label, size / total, f"{size:,} ({size / total:.0%})")
-            for label, size in sizes[:MAX_GOALS]
-        ),
-    )
 
 
 def clustering_figures(measurements: Measurements) -> Iterator[Block]:

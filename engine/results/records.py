@@ -12,7 +12,7 @@ from typing import Literal, get_args
 from engine.base.report_table import Metric, ReportTable
 from engine.base.request_options import Option, check, choice, declared, switch, whole_number
 from engine.base.statistics.intervals import Classification, Contrast, Curve, Interval
-from engine.completeness.records import Mode, ProbeFeatures, SetMode
+from engine.completeness.records import Mode, ProbeFeatures
 
 RowKind = Literal["scores", "keywords", "position"]
 """What a row of the truncation test is: scores of a model, or a baseline that reads no score."""
@@ -58,7 +58,7 @@ class SeparationRow:
     metrics: Classification
     matched: Interval | None = None
     matched_pairs: int = 0
-    mode: SetMode | None = None
+    mode: Mode | None = None
     features: ProbeFeatures | None = None
     model: str | None = None
     adapter: str | None = None

@@ -72,7 +72,6 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
 
     MODE = "conversations"
     FIRST_KEYS = ("table.open", "conversations.edit-filter", "conversations.judge")
-    CSS_PATH = "conversations.tcss"
     AUTO_FOCUS = "#list"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "edit_filter", "Filter", tooltip="Write a filter"),

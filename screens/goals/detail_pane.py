@@ -13,6 +13,7 @@ from engine.base import number_format
 from engine.base.text import display_safe
 from engine.goals.records import GoalGroup, GroupExamples
 from engine.goals.service.groups import GoalService
+from screens.goals.formatting import is_theme
 from screens.widgets.groups import (
     UNSTABLE,
     UNSTABLE_SIGN,
@@ -42,6 +43,8 @@ class GroupDetail:
 def read_detail(goals: GoalService, group: GoalGroup) -> GroupDetail:
     """Returns a group with its examples and its parts; not quick."""
     parts = tuple(part for key in group.made_of if (part := goals.group(key)) is not None)
+    if is_theme(group):
+        return GroupDetail(group, GroupExamples((), ()), parts)
     return GroupDetail(group, goals.examples(group.id, READ_MEMBERS), parts)
 
 
@@ -82,7 +85,7 @@ def detail_content(detail: GroupDetail, width: int) -> Content:
     """
     group = detail.group
     lines = [group_line(group)]
-    if group.description.strip():
+    if group.description.strip() and not is_theme(group):
         text = display_safe(" ".join(group.description[:MAX_DESCRIPTION_CHARACTERS].split()))
         lines.append(Content.styled(text, "$tone-model"))
     if group.support is not None:
@@ -92,10 +95,11 @@ def detail_content(detail: GroupDetail, width: int) -> Content:
                 f"the words of its name are in {said:,} of {group.members_read:,}", "$tone-muted"
             )
         )
-    spread = f"spread {number_format.probability(group.spread)}"
-    if group.leaves is not None:
-        spread += f" · {group.leaves:,.0f} leaves in the median tree"
-    lines.append(Content.styled(spread, "$tone-muted"))
+    if not is_theme(group):
+        spread = f"spread {number_format.probability(group.spread)}"
+        if group.leaves is not None:
+            spread += f" · {group.leaves:,.0f} leaves in the median tree"
+        lines.append(Content.styled(spread, "$tone-muted"))
     if group.stability is not None and group.stability < UNSTABLE:
         lines.append(
             Content.styled(
@@ -104,7 +108,7 @@ def detail_content(detail: GroupDetail, width: int) -> Content:
             )
         )
     if detail.parts:
-        lines.append(Content.styled("made of", "bold"))
+        lines.append(Content.styled("goals" if is_theme(group) else "made of", "bold"))
         lines += [
             Content.assemble((f"{part.size:>7,}  ", "$tone-muted"), (label_of(part), ""))
             for part in detail.parts

@@ -116,7 +116,6 @@ class GoalDriftScreen(WorkbenchScreen[None]):
     """Lists the groups by how much their share changed from the first period to the last."""
 
     PLACE = "drift"
-    CSS_PATH = "goals.tcss"
     AUTO_FOCUS = "#drifts"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("m", "by('month')", "By month"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from textual.content import Content
@@ -46,7 +46,11 @@ ORDERS: dict[str, Order] = {
     "leaves": Order(
         "leaves of the response trees, most first", lambda group: group.leaves, descending=True
     ),
-    "spread": Order("spread around the center", lambda group: group.spread, descending=True),
+    "spread": Order(
+        "spread around the center",
+        lambda group: None if is_theme(group) else group.spread,
+        descending=True,
+    ),
     "stability": Order("stability, least first", lambda group: group.stability),
 }
 """The orders of the list, by the key of their column."""
@@ -61,13 +65,32 @@ Listed = tuple[int, GoalGroup]
 """A number that identifies a group while the list is open, and the group."""
 
 
-def group_columns(largest: Callable[[], float]) -> list[Column[Listed]]:
-    """Returns the columns of the list of groups; `largest` gives the largest share, whose bar is full."""
+def is_theme(group: GoalGroup) -> bool:
+    """Returns whether a row is a theme, with the figures of its goals."""
+    return group.id.startswith("theme:")
+
+
+def group_columns(
+    largest: Callable[[], float], folded: Collection[str] = ()
+) -> list[Column[Listed]]:
+    """Returns the columns of the list of groups.
+
+    Args:
+        largest: Gives the largest share, whose bar is full.
+        folded: Ids of the themes whose goals are not listed.
+    """
 
     def label(row: Listed) -> Sequence[Piece]:
-        """Returns the label, after a pin where the group is pinned."""
-        pin = f"{GLYPHS['pin']} " if row[1].pinned else ""
-        return [(pin, "tone--accent"), (label_of(row[1], 200), "")]
+        """Returns the label, after a pin where the group is pinned; a theme with its sign, its goals below it."""
+        group = row[1]
+        if is_theme(group):
+            sign, count = "+" if group.id in folded else "-", f"  {len(group.made_of)}"
+            return [
+                (f"{sign} ", "tone--accent"), (label_of(group, 200), "tone--bright"), (count, "tone--muted")
+            ]  # fmt: skip
+        pin = f"{GLYPHS['pin']} " if group.pinned else ""
+        indent = "    " if group.theme else ""
+        return [(f"{indent}{pin}", "tone--accent"), (label_of(group, 200), "")]
 
     def share(row: Listed) -> Sequence[Piece]:
         """Returns the share as a bar and in percent."""
@@ -96,6 +119,12 @@ def group_columns(largest: Callable[[], float]) -> list[Column[Listed]]:
         """Returns the median number of leaves of the response trees."""
         return _NO_VALUE if row[1].leaves is None else [(f"{row[1].leaves:,.0f}", "")]
 
+    def spread(row: Listed) -> Sequence[Piece]:
+        """Returns the mean distance of members to the center."""
+        if is_theme(row[1]):
+            return _NO_VALUE
+        return [(number_format.probability(row[1].spread), "tone--muted")]
+
     def stability(row: Listed) -> Sequence[Piece]:
         """Returns the stability, with a sign where it is low."""
         value = row[1].stability
@@ -111,8 +140,7 @@ def group_columns(largest: Callable[[], float]) -> list[Column[Listed]]:
         Column("rate", "ended", number_format.BAR_WIDTH + 1 + number_format.RATE_WIDTH, rate, keep=7),
         Column("coverage", "scored", 6, coverage, right=True, keep=4),
         Column("leaves", "leaves", 6, leaves, right=True, keep=3),
-        Column("spread", "spread", 6, lambda r: [(number_format.probability(r[1].spread), "tone--muted")],
-               right=True, keep=2),
+        Column("spread", "spread", 6, spread, right=True, keep=2),
         Column("stability", "stable", 6, stability, right=True, keep=6),
     ]  # fmt: skip
 

@@ -44,7 +44,6 @@ class GoalMembersScreen(Marking, DecisionScreen):
     """Lists the members of a group, or the outliers, with the distance of each to the center."""
 
     PLACE = "members"
-    CSS_PATH = "goals.tcss"
     AUTO_FOCUS = "#members"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "mark", "Mark", tooltip="Mark or unmark, and go on"),

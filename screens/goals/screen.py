@@ -17,7 +17,14 @@ from textual.widgets import Static
 from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.conversations.filters import Filter, ListQuery, Term
-from engine.goals.records import ClusteringSummary, GoalDecision, GoalGroup, Proposal, SplitProposal
+from engine.goals.records import (
+    ClusteringSummary,
+    GoalDecision,
+    GoalGroup,
+    Proposal,
+    SplitProposal,
+    themes_of,
+)
 from engine.goals.requests import ClusteringRequest
 from engine.opener.exports import ExportKind
 from engine.opener.open_project import OpenProject
@@ -30,6 +37,7 @@ from screens.goals.formatting import (
     Listed,
     clustering_line,
     group_columns,
+    is_theme,
     ordered,
     rate_of,
     summary_content,
@@ -67,7 +75,6 @@ class GoalsScreen(DecisionScreen):
     MODE = "goals"
     PLACE = "goals"
     FIRST_KEYS = ("table.open", "goals.judge", "goals.run-clustering")
-    CSS_PATH = "goals.tcss"
     AUTO_FOCUS = "#groups"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "run_clustering", "Cluster", tooltip="Cluster; says first how long it takes"),
@@ -83,6 +90,13 @@ class GoalsScreen(DecisionScreen):
         Binding("e", "rename", "Label", tooltip="Edit the label", show=False),
         Binding(
             "p", "pin", "Pin", tooltip="Pin or unpin: a pinned group is not proposed", show=False
+        ),
+        Binding("t", "theme", "Theme", tooltip="Put this goal under another theme"),
+        Binding(
+            "plus", "fold(False)", "Unfold", key_display="+", tooltip="Show its goals", show=False
+        ),
+        Binding(
+            "minus", "fold(True)", "Fold", key_display="-", tooltip="Show themes only", show=False
         ),
         Binding("D", "split", "Divide", tooltip="Split by k-means, after a preview", show=False),
         Binding(
@@ -122,6 +136,7 @@ class GoalsScreen(DecisionScreen):
         self.clustering: ClusteringSummary | None = None
         self.groups: Sequence[GoalGroup] = ()
         self._beside: list[str] = []
+        self._folded: set[str] = set()  # ids of the themes whose goals are not listed
         self.sort = ("size", True)
         self.filter = Filter()
         self._scores = ""
@@ -131,7 +146,9 @@ class GoalsScreen(DecisionScreen):
         ] = {}  # by group id; a group keeps its number while others come and go
         self._by_key: dict[int, GoalGroup] = {}
         self.table = RowTable[Listed](
-            group_columns(lambda: max((group.share for group in self.groups), default=0.0)),
+            group_columns(
+                lambda: max((row.share for row in self._by_key.values()), default=0.0), self._folded
+            ),
             self._fetch,
             lambda row: row[0],
             id="groups",
@@ -179,9 +196,10 @@ class GoalsScreen(DecisionScreen):
         self._scores, self._beside = scores, beside
         self.query_one(FilterLine).complain(None)
         self.clustering, self.groups = shown, groups
-        for group in groups:
-            self._keys.setdefault(group.id, len(self._keys))
-        self._by_key = {self._keys[group.id]: group for group in groups}
+        rows = [*groups, *(theme.as_group for theme in themes_of(groups) if not theme.single)]
+        for row in rows:
+            self._keys.setdefault(row.id, len(self._keys))
+        self._by_key = {self._keys[row.id]: row for row in rows}
         self.set_class(shown is None, "-empty")
         if shown is None:
             self.show_empty(CLUSTER)
@@ -193,12 +211,17 @@ class GoalsScreen(DecisionScreen):
 
     def show_order(self) -> None:
         """Lists the groups with the words that are searched for, in the chosen order."""
-        listed = [
-            group for group in ordered(self.groups, *self.sort) if has_words(group, self._words)
-        ]
-        self.table.show(array("q", (self._keys[group.id] for group in listed)), self.sort)
+        groups = [group for group in self.groups if has_words(group, self._words)]
+        themes = {theme.as_group.id: theme for theme in themes_of(groups)}
+        listed: list[str] = []
+        for row in ordered([theme.as_group for theme in themes.values()], *self.sort):
+            listed.append(row.id)
+            theme = themes[row.id]
+            if not theme.single and (self._words or row.id not in self._folded):
+                listed += [goal.id for goal in ordered(theme.goals, *self.sort)]
+        self.table.show(array("q", (self._keys[row] for row in listed)), self.sort)
         if self._words:
-            self.query_one(FindLine).say(f"{len(listed):,} of {len(self.groups):,}")
+            self.query_one(FindLine).say(f"{len(groups):,} of {len(self.groups):,}")
         if self.clustering is not None:
             key = self._key_of("goals.clustering")
             beside = [f"{title} ({key})" for title in self._beside]
@@ -214,10 +237,15 @@ class GoalsScreen(DecisionScreen):
         return [(key, self._by_key[key]) for key in ids if key in self._by_key]
 
     @property
-    def group(self) -> GoalGroup | None:
-        """The group under the cursor."""
+    def row(self) -> GoalGroup | None:
+        """The group under the cursor, or the theme with its figures."""
         key = self.table.cursor_id
         return None if key is None else self._by_key.get(key)
+
+    @property
+    def group(self) -> GoalGroup | None:
+        """The group under the cursor; None on a theme."""
+        return None if self.row is None or is_theme(self.row) else self.row
 
     def _is_clustered(self) -> bool:
         """Returns whether there is a clustering; says what makes one where there is none."""
@@ -227,7 +255,9 @@ class GoalsScreen(DecisionScreen):
         return self.clustering is not None
 
     def _chosen(self) -> GoalGroup | None:
-        """Returns the group under the cursor; without a clustering, says what makes one."""
+        """Returns the group under the cursor; says what to do on a theme, and without a clustering."""
+        if self._is_clustered() and self.row is not None and self.group is None:
+            self.notify("This is a theme: choose one of its goals.", markup=False)
         return self.group if self._is_clustered() else None
 
     # Detail
@@ -237,8 +267,8 @@ class GoalsScreen(DecisionScreen):
         self._read_detail()
 
     def _read_detail(self) -> None:
-        """Shows the group under the cursor in the pane."""
-        group, goals = self.group, self.goals
+        """Shows the group under the cursor in the pane, or the goals of a theme."""
+        group, goals = self.row, self.goals
         if group is None:
             return
         self.in_background(
@@ -267,23 +297,42 @@ class GoalsScreen(DecisionScreen):
     # Views
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
-        """Enter opens the members, under a filter those that match."""
+        """Enter opens the members, under a filter those that match; on a theme it folds or unfolds it."""
         if self.group is None:
+            if self.row is not None:
+                self.action_fold(self.row.id not in self._folded)
             return
         if self.filter:
             self.open_conversations(self._of(self.group))
         else:
             self._open(self.group.id)
 
+    def action_fold(self, fold: bool) -> None:
+        """Lists the goals of the theme under the cursor, or the theme only; of all themes, on a goal in none."""
+        row = self.row
+        if row is None:
+            return
+        themes = {theme.as_group.id for theme in themes_of(self.groups) if not theme.single}
+        if row.theme:
+            themes = {f"theme:{row.theme}"}
+        if fold:
+            self._folded |= themes
+        else:
+            self._folded -= themes
+        self.show_order()
+        if row.theme:
+            self.table.move_to_id(self._keys[f"theme:{row.theme}"])
+
     def _of(self, group: GoalGroup) -> Filter:
-        """Returns the conversations of a group that the filter matches."""
-        value = goal_value(group, self.groups)
+        """Returns the conversations of a group or theme that the filter matches."""
+        value = group.theme if is_theme(group) else goal_value(group, self.groups)
         field = "goal" if self.clustering is None else self.clustering.clustering.noun
+        field = "theme" if is_theme(group) else field
         return Filter((*self.filter.terms, Term(field, ":", (value,))))
 
     def sides(self) -> Split | None:
         """Returns the group under the cursor and all others, of what the filter matches."""
-        group = self.group
+        group = self.row
         if group is None:
             return super().sides()
         *terms, goal = self._of(group).terms
@@ -295,8 +344,8 @@ class GoalsScreen(DecisionScreen):
 
     def action_judge(self) -> None:
         """Goes to triage of the members of the group under the cursor."""
-        group, conversations = self._chosen(), self.services.conversations
-        if group is None:
+        group, conversations = self.row, self.services.conversations
+        if not self._is_clustered() or group is None:
             return
         name = f"“{label_of(group, 40)}” {self.filter}".rstrip()
         query = ListQuery(self._of(group))
@@ -392,15 +441,37 @@ class GoalsScreen(DecisionScreen):
     # Decisions
 
     def action_rename(self) -> None:
-        """Edits the label of the group under the cursor."""
-        group = self._chosen()
-        if group is None or not self.may_write():
+        """Edits the label of the group or theme under the cursor."""
+        group = self.row
+        if not self._is_clustered() or group is None or not self.may_write():
             return
 
         def rename(label: str) -> None:
-            self.write(lambda: self.review.rename(group.id, label))
+            if is_theme(group):
+                self.write(lambda: self.review.place(group.made_of, label))
+            else:
+                self.write(lambda: self.review.rename(group.id, label))
 
         ask_label(self, "Label", group, rename)
+
+    def action_theme(self) -> None:
+        """Asks for the theme of the group under the cursor: one there is, none, or a new one with a goal in none."""
+        group = self._chosen()
+        if group is None or not self.may_write():
+            return
+        rows = [theme.as_group for theme in themes_of(self.groups)]
+        others = [row for row in rows if row.id != group.id and row.theme != (group.theme or None)]
+
+        def chosen(key: str | None) -> None:
+            if key is None:
+                return
+            other = next((row for row in others if row.id == key), None)
+            placed = [group.id] if other is None or is_theme(other) else [group.id, other.id]
+            theme = "" if other is None else other.label
+            self.write(lambda: self.review.place(placed, theme), self._merged)
+
+        title = f"Put “{label_of(group, 40)}” under"
+        self.app.push_screen(GroupPicker(title, others, "no theme" if group.theme else ""), chosen)
 
     def action_pin(self) -> None:
         """Pins the group under the cursor, or unpins it."""

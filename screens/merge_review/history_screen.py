@@ -41,7 +41,6 @@ class MergeHistoryScreen(DecisionScreen):
     """Lists the decisions, newest first, beside the groups after the decision under the cursor."""
 
     PLACE = "history"
-    CSS_PATH = "history.tcss"
     AUTO_FOCUS = "#decisions"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "step(1)", "Earlier", key_display="← →", tooltip="The decision before"),

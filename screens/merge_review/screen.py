@@ -58,7 +58,6 @@ class MergeDeskScreen(DecisionScreen):
     MODE = "desk"
     PLACE = "desk"
     FIRST_KEYS = ("desk.merge", "desk.apart", "desk.undo")
-    CSS_PATH = "merge_review.tcss"
     AUTO_FOCUS = "#side-a VerticalScroll"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "merge", "Merge", tooltip="Merge both under the label shown"),

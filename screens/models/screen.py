@@ -37,7 +37,6 @@ class ModelsScreen(WorkbenchScreen[None]):
     PLACE = "models"
     MODE = "models"
     FIRST_KEYS = ("models.use", "models.search", "models.add")
-    CSS_PATH = "models.tcss"
     AUTO_FOCUS = "#models"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "search", "Search", tooltip="Find a model on the hub and pull it"),

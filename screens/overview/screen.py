@@ -92,7 +92,6 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     MODE = "overview"
     FIRST_KEYS = ("card.open", "overview.import-files", "overview.run-scoring")
-    CSS_PATH = "overview.tcss"
     AUTO_FOCUS = "#next"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "run_scoring", "Score", tooltip="Score conversations; says first what it costs"),

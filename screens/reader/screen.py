@@ -29,7 +29,7 @@ from screens.shell.goal_dialogs import judge_second_goals
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
-from screens.widgets.curve import Curve, steepest
+from screens.widgets.curve import Curve
 from screens.widgets.evidence import (
     Facts,
     curve_data,
@@ -51,7 +51,6 @@ class ReaderScreen(WorkbenchScreen[int]):
     """Shows conversations one after another; returns the id of the last one when it is closed."""
 
     FIRST_KEYS = ("reader.next", "reader.find", "reader.leave")
-    CSS_PATH = "reader.tcss"
     AUTO_FOCUS = "#text"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -79,20 +78,6 @@ class ReaderScreen(WorkbenchScreen[int]):
         ),
         Binding("N", "hit(-1)", "Previous hit", show=False),
         Binding("g", "go_to_turn", "Turn…", show=False, tooltip="Go to a turn by its number"),
-        Binding(
-            "greater_than_sign",
-            "steepest(1)",
-            "Rise",
-            show=False,
-            tooltip="Go to the steepest rise of the curve",
-        ),
-        Binding(
-            "less_than_sign",
-            "steepest(-1)",
-            "Fall",
-            show=False,
-            tooltip="Go to the steepest fall of the curve",
-        ),
         Binding(
             "equals_sign",
             "alike",
@@ -307,18 +292,6 @@ class ReaderScreen(WorkbenchScreen[int]):
         self.app.push_screen(
             TextDialog("Go to turn", placeholder=f"1 to {transcript.turns:,}"), answered
         )
-
-    def action_steepest(self, direction: int) -> None:
-        """Goes to the turn in which the curve rises or falls most."""
-        points = self._points()
-        message_index = steepest([point.p_end_normalised for point in points], direction)
-        if message_index is None:
-            word = "rises" if direction > 0 else "falls"
-            self.notify(
-                f"The curve never {word}." if points else "There is no curve.", markup=False
-            )
-        else:
-            self._go_to_boundary(message_index)
 
     # Search
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import IO, Any, TypeVar, cast
@@ -16,6 +16,7 @@ from rich.segment import Segment
 from textual.app import App, ScreenStackError
 from textual.color import Color
 from textual.css.query import NoMatches
+from textual.css.stylesheet import Stylesheet
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter
@@ -28,6 +29,20 @@ from screens.shell.themes import DARK_TONES, LIGHT_TONES, THEMES
 
 ResultT = TypeVar("ResultT")
 """What an app returns when it has ended."""
+
+
+class StyleSheets(Stylesheet):
+    """Style sheets that are parsed again only where a variable has another value. Textual asks for that twice at the
+    first visit of a mode, when nothing changed, which took half of the time until the screen was there."""
+
+    _values: Mapping[str, str] | None = None
+    """The variables at the last parse."""
+
+    def reparse(self) -> None:
+        """Parses as Textual does, if there is a reason."""
+        if self._values != self._variables:
+            self._values = self._variables
+            super().reparse()
 
 
 class BaseApp(App[ResultT], inherit_bindings=False):
@@ -44,6 +59,7 @@ class BaseApp(App[ResultT], inherit_bindings=False):
     def __init__(self, shell: Shell) -> None:
         """Takes the theme and the keys of the shell."""
         super().__init__()
+        self.stylesheet = StyleSheets(variables=self.get_css_variables())
         self.animation_level = "none"
         self.shell = shell
         for theme in THEMES.values():

@@ -36,8 +36,7 @@ class SimulationScreen(WorkbenchScreen[None]):
 
     PLACE = "simulation"
     MODE = "simulation"
-    FIRST_KEYS = ("simulation.new", "simulation.export")
-    CSS_PATH = "simulation.tcss"
+    FIRST_KEYS = ("simulation.new", "simulation.conversation", "simulation.export")
     AUTO_FOCUS = "#rows"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "new", "New", tooltip="Choose what to play, with its cost first"),
@@ -293,7 +292,6 @@ class PlayScreen(WorkbenchScreen[None]):
     """Goes through the calls of one play."""
 
     PLACE = "play"
-    CSS_PATH = "simulation.tcss"
     AUTO_FOCUS = "#calls"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("o", "conversation", "Conversation", tooltip="Read the conversation it became"),

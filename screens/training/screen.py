@@ -47,7 +47,6 @@ class TrainingScreen(WorkbenchScreen[None]):
     MODE = "training"
     PLACE = "training"
     FIRST_KEYS = ("training.new", "training.use", "training.log")
-    CSS_PATH = "training.tcss"
     AUTO_FOCUS = "#runs"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "new", "New", tooltip="A new run; shows first what it costs"),

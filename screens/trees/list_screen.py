@@ -45,7 +45,6 @@ class TreeSetScreen(WorkbenchScreen[None]):
     PLACE = "trees"
     MODE = "trees"
     FIRST_KEYS = ("table.open", "trees.sort", "trees.run-trees")
-    CSS_PATH = "tree_list.tcss"
     AUTO_FOCUS = "#trees"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "edit_filter", "Filter", tooltip="Write a filter"),

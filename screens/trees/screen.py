@@ -32,7 +32,6 @@ from screens.widgets.jobs import EngineFeed
 class TreeScreen(WorkbenchScreen[None]):
     """Shows the tree at one step of a conversation."""
 
-    CSS_PATH = "trees.tcss"
     AUTO_FOCUS = "TreeView"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("l", "answers", "List", tooltip="The complete answers with their probabilities"),

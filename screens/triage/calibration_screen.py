@@ -31,7 +31,6 @@ class CalibrationScreen(WorkbenchScreen[None]):
     """Verdicts, threshold, rate, reliability, and the rate of each saved filter."""
 
     PLACE = "calibration"
-    CSS_PATH = "calibration.tcss"
     AUTO_FOCUS = "#page"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(

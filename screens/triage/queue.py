@@ -154,12 +154,18 @@ def load_queue(
     order: QueueOrder,
     filter: Filter,
     only: Collection[int] | None = None,
+    *,
+    draws: bool = False,
 ) -> LoadedQueue:
     """Reads the queue of a question in an order, of what a filter matches, and where `only` is given, of these
-    conversations; in the order `list` also of what the list's filter matches."""
+    conversations; in the order `list` also of what the list's filter matches.
+
+    Args:
+        draws: Whether the order `check` draws the next conversations where all that were drawn are answered.
+    """
     if order == "informative":
         services.example_probes.prepare(question)
-    if order == "check" and services.read_only is None:
+    if order == "check" and draws and services.read_only is None:
         services.questions.draw_check(question)
     query = ListQuery(filter)
     if order == "list":

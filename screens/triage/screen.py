@@ -56,7 +56,6 @@ class TriageScreen(WorkbenchScreen[None]):
     MODE = "triage"
     PLACE = "triage"
     FIRST_KEYS = ("triage.answer-yes", "triage.answer-no", "triage.undo")
-    CSS_PATH = "triage.tcss"
     AUTO_FOCUS = "#text"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y,c", "answer('yes')", "Yes", tooltip="Yes; in the question `succeeded` complete"),
@@ -225,7 +224,9 @@ class TriageScreen(WorkbenchScreen[None]):
 
         ids = None if only is None else only.ids
         self.in_background(
-            lambda: load_queue(self.services, question, order, filter_in_force, ids),
+            lambda: load_queue(
+                self.services, question, order, filter_in_force, ids, draws=place is not None
+            ),
             show,
             group="queue",
             failed=failed,

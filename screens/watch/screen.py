@@ -62,7 +62,6 @@ class WatchScreen(WorkbenchScreen[None]):
 
     PLACE = "watch"
     FIRST_KEYS = ("watch.watch", "table.open", "watch.rules")
-    CSS_PATH = "watch.tcss"
     AUTO_FOCUS = "#events"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("w", "watch", "Watch", tooltip="Watch a file or a folder"),

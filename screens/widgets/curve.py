@@ -249,19 +249,6 @@ def format_reach(
     )
 
 
-def steepest(values: Sequence[float], direction: int) -> int | None:
-    """Returns the boundary at which the curve rises (1) or falls (-1) most from the one before, the first of equals.
-
-    None when it never does.
-    """
-    largest_step, steepest_index = 0.0, None
-    for index in range(1, len(values)):
-        step = direction * (values[index] - values[index - 1])
-        if step > largest_step:
-            largest_step, steepest_index = step, index
-    return steepest_index
-
-
 def column_heights(counts: Sequence[int], rows: int) -> list[int]:
     """Returns the heights of the bins in eighths of a row; a bin that is not empty has a height of at least one."""
     most = max(counts, default=0)

@@ -152,6 +152,7 @@ class Preview(Vertical):
     def follow(self, conversation_id: int, words: Sequence[str] = ()) -> None:
         """Shows another conversation, with these words marked, as soon as there is room for it."""
         self._shown = conversation_id, words
+        self.add_class("-followed")
         self._read()
 
     def on_show(self) -> None:

@@ -51,6 +51,7 @@ GLYPHS: Mapping[DecisionKind, str] = {
     "rename": "✎",
     "pin": "◉",
     "unpin": "◌",
+    "theme": "⊂",
     "agree": "✓",
 }
 """A sign for each kind of decision."""

@@ -7,7 +7,7 @@ the conversation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -20,7 +20,7 @@ from textual.strip import Strip
 
 from engine.base.errors import WorkbenchError
 from engine.conversations.records import LeakRow, MessageRow
-from engine.questions.records import Answerer, MachineAnswer
+from engine.questions.records import Answerer, Cite, MachineAnswer
 from engine.signs.records import SignReading
 from screens.widgets.background import background
 from screens.widgets.finding import (
@@ -37,7 +37,14 @@ from screens.widgets.finding import (
 )
 from screens.widgets.formatting import TONES, machine_answer_text
 from screens.widgets.keyed import Keyed
-from screens.widgets.messages import STYLES, Span, part_texts, spans_between
+from screens.widgets.messages import (
+    STYLES,
+    Span,
+    message_parts,
+    part_texts,
+    safe_text,
+    spans_between,
+)
 from screens.widgets.transcript_layout import BLANK, NO_PART, Layout, turn_starts
 
 MAX_TEXT_COLUMNS = 100
@@ -47,9 +54,12 @@ MIN_TEXT_COLUMNS = 20
 
 FOR, AGAINST = "text--for-end", "text--against-end"
 """Component classes of words that speak for an end and against one."""
+QUOTED = "text--quoted"
+"""Component class of the words of a message that a machine cites."""
 MARK_CSS = """
 Transcript .text--for-end { color: $tone-complete; text-style: bold underline; }
 Transcript .text--against-end { color: $tone-incomplete; text-style: italic underline; }
+Transcript .text--quoted { color: $tone-accent; text-style: underline; }
 """
 """Looks of these, which differ without colors too."""
 
@@ -72,7 +82,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = (
         TONES
-        | {"tone--user", "tone--assistant", "tone--call", "tone--turn", FOR, AGAINST}
+        | {"tone--user", "tone--assistant", "tone--call", "tone--turn", FOR, AGAINST, QUOTED}
         | STYLES
         | HIT_STYLES
     )
@@ -134,6 +144,8 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         )  # messages to fold again after the search
         self._hit_to_show = False  # the current hit is waiting for a layout
         self.marks: Mapping[tuple[int, int], Sequence[Span]] = {}
+        self._cites: frozenset[Cite] = frozenset()
+        self._quotes: Mapping[tuple[int, int], Sequence[Span]] = {}
 
     @property
     def turn(self) -> int:
@@ -178,7 +190,8 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
 
         Args:
             signs: Its signs of trouble, which are marked beside the messages that show them.
-            machine_answers: What machines answer on it: the messages that they cite are marked likewise.
+            machine_answers: What machines answer on it: the messages that they cite are marked likewise, and the words
+                of these where they are known.
         """
         self._messages, self.marks = messages, {}
         by_message: dict[int, list[LeakRow]] = {}
@@ -195,6 +208,8 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
             for index in {cite[0] for cite in row[1].cites}:
                 notes.setdefault(index, []).append(f"{CITED} {machine_answer_text(*row)}")
         self._notes = notes
+        self._cites = frozenset(cite for _, answer in machine_answers for cite in answer.cites)
+        self._quotes = quote_spans(messages, self._cites, raw=self._raw)
         self._unfolded, self._unfolded_for_hits = frozenset(), frozenset()
         self._turns = turn_starts(messages)
         self._layout = None
@@ -209,6 +224,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         """Shows everything as imported, or laid out and styled."""
         if raw != self._raw:
             self._raw = raw
+            self._quotes = quote_spans(self._messages, self._cites, raw=raw)
             self._lay_out()
             self.look_again()
 
@@ -469,11 +485,41 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         )
         style = base + self._look_of(line.tone) if line.tone else base
         layers: list[Sequence[Span]] = [line.spans]
-        if marks := self.marks.get((index, line.part)):
-            layers.append(spans_between(marks, line.at, line.at + len(line.text)))
+        layers += (
+            spans_between(spans[index, line.part], line.at, line.at + len(line.text))
+            for spans in (self._quotes, self.marks)
+            if (index, line.part) in spans
+        )
         if line.part != NO_PART and index in self.hits.items:
             end = line.at + len(line.text)
             hits = self.hits.within(index, line.part, line.at, end)
             layers.append(tuple(hit_spans(hits, self.hit, line.at, end)))
         strip = Strip([mark, gutter, *paint(line.text, style, layers, self._look_of)])
         return strip.crop_extend(0, width, base)
+
+
+def quote_spans(
+    messages: Sequence[MessageRow], cites: Collection[Cite], *, raw: bool
+) -> dict[tuple[int, int], list[Span]]:
+    """Returns where the cited words of messages stand in their parts as they are drawn, by message and part.
+
+    What is drawn differs from the content where JSON is laid out, so the words are looked for. Words that are not
+    found, and places in tool calls, whose words are not known, have no span; of overlapping ones the first has one.
+    """
+    spans: dict[tuple[int, int], list[Span]] = {}
+    for index, start, end in sorted(cites):
+        if index >= len(messages):  # cited in a longer text, before an import replaced it
+            continue
+        content = messages[index].content
+        words = safe_text(content[start:end])
+        for number, part in enumerate(message_parts(messages[index], raw=raw)):
+            if not words or part.reasoning or part.call:
+                continue
+            drawn, place = safe_text(part.text), -1
+            # The same words may stand before the cited ones.
+            for _ in range(content[:start].count(content[start:end]) + 1):
+                place = drawn.find(words, place + 1)
+            quotes = spans.setdefault((index, number), [])
+            if place >= 0 and (not quotes or quotes[-1][1] <= place):
+                quotes.append((place, place + len(words), QUOTED))
+    return spans

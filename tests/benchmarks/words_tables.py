@@ -27,6 +27,7 @@ from engine.completeness.truncation import draw_cuts, matched
 from engine.conversations import shingle_overlap
 from engine.conversations.tables.conversations import names
 from engine.project.project import Project
+from tests.engine.completeness.scored import all_entries
 
 DRAWS = 20
 REPEATS = 3
@@ -65,7 +66,7 @@ class Data:
             with project.reading() as conn:
                 key = hidden_states.config_with_most_states(conn)
                 assert key is not None, "run complete PROJECT --mode probe"
-                entries = [e for e in hidden_states.entries_of_config(conn, key) if e.places]
+                entries = [e for e in all_entries(conn, key) if e.places]
                 ids = [entry.conversation_id for entry in entries]
                 names_by_id = names(conn, ids)
             texts = LogTexts.read(project, ids, keywords_for=frozenset(ids))

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from engine.base.errors import Cancelled
+from engine.conversations.selection import Selection
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.questions.question import built_in, parse_question
 from engine.questions.service.asking import AskRequest
+from engine.questions.stages import unanswered
 from tests.engine.model.endpoints.scripted_server import KINDS, scripted
 from tests.engine.project.support import fill, talk
 from workbench.api.project import Project as ApiProject
@@ -255,9 +257,10 @@ def test_cancelled(path: str) -> None:
         release.set()
         thread.join()
         stage, stages = workspace.asking.stages(question, AskRequest("model", "one"))
-        assert 3 in [key - 1 for key in stage.waiting()]
+        key = stage.config_hash
+        assert 4 in unanswered(workspace.project, key, Selection())
         workspace.run(stages)
-        assert stage.waiting() == []
+        assert unanswered(workspace.project, key, Selection()) == []
 
 
 def test_rates_by_a_field(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.errors import WorkbenchError
 from engine.project.project import Project
 from tests import command_reference
 from workbench.cli import main
-from workbench.command_result import EXIT_CANCELLED, EXIT_DONE, EXIT_FAILED, EXIT_USAGE
+from workbench.command_result import EXIT_CANCELLED, EXIT_DONE, EXIT_FAILED, EXIT_USAGE, exit_code
 from workbench.commands import explaining
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -54,7 +53,7 @@ def test_an_error_is_printed_with_its_code(
 ) -> None:
     """On a terminal the code stands below the message, with --json in a field; help knows it and its exit code."""
     words = ["status", str(tmp_path / "none.wb")]
-    exits = explaining.exit_code(explaining.codes()["ProjectMissing"])
+    exits = exit_code(explaining.codes()["ProjectMissing"])
     assert main(words) == exits
     assert "(ProjectMissing: `workbench help ProjectMissing` says more)" in capsys.readouterr().err
     assert main([*words, "--json"]) == exits
@@ -63,17 +62,9 @@ def test_an_error_is_printed_with_its_code(
     Project.open(tmp_path / "empty.wb", create=True).close()
     assert main(["list", project, "--filter", "turns>", "--json"]) == EXIT_USAGE
     assert json.loads(capsys.readouterr().err)["code"] == "FilterError"
-    assert explaining.exit_code(explaining.codes()["FilterError"]) == EXIT_USAGE
-    assert (
-        main(["nonsense"]) == explaining.exit_code(explaining.codes()["UsageError"]) == EXIT_USAGE
-    )
-    assert explaining.exit_code(explaining.codes()["Paused"]) == EXIT_CANCELLED
-
-
-def test_an_error_that_is_passed_on_keeps_its_code() -> None:
-    """A failed job ends a command with the code of what failed, not with that of the base class."""
-    assert WorkbenchError("The disk is full.", "", "DiskFull").code == "DiskFull"
-    assert WorkbenchError("Odd.").code == "WorkbenchError"
+    assert exit_code(explaining.codes()["FilterError"]) == EXIT_USAGE
+    assert main(["nonsense"]) == exit_code(explaining.codes()["UsageError"]) == EXIT_USAGE
+    assert exit_code(explaining.codes()["Paused"]) == EXIT_CANCELLED
 
 
 def test_a_word_and_a_page_are_explained(capsys: pytest.CaptureFixture[str]) -> None:

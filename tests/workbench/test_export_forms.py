@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -75,23 +74,6 @@ def test_what_is_known_is_no_truth(
         known = {"u": lambda meta: meta}.get(form, lambda meta: meta["metadata"])(read[0].meta)
         assert known["workbench"]["succeeded"] == "no"
         assert known["workbench"]["p"] == 0.25
-
-
-def test_columns(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A table has a row for each message, with calls as JSON; what is known has columns, and so has the truth."""
-    code, _, _ = run(
-        capsys, "export", project, "conversations", "--as", "csv", *BESIDE, "--truth", "-o", "m.csv"
-    )
-    assert code == 0
-    with Path("m.csv").open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert [(row["conversation_id"], row["position"], row["role"]) for row in rows][:3] == [
-        ("lamp", "1", "user"), ("lamp", "2", "assistant"), ("flight", "1", "system"),
-    ]  # fmt: skip
-    assert {row["workbench_succeeded"] for row in rows[:2]} == {"no"}
-    assert json.loads(rows[0]["truth"]) == {"reward": 0.0}
-    (call,) = json.loads(rows[4]["tool_calls"])
-    assert call == {"id": "c1", "name": "book", "arguments": '{"to": "ZRH"}'}
 
 
 @pytest.mark.parametrize(

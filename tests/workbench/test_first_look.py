@@ -203,15 +203,6 @@ def _kept(project: Path) -> int:
     return int(count)
 
 
-def test_files_without_conversations(tmp_path: Path) -> None:
-    """Where nothing can be read it fails before any model is loaded, with what was found and the formats."""
-    (tmp_path / "bad.jsonl").write_text('{"messages": 5}\n', encoding="utf-8")
-    done = workbench("open", tmp_path / "bad.jsonl", "-o", tmp_path / "p.wb", "--headless")
-    assert done.returncode == 1
-    assert b"holds no conversations in a known format" in done.stderr
-    assert b"Reading" not in done.stderr
-
-
 def test_options_of_log_files_only(tmp_path: Path) -> None:
     """A missing file is named, a project is opened without --output, and log files are not opened read-only; nothing is
     made."""

@@ -42,7 +42,7 @@ class TestCluster:
         gaps = asked(capsys, *CLUSTER, path, "--no-labels", "--decide", "none", code=3)
 
         assert every["conversations"] == merged["conversations"] == 48
-        assert every["decisions"] == {}
+        assert every["decisions"].keys() <= {"theme by auto"}
         assert len(merged["groups"]) < len(every["groups"])
         assert {"merge by auto", "move by auto"} <= set(merged["decisions"])
         assert sum(g["size"] for g in merged["groups"]) + merged["outliers"] == 48
@@ -77,6 +77,7 @@ class TestCluster:
         for field, conversations in (("reason", 13), ("goal", 40)):
             assert main(["list", str(path), "--filter", f"{field}:any", "--json"]) == 0
             assert len(capsys.readouterr().out.splitlines()) == conversations
+        assert main(["list", str(path), "--filter", "theme:none", "--json"]) == 0
 
     @staticmethod
     def listed(path: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:

@@ -13,6 +13,7 @@ import pytest
 from engine.goals.records import GoalDecision
 from engine.goals.service.groups import GoalService
 from engine.goals.service.merge_review import MergeReviewService
+from engine.goals.views.decision_log import DecisionLog
 from engine.project.project import Project
 from workbench.cli import main
 from workbench.command_result import EXIT_INCOMPLETE, EXIT_USAGE
@@ -38,6 +39,23 @@ def run(clustered: Project, capsys: pytest.CaptureFixture[str]) -> Run:
 
 def labels(run: Run) -> dict[str, str]:
     return {one["id"]: one["label"] for one in run("list")["groups"]}
+
+
+def test_how_often_a_model_agrees(
+    clustered: Project, review: MergeReviewService, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The list says how often the answers of a model agree with what a person decided, with an interval."""
+    first, second, *_ = (group.id for group in review.goals.groups())
+    merge = GoalDecision("merge", (first, second), model="m", evidence={"yes": 0.9})
+    key = review.goals.view().stored.id
+    DecisionLog(clustered).decide(key, lambda state: [merge])
+    path = str(clustered.path)
+    clustered.close()
+    assert main(["goals", "list", path, "--json"]) == 0
+    (agreement,) = json.loads(capsys.readouterr().out)["agreement"]
+    assert (agreement["model"], agreement["n"]) == ("m", 1)
+    assert main(["goals", "list", path]) == 0
+    assert "m agrees with your decisions: " in capsys.readouterr().out
 
 
 def test_merge_rename_pin_and_undo(run: Run) -> None:
@@ -73,6 +91,16 @@ def test_split_and_move(run: Run, clustered: Project) -> None:
     after = {one["id"]: one["size"] for one in run("list")["groups"]}
     assert sum(before.values()) - sum(after.values()) == 1
     assert run("move", "1", "nobody")[0] == 2
+
+
+def test_themes(run: Run) -> None:
+    """Goals are put under themes, and one under a theme of a person's, which lists, JSON and filters know."""
+    groups = run("themes", "--group", "1", "--under", "Travel")["groups"]
+    assert [group["theme"] for group in groups if group["number"] == 1] == ["Travel"]
+    (theme,) = [theme for theme in run("themes")["themes"] if theme["label"] == "Travel"]
+    assert (theme["groups"], theme["size"]) == ([groups[0]["id"]], groups[0]["size"])
+    assert run("themes", "--group", "1", "--under", "none")["groups"][0]["theme"] == ""
+    assert run("themes", "--group", "1")[0] == EXIT_USAGE
 
 
 def test_members_split_off(run: Run, clustered: Project) -> None:
@@ -145,17 +173,6 @@ def test_settling(
         assert main(["goals", "list", path, "--json"]) == 0
         groups = json.loads(capsys.readouterr().out)["groups"]
         assert [one["size"] for one in groups if one["id"] == home] == [there]
-
-
-def test_which_pairs_are_proposed(run: Run) -> None:
-    """The order of proposals and the least similarity stay with the project."""
-    every = run("proposals", "--order", "similarity")
-    similar = [one["evidence"]["description_similarity"] for one in every["proposals"]]
-    assert similar == sorted(similar, reverse=True)
-    fewer = run("proposals", "--least-similarity", str(similar[2]))
-    assert run("proposals")["left"] == fewer["left"] < every["left"]
-    assert run("proposals", "--least-similarity", "7")[0] == EXIT_USAGE
-    assert run("proposals", "--model", "any")[0] == EXIT_USAGE
 
 
 def test_proposals_and_refusals(run: Run) -> None:

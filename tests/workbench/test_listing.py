@@ -126,13 +126,6 @@ class TestStatus:
 
 
 class TestFilterOption:
-    def test_status_counts_what_matches(self, project: Path) -> None:
-        """status counts the matches of the filter and prints the filter."""
-        status = data(workbench("status", project, "--json", "--filter", "refund"))
-
-        assert (status["filter"], status["counts"]["conversations"]) == ("refund", 2)
-        assert data(workbench("status", project, "--json"))["filter"] is None
-
     def test_mistake_shows_its_place(self, project: Path) -> None:
         """An invalid filter is printed with a caret under the position; exit code 2."""
         done = workbench("list", project, "--filter", "日本 turns>5 turnz:3")

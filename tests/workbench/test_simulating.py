@@ -107,15 +107,6 @@ class TestTable:
         assert (replies["condition"], replies["hedge"], replies["refuse"]) == ("recap", 1, 0)
         assert (replies["turns"], replies["stand_ins"]) == (2, 1)
 
-    def test_temperatures_are_conditions_of_their_own(self) -> None:
-        """Plays at another temperature have rows of their own, next to their condition."""
-        rows = [row("sharded", 1.0, 0, conv_type="sharded-at0.5-ut1.0"), row("full", 1.0, 0)]
-        found = report_of_plays(rows, ("full", "sharded"))
-        assert [one["condition"] for one in found.json["aptitude"]] == [
-            "full",
-            "sharded-at0.5-ut1.0",
-        ]
-
 
 class TestWords:
     def test_conditions(self, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,13 +31,6 @@ def run(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[b
     )
 
 
-def test_terminal_without_utf8(path: Path) -> None:
-    """Where the output cannot have a character, its number is printed."""
-    done = run("list", path, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert rb"\u95ee\u9898 \xe9 question" in done.stdout
-
-
 @pytest.mark.parametrize("words", [("list", "--json"), ("export", "conversations")])
 def test_programs_without_utf8(path: Path, words: tuple[str, str]) -> None:
     """What programs read is UTF-8 whatever the terminal has: the numbers of characters are no JSON."""

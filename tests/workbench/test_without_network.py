@@ -142,7 +142,7 @@ ONLY_ON = {
     "overview": "What is here",
     "conversations": "11 of 11",
     "triage": "n No",
-    "trees": "w Turns",
+    "trees": "leaves median",
     "goals": "3 goals of 11",
     "desk": "N Never",
     "training": "0 runs",
@@ -152,7 +152,7 @@ ONLY_ON = {
 """Words that one screen alone shows on the demo's project."""
 
 
-@pytest.mark.usefixtures("tuned_shallow")
+@pytest.mark.usefixtures("tuned")
 def test_the_demo(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples, scores, remaining tasks, trees, goals, the doctor and every screen work, and no connection is tried."""
     folder = tmp_path / "d"

@@ -16,10 +16,10 @@ from rich.constrain import Constrain
 from rich.markdown import Markdown
 
 from engine.base import errors
-from engine.base.errors import Cancelled, NotFound, UsageError, WorkbenchError
+from engine.base.errors import NotFound, WorkbenchError
 from engine.base.text import one_line
 from workbench.arguments import argument, takes
-from workbench.command_result import EXIT_CANCELLED, EXIT_FAILED, EXIT_USAGE, CommandResult
+from workbench.command_result import CommandResult, exit_code
 
 PACKAGE = Path(__file__).resolve().parents[1]
 INSTALLED_PAGES, CHECKOUT_PAGES = PACKAGE / "pages", PACKAGE.parent / "docs"
@@ -184,13 +184,6 @@ def _paragraphs(kind: type[WorkbenchError]) -> Iterator[str]:
         elif not first.startswith(("Args", "Attributes")):
             yield " ".join(paragraph.split()) + "\n"
     yield f"Exit code: {exit_code(kind)}\n"
-
-
-def exit_code(kind: type[WorkbenchError]) -> int:
-    """Returns the exit code of a command that ends with such an error."""
-    if issubclass(kind, Cancelled):
-        return EXIT_CANCELLED
-    return EXIT_USAGE if issubclass(kind, UsageError) else EXIT_FAILED
 
 
 _ERRORS_PAGE_HEAD = """\

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
@@ -11,11 +11,20 @@ from typing import Any, get_args
 from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.number_format import counted, figure
 from engine.base.text import one_line
-from engine.goals.records import ClusteringSummary, GoalDecision, GoalGroup, MergeOrder, Proposal
+from engine.conversations.filters import NO_FILTER
+from engine.goals.records import (
+    ClusteringSummary,
+    GoalDecision,
+    GoalGroup,
+    MergeOrder,
+    Proposal,
+    themes_of,
+)
 from engine.goals.service.decision_import import import_decisions
 from engine.goals.service.groups import GoalService
 from engine.goals.service.results import decision_line
 from engine.opener.open_project import OpenProject
+from engine.questions.records import Agreement
 from workbench.arguments import (
     FILTER,
     PROJECT,
@@ -40,20 +49,54 @@ _GROUP, _OTHER = argument("group", help=_GROUP_HELP), argument("other", help=_GR
 
 @takes(PROJECT, FILTER)
 def list_groups(arguments: argparse.Namespace) -> CommandResult:
-    """Lists the groups, the largest first: number, id, size, share and label."""
+    """Lists the goals under their themes, the largest first: number, id, size, share and label; and how often models
+    agree with you."""
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
         shown = workspace.merge_review.goals.shown()
         groups = workspace.merge_review.goals.groups(arguments.filter)
+        agreements = workspace.merge_review.agreements() if groups else {}
     lines = [f"{shown.clustering.title}:"] if shown and shown.clustering.noun == "reason" else []
-    lines += [
-        f"{group.number:>4}  {group.id:<8}{group.size:>8,}  {group.share:>4.0%}  {one_line(group.label)}"
-        + (" (pinned)" if group.pinned else "")
-        for group in groups
-    ]
+    themes = themes_of(groups)
+    for theme in themes:
+        if not theme.single:
+            whole = theme.as_group
+            lines.append(f"{'':14}{whole.size:>8,}  {whole.share:>4.0%}  - {one_line(theme.label)}")
+        lines += [
+            f"{group.number:>4}  {group.id:<8}{group.size:>8,}  {group.share:>4.0%}  "
+            + f"{'' if theme.single else '    '}{one_line(group.label)}{' (pinned)' * group.pinned}"
+            for group in theme.goals
+        ]
     return CommandResult(
-        lines or ["No groups. `workbench run cluster PROJECT` makes them."],
-        {"groups": list(map(asdict, groups))},
+        [*lines, *_agreement_lines(agreements)]
+        or ["No groups. `workbench run cluster PROJECT` makes them."],
+        {
+            "groups": list(map(asdict, groups)),
+            "themes": [
+                {
+                    "label": theme.label,
+                    "size": theme.as_group.size,
+                    "share": theme.as_group.share,
+                    "groups": [group.id for group in theme.goals],
+                }
+                for theme in themes
+                if not theme.single
+            ],
+            "agreement": _agreement_json(agreements),
+        },
     )
+
+
+def _agreement_lines(agreements: Mapping[str, Agreement]) -> list[str]:
+    """Returns how often the answers of each model on pairs agree with the decisions of people, in words."""
+    return [
+        f"{one_line(model, 40)} agrees with your decisions: {agreement_text(agreement)}"
+        for model, agreement in agreements.items()
+    ]
+
+
+def _agreement_json(agreements: Mapping[str, Agreement]) -> list[dict[str, Any]]:
+    """Returns the same as JSON values."""
+    return [{"model": model, **asdict(agreement)} for model, agreement in agreements.items()]
 
 
 @takes(
@@ -122,6 +165,33 @@ def rename(arguments: argparse.Namespace) -> CommandResult:
 def pin(arguments: argparse.Namespace) -> CommandResult:
     """Pins a group, which is then not proposed for a merge and keeps its label, or unpins it."""
     return _decide(arguments, lambda review, group: review.pin(group, on=not arguments.off))
+
+
+@takes(
+    PROJECT,
+    argument("--group", help=_GROUP_HELP),
+    argument(
+        "--under", metavar="THEME", help=f"with --group: label of its theme; {NO_GROUP} for none"
+    ),
+)
+def themes(arguments: argparse.Namespace) -> CommandResult:
+    """Puts the goals under themes anew; with --group puts one under a theme, where it stays.
+
+    Raises:
+        UsageError: One of --group and --under is given without the other.
+    """
+    if (arguments.group is None) != (arguments.under is None):
+        raise UsageError("--group and --under belong together.", "Give both, or none.")
+    with OpenProject(Path(arguments.project)) as workspace:
+        goals = workspace.merge_review.goals
+        _require_groups(goals)
+        if arguments.group is None:
+            run_stages(workspace, [workspace.goal_stages().theme_stage()])
+        else:
+            group = resolve(goals.groups(), arguments.group)
+            theme = "" if arguments.under == NO_GROUP else arguments.under
+            workspace.merge_review.place([group.id], theme)
+    return list_groups(argparse.Namespace(project=arguments.project, filter=NO_FILTER))
 
 
 @takes(
@@ -278,10 +348,7 @@ def proposals(arguments: argparse.Namespace) -> CommandResult:
         f" members {figure(pair.evidence.member_similarity)}"
         for pair in pairs
     ]
-    lines += [
-        f"{one_line(model, 40)} agrees with your decisions: {agreement_text(agreement)}"
-        for model, agreement in agreements.items()
-    ]
+    lines += _agreement_lines(agreements)
     lines.append(
         f"{counted(pairs_left, 'pair')} left to decide; `workbench goals merge`, or `goals apart`."
     )
@@ -292,9 +359,7 @@ def proposals(arguments: argparse.Namespace) -> CommandResult:
         lines,
         {
             "left": pairs_left,
-            "agreement": [
-                {"model": model, **asdict(agreement)} for model, agreement in agreements.items()
-            ],
+            "agreement": _agreement_json(agreements),
             "proposals": [
                 {
                     **asdict(pair),

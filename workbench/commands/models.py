@@ -234,8 +234,6 @@ def _tune_model(catalog: Catalog, entry: ModelEntry) -> ModelEntry:
         raise Cancelled("Tuning was cancelled; nothing was kept.") from None
     finally:
         process.close()
-    if not result["settled"]:
-        narrate("  The measurements disagree: the most accurate of the fast formats is chosen.")
     for candidate in result["candidates"]:
         speed = candidate["tokens_per_s"]
         agreement = candidate["agreement"]

@@ -71,7 +71,7 @@ def open_project(arguments: argparse.Namespace) -> int:
     if paths and are_logs(paths):
         if arguments.read_only:
             raise _read_only_refusal()
-        return _open_logs(paths, arguments)
+        return _open_logs(paths, arguments, read_request(ImportRequest, arguments))
     if arguments.output or arguments.headless:
         raise UsageError(
             "--output and --headless need log files.",
@@ -89,7 +89,9 @@ def open_project(arguments: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
-def _open_logs(paths: Sequence[Path], arguments: argparse.Namespace) -> int:
+def _open_logs(
+    paths: Sequence[Path], arguments: argparse.Namespace, importing: ImportRequest
+) -> int:
     """Imports log files into a project, prints the first results, and opens the screens unless it is to run without."""
     from workbench.commands.first_look import (  # it brings what reads and scores
         first_look,
@@ -103,7 +105,7 @@ def _open_logs(paths: Sequence[Path], arguments: argparse.Namespace) -> int:
         project_path,
         as_json=arguments.json,
         screens=screens,
-        importing=read_request(ImportRequest, arguments),
+        importing=importing,
         minutes=arguments.minutes,
     )
     if screens:
@@ -129,19 +131,7 @@ def _ask_and_begin(arguments: argparse.Namespace) -> int:
     if arguments.read_only:
         raise _read_only_refusal()
     if beginning.kind == "logs":
-        from workbench.commands.first_look import first_look, show_rest
-
-        logs = Path(beginning.path)
-        project_path = Path(project_for([logs]))
-        first_result = first_look(
-            [logs],
-            project_path,
-            as_json=False,
-            screens=True,
-            importing=ImportRequest(beginning.format),
-        )
-        show_rest(project_path, first_result, arguments.theme)
-        return first_result.code
+        return _open_logs([Path(beginning.path)], arguments, ImportRequest(beginning.format))
     from workbench.commands.demo import FOLDER, show_demo
 
     return show_demo(Path(FOLDER), theme=arguments.theme)

@@ -7,30 +7,25 @@ from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
-from engine.base.errors import UsageError
 from engine.base.number_format import counted, size
 from engine.project.backups import BACKUPS_KEPT, Backup, back_up, backups_of, restore
 from engine.project.network import NetworkService
 from engine.project.project import Project
 from engine.project.repair import Repair, repair
-from workbench.arguments import PROJECT, argument, takes
+from workbench.arguments import PROJECT, argument, number, takes
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 
 
 @takes(
     PROJECT,
-    argument(
+    number(
         "--keep",
-        type=int,
-        default=BACKUPS_KEPT,
-        metavar="N",
-        help="how many backups of this command stay; those before upgrades always do",
+        "how many backups of this command stay; those before upgrades always do",
+        BACKUPS_KEPT,
     ),
 )
 def backup(arguments: argparse.Namespace) -> CommandResult:
     """Makes a backup, also while the project is open elsewhere, and removes the oldest ones."""
-    if arguments.keep < 1:
-        raise UsageError(f"--keep {arguments.keep} would keep no backup.", "Keep 1 or more.")
     new_backup, removed = back_up(arguments.project, arguments.keep)
     return CommandResult(
         [new_backup],

@@ -135,7 +135,7 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
         ],
         {
             **_summary_json(summary),
-            "answered": stage.answered,
+            "answered": stage.counts.total(),
             "without_answer": stage.counts[None],
             "by": by,
         },

@@ -17,8 +17,7 @@ from engine.completeness.endpoint_scoring import refuse_curve
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode
 from engine.completeness.scoring import Question
 from engine.completeness.scoring_request import ScoringRequest
-from engine.completeness.service.run_estimates import estimate_scoring
-from engine.completeness.service.scoring_run import ModelReading, ScoringRun
+from engine.completeness.service.scoring_run import ModelReading, ScoringRun, estimate_scoring
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.stages.refining import RefiningStage
@@ -87,9 +86,6 @@ class ScoringRuns:
         writer = self._writer(request, mode, model)
         if request.remaining:
             remaining = self._remaining_stage(request, mode, writer, tag, scoring)
-            if isinstance(reading, ScoringStage) and not (request.paper or remaining.by_fields):
-                # The log is in the model's cache when it is scored, so writing then saves reading it again.
-                reading.write_remaining(remaining)
             stages.append(remaining)
         models = [model] if writer is model else [model, writer]
         tuning = self._setup.tuning_before(*models) if request.tune else []

@@ -18,12 +18,6 @@ from engine.base.conversation import LogPiece
 from engine.conversations.tables import earlier_states
 from engine.project.sql import chunks, placeholders, to_json
 
-_SELECT_ENTRIES = (
-    "SELECT conversation_id, boundaries, states, reason, tokens FROM hidden_state"
-    " WHERE config_hash = ?"
-)
-"""The columns of `StateEntry`, of the entries of one configuration."""
-
 
 @dataclass(frozen=True, slots=True)
 class BoundaryPlace:
@@ -181,19 +175,14 @@ def fingerprint(conn: sqlite3.Connection, read_ids: array[int]) -> str:
     return digest.hexdigest()[:16]
 
 
-def entries_of_config(conn: sqlite3.Connection, config_hash: str) -> Iterator[StateEntry]:
-    """Yields all entries of a configuration, in the order of the conversations' ids."""
-    rows = conn.execute(f"{_SELECT_ENTRIES} ORDER BY conversation_id", (config_hash,))
-    yield from map(_parse_entry, rows)
-
-
 def entries_of_conversations(
     conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]
 ) -> Iterator[StateEntry]:
     """Yields the entries of these conversations under a configuration; in id order if `ids` are."""
     for keys in chunks(ids):
         rows = conn.execute(
-            f"{_SELECT_ENTRIES} AND conversation_id IN ({placeholders(keys)}) ORDER BY conversation_id",
+            "SELECT conversation_id, boundaries, states, reason, tokens FROM hidden_state WHERE config_hash = ?"
+            f" AND conversation_id IN ({placeholders(keys)}) ORDER BY conversation_id",
             (config_hash, *keys),
         )
         yield from map(_parse_entry, rows)

@@ -16,9 +16,9 @@ from engine.completeness.records import (
     DecisionRule,
     EndingTest,
     KindTest,
+    Mode,
     ProbeFeatures,
     ScoreSet,
-    SetMode,
 )
 from engine.project import settings
 from engine.project.sql import to_json
@@ -58,11 +58,11 @@ class ScoreConfig:
         test: Out-of-fold test of a probe; None for other modes, and where no conversation can be cut.
         features: What a probe reads; None for other modes.
         scored, read: Number of conversations with a score by a probe, and of those with one by states too; None for
-            other modes, and of an earlier version.
+            other modes.
     """
 
     config_hash: str
-    mode: SetMode
+    mode: Mode
     model: str
     adapter: str | None = None
     noise: float | None = None
@@ -260,14 +260,13 @@ def _test(value: dict[str, Any]) -> EndingTest:
     Args:
         value: The fields of `EndingTest` as JSON, which says what each measure is.
     """
-    # In the first version of the probe `matched` is a bare number, which becomes None.
     intervals = {
-        name: Interval(**value[name]) if isinstance(value.get(name), dict) else None
+        name: None if value[name] is None else Interval(**value[name])
         for name in ("auroc", "matched", "over_keywords", "over_position")
     }
     kinds = tuple(
         KindTest(**{**kind, "test": None if kind["test"] is None else _test(kind["test"])})
-        for kind in value.get("kinds", ())
+        for kind in value["kinds"]
     )
     return EndingTest(**{**value, **intervals, "kinds": kinds})
 

@@ -18,6 +18,7 @@ from engine.formats.json_values import BadRecord, as_object, json_text, objects_
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.inserted import with_context_apart
 from engine.formats.messages.normalise import looks_like_message, read_in_turn
+from engine.formats.messages.parts import texts_of
 from engine.formats.messages.times import as_time, created_at
 from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.records import ParsedRecord, Reader
@@ -65,7 +66,7 @@ def _with_role(item: Any) -> ChatMessage:
     """Returns a message with the role `tool` if it is the result of a tool, and with the name of that tool."""
     if not isinstance(item, dict) or item.get("role") != "user":
         return item  # type: ignore[no-any-return]
-    texts = _texts_of(item.get("content"))
+    texts = texts_of(item.get("content"))
     if _has_result(item.get("content")) and all(text.startswith(_DETAILS) for text in texts):
         return {**item, "role": "tool"}
     result = _RESULT.match(texts[0]) if texts else None
@@ -77,14 +78,6 @@ def _with_role(item: Any) -> ChatMessage:
 def _has_result(content: Any) -> bool:
     """Returns whether a content has a part that is the result of a tool."""
     return any(part.get("type") == "tool_result" for part in objects_in(content))
-
-
-def _texts_of(content: Any) -> list[str]:
-    """Returns the texts of a content: itself, or those of its parts."""
-    if isinstance(content, str):
-        return [content]
-    texts = (part.get("text") for part in objects_in(content))
-    return [text for text in texts if isinstance(text, str)]
 
 
 CLINE_HISTORY = Reader(

@@ -12,12 +12,11 @@ from engine.formats.coded.spans import (
     facts_of,
     fingerprint,
     first_filled,
-    object_in,
     time_text,
 )
 from engine.formats.json_values import object_or_empty, objects_in
 from engine.formats.opening.framing import Frame
-from engine.formats.paths import json_within
+from engine.formats.paths import json_within, object_in
 
 
 def _nest_attributes(value: Any) -> Any:

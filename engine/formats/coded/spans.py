@@ -509,11 +509,6 @@ def first_filled(record: Any, *keys: str) -> Any:
     return next((record[key] for key in keys if record.get(key) not in (None, "", {}, [])), None)
 
 
-def object_in(value: Any) -> dict[str, Any]:
-    """Returns a value as an object, also if it is JSON in a text; an empty one if it is none."""
-    return object_or_empty(json_within(value))
-
-
 def as_text(value: Any) -> str:
     """Returns a value as a text; null as an empty one."""
     return value if isinstance(value, str) else "" if value is None else str(value)

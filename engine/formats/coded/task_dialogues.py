@@ -19,6 +19,8 @@ from engine.formats.records import ParsedRecord, Reader
 
 _ROLES = {"USER": "user", "SYSTEM": "assistant"}
 """Speakers and the roles that they stand for."""
+_ANNOTATIONS = ("actions", "slots", "state")
+"""Keys of a frame that stay in the original record only."""
 _VERSION = re.compile(r"_\d+$")
 """Matches the number at the end of a service's name."""
 
@@ -48,6 +50,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         raise BadRecord("no turns")
     messages: list[Message] = []
     intents: dict[str, None] = {}
+    left_out: set[tuple[int, str | int]] = set()
     for number, turn in enumerate(turns, 1):
         if not isinstance(turn, dict):
             raise BadRecord(f"turn {number} is {kind_of(turn)}, not an object")
@@ -56,6 +59,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
             if isinstance(frame, dict):
                 messages.extend(_service_call(frame))
                 intents.update(_intent(frame))
+                left_out.update((id(frame), key) for key in _ANNOTATIONS)
         speaker = turn.get("speaker")
         role = _ROLES.get(speaker) if isinstance(speaker, str) else None
         spoken = {"role": role or speaker, "content": turn.get("utterance")}
@@ -69,7 +73,8 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     ):
         truth["goal"] = "+".join(sorted({_VERSION.sub("", service) for service in services}))
     external_id = record_id(record, ("dialogue_id",), fallback_id)
-    return ParsedRecord(Conversation(external_id, tuple(messages), {}, truth))
+    conversation = Conversation(external_id, tuple(messages), {}, truth)
+    return ParsedRecord(conversation, left_out=frozenset(left_out))
 
 
 def _service_call(frame: Mapping[str, Any]) -> list[Message]:
@@ -97,7 +102,6 @@ SGD = Reader(
     "sgd",
     recognise,
     read,
-    frozenset(("actions", "slots", "state")),
     conditions=2,
     title="schema-guided dialogues (Rastogi et al. 2020), also of MultiWOZ 2.2",
     sample="sgd.json",

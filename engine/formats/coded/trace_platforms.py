@@ -20,11 +20,10 @@ from engine.formats.coded.spans import (
     draft_of_spans,
     facts_of,
     first_filled,
-    object_in,
     time_text,
 )
 from engine.formats.json_values import list_or_empty, objects_in
-from engine.formats.paths import json_within
+from engine.formats.paths import json_within, object_in
 from engine.formats.records import Reader
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from engine.base.conversation import Conversation, Message, Role
-from engine.formats.json_values import BadRecord, json_text, kind_of, objects_in
+from engine.formats.json_values import BadRecord, json_text, kind_of
 from engine.formats.mappings.arranging import arrange_records
 from engine.formats.mappings.mapping import (
     FIRST_SPEAKER,
@@ -26,9 +26,9 @@ from engine.formats.messages.branches import OTHER_BRANCHES, other_branches
 from engine.formats.messages.call_messages import messages_of_pieces
 from engine.formats.messages.inserted import with_context_apart, with_details_as_parts
 from engine.formats.messages.normalise import is_conversation, messages_of
+from engine.formats.messages.parts import texts_of
 from engine.formats.messages.roles import role_named, role_of_speaker
 from engine.formats.messages.times import TIMES, as_time, created_at, in_time_order
-from engine.formats.opening.framing import Frame
 from engine.formats.paths import Path, Target, Trail, as_word, decoded, read_path, without
 from engine.formats.records import ParsedRecord, Reader
 
@@ -57,7 +57,7 @@ def reader_of(mapping: Mapping) -> Reader:
         mapping.name,
         partial(_recognise, mapping, tuple(filter(None, first_keys))),
         lambda value, fallback_id, outer: _Reading(mapping, value, outer).draft(fallback_id),
-        arrange=partial(_arrange, mapping) if _arranges(mapping) else None,
+        arrange=partial(arrange_records, mapping) if _arranges(mapping) else None,
         conditions=len(mapping.when),
         title=mapping.title,
         sample=mapping.sample,
@@ -84,11 +84,6 @@ def _arranges(mapping: Mapping) -> bool:
         mapping.tree,
     )
     return any(ways)
-
-
-def _arrange(mapping: Mapping, frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
-    """Yields the records as the mapping splits and groups them."""
-    return arrange_records(mapping, frames, all_branches)
 
 
 def _recognise(mapping: Mapping, first_keys: tuple[frozenset[str], ...], record: Any) -> str | None:
@@ -301,7 +296,7 @@ class _Reading:
         for message in drafts:
             context: list[dict[str, Any]] = []
             if self._mapping.context_apart:
-                self._pieces.update(_texts_of(message.get("content")))
+                self._pieces.update(texts_of(message.get("content")))
                 *context, message = with_context_apart(with_details_as_parts(message))
             for block in context:
                 self._messages += messages_of(block, len(self._messages) + 1)
@@ -493,14 +488,6 @@ def _plain_time(item: Any) -> Any:
     return (
         next((item[key] for key in TIMES if key in item), None) if isinstance(item, dict) else None
     )
-
-
-def _texts_of(content: Any) -> list[str]:
-    """Returns the texts of a content: itself, or those of its parts."""
-    if isinstance(content, str):
-        return [content]
-    texts = (part.get("text") for part in objects_in(content))
-    return [text for text in texts if isinstance(text, str)]
 
 
 def _parts_at(each: Path | None, part: Target, record: Any) -> list[Target]:

@@ -19,7 +19,7 @@ from engine.formats.messages.chat_message import (
     langchain_message,
     message_of_pair,
 )
-from engine.formats.messages.parts import part_kind
+from engine.formats.messages.parts import first_value, part_kind
 from engine.formats.messages.roles import role_named
 from engine.formats.paths import json_within
 
@@ -239,7 +239,7 @@ def messages_answered(value: Any) -> list[ChatMessage]:
         inner = json_within(value.get(key))
         if isinstance(inner, list | dict) and (inner_messages := messages_answered(inner)):
             return inner_messages
-    calls = json_within(_first(value, ("tool_calls", "toolCalls")))
+    calls = json_within(first_value(value, ("tool_calls", "toolCalls")))
     if isinstance(calls, list):
         text = value.get("text")
         return [
@@ -256,7 +256,7 @@ def _vercel_call(call: Any) -> Any:
     """Returns a tool call of the Vercel AI SDK in the form of a chat API; another as it is."""
     if not isinstance(call, dict) or "toolName" not in call:
         return call
-    arguments = _first(call, ("args", "input"))
+    arguments = first_value(call, ("args", "input"))
     return {"name": call["toolName"], "arguments": arguments, "id": call.get("toolCallId")}
 
 
@@ -485,7 +485,3 @@ def _system_message(request: Mapping[str, Any], messages: list[ChatMessage]) -> 
     if isinstance(text, dict):
         text = text.get("parts", text.get("content"))
     return [{"role": "system", "content": text}] if isinstance(text, str | list) else []
-
-
-def _first(value: Mapping[str, Any], keys: Iterable[str]) -> Any:
-    return next((value[key] for key in keys if value.get(key) is not None), None)

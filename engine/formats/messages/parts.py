@@ -7,12 +7,19 @@ reader serves them all. A part of another kind keeps its JSON as text.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from engine.base.conversation import Message, Role, ToolCall
-from engine.formats.json_values import BadRecord, json_text, kind_of, object_or_empty, storable
+from engine.formats.json_values import (
+    BadRecord,
+    json_text,
+    kind_of,
+    object_or_empty,
+    objects_in,
+    storable,
+)
 
 PartKind = Literal["text", "call", "answer", "reasoning", "media", "fact", "mark", "unknown"]
 """What a part is; a fact is about the message and no text of it; a mark, such as the beginning of a step, has no
@@ -175,7 +182,7 @@ class MessageParts:
         elif kind == "call":
             self._add_call(inner)
         elif kind == "answer":
-            self._add_answer(inner, _first(inner, _RESULTS))
+            self._add_answer(inner, first_value(inner, _RESULTS))
         elif kind == "reasoning":
             if self.calls:
                 self._finish_message()
@@ -224,11 +231,11 @@ class MessageParts:
         if part.get("type") == "tool_call" and "name" not in part:
             self.calls.extend(calls_in_text(_text_of_part(part) or ""))
             return
-        name = _first(part, _CALL_NAMES) or str(part.get("type", "")).removeprefix("tool-")
+        name = first_value(part, _CALL_NAMES) or str(part.get("type", "")).removeprefix("tool-")
         if not name and "code" in part:  # Gemini
             name, part = "code_execution", {"arguments": part}
         self.calls.append(ToolCall(str(name), _arguments_text(part), _first_id(part, _CALL_IDS)))
-        answer = _first(part, ("output", "result", "errorText", "error"))
+        answer = first_value(part, ("output", "result", "errorText", "error"))
         if part.get("state") == _DENIED:
             answer = object_or_empty(part.get("approval")).get("reason") or "denied"
         if answer is not None or part.get("state") in _ENDED:
@@ -238,7 +245,7 @@ class MessageParts:
         """Adds the answer of a tool as a message of its own."""
         if self.texts or self.calls or self.reasoning:
             self._finish_message()
-        name = _first(part, _CALL_NAMES)
+        name = first_value(part, _CALL_NAMES)
         self.messages.append(
             Message(
                 "tool",
@@ -248,6 +255,14 @@ class MessageParts:
                 facts=json_text(failed) if (failed := _failure_facts(part)) else None,
             )
         )
+
+
+def texts_of(content: Any) -> list[str]:
+    """Returns the texts of a content: itself, or those of its parts."""
+    if isinstance(content, str):
+        return [content]
+    texts = (part.get("text") for part in objects_in(content))
+    return [text for text in texts if isinstance(text, str)]
 
 
 def part_kind(part: Mapping[str, Any]) -> PartKind:
@@ -313,11 +328,11 @@ def read_call(entry: Any, number: int) -> ToolCall:
         raise BadRecord(f"message {number} has a tool call that is {kind_of(entry)}")
     body = entry.get("function", entry.get("custom"))
     if isinstance(body, str):  # logs of Inspect, which are no tables: their nulls are arguments
-        arguments = _as_text(_first(entry, _ARGUMENTS))
+        arguments = _as_text(first_value(entry, _ARGUMENTS))
         return ToolCall(body, arguments, optional_text(entry, "id", number))
     if not isinstance(body, dict):  # some exports have no wrapper
         body = entry
-    name = _first(body, _CALL_NAMES)
+    name = first_value(body, _CALL_NAMES)
     if not isinstance(name, str):
         raise BadRecord(f"message {number} has a tool call whose name is {kind_of(name)}")
     return ToolCall(name, _arguments_text(body), optional_text(entry, "id", number))
@@ -406,7 +421,7 @@ def reasoning_text(value: Any) -> str:
 
 def _thought_text(part: Mapping[str, Any]) -> str:
     """Returns what a part says that a model thought; JSON if it is no text."""
-    thought = _first(
+    thought = first_value(
         part,
         (
             "thinking",
@@ -464,7 +479,7 @@ def _answer_part(part: Any) -> str:
 def _arguments_text(call: Mapping[str, Any]) -> str:
     """Returns the arguments of a call as text. Tables give each object the keys of all others, with nulls, which are
     left out."""
-    return _as_text(_without_nulls(_first(call, _ARGUMENTS)))
+    return _as_text(_without_nulls(first_value(call, _ARGUMENTS)))
 
 
 def _without_nulls(value: Any) -> Any:
@@ -481,14 +496,14 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json_text(value)
 
 
-def _first(part: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
+def first_value(part: Mapping[str, Any], keys: Iterable[str]) -> Any:
     """Returns the first value under one of the keys that is not null; None if there is none."""
     return next((part[key] for key in keys if part.get(key) is not None), None)
 
 
 def _first_id(part: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
     """Returns the first value under one of the keys, if it is text or a whole number, as text."""
-    value = _first(part, keys)
+    value = first_value(part, keys)
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return value if isinstance(value, str) else None

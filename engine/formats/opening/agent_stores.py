@@ -1,5 +1,5 @@
-"""Sessions that a coding agent stores in pieces: opencode in several tables or in a folder of files, Cursor under keys,
-OpenHands with a file for each event.
+"""Sessions that a program stores in pieces: opencode in several tables or in a folder of files, Cursor under keys,
+OpenHands with a file for each event, `llm` in the tables of its log.
 
 Each session becomes a record, with its messages in their order.
 """
@@ -23,15 +23,20 @@ from engine.formats.json_values import (
 from engine.formats.opening.bounds import LEAST_OF_RECORD, Reading
 from engine.formats.opening.databases import Database, DatabaseDamaged, ValueTooLarge
 from engine.formats.opening.framing import MAX_RECORD, Frame, load, too_large
-from engine.formats.paths import decoded
+from engine.formats.opening.llm_logs import RESPONSES, THREADS, llm_conversations
+from engine.formats.paths import object_in
 
-_Sessions = Callable[[Database], Iterator[dict[str, Any]]]
-"""Yields the sessions in a database; may raise what `Database.rows` raises."""
+_Sessions = Callable[[Database], Iterator[dict[str, Any] | None]]
+"""Yields the sessions in a database, None for one that is larger than a record may be; may raise what `Database.rows`
+raises."""
 
 
 def session_tables(tables: Sequence[str]) -> frozenset[str]:
-    """Returns the tables of a database in which an agent stores sessions in pieces; empty if it is none."""
-    return next((names for names, _ in _STORES if names <= set(tables)), frozenset())
+    """Returns the tables of a database in which a program stores sessions in pieces; empty if it is none."""
+    for names, _, is_whole in _STORES:
+        if names <= set(tables):
+            return frozenset(tables) if is_whole else names
+    return frozenset()
 
 
 def stored_sessions(path: str, tables: frozenset[str], count: Reading) -> Iterator[Frame]:
@@ -40,29 +45,31 @@ def stored_sessions(path: str, tables: frozenset[str], count: Reading) -> Iterat
     Args:
         tables: The tables with the pieces, as `session_tables` returns them.
     """
-    sessions = next(sessions for names, sessions in _STORES if names == tables)
+    sessions = next(sessions for names, sessions, _ in _STORES if names <= tables)
     number = 0
     try:
         with Database(path, count.bounds) as database:
-            for number, session in enumerate(sessions(database), 1):
-                frame = _session_frame(number, session)
+            for frame in _session_frames(sessions(database), count):
+                number += 1
                 yield frame
-                if not count.add(max(len(frame.raw), LEAST_OF_RECORD)):
-                    yield Frame(None, b"", None, count.bounds.too_much)
-                    return
     except DatabaseDamaged as error:
         yield Frame(number + 1, b"", None, str(error))
     except ValueTooLarge:
         yield Frame(number + 1, b"", None, f"{too_large()}; what follows is not read")
 
 
-def _session_frame(number: int, session: dict[str, Any]) -> Frame:
-    """Returns the frame of a session."""
-    value = storable(session)
-    raw = json_text(value).encode()
-    if len(raw) > MAX_RECORD:
-        return Frame(number, b"", None, too_large())
-    return Frame(number, raw, value)
+def _session_frames(sessions: Iterator[dict[str, Any] | None], count: Reading) -> Iterator[Frame]:
+    """Yields a frame for each session, until they are too much."""
+    for number, session in enumerate(sessions, 1):
+        value = storable(session)
+        raw = b"" if session is None else json_text(value).encode()
+        if session is None or len(raw) > MAX_RECORD:
+            yield Frame(number, b"", None, too_large())
+        else:
+            yield Frame(number, raw, value)
+        if not count.add(max(len(raw), LEAST_OF_RECORD)):
+            yield Frame(None, b"", None, count.bounds.too_much)
+            return
 
 
 def _opencode_sessions(database: Database) -> Iterator[dict[str, Any]]:
@@ -74,8 +81,10 @@ def _opencode_sessions(database: Database) -> Iterator[dict[str, Any]]:
         query = "select id, data from message where session_id = ? order by time_created, id"
         for message_id, message in list(database.rows(query, (info.get("id"),))):
             query = "select data from part where message_id = ? order by id"
-            parts = [_object_in(part) for (part,) in database.rows(query, (message_id,))]
-            messages.append({"info": {"id": message_id, **_object_in(message)}, "parts": parts})
+            parts = [_object_of_cell(part) for (part,) in database.rows(query, (message_id,))]
+            messages.append(
+                {"info": {"id": message_id, **_object_of_cell(message)}, "parts": parts}
+            )
         if messages:
             yield {"info": info, "messages": messages}
 
@@ -84,10 +93,10 @@ def _cursor_sessions(database: Database) -> Iterator[dict[str, Any]]:
     """Yields the sessions of Cursor, with their bubbles in the order that they name."""
     query = "select key, value from cursorDiskKV where key like 'composerData:%' order by rowid"
     for key, value in list(database.rows(query)):
-        session = _object_in(value)
+        session = _object_of_cell(value)
         _, _, session_id = key.partition(":")
         bubbles = {
-            name.rpartition(":")[2]: _object_in(bubble)
+            name.rpartition(":")[2]: _object_of_cell(bubble)
             for name, bubble in database.rows(
                 "select key, value from cursorDiskKV where key >= ? and key < ? order by rowid",
                 (f"bubbleId:{session_id}:", f"bubbleId:{session_id};"),  # `;` comes after `:`
@@ -104,17 +113,19 @@ def _cursor_sessions(database: Database) -> Iterator[dict[str, Any]]:
             yield {"composerId": session_id, **session, "bubbles": listed, **unlisted}
 
 
-_STORES: tuple[tuple[frozenset[str], _Sessions], ...] = (
-    (frozenset(("session", "message", "part")), _opencode_sessions),
-    (frozenset(("cursorDiskKV",)), _cursor_sessions),
+_STORES: tuple[tuple[frozenset[str], _Sessions, bool], ...] = (
+    (frozenset(("session", "message", "part")), _opencode_sessions, False),
+    (frozenset(("cursorDiskKV",)), _cursor_sessions, False),
+    (THREADS, llm_conversations, True),
+    (RESPONSES, llm_conversations, True),
 )
-"""Tables in which agents store sessions in pieces, and what yields the sessions."""
+"""Tables in which programs store sessions in pieces, what yields the sessions, and whether all other tables belong to
+them."""
 
 
-def _object_in(value: Any) -> dict[str, Any]:
-    """Returns the object in the JSON of a cell; an empty one if it has none."""
-    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-    return object_or_empty(decoded(text)) if isinstance(text, str) else {}
+def _object_of_cell(cell: Any) -> dict[str, Any]:
+    """Returns the object in the JSON of a cell, a text or its bytes; an empty one if it has none."""
+    return object_in(cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell)
 
 
 class SessionFolder:
@@ -157,14 +168,10 @@ class SessionFolder:
 
     def rows(self, count: Reading) -> Iterator[Frame]:
         """Yields a frame for each session, in the form in which the agent exports one, and one for each broken file."""
-        for number, session in enumerate(self._sessions(), 1):
-            frame = _session_frame(number, session)
+        for frame in _session_frames(self._sessions(), count):
             yield frame
             yield from self._broken
             self._broken.clear()
-            if not count.add(max(len(frame.raw), LEAST_OF_RECORD)):
-                yield Frame(None, b"", None, count.bounds.too_much)
-                return
 
     def _sessions(self) -> Iterator[dict[str, Any]]:
         """Yields the sessions of either agent."""

@@ -24,7 +24,6 @@ from engine.formats.opening.agent_stores import session_tables, stored_sessions
 from engine.formats.opening.bounds import LEAST_OF_RECORD, Bounds, Expansion, Reading
 from engine.formats.opening.databases import sqlite_rows, sqlite_tables
 from engine.formats.opening.framing import MAX_RECORD, Envelope, Frame, load, too_large
-from engine.formats.opening.llm_logs import is_llm_log, llm_conversations
 from engine.formats.opening.source import CHUNK, MOST_FOR_XZ, Source
 from engine.formats.opening.tables import parquet_rows
 from engine.formats.opening.workbooks import OLE, is_workbook, sheet_rows, sheets
@@ -213,16 +212,10 @@ def _row_content(
 
 
 def _table_contents(file: _File) -> Iterator[Content]:
-    """Yields the tables of a database, or the conversations of a log of `llm`; the tables in which an agent
-    stores sessions are one content."""
+    """Yields the tables of a database; those in which a program stores sessions are one content."""
     names = sqlite_tables(file.path, file.label, file.expansion.bounds)
     if not names:
         raise FormatError(f"The SQLite database {file.label} has no rows.", "Check the file.")
-    if is_llm_log(names):
-        yield _row_content(
-            file, file.label, file.name, file.size, partial(llm_conversations, file.path)
-        )
-        return
     if pieces := session_tables(names):
         rows = partial(stored_sessions, file.path, pieces)
         yield _row_content(file, file.label, file.name, file.size, rows)

@@ -5,19 +5,16 @@ Since version 0.32 messages are a tree and a thread names its last one; before, 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from itertools import chain
 from typing import Any
 
-from engine.formats.json_values import json_text, object_or_empty, storable
-from engine.formats.opening.bounds import LEAST_OF_RECORD, Reading
-from engine.formats.opening.databases import Database, DatabaseDamaged, ValueTooLarge
-from engine.formats.opening.framing import KEPT_OF_OVERSIZED, MAX_RECORD, Frame, too_large
+from engine.formats.opening.databases import Database, ValueTooLarge
+from engine.formats.opening.framing import MAX_RECORD
+from engine.formats.paths import object_in
 
-_THREADS = frozenset(("threads", "messages", "parts", "turns"))
+THREADS = frozenset(("threads", "messages", "parts", "turns"))
 """Tables of a log since version 0.32."""
-_RESPONSES = frozenset(("conversations", "responses"))
+RESPONSES = frozenset(("conversations", "responses"))
 """Tables of an older log."""
 _FACTS = ("model", "datetime_utc", "input_tokens", "output_tokens", "duration_ms", "token_details")
 """Columns that are facts of a message."""
@@ -26,35 +23,12 @@ _Rows = list[dict[str, Any]]
 """Rows of a table, each with its cells by the names of the columns."""
 
 
-def is_llm_log(tables: list[str]) -> bool:
-    """Returns whether tables of a database that have rows are those of such a log."""
-    return set(tables) >= _THREADS or set(tables) >= _RESPONSES
-
-
-def llm_conversations(path: str, count: Reading) -> Iterator[Frame]:
-    """Yields a frame for each conversation, with `thread`, `messages` and `turns`."""
-    number = 0
-    try:
-        with Database(path, count.bounds) as database:
-            log = _Log(database)
-            for record in chain(log.threads(), log.conversations()):
-                number += 1
-                if record is None:
-                    yield Frame(number, b"", None, too_large())
-                    continue
-                value = storable(record)
-                raw = json_text(value).encode()
-                if len(raw) > MAX_RECORD:
-                    yield Frame(number, raw[:KEPT_OF_OVERSIZED], None, too_large())
-                else:
-                    yield Frame(number, raw, value)
-                if not count.add(max(len(raw), LEAST_OF_RECORD)):
-                    yield Frame(None, b"", None, count.bounds.too_much)
-                    return
-    except DatabaseDamaged as error:
-        yield Frame(number + 1, b"", None, str(error))
-    except ValueTooLarge:
-        yield Frame(number + 1, b"", None, f"{too_large()}; what follows is not read")
+def llm_conversations(database: Database) -> Iterator[dict[str, Any] | None]:
+    """Yields the conversations of a log, each with `thread`, `messages` and `turns`; None for one that is larger than a
+    record may be."""
+    log = _Log(database)
+    yield from log.threads()
+    yield from log.conversations()
 
 
 class _Log:
@@ -122,7 +96,7 @@ class _Log:
 
     def _part(self, part: dict[str, Any]) -> dict[str, Any]:
         """Returns a part of a message in the form of a chat API."""
-        payload = _object_in(part.get("payload"))
+        payload = object_in(part.get("payload"))
         if pieces := payload.pop("text_ref", None):
             part["text"] = "".join(map(self._piece, pieces))
         chat_part = {"type": part.get("type"), **payload}
@@ -131,7 +105,7 @@ class _Log:
         if chat_part["type"] == "attachment":
             chat_part |= {
                 "type": "file",
-                **self._attachment(_object_in(payload.get("attachment")).get("id")),
+                **self._attachment(object_in(payload.get("attachment")).get("id")),
             }
         return chat_part
 
@@ -222,13 +196,3 @@ _SPOKEN = frozenset(("prompt", "response", "system", "reasoning", "prompt_json",
 """Columns of a response that are read as messages."""
 _LONGEST = 100_000
 """Most messages that are followed from the last one of a thread."""
-
-
-def _object_in(value: Any) -> dict[str, Any]:
-    """Returns a value as an object, also if it is JSON in a text; an empty one if it is none."""
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            return {}
-    return object_or_empty(value)

@@ -9,6 +9,7 @@ are replayed. Former groups, which were merged or split, are kept with the group
 - *apart* refuses a pair until one of the two is merged or split; *never* also holds for the groups made from them.
 - *split* makes a new group of each set of members that it names, and one more of the other members.
 - *move* changes members but not groups; it cannot empty a group.
+- *theme* puts a group under a theme, where the group that it is merged into, and its parts, stay.
 - *pin* takes a group out of the proposals; a merge with a pinned group is pinned.
 
 Latecomers are conversations that were imported after the clustering and assigned to groups. `latecomers` has those that
@@ -42,7 +43,8 @@ class Group:
         own: Conversation ids of the members, ascending; None if the members are those of `made_of`.
         made_of: Ids of the groups that it was merged or split from; empty for a cluster.
         made_by: The decision that merged or split groups into it; None for a cluster.
-        named_by, pinned_by: The decisions that named and pinned it; None if there is none.
+        named_by, pinned_by, themed_by: The decisions that named it, pinned it, and put it under a theme; None if there
+            is none.
     """
 
     id: str
@@ -56,6 +58,17 @@ class Group:
     support: Support | None = None
     named_by: GoalDecision | None = None
     pinned_by: GoalDecision | None = None
+    themed_by: GoalDecision | None = None
+
+    @property
+    def theme(self) -> str:
+        """Label of its theme; empty where it is in none."""
+        return self.themed_by.names[0][0] if self.themed_by else ""
+
+    @property
+    def themed_by_person(self) -> bool:
+        """Whether a person said which theme it is in."""
+        return self.themed_by is not None and self.themed_by.author == "human"
 
     @property
     def pinned(self) -> bool:
@@ -247,6 +260,7 @@ class MergeState:
             "rename": self._rename,
             "pin": self._pin,
             "unpin": self._pin,
+            "theme": self._theme,
         }[decision.kind](decision)
 
     def complete(self, decision: GoalDecision) -> GoalDecision:
@@ -300,6 +314,7 @@ class MergeState:
             made_by=decision,
             named_by=decision,
             pinned_by=a.pinned_by or b.pinned_by,
+            themed_by=max(a, b, key=lambda group: (group.themed_by_person, group.size)).themed_by,
         )
         self._replace((a.id, b.id), (made,))
 
@@ -332,6 +347,7 @@ class MergeState:
                 made_of=(group.id,),
                 made_by=decision,
                 named_by=decision,
+                themed_by=group.themed_by,
             )
             for key, (label, description), part in zip(
                 part_ids(decision.id, len(parts)), names, parts, strict=True
@@ -426,6 +442,13 @@ class MergeState:
         # A pinned group keeps the label that it had when it was pinned.
         label = decision.labels[0] if decision.labels and pins else group.label
         self.groups[group.id] = replace(group, label=label, pinned_by=decision if pins else None)
+
+    def _theme(self, decision: GoalDecision) -> None:
+        """Puts a group under the theme of the decision, or under none."""
+        group = self._single(decision)
+        if not decision.names:
+            raise UsageError("A theme needs a name.", "Write a few words.")
+        self.groups[group.id] = replace(group, themed_by=decision)
 
     def _replace(self, old: Sequence[str], new: Sequence[Group]) -> None:
         """Replaces groups by new ones, which inherit their *never* decisions."""

@@ -9,7 +9,7 @@ conversations that are in both clusterings:
   it; otherwise the merges that it was made from are tried.
 - An *apart* or *never* is transferred to every pair of a new group that is in, or the home of, the first group and one
   that is in, or the home of, the second. An *apart* is transferred only if both are current groups, a *never* always.
-- Names, pins and moved conversations go to the home.
+- Names, pins, themes and moved conversations go to the home.
 - A split needs no decision if its parts have different homes.
 
 An *apart* keeps two groups apart until one of them is merged or split, a *never* also keeps the groups made from them
@@ -66,6 +66,7 @@ def transfer_decisions(
     for step in (
         transfer.transfer_names,
         transfer.transfer_pins,
+        transfer.transfer_themes,
         transfer.transfer_moves,
         transfer.transfer_refusals,
     ):
@@ -170,6 +171,19 @@ class _Transfer:
                 self.leave_out(decision, self.reason_without_home(members))
             elif not self.new.group(home).pinned:
                 yield _copy_for_new(decision, "pin", (home,))
+
+    def transfer_themes(self) -> Generator[GoalDecision]:
+        """Yields, for the home of each group that a person put under a theme, or under none, the same."""
+        for group in self.groups_by_people():
+            decision = group.themed_by
+            if decision is None or decision.id not in self.decisions:
+                continue
+            members = self.old.members(group.id)
+            home = self.home(members)
+            if home is None:
+                self.leave_out(decision, self.reason_without_home(members))
+            else:
+                yield _copy_for_new(decision, "theme", (home,), decision.names)
 
     def transfer_moves(self) -> Generator[GoalDecision]:
         """Yields the moves by people, each to the home of its old target group, or to the outliers, of the

@@ -15,7 +15,15 @@ from engine.goals.merges.merge_state import MergeState
 from engine.goals.records import Author, GoalDecision
 from engine.goals.views.decision_log import Plan
 
-_GROUPS_OF_KIND = {"merge": 2, "apart": 2, "never": 2, "rename": 1, "pin": 1, "unpin": 1}
+_GROUPS_OF_KIND = {
+    "merge": 2,
+    "apart": 2,
+    "never": 2,
+    "rename": 1,
+    "pin": 1,
+    "unpin": 1,
+    "theme": 1,
+}
 """Kinds of decisions that can be repeated from a file, with the number of groups that each is about."""
 
 
@@ -113,6 +121,8 @@ def _decision(state: MergeState, line: Mapping[str, Any]) -> GoalDecision:
     names = _texts(line.get("names"))
     if kind == "rename" and not (names and names[0].strip()):
         raise _LeftOut("a rename needs the new label in `names`")
+    if kind == "theme" and not names:
+        raise _LeftOut("a theme needs its label in `names`, which is empty for none")
     author, evidence = line.get("author"), line.get("evidence")
     any_pinned = any(state.groups[key].pinned for key in sides)
     if kind == "pin" and any_pinned:
@@ -127,7 +137,9 @@ def _decision(state: MergeState, line: Mapping[str, Any]) -> GoalDecision:
     return GoalDecision(
         kind,
         tuple(sides),
-        tuple((name, description) for name in names[:1]) if kind in ("merge", "rename") else (),
+        tuple((name, description) for name in names[:1])
+        if kind in ("merge", "rename", "theme")
+        else (),
         author=cast(Author, author) if author in get_args(Author) else "human",
         model=str(line.get("model") or ""),
         probability=probability if isinstance(probability, float) else None,

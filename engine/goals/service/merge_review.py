@@ -350,6 +350,13 @@ class MergeReviewService:
         """Pins or unpins a group. A pinned group is not proposed for a merge and keeps its label."""
         return self._decide(GoalDecision("pin" if on else "unpin", (group_id,)))
 
+    def place(self, group_ids: Sequence[str], theme: str) -> GoalDecision:
+        """Puts goals under a theme, as one act; an empty name takes them out of theirs. Returns the first decision."""
+        name = " ".join(theme.split())
+        return self._act(
+            lambda _: [GoalDecision("theme", (key,), ((name, ""),)) for key in group_ids]
+        )[0]
+
     def move(self, conversation_ids: Sequence[int], group_id: str | None) -> GoalDecision:
         """Moves conversations to a group; None takes them out of all groups. Returns the decision.
 

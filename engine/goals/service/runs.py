@@ -17,13 +17,14 @@ from engine.base.errors import NotYet, UsageError, WorkbenchError
 from engine.conversations.filters import Filter
 from engine.conversations.selection import ALL, Selection
 from engine.goals.questions import LABEL_EXAMPLES, with_context
-from engine.goals.records import EXPLANATION
+from engine.goals.records import EXPLANATION, GOAL_TEXTS
 from engine.goals.requests import MAX_ASKED_PAIRS, ClusteringRequest
 from engine.goals.stages.assigning import AssignRequestsStage, AssignStage
 from engine.goals.stages.clustering import ClusterStage, GroupSample, LabelStage
 from engine.goals.stages.deciding import DecideStage, NameStage
 from engine.goals.stages.embedding import EmbedStage, SummariseStage, Vectoriser
 from engine.goals.stages.proposing import ProposeStage, SplitQuestionsStage
+from engine.goals.stages.theming import ThemeStage
 from engine.goals.stages.validation import BOOTSTRAPS, SEEDS, StabilityStage
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import source_of, stored_clustering
@@ -160,15 +161,21 @@ class GoalStages:
                 model_labels = True
             if decided_by != "none":
                 propose = self._propose(model, request.ask, clustering, paper=request.paper)
-        if decided_by == "ask" and propose is not None:
-            stages.append(propose)
-        elif decided_by in ("auto", "llm"):
+        if decided_by in ("auto", "llm"):
             over_http = isinstance(vectoriser.embedder, HttpEmbedder)
             embedder = vectoriser.embedder if request.paper and over_http else None
             stages += self._decide(
                 request, clustering, propose, embedder, name_groups=not model_labels
             )
+        if text in GOAL_TEXTS and not request.paper:  # the source has no themes
+            stages.append(self.theme_stage(clustering))
+        if decided_by == "ask" and propose is not None:
+            stages.append(propose)
         return stages
+
+    def theme_stage(self, cluster: ClusterStage | None = None) -> ThemeStage:
+        """Returns the stage that puts goals under themes, for None those of the clustering that is open."""
+        return ThemeStage(self.setup.project, self.queue_cache, cluster=cluster)
 
     def _decide(
         self,

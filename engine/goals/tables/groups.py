@@ -107,11 +107,13 @@ class GroupEntry:
     Attributes:
         current: Id of the group that it is or became; None if it is no more.
         label: Given by a decision; None if it has the label of its cluster.
+        theme: Label of its theme; empty for none.
     """
 
     id: str
     current: str | None
     label: str | None
+    theme: str
 
 
 def put(
@@ -128,8 +130,8 @@ def put(
     """
     conn.execute("DELETE FROM goal_group WHERE clustering_id = ?", (clustering_id,))
     conn.executemany(
-        "INSERT INTO goal_group (clustering_id, group_id, current, label) VALUES (?, ?, ?, ?)",
-        [(clustering_id, group.id, group.current, group.label) for group in groups],
+        "INSERT INTO goal_group (clustering_id, group_id, current, label, theme) VALUES (?, ?, ?, ?, ?)",
+        [(clustering_id, group.id, group.current, group.label, group.theme) for group in groups],
     )
     if moves is not None:
         conn.execute("DELETE FROM goal_move WHERE clustering_id = ?", (clustering_id,))
@@ -362,6 +364,18 @@ def _with_special_value(
     return having if value == ANY_VALUE else among - having
 
 
+def themes(conn: sqlite3.Connection) -> dict[str, list[str]]:
+    """Returns the current goals of each theme, by its label."""
+    goals: dict[str, list[str]] = {}
+    for theme, group in conn.execute(
+        "SELECT theme, group_id FROM goal_group WHERE clustering_id = ? AND current = group_id"
+        " AND theme <> ''",
+        (clusterings.shown_id(conn),),
+    ):
+        goals.setdefault(theme, []).append(group)
+    return goals
+
+
 # Filter fields
 
 
@@ -377,6 +391,35 @@ def _goal_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int)
     return counts(conn, among, second=also, noun="goal" if also else field)[:limit]
 
 
+def _theme(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns those of a set with a goal under a theme, given by its label, a part of it, `any` or `none`."""
+    key, goals_by_theme = _order(conn, "goal")[0], themes(conn)
+    matching = among - among
+    for value in map(str.lower, term.values):
+        whole = [label for label in goals_by_theme if label.lower() == value]
+        partly = [label for label in goals_by_theme if value in label.lower()]
+        labels = list(goals_by_theme) if value in (ANY_VALUE, NO_VALUE) else whole or partly
+        if not labels and value not in (ANY_VALUE, NO_VALUE):
+            raise WorkbenchError(f"No theme is called “{value}”.", "theme: lists them.")
+        groups = [group for label in labels for group in goals_by_theme[label]]
+        inside = _in_groups(conn, key, groups, among, second=False)
+        matching |= among - inside if value == NO_VALUE else inside
+    return matching
+
+
+def _theme_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
+    """Returns the labels of the themes with their numbers of conversations of a set, the most frequent first."""
+    goals_by_theme = themes(conn)
+    if not goals_by_theme:
+        return []
+    key = _order(conn, "goal")[0]
+    counted = [
+        (label, len(_in_groups(conn, key, groups, among, second=False)))
+        for label, groups in goals_by_theme.items()
+    ]
+    return sorted(counted, key=lambda item: (-item[1], item[0]))[:limit]
+
+
 def _share(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns those of a set that a term on `share` matches."""
     condition = number("share", term)
@@ -387,6 +430,7 @@ FIELD_QUERIES: Mapping[str, FieldQuery] = {
     "goal": FieldQuery(_goal, count_values=_goal_counts),
     "also": FieldQuery(_goal, count_values=_goal_counts),
     "reason": FieldQuery(_goal, count_values=_goal_counts),
+    "theme": FieldQuery(_theme, count_values=_theme_counts),
     "share": FieldQuery(_share),
 }
 """Answers terms on goals, by the name of the field."""

@@ -294,6 +294,7 @@ def group_row(
         made_by=None if group.made_by is None else group.made_by.id,
         support=None if group.support is None else group.support.share,
         members_read=0 if group.support is None else group.support.read,
+        theme=group.theme,
     )
 
 

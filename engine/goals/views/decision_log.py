@@ -336,7 +336,7 @@ def store_groups(
         clusters: The state before any decision, if a decision has moved conversations; None if no move has changed.
     """
     groups = [
-        GroupEntry(key, state.current_of(key), group.label if group.named_by else None)
+        GroupEntry(key, state.current_of(key), group.label if group.named_by else None, group.theme)
         for key, group in state.groups.items()
     ]
     moves = None if clusters is None else _moves(state, clusters)

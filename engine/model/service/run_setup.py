@@ -246,14 +246,13 @@ class RunSetup:
         self._sample_logs = sample_logs or bundled_logs
 
     def tuning_before(self, model: LoadableModel, *others: LoadableModel) -> list[Stage]:
-        """Returns the stages to run before a run of this model; [] for endpoints, and for tuned models whose speed is
-        still what it was.
+        """Returns the stages to run before a run of this model; [] for endpoints, and for tuned models.
 
         Args:
             others: The same weights with other adapters, for later stages of the run; they load the tuned file too.
         """
         entry = model.entry
-        if entry is None or (entry.tuning is not None and self.catalog.drift(entry) is None):
+        if entry is None or entry.tuning is not None:
             return []
         return [self.tuning_of(entry, model, *others)]
 

@@ -30,7 +30,7 @@ from engine.model.service.run_setup import RunSetup
 from engine.project.project import Project
 from engine.project.records import Estimate
 from engine.questions.question import Question
-from engine.questions.stages import ModelAnswerStage, PatternStage
+from engine.questions.stages import ModelAnswerStage, PatternStage, unanswered
 
 PATTERNS_PER_SECOND = 5_000
 """Conversations that patterns read in a second, roughly."""
@@ -163,7 +163,8 @@ class AskingRuns:
             UsageError: As `stages` does.
         """
         stage, _ = self.stages(question, request)
-        ids = stage.waiting()
+        selection = Selection(request.filter, limit=request.limit)
+        ids = unanswered(self._project, stage.config_hash, selection)
         if isinstance(stage, PatternStage):
             return Estimate(len(ids), None, None, len(ids) / PATTERNS_PER_SECOND, "its patterns")
         model = stage.model

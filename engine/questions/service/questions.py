@@ -16,17 +16,22 @@ from engine.conversations.tables import selecting
 from engine.conversations.tables.conversations import imported
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.questions.answer_check import draw, extend, report
-from engine.questions.question import NOTE, Question, built_in, parse_question, slug, tag_question
+from engine.questions.answer_check import draw, extend, is_stale, report
+from engine.questions.question import (
+    NOTE,
+    PEOPLE,
+    Question,
+    built_in,
+    parse_question,
+    slug,
+    tag_question,
+)
 from engine.questions.records import Answerer, CheckReport, MachineAnswer
 from engine.questions.service.intake import read_text
 from engine.questions.tables import answer_checks, answers, machine_answers, questions
 
 NAME_WORDS = 5
 """Number of first words of a question that its name is made of, where only its text is given."""
-
-PEOPLE = "people"
-"""Stands for all people where those who answered are listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +80,10 @@ class QuestionService:
         self._project, self._changed = project, changed
 
     def all(self) -> list[QuestionSummary]:
-        """Returns all questions, answered ones first."""
+        """Returns all questions: answered ones, then the project's own, then those that come with the program."""
         with self._project.reading() as conn, snapshot(conn):
             rows = [_summary(conn, name) for name in questions.names(conn)]
-        return sorted(rows, key=lambda row: not row.answers)
+        return sorted(rows, key=lambda row: (not row.answers, row.question.name in built_in()))
 
     def answered(self) -> list[str]:
         """Returns the names of the questions that people or machines answered."""
@@ -180,23 +185,24 @@ class QuestionService:
             by, config, rows = newest
             people = answers.of_question(conn, name)
             check = answer_checks.of_question(conn, name).get(config)
-        if check is None or sum(check.counts.values()) != len(rows):
+        if check is None or is_stale(check, rows):
             check = draw(by, rows, people)
         elif all(key in people for key in check.drawn):
             check = extend(check)
         self._project.write(lambda conn: answer_checks.put(conn, name, config, check))
 
     def checks(self, name: str) -> list[CheckReport]:
-        """Returns what people's answers say of each machine that was checked and whose answers are in force, the newest
-        check first."""
+        """Returns what people's answers say of each machine that was checked, the newest check first; nothing of one
+        that has answered otherwise since the draw."""
         with self._project.reading() as conn, snapshot(conn):
             people = {key: value for key, (value, _) in answers.of_question(conn, name).items()}
             question, checks = questions.get(conn, name), answer_checks.of_question(conn, name)
-            in_force = {answer_checks.EXAMPLES, *machine_answers.configurations(conn, name)}
+            machines = answer_checks.answers_by_machine(conn, name) if checks else ()
+            rows_by_config = {config: rows for _, config, rows in machines}
         return [
             report(check, question, people)
             for config, check in reversed(checks.items())
-            if config in in_force
+            if config in rows_by_config and not is_stale(check, rows_by_config[config])
         ]
 
     def answers(self, name: str, query: ListQuery) -> list[GivenAnswer]:

@@ -56,7 +56,7 @@ from engine.questions.tables.second_answers import (
 DISAGREE = "disagree"
 """The value that matches conversations on which people disagree about a question."""
 
-PEOPLE = f"SELECT conversation_id, value FROM ({CURRENT_ANSWERS}) WHERE question = ?"
+ANSWERS_OF_PEOPLE = f"SELECT conversation_id, value FROM ({CURRENT_ANSWERS}) WHERE question = ?"
 """(conversation_id, value) of the answers in force of people to a question."""
 
 MACHINES = (
@@ -172,13 +172,13 @@ def _answers_by(
     if by == "examples":
         if probabilities:
             return VALUES_IN_FORCE, (question,)
-        answered = f"SELECT conversation_id FROM ({PEOPLE})"
+        answered = f"SELECT conversation_id FROM ({ANSWERS_OF_PEOPLE})"
         unanswered = f"SELECT * FROM ({PREDICTIONS}) WHERE conversation_id NOT IN ({answered})"
         return unanswered, (question, question)
     if by == "person":
-        return PEOPLE, (question,)
+        return ANSWERS_OF_PEOPLE, (question,)
     if not by:
-        return f"{PEOPLE} UNION ALL {MACHINES_WHERE_NO_PERSON}", (question,) * 2
+        return f"{ANSWERS_OF_PEOPLE} UNION ALL {MACHINES_WHERE_NO_PERSON}", (question,) * 2
     if by in get_args(MachineKind):
         return f"{MACHINES} AND a.kind = ?", (question, by)
     names_by_slug = _names_by_slug(conn, question)

@@ -38,6 +38,9 @@ _GAP = " … "
 _TOKEN = re.compile(rf"[{CJK}]|[^\W\d_{CJK}][^\W{CJK}]*(?:['’][^\W\d_{CJK}]+)?|[\d_]\w*|[^\w\s]+")
 """Matches a word, a number or signs; the latter two end a phrase."""
 
+_APOSTROPHE = re.compile("['’]")
+"""Matches what stands between the words of a contraction."""
+
 _JOINED = re.compile(rf"(?<=[{CJK}]) (?=[{CJK}])")
 """Matches the space between two words of a script without spaces."""
 
@@ -126,8 +129,8 @@ def word_features(
     """Returns the words and phrases that are features, and which conversations have them.
 
     At least `min_count` conversations have a feature, and at least as many do not. A phrase of function words alone,
-    such as "to the", is no feature. The first message counts as a place for users only, the last message for all but
-    the system.
+    such as "to the" or "i'm", is no feature. The first message counts as a place for users only, the last message for
+    all but the system.
 
     Args:
         messages: Index of the conversation, role and text of each message, conversation after conversation.
@@ -153,7 +156,7 @@ def word_features(
         if length > 1:
             phrases = _longer(phrases, length - 1, word, words, min_count)
         has_content = np.array(
-            [any(word not in _FUNCTION_WORDS for word in text.split()) for text in phrases.texts],
+            [not all(map(_is_function_word, text.split())) for text in phrases.texts],
             bool,
         )
         for place, is_in_place in messages_in.items():
@@ -171,6 +174,11 @@ def word_features(
                 text = _JOINED.sub("", phrases.texts[phrase])
                 features.append(WordFeature(_SPEAKERS[speaker], place, text))
     return features, joined(incidences)
+
+
+def _is_function_word(word: str) -> bool:
+    """Returns whether a word only joins others; a contraction such as "i'm" is its first word."""
+    return _APOSTROPHE.split(word)[0] in _FUNCTION_WORDS
 
 
 def _read_tokens(messages: Iterable[tuple[int, Role, str]]) -> _Tokens:

@@ -12,11 +12,8 @@ from engine.base.errors import NotYet, UsageError
 from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
 from engine.base.statistics.intervals import Z95, Interval, wilson
 from engine.conversations.filters import is_number
-from engine.questions.question import Question
+from engine.questions.question import PEOPLE, Question
 from engine.questions.tables import answers, machine_answers
-
-PEOPLE = "people"
-"""Stands for the answers in force of all people."""
 
 ALL = "all"
 """Name of the only row where no field is named."""

@@ -11,12 +11,14 @@ from engine.base import folders
 from engine.base.number_format import counted
 from engine.base.report_table import ReportTable, row_as_json, table_block, text_table
 from engine.base.text import one_line
-from engine.results.document import Block, Document, Paragraph, Plot, Section
-from engine.results.paper_figures import against_length, largest_goals, leaves_against_log_prob
+from engine.results.document import Bar, Bars, Block, Document, Paragraph, Plot, Section
+from engine.results.paper_figures import against_length, leaves_against_log_prob
 from engine.trees.records import TreeItem
 from tests.benchmarks.reproduction.data_sets import DataSet
 from tests.benchmarks.reproduction.tables import tables
 
+MAX_GOALS = 10
+"""Most goals that are listed, as in the paper; the title of the goals says "ten"."""
 MAX_GROUPS, MAX_RUNS = 10, 4
 """Most groups of a run, and most runs, that stand side by side."""
 MAX_GROUP_CHARS = 90
@@ -114,6 +116,22 @@ def _goals(sets: Sequence[DataSet]) -> Iterator[Block]:
         yield Paragraph(f"{one.name}:", True)
         yield largest_goals(sizes, int(one.paper_goals["conversations"]))
         yield from side_by_side(one.paper_goals)
+
+
+def largest_goals(sizes: Sequence[tuple[str, int]], total: int) -> Bars:
+    """Returns the ten largest goals as bars.
+
+    Args:
+        sizes: Label and number of conversations of each goal, the largest first.
+        total: Number of all conversations.
+    """
+    return Bars(
+        "The ten largest goals (Figures 3 and 5 of Soroka et al.): share of the conversations",
+        tuple(
+            Bar(label, size / total, f"{size:,} ({size / total:.0%})")
+            for label, size in sizes[:MAX_GOALS]
+        ),
+    )
 
 
 def side_by_side(paper: Mapping[str, Any]) -> Iterator[Block]:

@@ -5,6 +5,7 @@ tests.engine.completeness.scored PROJECT LOG` scores a project and writes a line
 from __future__ import annotations
 
 import os
+import sqlite3
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,6 +14,8 @@ from pathlib import Path
 from engine.base.conversation import Conversation, Message
 from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.stages.scoring import ScoringStage, question_for
+from engine.completeness.tables import hidden_states
+from engine.completeness.tables.hidden_states import StateEntry
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.stages import ImportStage
 from engine.jobs import contract
@@ -68,11 +71,15 @@ def model() -> LoadableModel:
 
 
 def prompt() -> Prompt:
-    """The shipped prompt for remaining tasks with short replies; with a question, replies after a user's last message
-    are generated while scoring, the others in a decode of their own.
-    """
+    """The shipped prompt for remaining tasks with short replies."""
     shipped = parse_prompt("remaining-tuned", prompt_text("remaining-tuned"))
     return replace(shipped, question="\n\nWhat is left?", reply=" To", max_tokens=6)
+
+
+def all_entries(conn: sqlite3.Connection, config_hash: str) -> Iterator[StateEntry]:
+    """The states of all conversations that were read, in the order of their ids."""
+    ids = hidden_states.ids_with_entry(conn, config_hash)
+    return hidden_states.entries_of_conversations(conn, config_hash, ids)
 
 
 class _PrintingScoring(ScoringStage):
@@ -105,7 +112,6 @@ def stages(
     run_model, question = model(), question_for("tuned", {}, None)
     scoring = scoring_kind(project, process, run_model, "tuned", question, selection=selection)
     remaining = remaining_kind(project, process, run_model, prompt(), lambda: scoring.config_hash)
-    scoring.write_remaining(remaining)
     return scoring, remaining
 
 

@@ -25,7 +25,7 @@ from engine.completeness.scoring import (
 from engine.model.interface import Span, log_probs
 from engine.model.llamacpp import LlamaModel
 from engine.model.prompt_files import parse_prompt, prompt_text
-from tests.engine.model.weights import SMALL, write_adapter
+from tests.engine.model.weights import SMALL
 
 RULES = (
     "You sell shoes. Be polite, offer no refunds after thirty days, ask for the order number. " * 8
@@ -176,14 +176,10 @@ def test_states_are_those_of_a_context_that_gives_embeddings(model: LlamaModel) 
     llama_cpp.llama_free(context)
 
 
-@pytest.mark.parametrize("weights", ["exact", "rounded"])
-def test_logs_that_grow_score_as_if_read_anew(
-    weights: str, model: LlamaModel, rounded: LlamaModel
-) -> None:
+def test_logs_that_grow_score_as_if_read_anew(model: LlamaModel) -> None:
     """A log that is read turn by turn, beside others that grow too, has the probabilities and hidden states of one
-    reading: on F32 within 1e-4, else within the batch noise of the model, and costs little more than its new tokens."""
-    found_in = model if weights == "exact" else rounded
-    scorer, kept, read = BoundaryScorer(found_in), KeptLogs(), 0
+    reading, on F32 within 1e-4, and costs little more than its new tokens."""
+    scorer, kept, read = BoundaryScorer(model), KeptLogs(), 0
     question = Question(None, states=True)
 
     def count(tokens: int) -> None:
@@ -196,29 +192,16 @@ def test_logs_that_grow_score_as_if_read_anew(
         parts = [item(log[:messages]) for log in logs]
         block = [part for part in parts if part.boundaries]
         grown = score_block(scorer, block, question, count, kept_logs=kept)
-    anew = score(found_in, question, *map(item, logs))
-    found_in.keep_states(False)
-    noise = 1e-4 if weights == "exact" else 0.015
+    anew = score(model, question, *map(item, logs))
+    model.keep_states(False)
     for one, other in zip(grown, anew, strict=True):
         for ours, theirs in zip(one.curve, other.curve, strict=True):
-            assert ours.p_end == pytest.approx(theirs.p_end, abs=noise)
-            assert ours.p_continue == pytest.approx(theirs.p_continue, abs=noise)
+            assert ours.p_end == pytest.approx(theirs.p_end, abs=1e-4)
+            assert ours.p_continue == pytest.approx(theirs.p_continue, abs=1e-4)
         assert one.states is not None
         assert other.states is not None
         assert np.corrcoef(one.states.ravel(), other.states.ravel())[0, 1] > 0.99
     assert read < 1.1 * sum(one.tokens for one in anew)
-
-
-def test_an_adapter_changes_the_scores_and_leaves_no_trace(
-    model: LlamaModel, tmp_path: Path
-) -> None:
-    """With an adapter the scores differ; without it they are those of the base model again, bit for bit."""
-    items = list(map(item, TALKS))
-    base = score(model, QUESTIONS["tuned"], *items)
-    model.use_adapter(write_adapter(tmp_path / "a.gguf", model, seed=3))
-    assert score(model, QUESTIONS["tuned"], *items) != base
-    model.use_adapter(None)
-    assert score(model, QUESTIONS["tuned"], *items) == base
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -97,14 +96,6 @@ class TestThreeParts:
         assert 20 < len(few.selection) < 50
         assert len(many.selection) == MAX_SELECTION_CONVERSATIONS
         assert len(many.selection) + len(many.test) == len(many.held_out)
-
-    @pytest.mark.parametrize(("cuttable", "selection", "test"), [(0, 0, 1), (1, 0, 2), (2, 1, 2)])
-    def test_few(self, cuttable: int, selection: int, test: int) -> None:
-        """Of two that can be cut one selects and one tests; a single one is left to test."""
-        short = Usable(99, "short", text_digest(["short"]), 1, 1)
-        found = split([*usable(cuttable), short], seed=0, held_out=1.0)
-
-        assert (len(found.selection), len(found.test)) == (selection, test)
 
     def test_a_name_in_two_parts_is_not_named_as_tested(self) -> None:
         """A name that selects the checkpoint in one source is not listed as a test conversation of another."""

@@ -174,17 +174,6 @@ class TestBoundaries:
         expected = found.matrix() @ weights + (found.messages < 0) @ absent
         assert found.sums(weights, absent) == pytest.approx(expected, abs=1e-9)
 
-    @settings(deadline=None)
-    @given(boundary_words(), st.data())
-    def test_some_of_the_boundaries(self, found: BoundaryWords, data: st.DataObject) -> None:
-        """Boundaries that are taken by their index or by a mask have the rows that they had before."""
-        rows = np.array(
-            data.draw(st.lists(st.booleans(), min_size=len(found), max_size=len(found))), bool
-        )
-        for taken in (found[rows], found[np.flatnonzero(rows)]):
-            assert len(taken) == rows.sum()
-            assert (taken.matrix() != found.matrix()[np.flatnonzero(rows)]).nnz == 0
-
     def test_each_distance_has_columns_of_its_own(self) -> None:
         """A message gives the same columns at each distance, in another block for each; none where there is none."""
         found = MessageWords.of([piece("Thanks, that was all.")])

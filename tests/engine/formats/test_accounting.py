@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.formats.records import Account, Parsed, SourceReport
-from tests.engine.formats.reading import one, opened, read
+from engine.formats.records import Account, SourceReport
+from tests.engine.formats.reading import one, opened
 
 LONG = st.text(
     st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), min_size=1, max_size=40
@@ -117,39 +117,6 @@ def test_reports_add_up() -> None:
         report.count(record)
     assert (report.conversations, report.messages, report.rejected) == (2, 2, 1)
     assert report.account.chars == {"messages": 2 * len("a question")}
-
-
-def test_rows_of_many_conversations_are_not_one() -> None:
-    """A list with a record for each message is divided by conversation, in each framing, and nothing is lost."""
-    rows = [
-        {"session_id": name, "role": role, "content": f"{text} of session {name}"}
-        for text, role in (("the question", "user"), ("the answer", "assistant"))
-        for name in ("a", "b")
-    ]
-    for data in (json.dumps(rows), "\n".join(map(json.dumps, rows))):
-        found = [record for record in read(data.encode()) if isinstance(record, Parsed)]
-        assert [record.conversation.external_id for record in found] == ["a", "b"]
-        assert [
-            [message.content for message in record.conversation.messages] for record in found
-        ] == [
-            ["the question of session a", "the answer of session a"],
-            ["the question of session b", "the answer of session b"],
-        ]
-        assert all(record.account.lost == {} for record in found)
-
-
-def test_messages_that_come_newest_first_are_turned_round() -> None:
-    """Messages whose times only fall, as an Assistants thread lists them, are read in the order of time."""
-    items = [
-        {
-            "role": role,
-            "content": [{"type": "text", "text": {"value": text, "annotations": []}}],
-            "created_at": time,
-        }
-        for role, text, time in (("assistant", "Done.", 30), ("user", "Please.", 20))
-    ]
-    found = one(json.dumps({"id": "t", "messages": items}).encode()).conversation.messages
-    assert [message.content for message in found] == ["Please.", "Done."]
 
 
 def test_times_that_fall_are_counted() -> None:

@@ -16,9 +16,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-import pyarrow
 import pytest
-from pyarrow import parquet
 
 from engine.base.errors import Cancelled, FormatError
 from engine.formats.input_kinds import _Ids
@@ -28,7 +26,7 @@ from engine.formats.opening import databases, framing, llm_logs, source, tables,
 from engine.formats.opening import json_records as values
 from engine.formats.opening.bounds import Bounds, Expansion, Reading
 from engine.formats.opening.containers import _zip_stream
-from engine.formats.opening.tables import column_names, parquet_rows
+from engine.formats.opening.tables import column_names
 from engine.formats.records import Parsed, Rejected
 from tests import bombs
 
@@ -67,19 +65,6 @@ class TestRecords:
         assert len(ids) == before + 2
         assert reasons == ["record is larger than 1 MiB"]
 
-    def test_a_look_keeps_nothing_of_a_file(self, tmp_path: Path) -> None:
-        """While the format of a file is detected, no byte of it is kept for later."""
-        bombs.long_line(tmp_path / "a.jsonl", 3 * MIB, 0)
-        with open(tmp_path / "a.jsonl", "rb") as first, open(tmp_path / "a.jsonl", "rb") as second:
-            looked = source.Source(first, reopen=lambda: second)
-            looked.keep()
-            begun = looked.read()
-            while looked.read():
-                pass
-            assert looked._kept is None
-            looked.rewind()
-            assert looked.read() == begun
-
     def test_a_look_at_a_pipe_is_bounded(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -114,45 +99,6 @@ class TestRecords:
         ids, reasons = read(tmp_path / "a.parquet")
         assert ids == ["c0", "c1", "c3", "c4"]
         assert reasons == ["record is larger than 1 MiB"]
-
-    def test_honest_parquet_is_read_whole(self, tmp_path: Path) -> None:
-        """Rows of every kind of value and of encoding are read as they were written, though the limits are small."""
-        rows = [
-            {
-                "id": str(number),
-                "messages": [
-                    {
-                        "role": ("user", "assistant")[at % 2],
-                        "content": f"{number} {at} " + "x" * number,
-                    }
-                    for at in range(number % 4)
-                ],
-                "tags": {"a": [number, None], "b": None},
-                "shape": [number, 2],
-            }
-            for number in range(700)
-        ]
-        text = pyarrow.string()
-        message = pyarrow.struct([("role", text), ("content", text)])
-        kind = pyarrow.schema(
-            [
-                ("id", text),
-                ("messages", pyarrow.list_(message)),
-                ("tags", pyarrow.struct([("a", pyarrow.list_(pyarrow.int64())), ("b", text)])),
-                ("shape", pyarrow.list_(pyarrow.int64(), 2)),
-            ]
-        )  # fmt: skip
-        table = pyarrow.Table.from_pylist(rows, schema=kind)
-        for options in (
-            {},
-            {"use_dictionary": False, "data_page_version": "2.0"},
-            {"dictionary_pagesize_limit": 10_000, "row_group_size": 100, "compression": "gzip"},
-            {"use_dictionary": False, "column_encoding": {"id": "DELTA_BYTE_ARRAY"}},
-        ):
-            parquet.write_table(table, tmp_path / "a.parquet", **options)
-            counted = Bounds(unpacked=64 * MIB)
-            frames = parquet_rows(str(tmp_path / "a.parquet"), counting(counted))
-            assert [frame.value for frame in frames] == rows, options
 
     @pytest.mark.parametrize("kind", ["", "without rowid"])
     def test_a_large_value_of_a_database(self, tmp_path: Path, kind: str) -> None:

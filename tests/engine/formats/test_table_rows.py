@@ -115,13 +115,6 @@ def test_transcript_in_a_column() -> None:
     assert only.account.share("nowhere") == 0
 
 
-def test_messages_in_a_column() -> None:
-    """A column with a JSON list of messages is the conversation, also under a name that no chat log has."""
-    cell = '"[{""role"": ""user"", ""content"": ""Hi""}, {""role"": ""assistant"", ""content"": ""Ho""}]"'
-    (only, _) = parsed(f"no,chat_history\n1,{cell}\n2,{cell}\n".encode())
-    assert said(only) == [("user", "Hi"), ("assistant", "Ho")]
-
-
 def test_names_as_speakers() -> None:
     """Where speakers are names, the first is the user and the others are the assistant; the names are kept."""
     rows = b'{"ticket":1,"author":"Ann","body":"It burns"}\n{"ticket":1,"author":"Bo","body":"Run"}'

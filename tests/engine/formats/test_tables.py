@@ -114,7 +114,7 @@ def test_long_cells_do_not_hide_a_table() -> None:
 cells = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.lists(cells, min_size=2, max_size=2), min_size=1, max_size=5))
 def test_any_text_in_cells_is_kept(table: list[list[str]]) -> None:
     """Whatever text is in quoted cells comes out as it was, or as the JSON value that it is."""
@@ -157,7 +157,7 @@ def test_values_of_parquet(tmp_path: Path) -> None:
     assert json.loads(frames[0].raw) == frames[0].value
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
 @given(st.dictionaries(st.integers(0, 5_000), st.integers(0, 255), min_size=1, max_size=6))
 def test_damaged_parquet_raises_nothing(tmp_path: Path, changes: dict[int, int]) -> None:
     """Whatever bytes are overwritten, reading a Parquet file ends with rows or a reason."""
@@ -238,7 +238,7 @@ def test_a_database_in_use_is_read_and_left_alone(tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == before == [path]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
 @given(data=st.binary(max_size=300), at=st.integers(0, 8000))
 def test_damaged_databases_raise_nothing(tmp_path: Path, data: bytes, at: int) -> None:
     """Whatever bytes are overwritten, reading a table ends with rows or a reason."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from engine.base import folders
 from engine.formats.coded.spans import time_text
 from engine.formats.inputs import open_inputs
-from engine.formats.messages.times import as_time, date_of, falls, in_order, order_keys
+from engine.formats.messages.times import as_time, date_of, in_order, order_keys
 from engine.formats.records import Parsed
 from engine.formats.registry import mapping_folder, unusable_formats
 from tests.engine.formats.reading import one
@@ -39,14 +39,6 @@ def test_order(values: list[Any], order: str) -> None:
     """Numbers are ordered as numbers, times with offsets as moments; what cannot be compared stays as it was; what
     falls throughout is turned round."""
     assert "".join(in_order(list("abc"), values)) == order
-
-
-def test_earlier_times_are_seen() -> None:
-    """A time before the one above it is seen, also as a text number; days written in words are not compared."""
-    assert falls(["1767225900", "1767225800"])
-    assert falls(["2026-01-01 10:05", "2026-01-01 10:00"])
-    assert not falls(["Friday", "Monday"])
-    assert order_keys([]) is None
 
 
 def messages(path: Path) -> list[tuple[str, str]]:

@@ -130,25 +130,6 @@ class TestRunnable:
         assert (plain.path, plain.label) == (path, "m")
         assert plain.fingerprints["model_sha256"] != tuned.fingerprints["model_sha256"]
 
-    @pytest.mark.parametrize(
-        ("now", "drift"),
-        [(700.0, None), (1100.0, None), (620.0, (900.0, 620.0)), (1300.0, (900.0, 1300.0))],
-    )
-    def test_drift(
-        self, now: float, drift: tuple[float, float] | None, catalog: Catalog, tmp_path: Path
-    ) -> None:
-        """A speed that differs by more than 30% from that at which the format was chosen is drift, until formats are
-        compared again."""
-        path = str(weights(tmp_path / "m.gguf"))
-        catalog.cache.mkdir(parents=True)
-        weights(catalog.cache / "tuned.gguf", b"GGUF tuned")
-        assert catalog.drift(catalog.entry(path)) is None
-        catalog.record_tuning(catalog.entry(path), TUNED)
-        catalog.record_speed(catalog.loadable(catalog.entry(path)), now, 0.004)
-        assert catalog.drift(catalog.entry(path)) == drift
-        catalog.record_tuning(catalog.entry(path), {**TUNED, "tokens_per_s": now})
-        assert catalog.drift(catalog.entry(path)) is None
-
     def test_adapter_is_part_of_the_fingerprint(self, catalog: Catalog, tmp_path: Path) -> None:
         """The fingerprint differs with and without an adapter, and with a changed one."""
         entry = catalog.entry(None)

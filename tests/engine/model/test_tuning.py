@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import chain, cycle, repeat
+from itertools import repeat
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.model.tuning import CLEAR_GAIN, MAX_ROUNDS, by_turns, choose_format, choose_threads
+from engine.model.tuning import CLEAR_GAIN, ROUNDS, by_turns, choose_format, choose_threads
 
 
 def measured(speeds: dict[int, float], slowdowns: list[float]) -> Callable[[int], float]:
@@ -97,13 +97,13 @@ class Slowed:
 
 class TestByTurns:
     def test_formats_take_turns(self) -> None:
-        """Where the rounds agree, two are enough; each measures every format once, forth and back."""
+        """Each round measures every format once, forth and back."""
         slowed = Slowed(repeat(1.0), {"as is": 100.0, "bf16": 140.0, "f16": 120.0})
-        chosen, settled, gain = by_turns(FORMATS, slowed.measure)
-        assert (chosen["format"], settled, gain) == ("bf16", True, 1.4)
-        assert slowed.order == ["as is", "bf16", "f16", "f16", "bf16", "as is"]
+        chosen, gain = by_turns(FORMATS, slowed.measure)
+        assert (chosen["format"], gain) == ("bf16", 1.4)
+        assert slowed.order[:6] == ["as is", "bf16", "f16", "f16", "bf16", "as is"]
 
-    @given(st.lists(st.floats(1.0, 12.0), min_size=MAX_ROUNDS, max_size=MAX_ROUNDS))
+    @given(st.lists(st.floats(1.0, 12.0), min_size=ROUNDS, max_size=ROUNDS))
     def test_load_of_a_round_changes_nothing(self, loads: list[float]) -> None:
         """A load that slows all formats of a round alike, whatever it is in the next, leaves the choice as it is."""
         slowed = Slowed(load for load in loads for _ in FORMATS)
@@ -112,26 +112,4 @@ class TestByTurns:
     def test_a_burst_is_outvoted(self) -> None:
         """A round in which another program slows the fastest format alone does not choose another."""
         slowed = Slowed([1.0, 2.0, 1.0, *[1.0] * 99])
-        chosen, settled, _ = by_turns(FORMATS, slowed.measure)
-        assert (chosen["format"], settled) == ("bf16", True)
-        assert len(slowed.order) > 2 * len(FORMATS)
-
-    def test_without_agreement(self) -> None:
-        """Rounds that never agree end, and the most faithful of the formats that they chose is taken."""
-        bf16_first = (1.0, 1.0, 3.0)  # loads of the file as shipped, bf16 and f16
-        f16_first = (1.0, 3.0, 1.0)  # loads of f16, bf16 and the file as shipped: the way back
-        slowed = Slowed(
-            cycle([*bf16_first, *f16_first]), {"as is": 10.0, "bf16": 100.0, "f16": 100.0}
-        )
-        chosen, settled, _ = by_turns(FORMATS, slowed.measure)
-        assert (chosen["format"], settled) == ("f16", False)
-        assert len(slowed.order) == MAX_ROUNDS * len(FORMATS)
-
-    def test_a_format_far_behind_is_left_out(self) -> None:
-        """After two rounds a format that was far behind in both is measured no more."""
-        forth, back = [1.0, 1.0, 1.0, 1.0], [1.0, 9.0, 1.0, 1.0]  # on the way back F16 is slowed
-        speeds = {"as is": 10.0, "bf16": 30.0, "f16": 100.0, "q8_0": 12.0}
-        slowed = Slowed(chain(forth, back, repeat(1.0)), speeds)
-        chosen, settled, _ = by_turns([*FORMATS, candidate("q8_0", None, 0.971)], slowed.measure)
-        assert (chosen["format"], settled) == ("f16", True)
-        assert [slowed.order.count(kind) for kind in speeds] == [4, 4, 4, 2]
+        assert by_turns(FORMATS, slowed.measure)[0]["format"] == "bf16"

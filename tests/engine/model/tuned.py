@@ -23,6 +23,6 @@ def tune(weights: Path, data: Path, cache: Path, tokens_per_s: float = 1.0) -> N
         entry,
         {
             "candidates": candidates, "chosen": "q8_0", "file": file.name, "threads": 2,
-            "tokens_per_s": tokens_per_s, "gain": 1.0, "noise": 0.01, "settled": True,
+            "tokens_per_s": tokens_per_s, "gain": 1.0, "noise": 0.01,
         },
     )  # fmt: skip

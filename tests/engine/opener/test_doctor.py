@@ -100,7 +100,7 @@ class TestModels:
         assert "workbench models tune" in check.fix
 
     def test_tuned_copy_gone(self, folders: tuple[Path, Path]) -> None:
-        """A missing tuned copy is reported; with the copy in place tuning is ok, until its speed has changed."""
+        """A missing tuned copy is reported; with the copy in place tuning is ok."""
         data, cache = folders
         catalog = Catalog(data, cache)
         result = {
@@ -112,9 +112,6 @@ class TestModels:
         catalog.cache.mkdir()
         (catalog.cache / "m-bf16.gguf").write_bytes(b"GGUF")
         assert named(run_checks(*folders), "tuning").status == "ok"
-        catalog.record_speed(catalog.loadable(catalog.entry(None)), 400.0, 0.0)
-        drifted = named(run_checks(*folders), "tuning")
-        assert (drifted.status, "now 400 tokens/s" in drifted.found) == ("warn", True)
 
     def test_added_model_missing(self, folders: tuple[Path, Path], tmp_path: Path) -> None:
         """A model whose file is missing is bad, and its path is named."""

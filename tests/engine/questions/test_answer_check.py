@@ -7,9 +7,17 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from engine.questions.answer_check import MAX_DRAWN, ROUND, AnswerCheck, draw, extend, report
+from engine.questions.answer_check import (
+    MAX_DRAWN,
+    ROUND,
+    AnswerCheck,
+    draw,
+    extend,
+    is_stale,
+    report,
+)
 from engine.questions.question import Question, parse_question
-from engine.questions.records import MachineAnswer
+from engine.questions.records import MEAN, MachineAnswer
 
 CONVERSATIONS = 600
 YES_NO = Question("refused", "Refused?")
@@ -127,3 +135,28 @@ def test_each_label_of_a_choice_has_a_rate() -> None:
     assert sum(rates) == pytest.approx(1)
     assert checked.more is not None
     assert any(f"{checked.more} more answers" in sentence for sentence in checked.sentences())
+
+
+def test_a_number_has_a_mean() -> None:
+    """The mean of numbers is corrected by what people say of the drawn ones: a machine that is always 1 too high is
+    1 too high on all."""
+    answers = [MachineAnswer(key, str(key % 3)) for key in range(1, 61)]
+    check = draw("judge", answers, ())
+    people = {key: str(key % 3 - 1) for key in check.drawn}
+    (mean,) = report(check, Question("stars", "How many?", "number"), people).shares
+    assert (mean.value, mean.apparent) == (MEAN, 1)
+    assert mean.corrected is not None
+    assert (mean.corrected.low, mean.corrected.value, mean.corrected.high) == pytest.approx(
+        (0, 0, 0), abs=1e-9
+    )
+    assert mean.in_words == "0.00 (0.00 to 0.00)"
+
+
+def test_other_answers_make_a_check_stale() -> None:
+    """A check is stale once the machine answers otherwise, also where the numbers of its answers are the same."""
+    answers = [MachineAnswer(key, "yes" if key < 3 else "no") for key in range(1, 9)]
+    check = draw("examples", answers, {8: "no"})
+    swapped = [MachineAnswer(1, "no"), *answers[1:7], MachineAnswer(8, "yes")]
+    assert not is_stale(check, answers)
+    assert is_stale(check, swapped)
+    assert is_stale(check, answers[:-1])

@@ -63,7 +63,7 @@ def test_a_part_without_an_answer() -> None:
     ("kind", "values", "expected"),
     [
         ("yes-no", ["yes", "no", "yes"], ("yes", 2 / 3, "2 of 3 votes")),
-        ("yes-no", ["yes", "no"], ("unsure", 0, "0 of 2 votes")),
+        ("yes-no", ["yes", "no"], ("unsure", 0.5, "tied votes")),
         ("choice", ["low", "high"], ("low", 0.5, "1 of 2 votes")),
         ("choice", ["low", None, "low"], ("low", 2 / 3, "2 of 3 votes")),
         ("several", ["low,high", "high", "middle"], ("high", None, "1 of 3 votes")),
@@ -80,7 +80,8 @@ def test_votes(
 
 def test_parts_of_a_log() -> None:
     """A log that fits is one part; else its parts show every step, each with the system message, and know the message
-    of each step; hidden messages have none. The last part alone says what it leaves out."""
+    of each step; hidden messages have none. The last part alone says what it leaves out, in
+    its text too."""
     messages = [
         Message("system", "Be kind."),
         Message("user", "Secret", hidden=True),
@@ -95,7 +96,9 @@ def test_parts_of_a_log() -> None:
     assert parts[1].text.startswith(f"This is part 2 of {len(parts)} of a long log.")
     (last,) = log_parts(messages, 900, last=True)
     assert [min(last.messages), max(last.messages)] == [1, 11]
-    assert last.note == f"{11 - len(last.messages)} of 11 steps left out"
+    left_out = 11 - len(last.messages)
+    assert last.note == f"{left_out} of 11 steps left out"
+    assert f"[{left_out} steps are left out here]" in last.text
 
 
 def listed(*tokens: tuple[str, float]) -> Step:

@@ -96,6 +96,24 @@ class TestList:
             await press(pilot, "v")
             assert "Users want" in text(pilot)
 
+    async def test_themes_are_a_tree(self) -> None:
+        """Goals stand below their theme, which - folds and + unfolds; t puts a goal under it, e renames the theme, u
+        takes both back."""
+        services = clustered()
+        services.merge_review.place([group_id(services, LABELS[n]) for n in (0, 2)], "Lamps")
+        async with opened(services, mode="5") as pilot:
+            assert listed(pilot)[:3] == ["Lamps", LABELS[0], LABELS[2]]
+            await press(pilot, "minus")
+            assert listed(pilot)[:2] == ["Lamps", LABELS[1]]
+            await press(pilot, "down", "t", "enter", "up")
+            assert "3" in lines(pilot)[3]
+            await press(pilot, "plus")
+            assert listed(pilot)[:4] == ["Lamps", *LABELS[:3]]
+            await press(pilot, "u")
+            assert listed(pilot)[:3] == ["Lamps", LABELS[0], LABELS[2]]
+            await press(pilot, "J")
+            assert in_front(pilot, TriageScreen)
+
     async def test_nothing_yet(self) -> None:
         """Without a clustering the screen says what to do, and so does each key that needs one."""
         async with opened(project(), mode="5") as pilot:
@@ -355,7 +373,7 @@ class TestRuns:
             await press(pilot, "enter")
             await until(pilot, lambda: support.jobs.started != [])
             (stages,) = support.jobs.started
-            assert stages == ["tune", "embed", "cluster", "decide", "name"]
+            assert stages == ["tune", "embed", "cluster", "decide", "name", "theme"]
 
     def test_time(self) -> None:
         """The time of a run is shown where it is known."""

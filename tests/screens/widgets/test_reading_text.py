@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.completeness.records import CurvePoint
-from screens.widgets.curve import Reach, format_reach, reach, steepest
+from screens.widgets.curve import Reach, format_reach, reach
 from screens.widgets.finding import MAX_HITS, Hit, Hits, find, plain_pattern, words_pattern
 from screens.widgets.messages import (
     CODE,
@@ -278,15 +277,3 @@ class TestReach:
     def test_the_threshold_counts_as_reached(self) -> None:
         """A value at the threshold has reached it."""
         assert reach([0.2, 0.5], 0.5) == Reach(1, None, 0)
-
-    @given(VALUES, st.sampled_from([1, -1]))
-    def test_steepest(self, values: list[float], direction: int) -> None:
-        """No step is steeper than the one that is found, nor as steep before it; without a step there is none."""
-        steps = [direction * (b - a) for a, b in pairwise(values)]
-        at = steepest(values, direction)
-
-        if at is None:
-            assert all(step <= 0 for step in steps)
-        else:
-            assert steps[at - 1] > 0
-            assert steps.index(max(steps)) == at - 1

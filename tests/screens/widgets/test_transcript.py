@@ -10,6 +10,7 @@ from engine.base.conversation import Role, ToolCall
 from engine.base.text import display_safe
 from engine.conversations.records import LeakRow, MessageRow
 from screens.widgets.messages import STRONG, part_texts, wrap
+from screens.widgets.transcript import QUOTED, quote_spans
 from screens.widgets.transcript_layout import NO_PART, Layout, turn_starts
 
 
@@ -192,3 +193,11 @@ class TestLayout:
             index = layout.message_at(at)
             assert layout.start(index) <= at
             assert cell_len(layout.line(at).text) <= 40 - layout.gutter
+
+
+def test_cited_words_are_found_where_they_are_drawn() -> None:
+    """Of equal words those at the cited place are marked; a whole message and a place that is gone have no span."""
+    rows = [message(0, "user", "No. Refund, please: a refund of refund 7")]
+    assert quote_spans(rows, [(0, 32, 38), (0, 0, 0), (4, 1, 2)], raw=False) == {
+        (0, 0): [(32, 38, QUOTED)]
+    }

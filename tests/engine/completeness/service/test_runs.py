@@ -11,8 +11,7 @@ import pytest
 
 from engine.base.conversation import Conversation, Message
 from engine.completeness.scoring_request import ScoringRequest
-from engine.completeness.service.run_estimates import estimate_scoring
-from engine.completeness.service.scoring_run import ModelReading, ScoringRun
+from engine.completeness.service.scoring_run import ModelReading, ScoringRun, estimate_scoring
 from engine.completeness.stages.scoring import ScoringStage, question_for
 from engine.conversations.stages import ImportStage
 from engine.jobs.runner import JobRunner

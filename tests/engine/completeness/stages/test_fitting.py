@@ -43,6 +43,7 @@ from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.engine.completeness import scored
+from tests.engine.completeness.scored import all_entries
 from tests.engine.project.support import fill, give_scores, talk
 
 DIMENSIONS = 8
@@ -167,10 +168,7 @@ class TestFitting:
         with project.reading() as conn:
             config = score_sets.config_in_force(conn)
             found = scores.current(conn, range(1, COUNT + 1))
-            kept = {
-                entry.conversation_id: entry.places
-                for entry in hidden_states.entries_of_config(conn, KEY)
-            }
+            kept = {entry.conversation_id: entry.places for entry in all_entries(conn, KEY)}
         assert config is not None
         assert (config.mode, config.model) == ("probe", "shipped")
         assert sorted(found) == list(range(1, 29))
@@ -185,19 +183,6 @@ class TestFitting:
         assert test.auroc.low > max(test.keywords, test.position) - 0.5
         assert isinstance(outcome, JobDone)
         assert "whole against cut: AUROC" in outcome.message
-
-    def test_the_number_of_a_place_is_that_in_its_conversation(self, project: Project) -> None:
-        """Where two places of each conversation were read, the test by position counts those between them: else the
-        second place would always be the end."""
-        give_states(project, list(range(1, COUNT + 1)), ends=True)
-        run(project, fitting(project))
-        with project.reading() as conn:
-            config = score_sets.config_in_force(conn)
-        assert config is not None
-        assert config.test is not None
-        assert config.test.position < 1
-        assert config.test.matched is not None
-        assert config.test.matched_pairs > 0
 
     def test_again_changes_nothing(self, project: Project) -> None:
         """A second fit of the same states finds its scores stored."""
@@ -268,7 +253,7 @@ class TestFitting:
             assert config is not None
             assert (config.mode, config.adapter) == ("probe", "samples")
             assert (config.test is None) == (number < 5)
-            for entry in hidden_states.entries_of_config(conn, KEY):
+            for entry in all_entries(conn, KEY):
                 raw = np.frombuffer(entry.states, "<f2").reshape(len(entry.places), -1)
                 stored = scores.normalised_curves(conn, config.config_hash, [entry.conversation_id])
                 found = list(stored[entry.conversation_id].values())
@@ -307,7 +292,7 @@ class TestFitting:
         monkeypatch.setattr(probe, "cross_fit", cross_fit)
         run(project, fitting(project))
         with project.reading() as conn:
-            usable = [entry for entry in hidden_states.entries_of_config(conn, KEY) if entry.places]
+            usable = [entry for entry in all_entries(conn, KEY) if entry.places]
         ends = np.cumsum([len(entry.places) for entry in usable]) - 1
         for group in seen:
             of = dict(zip((entry.conversation_id for entry in usable), group[ends], strict=True))
@@ -693,7 +678,7 @@ class TestReading:
                     assert "11 conversations" in outcome.message
                     assert "1 were read before" in outcome.message
                 with project.reading() as conn:
-                    kept.append(list(hidden_states.entries_of_config(conn, stage.config_hash)))
+                    kept.append(list(all_entries(conn, stage.config_hash)))
                     assert score_sets.config_in_force(conn) is None
         whole, parts = kept
         assert [entry.places for entry in whole] == [entry.places for entry in parts]

@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from engine.base.errors import Cancelled
@@ -104,17 +103,6 @@ def test_pages_change_nothing(project: Project, monkeypatch: pytest.MonkeyPatch)
 
     with pytest.raises(Cancelled):
         LogTexts.read(project, range(1, 7), cancel)
-
-
-def test_some_of_the_boundaries(project: Project) -> None:
-    """Boundaries that are left keep their place, their number and their words; the conversations stay."""
-    texts = LogTexts.read(project, range(1, 7))
-    kept = np.arange(texts.counts.sum()) % 2 == 1
-    some = texts.at(kept)
-    assert some.ids == texts.ids
-    assert some.numbers == [[1], [0, 2, 4], [0], [1], [], []]
-    assert some.places[1] == texts.places[1][::2]
-    assert rows(some.words) == rows(texts.words)[1::2]
 
 
 def test_near_copies_share_most_runs(project: Project) -> None:

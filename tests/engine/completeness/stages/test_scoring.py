@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -27,7 +25,7 @@ from engine.project import runs
 from engine.project.project import Project
 from tests.engine.completeness import scored
 from tests.engine.model.weights import FIRST_TEN, write_shallow
-from tests.engine.project.support import REPOSITORY, begin_run, check_whole, content
+from tests.engine.project.support import REPOSITORY, check_whole, content
 
 Content = dict[str, list[tuple[Any, ...]]]
 
@@ -154,16 +152,6 @@ class TestWhatIsWritten:
                 assert (found is not None) == (value is not None and value < THRESHOLD)
                 assert found is None or bool(found.text) != bool(found.reason)
 
-    def test_one_reading_gives_both(self, uninterrupted: Path) -> None:
-        """Remaining tasks that are generated while scoring are committed by the scoring run, the others by the
-        next run.
-        """
-        with Project.open(uninterrupted) as project, project.reading() as conn:
-            counts = conn.execute(
-                "SELECT stage, count(*) FROM remaining JOIN run ON run.id = run_id GROUP BY stage"
-            ).fetchall()
-        assert {stage for stage, _ in counts} == {"complete", "remaining"}
-
     def test_again_writes_nothing(
         self, uninterrupted: Path, expected: Content, process: ModelProcess, tmp_path: Path
     ) -> None:
@@ -210,29 +198,6 @@ def test_a_kill_at_any_moment_changes_no_bit(path: Path, expected: Content, seed
     process.close()
     check_whole(path)
     assert content(path) == expected
-
-
-def test_a_kill_of_the_model_process_changes_no_bit(
-    project: Project, path: Path, expected: Content, process: ModelProcess
-) -> None:
-    """When the model process is killed once in every block, the job continues with the same result."""
-    killed: set[int] = set()
-    for stage in scored.stages(project, process):
-        struck: set[int] = set()
-        for progress in stage.run(_begun(project)):
-            pid = process.pid
-            if pid is not None and progress.done // 4 not in struck:
-                os.kill(pid, signal.SIGKILL)
-                struck.add(progress.done // 4)
-                killed.add(pid)
-    assert len(killed) >= 4
-    project.close()
-    assert content(path) == expected
-
-
-def _begun(project: Project) -> int:
-    """A run record for the stage."""
-    return project.write(lambda conn: begin_run(conn, "s", "c"))
 
 
 def test_cancel_keeps_what_was_committed(

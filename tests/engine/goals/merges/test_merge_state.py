@@ -146,6 +146,17 @@ class TestRefusing:
         with pytest.raises(UsageError, match="already"):
             state.apply(decided(3, "apart", "c0", "c1"))
 
+    def test_a_merged_goal_stays_under_a_theme(self) -> None:
+        """A merged goal is under the theme of its larger part, or of the part that a person placed; parts of a split
+        are under the theme of the whole."""
+        rule = decided(1, "theme", "c0", name="travel", author="auto")
+        merge = decided(3, "merge", "c0", "c1")
+        assert after(rule, merge).groups["d3"].theme == "travel"
+        person = decided(2, "theme", "c1", name="money")
+        split = decided(4, "split", "d3", parts=[[1, 2]])
+        state = after(rule, person, merge, split)
+        assert {state.groups[key].theme for key in ("d3", "d4", "d4.1")} == {"money"}
+
     def test_a_pinned_group_is_not_proposed(self) -> None:
         """A pinned group is not proposed until it is unpinned; pinning it twice is an error."""
         pin = decided(1, "pin", "c3")

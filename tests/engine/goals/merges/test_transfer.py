@@ -143,6 +143,18 @@ class TestOtherClusters:
         assert [g.label for g in state.groups.values()].count("zero") == 0
         assert lost == {2: SPREAD}
 
+    def test_a_theme_goes_home(self) -> None:
+        """A goal that a person put under a theme, or under none, stays there; what the program put there does not."""
+        themes = [
+            decided(1, "theme", "c1", name="travel"),
+            decided(2, "theme", "c0", name="money"),
+            decided(3, "theme", "c3", name="food", author="auto"),
+        ]
+        state, made, lost = taken_over(themes, FINER)
+        assert state.groups["c2"].theme == "travel"
+        assert len(made) == 1
+        assert lost == {2: SPREAD}
+
     def test_a_merge_of_parts(self) -> None:
         """Every group inside the merged one becomes part of it again."""
         state, _, lost = taken_over([decided(1, "merge", "c0", "c1", name="both")], FINER)

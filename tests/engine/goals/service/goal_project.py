@@ -99,9 +99,10 @@ def run(project: Project, stages: Sequence[Stage]) -> None:
 
 
 def cluster(project: Project, k: int = 8, seed: int = 0, stages: GoalStages | None = None) -> None:
-    """Clusters the user texts, without labels."""
-    made = stages or stages_of(project)
-    run(project, made.cluster_stages(ClusteringRequest(k=k, seed=seed, labels=False)))
+    """Clusters the user texts, without labels and themes, so that no decision was made."""
+    request = ClusteringRequest(k=k, seed=seed, labels=False)
+    made = (stages or stages_of(project)).cluster_stages(request)
+    run(project, [stage for stage in made if stage.name != "theme"])
 
 
 def stored_review(project: Project) -> MergeReviewService:

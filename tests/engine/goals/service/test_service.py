@@ -13,7 +13,7 @@ from engine.conversations.filters import Filter
 from engine.goals.requests import ClusteringRequest
 from engine.goals.service.groups import GoalService
 from engine.goals.service.merge_review import MergeReviewService
-from engine.goals.tables import clusterings
+from engine.project import settings
 from engine.project.project import Project
 from tests.engine.goals.service.goal_project import (
     TOPIC,
@@ -182,6 +182,6 @@ class TestExports:
         path = clustered.path
         assert main(["export", path, "clusters", "--filter", "turns>1"]) == 2
         assert "--filter cannot be used" in capsys.readouterr().err
-        clustered.write(lambda conn: clusterings.show(conn, 99))
+        clustered.write(lambda conn: settings.put(conn, "clustering", None))
         assert main(["export", path, "decisions"]) == 2
         assert "Nothing was clustered yet" in capsys.readouterr().err

@@ -326,7 +326,7 @@ class TestClusterings:
         key = add(project, [0, 1, 2], run_id)
         one = Assignment(4, "c1", 0.75, (("c0", 0.2), ("c2", 0.1)), 0.25, 0)
         entries = [
-            goal_groups.GroupEntry(name, groups.get(name, name), None)
+            goal_groups.GroupEntry(name, groups.get(name, name), None, "")
             for name in ("c0", "c1", "c2")
         ]
 

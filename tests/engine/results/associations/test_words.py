@@ -22,6 +22,13 @@ OTHER: Talk = [("user", "Hello"), ("assistant", "Bye")]
 
 
 class TestWords:
+    def test_a_function_word_alone_is_no_feature(self) -> None:
+        """Nor is a contraction of one; in a phrase with another word it counts."""
+        features = features_of([[("user", "I'm sorry"), ("assistant", "ok")], OTHER])
+        texts = {feature.text for feature in features if feature.speaker == "user"}
+        assert texts >= {"sorry", "i'm sorry"}
+        assert "i'm" not in texts
+
     def test_a_word_counts_apart_for_each_speaker(self) -> None:
         """The same word of the user and of a tool are two features."""
         features = features_of(

@@ -1,0 +1,40 @@
+"""Themes: goals that are more alike than most, joined by average linkage of the similarities of their centers."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+MIN_QUANTILE = 0.9
+"""Quantile of the similarities of all pairs of goals that the mean similarity within a theme reaches
+(docs/lab/goals.md)."""
+
+
+def group_by_theme(similarity: npt.NDArray[np.float64]) -> list[list[int]]:
+    """Returns the goals of each theme, by index, the first goals first; a goal that is like no other is in none.
+
+    Themes are joined as long as the mean similarity of the goals of the two most similar ones is at least
+    the `MIN_QUANTILE` of all pairs, so that the number of themes does not depend on how large the cosines of an
+    embedder are.
+
+    Args:
+        similarity: Cosines of the centers of the goals, shape (goals, goals).
+    """
+    count, _ = similarity.shape
+    if count < 3:  # two goals have one similarity, which says nothing of itself
+        return []
+    least = float(np.quantile(similarity[np.triu_indices(count, 1)], MIN_QUANTILE))
+    themes = [[index] for index in range(count)]
+    means = similarity.copy()
+    np.fill_diagonal(means, -np.inf)
+    while True:
+        first, second = sorted(divmod(int(means.argmax()), len(themes)))
+        if means[first, second] < least:
+            return [theme for theme in themes if len(theme) > 1]
+        sizes = len(themes[first]), len(themes[second])
+        joined = np.average(means[[first, second]], axis=0, weights=sizes)
+        means[first], means[:, first], means[first, first] = joined, joined, -np.inf
+        means = np.delete(np.delete(means, second, axis=0), second, axis=1)
+        themes[first] = sorted(themes[first] + themes.pop(second))
+        if len(themes) == 1:
+            return themes

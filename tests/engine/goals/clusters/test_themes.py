@@ -1,0 +1,31 @@
+"""Goals under themes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.goals.clusters.themes import group_by_theme
+
+
+def alike(*themes: tuple[int, ...], goals: int = 8) -> np.ndarray:
+    """Similarities that are high within themes, and low with noise elsewhere."""
+    rng = np.random.default_rng(0)
+    similarity = rng.uniform(0, 0.2, (goals, goals))
+    similarity = (similarity + similarity.T) / 2
+    for theme in themes:
+        similarity[np.ix_(theme, theme)] += 0.6
+    np.fill_diagonal(similarity, 1)
+    return similarity
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.1])
+def test_goals_that_are_alike_are_a_theme(scale: float) -> None:
+    """Goals that are more alike than most stand under one theme, however large the cosines are; the others in none."""
+    assert group_by_theme(scale * alike((0, 3, 7), (1, 2))) == [[0, 3, 7], [1, 2]]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_few_goals_have_no_theme(count: int) -> None:
+    """Two goals have one similarity, which is more than no other."""
+    assert group_by_theme(np.ones((count, count))) == []
