@@ -320,6 +320,7 @@ class PairAnswer:
             the model could not be asked or its reply not be read.
         label, description: Of the merged group.
         model: Name of the model.
+        prompt: Version of the prompt; see `Prompt.version`.
         spoken: Whether `yes` and `yes_reversed` are what the model said, 1 for yes and 0 for no, because its server
             lists no probabilities.
     """
@@ -331,6 +332,7 @@ class PairAnswer:
     label: str = ""
     description: str = ""
     model: str = ""
+    prompt: str = ""
     reason_against: str = ""
     spoken: bool = False
 

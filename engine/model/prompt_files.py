@@ -8,6 +8,8 @@ The prompts of plays are text files with places in double brackets, `[[LIKE_THIS
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import tomllib
 from collections.abc import Mapping
@@ -56,6 +58,14 @@ class Prompt:
     def as_params(self) -> dict[str, Any]:
         """Returns everything that determines what the model reads, for the config hash."""
         return {**asdict(self), "stop": list(self.stop)}
+
+    @property
+    def version(self) -> str:
+        """The name; of one that is not as it came with the program, also the first digits of its hash."""
+        if self == parse_prompt(self.name, prompt_text(self.name)):
+            return self.name
+        content = json.dumps(self.as_params(), sort_keys=True)
+        return f"{self.name} {hashlib.sha256(content.encode()).hexdigest()[:6]}"
 
 
 def prompt_names() -> list[str]:

@@ -539,6 +539,7 @@ CREATE TABLE pair_answer (
     label TEXT NOT NULL,
     description TEXT NOT NULL,
     model TEXT NOT NULL,
+    prompt TEXT NOT NULL,
     reason_against TEXT NOT NULL,
     spoken INTEGER NOT NULL,
     calls INTEGER NOT NULL,

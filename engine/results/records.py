@@ -122,8 +122,6 @@ class CompletenessTable:
         n: Number of conversations in the test, each once whole and once cut; every row has a score for both.
         trained: Number of conversations left out because an adapter of a row was trained on them.
         selecting: Number of conversations left out because they selected the checkpoint of an adapter of a row.
-        selected_on: (name, conversations) of rows whose adapter comes from a run without a test part: how many of the
-            conversations asked for selected its checkpoint, so that its figures are too good.
         left_out: (name, conversations) of scores without a row because they cover too few conversations.
         truths: A table for each claim whose value is known for a conversation that every row has scored.
         contrasts: Comparison of every two rows of the truncation test by AUROC and F1.
@@ -139,7 +137,6 @@ class CompletenessTable:
     truths: tuple[TruthTable, ...]
     trained: int = 0
     selecting: int = 0
-    selected_on: tuple[tuple[str, int], ...] = ()
     left_out: tuple[tuple[str, int], ...] = ()
     contrasts: tuple[Contrast, ...] = ()
 

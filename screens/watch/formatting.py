@@ -92,7 +92,7 @@ COLUMNS: list[Column[LiveEvent]] = [
 
 
 def signals_text(row: LiveEvent) -> str:
-    """Returns the signals of an event, each with its precision on past conversations where it has one: `stalled
+    """Returns the signals of an event, each with its precision on past conversations where it has one: `hand over
     .86`.
     """
     return ", ".join(

@@ -265,7 +265,7 @@ class WatchScreen(WorkbenchScreen[None]):
             self._filter = " ".join(text.split())
             self._show_events()
 
-        title = "List events with these words, such as stalled, broken off, novel, end"
+        title = "List events with these words, such as hand over, broken off, novel, end"
         ask(self, TextDialog(title, value=self._filter, placeholder="all events"), list_with)
 
     def action_rules(self) -> None:

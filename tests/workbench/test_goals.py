@@ -44,18 +44,20 @@ def labels(run: Run) -> dict[str, str]:
 def test_how_often_a_model_agrees(
     clustered: Project, review: MergeReviewService, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The list says how often the answers of a model agree with what a person decided, with an interval."""
+    """The list says how often the answers of a model to a prompt agree with what a person decided, with an interval."""
     first, second, *_ = (group.id for group in review.goals.groups())
-    merge = GoalDecision("merge", (first, second), model="m", evidence={"yes": 0.9})
+    merge = GoalDecision(
+        "merge", (first, second), model="m", evidence={"yes": 0.9, "prompt": "merge-json"}
+    )
     key = review.goals.view().stored.id
     DecisionLog(clustered).decide(key, lambda state: [merge])
     path = str(clustered.path)
     clustered.close()
     assert main(["goals", "list", path, "--json"]) == 0
     (agreement,) = json.loads(capsys.readouterr().out)["agreement"]
-    assert (agreement["model"], agreement["n"]) == ("m", 1)
+    assert (agreement["model"], agreement["prompt"], agreement["n"]) == ("m", "merge-json", 1)
     assert main(["goals", "list", path]) == 0
-    assert "m agrees with your decisions: " in capsys.readouterr().out
+    assert "m, asked with merge-json, agrees with your decisions: " in capsys.readouterr().out
 
 
 def test_merge_rename_pin_and_undo(run: Run) -> None:
@@ -101,6 +103,16 @@ def test_themes(run: Run) -> None:
     assert (theme["groups"], theme["size"]) == ([groups[0]["id"]], groups[0]["size"])
     assert run("themes", "--group", "1", "--under", "none")["groups"][0]["theme"] == ""
     assert run("themes", "--group", "1")[0] == EXIT_USAGE
+
+
+def test_like_words_rank(clustered: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    """A list with `like` has the conversations nearest to the words first, unless it has another order."""
+    words = ["list", str(clustered.path), "--filter", 'like:"book a flight"', "--json"]
+    assert main(words) == 0
+    ranked = [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()]
+    assert main([*words, "--sort", "name"]) == 0
+    named = [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()]
+    assert ranked != named == sorted(ranked)
 
 
 def test_members_split_off(run: Run, clustered: Project) -> None:

@@ -86,17 +86,21 @@ def list_groups(arguments: argparse.Namespace) -> CommandResult:
     )
 
 
-def _agreement_lines(agreements: Mapping[str, Agreement]) -> list[str]:
-    """Returns how often the answers of each model on pairs agree with the decisions of people, in words."""
+def _agreement_lines(agreements: Mapping[tuple[str, str], Agreement]) -> list[str]:
+    """Returns how often answers on pairs agree with the decisions of people, by model and prompt, in words."""
     return [
-        f"{one_line(model, 40)} agrees with your decisions: {agreement_text(agreement)}"
-        for model, agreement in agreements.items()
+        f"{one_line(model, 40)}{f', asked with {prompt},' if prompt else ''} agrees with your decisions:"
+        f" {agreement_text(agreement)}"
+        for (model, prompt), agreement in agreements.items()
     ]
 
 
-def _agreement_json(agreements: Mapping[str, Agreement]) -> list[dict[str, Any]]:
+def _agreement_json(agreements: Mapping[tuple[str, str], Agreement]) -> list[dict[str, Any]]:
     """Returns the same as JSON values."""
-    return [{"model": model, **asdict(agreement)} for model, agreement in agreements.items()]
+    return [
+        {"model": model, "prompt": prompt, **asdict(agreement)}
+        for (model, prompt), agreement in agreements.items()
+    ]
 
 
 @takes(

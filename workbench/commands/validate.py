@@ -178,10 +178,6 @@ def _trees_lines(validation: TreeValidation) -> list[str]:
         f"{'':<15}{validation.grown:,} trees of {validation.conversations:,} conversations,"
         f" {validation.asked_for:,} asked for; median of {validation.leaves:g} leaves",
     ]
-    if validation.unkept:
-        lines.append(
-            f"{'':<15}{validation.unkept:,} trees of an earlier version hold no probabilities of tokens"
-        )
     for table, claim in zip(trees.tree_tables(validation), validation.tables, strict=True):
         lines += ["", f"{table.title}: {table.notes[0]}", f"  {table.notes[1]}"]
         lines += (

@@ -215,14 +215,15 @@ class MergeReviewService:
             asking=any(job.stage == ASKING_STAGE for job in self._runner.active()),
         )
 
-    def agreements(self) -> dict[str, Agreement]:
-        """Returns how often the answers of each model on pairs agree with what a person decided, by its name."""
-        active = self._log.active(self.goals.view().stored.id)
-        rows = {
-            model: agreement(model_and_person([d for d in active if d.model == model]))
-            for model in dict.fromkeys(decision.model for decision in active)
-        }
-        return {model: row for model, row in rows.items() if row.n}
+    def agreements(self) -> dict[tuple[str, str], Agreement]:
+        """Returns how often the answers on pairs agree with what a person decided, by the name of the model and the
+        version of the prompt, "" where it is not known."""
+        by_question: dict[tuple[str, str], list[GoalDecision]] = {}
+        for decision in self._log.active(self.goals.view().stored.id):
+            prompt = (decision.evidence or {}).get("prompt", "")
+            by_question.setdefault((decision.model, prompt), []).append(decision)
+        rows = {key: agreement(model_and_person(each)) for key, each in by_question.items()}
+        return {key: row for key, row in rows.items() if row.n}
 
     def set_order(self, order: MergeOrder) -> None:
         """Chooses which proposal comes first."""

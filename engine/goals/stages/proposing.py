@@ -119,7 +119,7 @@ class PairQuestions:
         return [
             AnswerEntry(
                 state.sides_key(*pair),
-                replace(answer, model=self._work.model.label),
+                replace(answer, model=self._work.model.label, prompt=self._prompt.version),
                 requests,
                 seconds_per_pair,
             )

@@ -181,7 +181,8 @@ class AnswerEntry:
 
 
 _ANSWER = (
-    "likelihood_ratio, yes, yes_reversed, reason, label, description, model, reason_against, spoken"
+    "likelihood_ratio, yes, yes_reversed, reason, label, description, model, prompt, reason_against,"
+    " spoken"
 )
 """The columns of an answer, in the order of `PairAnswer`."""
 
@@ -202,7 +203,7 @@ def add_answers(
     """Stores answers; an earlier answer on the same pair is replaced."""
     conn.executemany(
         f"INSERT OR REPLACE INTO pair_answer (config_hash, run_id, sides, {_ANSWER}, calls, seconds)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (config_hash, run_id, entry.sides, *astuple(entry.answer), entry.calls, entry.seconds)
             for entry in entries

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -167,8 +167,7 @@ def completeness_table(
 ) -> CompletenessTable:
     """Runs the truncation test on the same conversations and cuts for every configuration of scores.
 
-    Leaves out the conversations that an adapter with a row was trained on, and those that selected its checkpoint. The
-    latter stay where its run has no part of its own to test it on; the table names such rows.
+    Leaves out the conversations that an adapter with a row was trained on, and those that selected its checkpoint.
 
     Args:
         catalog: Resolves adapters by name or checksum, and records how they were trained.
@@ -207,7 +206,6 @@ def completeness_table(
         truths=truth_tables(scorings, places_by_id, data.claims),
         trained=data.chosen.trained,
         selecting=data.chosen.selecting,
-        selected_on=data.selected_on,
         contrasts=cut_contrasts(scorings, places_by_id, draws),
         left_out=scored.left_out,
     )
@@ -238,7 +236,6 @@ class _TestData:
         places_by_id: Where each conversation that all rows score ends and is cut.
         scorings: The values of each row by its title, those of the baselines included.
         claims: Whether each claim about a tested conversation holds that is decided, by the id of the conversation.
-        selected_on: Title of each row whose adapter was selected by tested conversations, and by how many.
     """
 
     chosen: _TestedConversations
@@ -248,7 +245,6 @@ class _TestData:
     places_by_id: Mapping[int, Place]
     scorings: Mapping[str, Values]
     claims: Mapping[int, Mapping[str, bool]]
-    selected_on: tuple[tuple[str, int], ...]
 
 
 def _read_test_data(
@@ -289,27 +285,6 @@ def _read_test_data(
         places_by_id=places_by_id,
         scorings=scorings,
         claims=claims,
-        selected_on=_selected_on(scored.configs, runs_in_use, external_ids.values()),
-    )
-
-
-def _selected_on(
-    configs: Mapping[str, ScoreConfig],
-    runs_in_use: Mapping[str | None, RunDirectory],
-    external_ids: Collection[str],
-) -> tuple[tuple[str, int], ...]:
-    """Returns the title of each row whose adapter was selected by some of these conversations, and by how many.
-
-    Args:
-        configs: The configuration of each row, by its title.
-        runs_in_use: The training runs whose adapters made the scores, by name; None, of scores without an adapter, is
-            no key.
-    """
-    return tuple(
-        (title, count)
-        for title, config in configs.items()
-        if config.adapter in runs_in_use
-        and (count := _count_selecting(runs_in_use[config.adapter], external_ids))
     )
 
 
@@ -431,20 +406,13 @@ def _choose_conversations(
 ) -> _TestedConversations:
     """Returns the conversations of a query that no run in use was trained on or selected by.
 
-    What selected a checkpoint is left out only where the run has a test part besides: otherwise nothing would be left.
-
     Args:
         test_part: Ids in the source of the only conversations to test; None tests all.
         runs_in_use: The training runs whose adapters made the scores.
     """
     manifests = [manifest_of(run) for run in runs_in_use]
     trained_on = {str(name) for manifest in manifests for name in manifest.get("train", ())}
-    selected_by = {
-        str(name)
-        for manifest in manifests
-        if "test" in manifest
-        for name in manifest.get("valid", ())
-    }
+    selected_by = {str(name) for manifest in manifests for name in manifest.get("valid", ())}
     external_ids: dict[int, str] = {}
     trained = selecting = 0
     for page in id_pages(conn, matching_ids(conn, query)):
@@ -460,13 +428,6 @@ def _choose_conversations(
             else:
                 external_ids[key] = external_id
     return _TestedConversations(external_ids, trained, selecting)
-
-
-def _count_selecting(run: RunDirectory, external_ids: Iterable[str]) -> int:
-    """Returns how many of these conversations selected the checkpoint of a run that has no test part."""
-    manifest = manifest_of(run)
-    selected_by = set() if "test" in manifest else set(map(str, manifest.get("valid", ())))
-    return len(selected_by.intersection(external_ids))
 
 
 def _split_by_coverage(

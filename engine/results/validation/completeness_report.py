@@ -97,8 +97,7 @@ def tested_on(table: CompletenessTable) -> str:
     if table.run is None:
         return "of the project"
     name = one_line(table.run, MAX_NAME_CHARS)
-    # A run of an earlier version has no test part.
-    return f"held out by {name}" if table.selected_on else f"of the test part of {name}"
+    return f"of the test part of {name}"
 
 
 def _truncation_row(row: SeparationRow, table: CompletenessTable) -> ReportRow:
@@ -195,11 +194,6 @@ def notes(table: CompletenessTable) -> list[str]:
             f"{table.selecting:,} conversations are left out because they selected the checkpoint of an adapter here."
         )
     lines += [
-        f"{count:,} of these conversations selected the checkpoint of {one_line(name, MAX_NAME_CHARS)}: its run was"
-        " made by an earlier version, without a test part. Its figures are too good; a new run has a part of its own."
-        for name, count in table.selected_on
-    ]
-    lines += [
         f"No row for {one_line(name, MAX_NAME_CHARS)}: it covers {count:,} of {table.asked:,} conversations."
         for name, count in table.left_out
     ]
@@ -220,9 +214,6 @@ def as_json(completeness: CompletenessTable) -> dict[str, Any]:
             "coverage": completeness.coverage,
             "trained": completeness.trained,
             "selecting": completeness.selecting,
-            "selected_on": [
-                {"name": name, "conversations": count} for name, count in completeness.selected_on
-            ],
             "left_out": [{"name": name, "scored": count} for name, count in completeness.left_out],
             "rows": [row_as_json(cut, row) for row in cut.rows],
             **contrasts_json(completeness.contrasts),

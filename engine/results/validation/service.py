@@ -188,10 +188,6 @@ def _missing_for_trees(validation: TreeValidation) -> list[Missing]:
         what = f"{lacking:,} of {validation.asked_for:,} conversations have no tree."
         how = "`workbench run trees PROJECT` with the same options grows what is missing."
         missing.append(Missing("trees", what, how))
-    if validation.unkept:
-        what = f"{validation.unkept:,} trees of an earlier version hold no probabilities of tokens."
-        how = "`workbench run trees PROJECT --max-tokens N` with another N grows them again."
-        missing.append(Missing("trees", what, how))
     return missing
 
 

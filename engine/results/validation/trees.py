@@ -63,7 +63,6 @@ class TreeValidation:
         known: For each claim, the number of conversations or answers whose truth decides it, with or without a tree.
         tables: One for each claim that is decided for something with a tree.
         pairs: Correlations between the measures of conversations.
-        unkept: Number of trees from early project files, which lack the probabilities of the recorded answer's tokens.
     """
 
     config: TreeConfig
@@ -74,7 +73,6 @@ class TreeValidation:
     known: Mapping[str, int]
     tables: tuple[ClaimTable, ...]
     pairs: tuple[Pair, ...]
-    unkept: int = 0
 
 
 def tree_validation(
@@ -142,11 +140,6 @@ def tree_validation(
             *claim_tables(answer_cases, sorted(claims.OF_AN_ANSWER), on_step),
         ),
         pairs=tuple(pairs(conversation_cases)),
-        unkept=sum(
-            not log_probs_of_tree.answer
-            for log_probs_of_tree, row in zip(log_probs, rows, strict=True)
-            if row.answer_tokens
-        ),
     )
 
 
@@ -367,7 +360,6 @@ def trees_json(validation: TreeValidation) -> dict[str, Any]:
             "conversations": validation.conversations,
             "trees": validation.grown,
             "median_leaves": validation.leaves,
-            "without_token_probabilities": validation.unkept,
         },
         "figures": {**MEASURES, **BASELINES},
         "truths": [

@@ -367,29 +367,24 @@ class WatchStage:
         verdicts: Mapping[int, bool],
         risks: Mapping[int, list[float]],
     ) -> list[Past]:
-        """Returns how each past conversation ended: as a person said, otherwise by its last probability.
+        """Returns what was learned of each past conversation, and what a person said of its end.
 
         Args:
             past, curves, group: Hidden states, curve and group of each, in one order.
             verdicts: Whether a person called a conversation complete, by its id.
             risks: Result of `fit_risk`.
         """
-        with self._project.reading() as conn:
-            threshold = score_sets.rule(conn).threshold
-        conversations = []
-        for entry, curve, number in zip(past, curves, group.tolist(), strict=True):
-            key = entry.conversation_id
-            complete = verdicts.get(key, bool(curve[-1] >= threshold))
-            conversations.append(
-                Past(
-                    curve.tolist(),
-                    incomplete=not complete,
-                    group=number,
-                    has_verdict=key in verdicts,
-                    risk=risks.get(key, []),
-                )
+        return [
+            Past(
+                float(curve[-1]),
+                incomplete=not verdicts[key]
+                if (key := entry.conversation_id) in verdicts
+                else None,
+                group=number,
+                risk=risks.get(key, []),
             )
-        return conversations
+            for entry, curve, number in zip(past, curves, group.tolist(), strict=True)
+        ]
 
     def _assign_goals(self, run_id: int) -> Iterator[Progress]:
         """Assigns what is new to the goals that are shown, if any are."""
@@ -539,8 +534,7 @@ def _events(
             "change": round(p - curve[number - 1], PROBABILITY_DIGITS) if number else None,
             "state": str(rule.state(p)),
             "signals": [
-                _signal(rule_fired)
-                for rule_fired in rules.at(curve[: number + 1], risks[: number + 1])
+                _signal(fired) for risk in risks[number : number + 1] for fired in rules.at(risk)
             ],
         }
 

@@ -18,7 +18,7 @@ from tests.screens.driving import Size, opened, press, text, until
 from tests.screens.project import ScreenProject, project
 
 STALLED = {
-    "name": "stalled",
+    "name": "hand over",
     "meaning": "not risen for 3 answers",
     "precision": 0.86,
     "low": 0.7,
@@ -77,12 +77,12 @@ async def test_events_as_they_come(size: Size) -> None:
         assert "support/0001" in text(pilot)
         found.watches.live.add(turn(2, 2, 0.03, signals=[STALLED]))
         # the line about the event under the cursor follows the list
-        await until(pilot, lambda: "stalled: not risen" in text(pilot))
+        await until(pilot, lambda: "hand over: not risen" in text(pilot))
         seen = text(pilot)
         assert seen.index("support/0002") < seen.index("support/0001")
-        assert "stalled .86" in seen or size[0] == 80
+        assert "hand over .86" in seen or size[0] == 80
         assert (
-            "stalled: not risen for 3 answers; 86% of the past" in seen
+            "hand over: not risen for 3 answers; 86% of the past" in seen
         )  # the event under the cursor
         assert "2 events" in seen
         await press(pilot, "enter")
@@ -103,7 +103,7 @@ async def test_pause_and_filter() -> None:
         assert "support/0002" not in text(pilot)
         await press(pilot, "space")
         assert "support/0002" in text(pilot)
-        await press(pilot, "f", *"stalled", "enter")
+        await press(pilot, "f", *"hand over", "enter")
         seen = text(pilot)
         assert "support/0002" in seen
         assert "support/0001" not in seen

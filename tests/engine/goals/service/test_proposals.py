@@ -186,7 +186,7 @@ class TestProposals:
         group = goals.group(done.made[0])
         assert group is not None
         assert (group.label, group.description) == ("Alike", "They want it.")
-        assert review.progress().agreement.n == review.agreements()["tiny.gguf"].n == 1
+        assert review.progress().agreement.n == review.agreements()["tiny.gguf", ""].n == 1
 
     @pytest.mark.parametrize("kind", ["merge", "apart", "never"])
     def test_the_proposal_that_was_shown_is_stored(

@@ -135,7 +135,7 @@ def training_run(
     run = RunDirectory(runs_folder(project) / called)
     run.path.mkdir(parents=True)
     TrainConfig("base.gguf", recipe=recipe).save(run.config)
-    parts = {"held_out": held_out, "train": train, **parts}
+    parts = {"held_out": held_out, "test": held_out, "train": train, **parts}
     manifest = {part: [name(key) for key in keys] for part, keys in parts.items()}
     run.manifest.write_text(json.dumps(manifest), "utf-8")
 
@@ -348,21 +348,6 @@ class TestHeldOut:
         assert (found["run"], found["n"], found["trained"], found["selecting"]) == (None, 12, 7, 5)
         assert "5 conversations are left out because they selected" in asked(capsys, path)[2]
 
-    def test_a_run_with_two_parts_is_marked(
-        self, path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        """A run of an earlier version is tested on what it held out, and the table says that this selected it."""
-        training_run(path, "old", range(1, 17), range(17, 25), valid=range(5, 17))
-        with Project.open(path) as project:
-            score(project, config("tuned", "old"), rising)
-        found = as_json(capsys, path)
-
-        assert (found["n"], found["selecting"]) == (16, 0)
-        assert found["selected_on"] == [{"name": "tuned boundary (old)", "conversations": 12}]
-        _, out, told = asked(capsys, path)
-        assert "held out by old" in out
-        assert "12 of these conversations selected the checkpoint of tuned boundary (old)" in told
-
     def test_several_runs(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """With several runs one has to be named; else all conversations are used that no adapter of the table was
         trained on.
@@ -457,7 +442,7 @@ class TestNothingToTell:
         training_run(path, "one", [])
         code, _, told = asked(capsys, path)
         assert code == 2
-        assert "does not name the conversations that it held out" in told
+        assert "does not name the conversations that it tests on" in told
 
 
 class TestAsInThePaper:
