@@ -58,6 +58,9 @@ OrderConversations = Callable[[sqlite3.Connection, IdSet], "array[int]"]
 """Takes the ids of some conversations, and returns those that have a value of the field, in the order of that value.
 Conversations with equal values are in the order of their ids."""
 
+RankConversations = Callable[[sqlite3.Connection, "Term", IdSet], "array[int]"]
+"""Takes a term and the ids of some conversations, and returns those of them that the term matches, the best first."""
+
 CountedValues = Sequence[tuple[str, int | None]]
 """Values of a field, each with the number of conversations that have it; None where they were not counted."""
 
@@ -104,12 +107,15 @@ class FieldQuery:
         order: Orders conversations by the field; None where lists cannot be ordered by it.
         count_values: Counts the values of the field for completion; None where they are not counted.
         is_selective: Whether its terms match few conversations, so that they are answered before the other terms.
+        rank: Returns those of a set that a term matches, the best first; None where they are equally good. Such terms
+            are answered after the others, of what these match, and order a list that has no other order.
     """
 
     matches: MatchTerm
     order: OrderConversations | None = None
     count_values: CountValues | None = None
     is_selective: bool = False
+    rank: RankConversations | None = None
 
 
 _FIELDS = (
@@ -146,6 +152,12 @@ _FIELDS = (
         "label of its goal, or a part of it; any, none or novel",
         example='goal:"book a restaurant" or goal:novel',
         optional=True,
+    ),
+    Field(
+        "like",
+        "text",
+        "the 50 conversations of what else matches that are most like these words, by their vectors",
+        example='like:"the parcel never came"',
     ),
     Field(
         "theme",

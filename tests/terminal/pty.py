@@ -89,25 +89,6 @@ class Session:
             assert not self.ended, f"it ended at {key!r}\n{self.screen.text()}"
         return self.screen.text()
 
-    def visit(self, key: str, title: str) -> None:
-        """Opens what a key opens, seen by its title, and leaves it with escape, however late it opens or closes."""
-        self.press_until(lambda seen: title in seen, key)
-        self.press_until(lambda seen: title not in seen, "\x1b")
-
-    def press_until(self, what: Callable[[str], bool], *keys: str) -> None:
-        """Types keys until `what(screen)`; again where they had no effect in ten seconds, as a busy machine may
-        have taken an escape and a letter for one key."""
-        end = time.monotonic() + SECONDS
-        while time.monotonic() < end:
-            rest = time.monotonic() + 10
-            seen = self.press(*keys)
-            while not what(seen) and time.monotonic() < rest:
-                self.take(0.1)
-                seen = self.screen.text()
-            if what(seen):
-                return
-        raise AssertionError(f"{keys} have no effect\n{self.screen.text()}")
-
     def paste(self, text: str) -> str:
         """Pastes as a terminal does, in brackets; returns the screen."""
         return self.press(f"\x1b[200~{text}\x1b[201~")

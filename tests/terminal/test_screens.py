@@ -88,24 +88,6 @@ def test_every_key_of_every_place(place: str, places: dict[str, Place], project:
         assert [text for text in copied if text not in known and "\n" not in text] == []
 
 
-def test_every_conversation_in_the_reader(project: Path) -> None:
-    """Each payload is read, unfolded, scrolled to its end, with its provenance and its original, then triaged."""
-    with Session(str(project), rows=24, columns=80) as session:
-        session.wait("What is here")
-        session.press("2")
-        session.press_until(lambda seen: "o Original" in seen, "\r")
-        for _ in PAYLOADS:
-            session.press("e", "\x1b[F")
-            session.visit("W", "Where this number comes from")
-            session.visit("o", "The record as imported")
-            session.press("n")
-        session.press_until(lambda seen: "f Filter" in seen, "\x1b")
-        session.press_until(lambda seen: "m Unsure" in seen, "3")
-        for _ in range(5):
-            session.press("m", "s")
-        assert session.screen.copied == []
-
-
 def test_hostile_words_of_the_person(project: Path) -> None:
     """A filter, a saved name, a tag and a note that were pasted are shown wherever they come back, and do not act."""
     with Session(str(project), rows=40, columns=120) as session:

@@ -105,6 +105,16 @@ def test_themes(run: Run) -> None:
     assert run("themes", "--group", "1")[0] == EXIT_USAGE
 
 
+def test_like_words_rank(clustered: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    """A list with `like` has the conversations nearest to the words first, unless it has another order."""
+    words = ["list", str(clustered.path), "--filter", 'like:"book a flight"', "--json"]
+    assert main(words) == 0
+    ranked = [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()]
+    assert main([*words, "--sort", "name"]) == 0
+    named = [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()]
+    assert ranked != named == sorted(ranked)
+
+
 def test_members_split_off(run: Run, clustered: Project) -> None:
     """Members that are named become a group of their own; conversations of other groups do not."""
     groups = run("list")["groups"]

@@ -206,13 +206,24 @@ _MOST_WORDS = 50
 
 
 def ids(conn: sqlite3.Connection, query: ListQuery) -> array[int]:
-    """Returns the ids of the conversations that match, in order; those without a value of the sort key come last.
+    """Returns the ids of the conversations that match, in order; those without a value of the sort key come last. Where
+    a term ranks, the order `id` is by rank.
 
     Raises:
         WorkbenchError: The search text has too many words.
     """
     with snapshot(conn):
         matching_ids = matching(conn, query.filter)
+        ranking = [
+            (term, rank)
+            for term in query.filter.terms
+            if not term.negated and term.field != WORD_FIELD
+            if (rank := _query_of(term.field).rank)
+        ]
+        if ranking and query.sort == "id":
+            term, rank = ranking[0]
+            result = rank(conn, term, matching_ids)
+            return result[::-1] if query.descending else result
         result = ordered(conn, query.sort, query.descending, matching_ids)
         if len(result) < len(matching_ids):
             result += (matching_ids - matching_ids.of(result)).ascending()
@@ -245,7 +256,10 @@ def _cost(term: Term) -> int:
     """
     if term.field == WORD_FIELD:
         return 2 if is_slow(term) else 0
-    return 0 if _query_of(term.field).is_selective else 1
+    query = _query_of(term.field)
+    if query.rank:
+        return 3
+    return 0 if query.is_selective else 1
 
 
 def _holds(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:

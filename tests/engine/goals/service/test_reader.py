@@ -1,4 +1,4 @@
-"""Reading the goals of a project file: groups, members, map, drift."""
+"""Reading the goals of a project file: groups, members, drift."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 
 from engine.base.conversation import State
-from engine.base.errors import UsageError
+from engine.base.errors import NotYet, UsageError
 from engine.completeness.records import DecisionRule, StateCounts
+from engine.conversations.filters import Term
 from engine.goals.service.groups import GoalService
 from engine.goals.service.merge_review import MergeReviewService
+from engine.goals.tables.likeness import nearest
+from engine.project.idset import IdSet
 from engine.project.project import Project
 from tests.engine.goals.service.goal_project import TOPIC, cluster, members, stored_review, texts
 from tests.engine.project.support import fill, give_scores, talk
@@ -135,6 +138,18 @@ class TestLooking:
         assert len(goals.more_like(1, 1000)) == 31
         with pytest.raises(UsageError, match="no vector"):
             goals.more_like(33)
+
+    def test_like_words(self, clustered: Project, goals: GoalService) -> None:
+        """`like` matches the conversations of a set that are most like the words, the nearest first; of words that no
+        conversation has, it says so."""
+        with clustered.reading() as conn:
+            every = IdSet.every(conn)
+            ranked = nearest(conn, Term("like", ":", ("router offline",)), every)
+            assert {TOPIC[key] for key in ranked[:5]} == {"wifi"}
+            few = every.of(ranked[3:5])
+            assert nearest(conn, Term("like", ":", ("router offline",)), few) == ranked[3:5]
+            with pytest.raises(NotYet, match="xyzzy"):
+                nearest(conn, Term("like", ":", ("xyzzy",)), every)
 
     def test_periods(self, goals: GoalService) -> None:
         """Sizes by month add up to the sizes of the groups, and the shares of a month without outliers to one."""
