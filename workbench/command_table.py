@@ -119,7 +119,7 @@ COMMANDS = (
         "list trees with many branches and an improbable best response, with state and goal",
         "trees:unusual_trees",
     ),
-    Command("tree", "grow the response tree of one conversation and print it", "tree:tree"),
+    Command("tree", "grow the response tree of one conversation and print it", "trees:tree"),
     Command("export", "write conversations, scores, answers and more as lines of JSON or CSV", "exporting:export"),
     Command("ask", "ask a question of conversations: people, patterns, or a probe fitted to answers", "questions:ask"),
     Command("questions", "list, show, add and remove questions, and show agreement", "questions:questions"),

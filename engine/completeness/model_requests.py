@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.completeness.kept_logs import KeptLogs
+from engine.completeness.remaining_tasks import RemainingRequest
 from engine.completeness.scoring import BoundaryScorer, ItemScore, LogItem, Question, score_block
 from engine.model.process.protocol import Request
 from engine.model.process.session import Handlers, ModelSession
@@ -15,12 +16,14 @@ class Score(Request[list[ItemScore]], frozen=True):
     read.
 
     Attributes:
+        remaining: Remaining tasks to write in the same reading of the logs. They may be left out.
         growing: Whether these are logs that grow: what was read of them before is not read again, and what is read now
             is kept for the next time, as far as there is memory. Without a prompt only.
     """
 
     items: Sequence[LogItem]
     question: Question
+    remaining: RemainingRequest | None = None
     growing: bool = False
 
 
@@ -42,6 +45,8 @@ class ModelScorer:
             request.items,
             request.question,
             session.progress(),
+            writer=session.model,
+            remaining=request.remaining,
             kept_logs=self._grown_logs if request.growing else None,
         )
 

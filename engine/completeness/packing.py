@@ -13,6 +13,7 @@ Words of this file:
 - Row: the logits after one position. A pick is one log-probability to take from a row, and the reading it is added to.
 - Reading: the log-probabilities of both answers at one mark, a `BoundaryReading`.
 - A kept log is one whose cells and readings stay between requests; to save is to copy the cells of a sequence for that.
+- A retained sequence stays in the cache until the writer continues it with the remaining tasks of its log.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import NamedTuple
 from engine.base.errors import ContextTooSmall, ModelError
 from engine.completeness.boundaries import Answer, BoundaryReading, QuestionTokens
 from engine.completeness.kept_logs import KeptLogs, KnownPrefix
+from engine.completeness.remaining_tasks import InlineWriter
 from engine.model.interface import Logits, Span, TokenModel, log_probs
 
 PREFIX_SEQUENCE = 0
@@ -210,6 +212,7 @@ class Packer:
 
     Attributes:
         _shared: Number of first tokens that all members have in the sequence `PREFIX_SEQUENCE`.
+        _retained_cells: Number of cells that the retained sequences need until they are continued.
         _spans, _picks_by_row: What the next decode takes, and what is read from each of its rows.
         _batch_tokens, _batch_rows: Numbers of tokens and rows of it.
         _finished: Members whose last token is decoded, or is in the next decode, with their sequences.
@@ -221,11 +224,13 @@ class Packer:
         question: QuestionTokens,
         shared: int,
         progress: Progress | None,
+        writer: InlineWriter | None,
         kept_logs: KeptLogs | None,
     ) -> None:
         self._model, self._question, self._shared = model, question, shared
-        self._progress, self._kept_logs = progress, kept_logs
+        self._progress, self._writer, self._kept_logs = progress, writer, kept_logs
         self._capacity = model.capacity
+        self._retained_cells = 0
         # The lower half of the sequences, but for the shared prefix, holds members, the upper half their forks, so that
         # neither starves the other.
         half = self._capacity.sequences // 2
@@ -247,6 +252,9 @@ class Packer:
             raise ContextTooSmall(
                 f"A log of {len(member.tokens):,} tokens exceeds the context of {capacity.context:,}."
             )
+        # Closing also continues the retained sequences, which frees their cells; flushing leaves them.
+        if self._writer and not self._has_room_to_retain(self._writer, member):
+            self.close()
         if not self._free_sequences or (
             self._kept_logs is not None and not self._has_room_to_save(member)
         ):
@@ -282,20 +290,45 @@ class Packer:
         return to_read[rows_left] if len(to_read) > rows_left else stop
 
     def flush(self) -> None:
-        """Decodes what was added, asks the question on forks of finished members, and drops them."""
+        """Decodes what was added, asks the question on forks of finished members, and drops or retains them."""
         if self._spans:
             self._decode(self._spans, self._picks_by_row)
         if not self._question.inline:
             self._ask_on_forks()
+        writer = self._writer
         for member, sequence in self._finished:
+            last = member.readings[-1]
             if self._kept_logs is not None:
                 readings = dict(zip(member.marks, member.readings, strict=True))
                 cells = self._model.save(sequence)
                 self._kept_logs.keep(member.tokens, readings, cells, member.known_prefix)
-            self._model.drop(sequence)
-            self._free_sequences.append(sequence)
+            if writer and writer.retain(member.index, last, member.tokens, sequence):
+                self._retained_cells += self._cells_if_retained(writer, member)
+            else:
+                self._model.drop(sequence)
+                self._free_sequences.append(sequence)
         self._spans, self._picks_by_row, self._finished = [], [], []
         self._batch_tokens = self._batch_rows = 0
+        if writer and writer.is_full:
+            self._continue_retained(writer)
+
+    def close(self) -> None:
+        """Decodes what was added and continues the sequences that were retained."""
+        self.flush()
+        if self._writer:
+            self._continue_retained(self._writer)
+
+    def _continue_retained(self, writer: InlineWriter) -> None:
+        """Lets the writer continue the sequences that it retained, and frees them."""
+        self._free_sequences.extend(writer.continue_sequences(self._progress))
+        self._retained_cells = 0
+
+    def _has_room_to_retain(self, writer: InlineWriter, member: Member) -> bool:
+        """Returns whether a batch of cells would be left if this member and all finished ones were retained."""
+        members = [*(finished for finished, _ in self._finished), member]
+        cells = sum(self._cells_if_retained(writer, each) for each in members)
+        used = self._shared + self._retained_cells + cells
+        return used + self._capacity.batch <= self._capacity.cells
 
     def _has_room_to_save(self, member: Member) -> bool:
         """Returns whether all cells of a member that was kept fit next to those of the finished members."""
@@ -304,6 +337,11 @@ class Packer:
         restored_count = 0 if kept_log is None else len(kept_log.tokens)
         waiting_count = sum(len(finished.tokens) for finished, _ in self._finished)
         return waiting_count + max(restored_count, len(member.tokens)) <= self._capacity.cells
+
+    def _cells_if_retained(self, writer: InlineWriter, member: Member) -> int:
+        """Returns the number of cells, without the shared ones, that a member needs if it is retained."""
+        length = len(member.tokens)
+        return length - self._shared + writer.cells_to_continue(member.index, length)
 
     def _decode(self, spans: Sequence[Span], picks_by_row: Sequence[list[_Pick]]) -> None:
         """Decodes one batch and adds what its rows say to the readings; `picks_by_row` has an entry for each row."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, chain
 
 import numpy as np
 
@@ -34,6 +35,8 @@ from engine.completeness.packing import (
     begin_member,
     plan_groups,
 )
+from engine.completeness.remaining_tasks import InlineWriter, RemainingRequest
+from engine.model.generation import GenerativeModel, Stopped
 from engine.model.interface import HiddenState, Span, Tokenizer, TokenModel
 from engine.model.log_windows import MIN_LOG_TOKENS, Window, plan_windows, tokens_of_windows
 from engine.model.prompt_files import Frame, Prompt, frame, opening_tokens
@@ -69,12 +72,14 @@ class BoundaryScorer:
         segments: Sequence[Segment],
         question: QuestionTokens,
         progress: Progress | None = None,
+        writer: InlineWriter | None = None,
         kept_logs: KeptLogs | None = None,
     ) -> list[list[BoundaryReading]]:
         """Asks the question at every mark of every segment.
 
         Args:
             progress: Called after each decode with the number of its tokens.
+            writer: Retains sequences of decoded segments and continues them.
             kept_logs: Logs that were read before, of which nothing is read again, and which these logs join; only with
                 a question that is `inline`.
 
@@ -116,13 +121,14 @@ class BoundaryScorer:
                     question,
                     shared=group.shared,
                     progress=progress,
+                    writer=writer,
                     kept_logs=kept_logs,
                 )
                 for index in group.members:
                     member = begin_member(index, segments[index], question, kept_logs)
                     readings[index] = member.readings
                     packer.add(member)
-                packer.flush()
+                packer.close()
         except BaseException:
             self.forget()
             raise
@@ -187,6 +193,14 @@ def log_item(pieces: Sequence[LogPiece]) -> LogItem:
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenOn:
+    """Text that the model wrote after a log, and why it stopped."""
+
+    text: str
+    stopped: Stopped
+
+
+@dataclass(frozen=True, slots=True)
 class ItemScore:
     """The result for one conversation.
 
@@ -195,6 +209,7 @@ class ItemScore:
         tokens: Number of tokens of the log up to its last boundary.
         note: Windows and shortened steps, in words, or None.
         unscored: Reason why there is no score, or None.
+        written: Remaining tasks written in the same pass, or None.
         states: Hidden states at the boundaries, shape (boundaries, dimensions); None where the question does
             not ask for them.
     """
@@ -203,6 +218,7 @@ class ItemScore:
     tokens: int
     note: str | None = None
     unscored: str | None = None
+    written: WrittenOn | None = None
     states: HiddenState | None = None
 
 
@@ -248,11 +264,17 @@ def score_block(
     items: Sequence[LogItem],
     question: Question,
     progress: Progress | None = None,
+    *,
+    writer: GenerativeModel | None = None,
+    remaining: RemainingRequest | None = None,
     kept_logs: KeptLogs | None = None,
 ) -> list[ItemScore]:
     """Scores every boundary of every conversation of a block, decoded together.
 
     Args:
+        writer: The scorer's model, for `remaining`.
+        remaining: Remaining tasks to write in the same pass after logs below a threshold. Logs that need several
+            windows are left out.
         kept_logs: Logs that were read before; see `BoundaryScorer.score`.
 
     Returns:
@@ -269,8 +291,40 @@ def score_block(
     limit = context - len(around.head) - tokens.forked_tokens - len(tokens.continuation)
     prepared = [prepare_log(model, item, around.head, limit, context) for item in items]
     segments = [segment for log in prepared for segment in log.segments]
-    readings = iter(scorer.score(segments, tokens, progress, kept_logs))
-    return [log.score([next(readings) for _ in log.segments]) for log in prepared]
+    # The writer knows a log by the index of its first segment; the last sum is that of no log.
+    first_segments = list(accumulate((len(log.segments) for log in prepared), initial=0))[:-1]
+    inline_writer = None
+    if writer is not None and remaining is not None:
+        reply_frame = frame(remaining.prompt, model)
+        inline_writer = InlineWriter(writer, remaining, reply_frame.tail)
+        # The cells of a log can be continued only if the reply's prompt begins with the same tokens before it.
+        if reply_frame.head == around.head:
+            _offer_whole_logs(inline_writer, model, items, prepared, first_segments)
+    readings = iter(scorer.score(segments, tokens, progress, inline_writer, kept_logs))
+    scores = [log.score([next(readings) for _ in log.segments]) for log in prepared]
+    replies = inline_writer.replies if inline_writer else {}
+    return [
+        replace(score, written=WrittenOn(reply.text, reply.stopped))
+        if (reply := replies.get(first))
+        else score
+        for score, first in zip(scores, first_segments, strict=True)
+    ]
+
+
+def _offer_whole_logs(
+    inline_writer: InlineWriter,
+    tokenizer: Tokenizer,
+    items: Sequence[LogItem],
+    prepared: Sequence[PreparedLog],
+    first_segments: Sequence[int],
+) -> None:
+    """Offers each log of one window to the writer, with the steps after its last boundary: scoring needs none of them,
+    but a reply follows the whole log."""
+    for item, log, first in zip(items, prepared, first_segments, strict=True):
+        if log.whole:
+            steps_after = map(tokenizer.tokenize, item.texts[item.boundaries[-1] + 1 :])
+            log_tokens = [*log.segments[0].tokens, *chain.from_iterable(steps_after)]
+            inline_writer.offer(first, log_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +345,11 @@ class PreparedLog:
     clipped: int = 0
     note: str | None = None
     unscored: str | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether one window holds the whole log up to its last boundary. A log that does not fit has a note."""
+        return len(self.windows) == 1 and self.note is None
 
     def score(self, readings: Sequence[Sequence[BoundaryReading]]) -> ItemScore:
         """Returns the score, unscored if a reading or a state is not a number.

@@ -23,8 +23,14 @@ from engine.simulate.forms.form import ALL_FORMS, AS_PRINTED, PAPER_PEOPLE, TOPI
 from engine.simulate.forms.form_session import ProfileScope, Rules
 from engine.simulate.forms.run import VARIANTS, Variant
 from engine.simulate.play import DEFAULT_PARALLEL_PLAYS
-from engine.simulate.recsim.people import LANGUAGES, TASKS, Language
-from engine.simulate.recsim.play import ASSISTANT_TOKENS, MAX_TURNS, USER_TOKENS
+from engine.simulate.recsim.play import (
+    ASSISTANT_TOKENS,
+    LANGUAGES,
+    MAX_TURNS,
+    TASKS,
+    USER_TOKENS,
+    Language,
+)
 from engine.simulate.sharded.instruction import BUNDLED
 from engine.simulate.sharded.scenario import ALL_CONDITIONS, CONDITIONS, Condition
 

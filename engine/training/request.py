@@ -5,18 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
 
 from engine.base.errors import UsageError
-from engine.base.request_options import (
-    Option,
-    check,
-    declared,
-    defaults_of,
-    one_of,
-    options_of,
-    read_values,
-)
+from engine.base.request_options import Option, check, declared, one_of, options_of, read_values
 from engine.conversations.filters import Filter, parse_filter
 from engine.training.config import RECIPES, TrainConfig
 from engine.training.presets import PRESETS
@@ -122,9 +113,6 @@ class TrainingRequest:
 
 OPTIONS: Mapping[str, Option] = options_of(TrainingRequest)
 """Field name -> its declared help, choices and check."""
-
-DEFAULTS: Mapping[str, Any] = defaults_of(TrainingRequest)
-"""Field name -> its default."""
 
 TYPED = tuple(name for name in OPTIONS if name not in ("filter", "settings"))
 """Fields that are read from one text; the filter and the settings have a syntax of their own."""

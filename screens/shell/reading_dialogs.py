@@ -126,7 +126,7 @@ class EgressDialog(ReadingDialog):
 
     TITLE = "What would leave this machine"
     WHAT = "what would be sent"
-    OWN_HINTS = (("a", "allows it"),)
+    OWN_HINTS = (("a", "allows"),)
     BINDINGS: ClassVar[list[BindingType]] = reading_keys(
         "ctrl+w", Binding("a", "allow", "Allow it for this project")
     )

@@ -459,11 +459,10 @@ def _spending_content(max_cost: float | None, *, fresh: bool) -> Content:
     return Content.assemble(
         ("most cost ", "$tone-muted"),
         limit,
-        ("   c", "bold $tone-accent"),
-        (" another   ", "$tone-muted"),
-        "failures are asked about again" if fresh else "failures stay as they are",
-        ("   f", "bold $tone-accent"),
-        (" the other", "$tone-muted"),
+        (" c", "bold $tone-accent"),
+        ("   failures ", "$tone-muted"),
+        "are asked about again" if fresh else "stay as they are",
+        (" f", "bold $tone-accent"),
     )
 
 

@@ -66,7 +66,7 @@ from engine.trees.growth import Budget
 from engine.trees.model_requests import Grow
 from engine.trees.options import TreeOptions
 from screens.training.formatting import detail_text, headline, summary_content
-from screens.training.run_pane import loss_lines, valid_lines
+from screens.training.screen import loss_lines, valid_lines
 from tests.campaign.stopping import until_stopped
 from tests.engine.completeness.test_block import JUDGE, item
 from tests.engine.completeness.test_endpoint_scoring import PLAIN, TAGGED

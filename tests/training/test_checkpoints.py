@@ -74,15 +74,6 @@ def test_a_damaged_one_falls_back(tmp_path: Path, name: str, content: bytes) -> 
     assert not (tmp_path / "checkpoint-60").exists()
 
 
-def test_a_file_that_is_gone(tmp_path: Path) -> None:
-    """A checkpoint without one of its files is damaged; where no other is left, the run begins anew."""
-    (checkpoint(tmp_path, 20, BEST_AT_20, best=20) / "optimizer.pt").unlink()
-    warnings: list[str] = []
-
-    assert last_checkpoint(tmp_path, warnings.append) is None
-    assert "optimizer.pt" in warnings[0]
-
-
 def test_an_error_that_passes_deletes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,8 +149,3 @@ def test_the_empty_seal_of_an_earlier_version(tmp_path: Path) -> None:
 
     (tmp_path / "checkpoint-40" / "optimizer.pt").write_bytes(b"")
     assert last_checkpoint(tmp_path, lambda message: None) == tmp_path / "checkpoint-20"
-
-
-def test_none(tmp_path: Path) -> None:
-    """A run without checkpoints, or without their folder, begins anew."""
-    assert last_checkpoint(tmp_path / "checkpoints", refuse) is None

@@ -95,12 +95,6 @@ class TestTimeLeft:
         """
         assert run.step(1)["seconds_left"] == pytest.approx(a_step(1) + 3 * GUESS)
 
-    def test_before_a_validation_of_this_step(self, run: Run) -> None:
-        """After step 8 its own validation is part of the time left; after step 20 it is all of it."""
-        assert run.step(8)["seconds_left"] == pytest.approx(a_step(8) + 3 * GUESS)
-        assert run.step(9)["seconds_left"] == pytest.approx(a_step(9) + 2 * GUESS)
-        assert run.step(20)["seconds_left"] == pytest.approx(GUESS)
-
     def test_while_validating(self, run: Run) -> None:
         """A validation that is half done after six seconds has six left, and later ones are estimated as long as it."""
         run.step(8)
@@ -113,13 +107,6 @@ class TestTimeLeft:
         run.reads(4, 3.0)
         run.validated()
         assert run.step(9)["seconds_left"] == pytest.approx(a_step(9) + 2 * 9.0)
-
-    def test_stopping(self, run: Run) -> None:
-        """A run with a stop request has one validation left, and no more steps."""
-        run.stopping = True
-        assert run.step(5)["seconds_left"] == pytest.approx(GUESS)
-        run.reads(1, 0.0)
-        assert run.reads(3, 4.0)["seconds_left"] == pytest.approx(4.0)
 
 
 def test_not_more_often_than_one_reads(run: Run) -> None:

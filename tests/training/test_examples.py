@@ -133,13 +133,6 @@ class TestRecipes:
                 len(weight) * [words]
             )
 
-    @pytest.mark.parametrize("recipe", ["paper", "no-end-tag"])
-    def test_nothing_to_balance(self, recipe: Recipe) -> None:
-        """In the other recipes all targets weigh the same."""
-        assert set(
-            make_example(CharacterTokenizer(), log(3), recipe, 4000, balance=True).weights
-        ) == {1.0}
-
     def test_what_follows_the_last_boundary_is_not_read(self) -> None:
         """A last user message is no answer, so the log ends before it."""
         made = log(2)
@@ -168,11 +161,6 @@ class TestChecks:
         """An empty file is an error at once."""
         with pytest.raises(DataError, match="no conversations"):
             make_examples(CharacterTokenizer(), [], "boundary", 4000)
-
-    def test_no_room(self) -> None:
-        """A limit that holds no log is refused."""
-        with pytest.raises(DataError, match="too few"):
-            make_examples(CharacterTokenizer(), [Log("a", log(2))], "boundary", 20)
 
     @pytest.mark.parametrize(
         "line",

@@ -72,17 +72,6 @@ class TestMerged:
             changed += bool((found != before).any())
         assert changed
 
-    def test_the_base_stays_as_it_is(self, pair: tuple[Path, Path], tmp_path: Path) -> None:
-        """Only the copy changes, and only where the adapter has matrices."""
-        base, adapter = pair
-        before = base.read_bytes()
-
-        merge(base, adapter, tmp_path / "out.gguf")
-
-        assert base.read_bytes() == before
-        assert (tmp_path / "out.gguf").stat().st_size == len(before)
-        assert (tmp_path / "out.gguf").read_bytes() != before
-
     def test_few_copies_are_kept(self, pair: tuple[Path, Path], tmp_path: Path) -> None:
         """The copies used last are kept; no incomplete file is left."""
         folder = tmp_path / "cache"

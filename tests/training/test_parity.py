@@ -102,11 +102,6 @@ class TestTiny:
         assert (found.top1, found.moved) == (1.0, 0.0)
         assert replace(found, same_tokens=True).failing == "the adapter changes nothing"
 
-    def test_no_file_of_the_base(self, run: RunDirectory) -> None:
-        """For a base folder without a GGUF file there is no comparison, and the result says so."""
-        with pytest.raises(ParitySkipped, match="no GGUF file"):
-            check_parity(run, TrainConfig(base=str(run.path)))
-
     def test_base_that_one_side_cannot_read(self, run: RunDirectory) -> None:
         """A GGUF file of an architecture that `transformers` cannot read is named as the reason."""
         model = tiny_model("smollm3")

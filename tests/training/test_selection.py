@@ -42,12 +42,6 @@ def test_auroc_and_then_f1(figures: Sequence[tuple[float, float]], best: int) ->
     assert best_validation(validations(*figures)) == best
 
 
-def test_of_equal_ones_the_last() -> None:
-    """Of validations that cannot be told apart the last is the best: the first may have learned nothing."""
-    assert best_validation(validations((0.5, 0.0), (0.5, 0.0), (0.5, 0.0))) == 2
-    assert best_validation([Validation(1.0, None, None, 0)] * 3) == 2
-
-
 @pytest.mark.parametrize(
     ("figures", "count"),
     [

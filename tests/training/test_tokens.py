@@ -13,7 +13,6 @@ from engine.model.catalog import embedded_model
 from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Tokenize
-from engine.simulate.demo.samples import sample_conversations
 from engine.training.config import TrainConfig
 from training.base import HubTokenizer, load_tokenizer
 
@@ -47,12 +46,6 @@ def tokenizer() -> HubTokenizer:
 def test_hard_texts(process: ModelProcess, tokenizer: HubTokenizer) -> None:
     """Texts on which splitting by words and digits could differ have the same tokens."""
     assert [tokenizer.tokenize(text) for text in HARD] == process.ask(Tokenize(HARD))
-
-
-def test_conversations(process: ModelProcess, tokenizer: HubTokenizer) -> None:
-    """Whole messages with tool calls, code and tables have the same tokens."""
-    texts = [one.seen for talk in sample_conversations(36) for one in talk.messages]
-    assert [tokenizer.tokenize(text) for text in texts] == process.ask(Tokenize(texts))
 
 
 CHARACTERS = st.one_of(

@@ -15,7 +15,7 @@ from engine.training.config import TrainConfig
 from tests.training.tiny_runs import item, tiny_base
 from training.base import load_base
 from training.examples import Log
-from training.validation import Point, curve, validate
+from training.validation import Point, curve
 
 LOGS = [
     Log(made["id"], LogItem(tuple(made["texts"]), tuple(made["boundaries"]), made["kept"]))
@@ -46,18 +46,6 @@ class TestCurve:
             assert [(at.log_end, at.log_continue) for at in ours] == [
                 pytest.approx(both, abs=1e-3) for both in theirs
             ]
-
-    def test_nothing_to_cut(self, tmp_path: Path) -> None:
-        """Logs with one boundary give a loss and no truncation test."""
-        hub, _ = tiny_base(tmp_path)
-        model, tokenizer = load_base(TrainConfig(base=str(hub), precision="f32"))
-        one = item(1, 1)
-        log = Log("one", LogItem(tuple(one["texts"]), tuple(one["boundaries"]), 0))
-
-        found = validate(model, tokenizer, [log], 400, seed=0)
-
-        assert (found.auroc, found.f1, found.pairs) == (None, None, 0)
-        assert found.loss == pytest.approx(-curve(model, tokenizer, log, 400)[0].log_end)
 
 
 @pytest.mark.parametrize(

@@ -111,21 +111,6 @@ class TestRuns:
         assert "--resume mine" in err
         assert only_run(project).adapter_gguf.exists()
 
-    def test_a_terminal_that_closes(
-        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        """A signal that tells the command to end leaves the run at work; the command says how to see and end it."""
-        monkeypatch.setenv("FAKE_TRAINER", "obeys")
-        press_when(project, 3, number=signal.SIGHUP)
-        code = main(["train", str(project), "--name", "mine"])
-        run = only_run(project)
-
-        assert code == 130
-        assert "mine goes on" in capsys.readouterr().err
-        assert has_process(run)
-        assert main(["train", "stop", str(project), "mine"]) == 0
-        assert run.adapter_gguf.exists()
-
     def test_ctrl_c_twice_kills(
         self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -209,9 +194,3 @@ class TestWords:
         assert main(["train", "delete", str(project), "two", "--yes"]) == 0
         assert [run.path.name for run in all_runs(project)] == ["one"]
         assert main(["train", "delete", str(project), "nobody", "--yes"]) == 2
-
-    def test_no_project(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """`status` and `stop` of a missing project fail and create nothing."""
-        assert main(["train", "status", str(tmp_path / "none.wb")]) == 1
-        assert main(["train", "stop", str(tmp_path / "none.wb"), "x"]) == 1
-        assert list(tmp_path.iterdir()) == []

@@ -16,7 +16,6 @@ from engine.simulate.records import PlayEstimate, PlayRow
 from engine.simulate.recsim.play import by_task
 from engine.simulate.request import COMMON, FIELDS, OPTIONS, Kind, SimulationRequest
 from engine.simulate.service import forms as forms_service
-from engine.simulate.service import recsim as recsim_service
 from engine.simulate.service import sharded as sharded_service
 from engine.simulate.service.result_tables import (
     aptitude_json,
@@ -24,7 +23,7 @@ from engine.simulate.service.result_tables import (
     form_model_table,
     tables_of,
 )
-from engine.simulate.service.simulations import Simulation
+from engine.simulate.service.simulations import Simulation, recsim_simulation
 from engine.simulate.sharded.aptitude import Scored, aptitudes
 from engine.simulate.sharded.scenario import CONDITIONS, Condition, place_of
 from workbench.arguments import PROJECT, Argument, argument, read_request, request_arguments, takes
@@ -100,20 +99,20 @@ def forms(arguments: argparse.Namespace) -> CommandResult:
     )
 
 
-@takes(PROJECT, *_kind_arguments(recsim_service.KIND))
+@takes(PROJECT, *_kind_arguments("recsim"))
 def recsim(arguments: argparse.Namespace) -> CommandResult:
     """Plays people with profiles who plan with an assistant; gives the results by task.
 
     Raises:
         WorkbenchError: A model cannot be had.
     """
-    request = read_request(SimulationRequest, arguments, kind=recsim_service.KIND)
+    request = read_request(SimulationRequest, arguments, kind="recsim")
     with OpenProject(Path(arguments.project), create=True) as workspace:
-        simulation = recsim_service.recsim_simulation(workspace.simulation_runs, request)
+        simulation = recsim_simulation(workspace.simulation_runs, request)
         rows = played(workspace, simulation)
     ended = [row for row in rows if row.reason is None]
     return CommandResult(
-        _lines(recsim_service.KIND, rows),
+        _lines("recsim", rows),
         {
             "config": simulation.play.config_hash,
             "tasks": [asdict(row) for row in by_task(row.result for row in ended)],

@@ -86,6 +86,9 @@ class ScoringRuns:
         writer = self._writer(request, mode, model)
         if request.remaining:
             remaining = self._remaining_stage(request, mode, writer, tag, scoring)
+            if isinstance(reading, ScoringStage) and not (request.paper or remaining.by_fields):
+                # The log is in the model's cache when it is scored, so writing then saves reading it again.
+                reading.write_remaining(remaining)
             stages.append(remaining)
         models = [model] if writer is model else [model, writer]
         tuning = self._setup.tuning_before(*models) if request.tune else []

@@ -21,10 +21,9 @@ from engine.simulate.request import (
 )
 from engine.simulate.service.forms import KIND as FORMS_KIND
 from engine.simulate.service.forms import forms_simulation
-from engine.simulate.service.recsim import recsim_simulation
 from engine.simulate.service.result_tables import form_model_table, item_of, tables_of
 from engine.simulate.service.sharded import sharded_simulation
-from engine.simulate.service.simulations import ProjectSimulations, Simulation
+from engine.simulate.service.simulations import ProjectSimulations, Simulation, recsim_simulation
 
 SETTING = "simulations"
 """Setting: the request of the simulation that a screen started last."""

@@ -13,7 +13,8 @@ from engine.model.records import ModelRequest
 from engine.model.service.run_setup import RunSetup
 from engine.simulate import tables as play_tables
 from engine.simulate.records import PlayRow, PlaySetting, TranscriptLine
-from engine.simulate.request import SimulationOptions
+from engine.simulate.recsim.play import TASKS, Setting, profiles, recsim_scenarios, situations
+from engine.simulate.request import SimulationOptions, SimulationRequest
 from engine.simulate.sharded.aptitude import Scored
 from engine.simulate.stages import PlayStage
 
@@ -145,3 +146,46 @@ class ProjectSimulations:
         """Returns the calls of a play with their replies, in order."""
         with self._project.reading() as conn:
             return play_tables.transcript(conn, play_id)
+
+
+def recsim_simulation(simulations: ProjectSimulations, request: SimulationRequest) -> Simulation:
+    """Returns the simulation that plays `request.runs` conversations of each task.
+
+    Raises:
+        UsageError: A model cannot do this.
+    """
+    prompts = simulations.texts("recsim")
+    setting = Setting(
+        prompts,
+        language=request.language,
+        max_turns=request.turns,
+        user_tokens=request.user_tokens,
+        assistant_tokens=request.assistant_tokens,
+        seed=request.seed,
+    )
+    if request.temperature is not None:
+        setting = replace(setting, temperature=request.temperature)
+    scenarios = recsim_scenarios(
+        setting, request.tasks or TASKS, request.runs, profiles(), situations()
+    )[: request.limit]
+
+    return simulations.simulation(
+        "recsim",
+        scenarios=lambda labels: scenarios,  # they do not depend on the labels of the models
+        params=_recsim_params(setting),
+        asks={"assistant": Sampling(), "user": Sampling()},
+        options=request,
+        texts=prompts,
+    )
+
+
+def _recsim_params(setting: Setting) -> dict[str, Any]:
+    """Returns what determines the conversation of a given person and situation, apart from prompts and models."""
+    return {
+        "seed": setting.seed,
+        "language": setting.language,
+        "temperature": setting.temperature,
+        "max_turns": setting.max_turns,
+        "user_tokens": setting.user_tokens,
+        "assistant_tokens": setting.assistant_tokens,
+    }

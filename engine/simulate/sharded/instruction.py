@@ -150,15 +150,6 @@ def bundled_instructions(name: str) -> list[Instruction]:
     return read_instructions(file.read_text("utf-8"))
 
 
-def as_instruction(record: Any) -> Instruction:
-    """Reads an instruction from its record.
-
-    Raises:
-        BadInstruction: The record is not an instruction.
-    """
-    return _instruction(record, "The instruction")
-
-
 def _json(text: str, where: str) -> Any:
     """Returns parsed JSON.
 

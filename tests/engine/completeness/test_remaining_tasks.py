@@ -5,11 +5,151 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.completeness.remaining_tasks import MAX_TASKS_PER_CONVERSATION, remaining_tasks
+from engine.base.conversation import Message, render_log
+from engine.base.errors import Cancelled
+from engine.completeness.packing import PREFIX_SEQUENCE
+from engine.completeness.remaining_tasks import (
+    MAX_TASKS_PER_CONVERSATION,
+    RemainingRequest,
+    remaining_tasks,
+)
+from engine.completeness.scoring import (
+    BoundaryScorer,
+    ItemScore,
+    LogItem,
+    Question,
+    WrittenOn,
+    score_block,
+)
+from engine.model.batched_replies import generate
+from engine.model.generation import uniform_tasks
+from engine.model.interface import Capacity, Sampling
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
+from tests.engine.model.toy import ROOMY, START, ToyModel
+
+GO_ON = parse_prompt("remaining-tuned", prompt_text("remaining-tuned"))
+BARE = Question(None)
+ALWAYS = RemainingRequest(GO_ON, 1.1)
+
+
+def item(system: str, turns: list[str], *, unanswered: bool) -> LogItem:
+    """A log of exchanges after a system message; with `unanswered` its last message is the user's, after the last
+    boundary.
+    """
+    messages = [Message("system", system)]
+    for text in turns:
+        messages += [Message("user", text), Message("assistant", text[::-1])]
+    ends = tuple(range(2, len(messages), 2))
+    messages += [Message("user", "Hello?")] * unanswered
+    return LogItem(tuple(piece.text for piece in render_log(messages)), ends, 1)
+
+
+def alone(one: LogItem, prompt: Prompt = GO_ON) -> WrittenOn:
+    """What the model writes after this log when it is asked for nothing else."""
+    model = ToyModel()
+    tokens = [START, *model.tokenize("".join(one.texts) + prompt.question + prompt.reply)]
+    limit, stop = prompt.max_tokens, prompt.stop
+    (reply,) = generate(
+        model, uniform_tasks([tokens], sampling=Sampling(), max_tokens=limit, stop=stop)
+    )
+    return WrittenOn(reply.text, reply.stopped)
+
+
+def score(
+    model: ToyModel, items: list[LogItem], remaining: RemainingRequest | None
+) -> list[ItemScore]:
+    """Scores on a fresh scorer and asserts that it leaves nothing behind."""
+    found = score_block(BoundaryScorer(model), items, BARE, writer=model, remaining=remaining)
+    model.check_empty(but=frozenset({PREFIX_SEQUENCE}))
+    assert model.open_choosers == 0
+    return found
+
+
+logs = st.lists(
+    st.builds(
+        item,
+        st.sampled_from(["Sell.", "Sell shoes to people. " * 20]),
+        st.lists(st.text("abc ", min_size=1, max_size=60), min_size=1, max_size=4),
+        unanswered=st.booleans(),
+    ),
+    min_size=1,
+    max_size=9,
+)
+capacities = st.builds(
+    lambda batch, sequences, spare: Capacity(
+        context=1200, cells=1200 + 4 * batch + spare, batch=batch, rows=batch, sequences=sequences,
+        forkable=True,
+    ),
+    st.integers(20, 600),
+    st.integers(6, 64),
+    st.integers(0, 2000),
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(items=logs, capacity=capacities, below=st.sampled_from([0.0, 0.5, 1.1]))
+def test_one_reading_gives_both(items: list[LogItem], capacity: Capacity, below: float) -> None:
+    """Scores equal those of a run without replies; exactly the logs below the threshold get a reply, each the same as
+    when generated alone, with any batch size.
+    """
+    plain = score(ToyModel(capacity), items, None)
+    both = score(ToyModel(capacity), items, RemainingRequest(GO_ON, below))
+    assert [replace(one, written=None) for one in both] == plain
+    for one, found in zip(items, both, strict=True):
+        last = found.curve[-1]
+        is_below = last.p_end / (last.p_end + last.p_continue) < below
+        assert found.written == (alone(one) if is_below else None)
+
+
+class TestWhatIsLeftToAReadingOfItsOwn:
+    def test_windows(self) -> None:
+        """A log of several windows is scored, but gets no reply from the decode of its last window."""
+        small = replace(ROOMY, context=400, cells=400)
+        long = item("Sell.", ["some words " * 8] * 6, unanswered=False)
+        (found,) = score(ToyModel(small), [long], ALWAYS)
+        assert found.curve
+        assert found.written is None
+
+    def test_no_room_for_the_reply(self) -> None:
+        """A log that fills the context is scored without a reply."""
+        one = item("Sell.", ["some words " * 8], unanswered=False)
+        length = 1 + len("".join(one.texts).encode())
+        tight = replace(ROOMY, context=length + 40, cells=length + 40)
+        (found,) = score(ToyModel(tight), [one], ALWAYS)
+        assert found.written is None
+        assert not found.note
+
+    def test_another_beginning(self) -> None:
+        """A reply prompt with another text before the log needs a decode of its own."""
+        framed = RemainingRequest(replace(GO_ON, before="Read this.\n"), 1.1)
+        (found,) = score(ToyModel(), [item("Sell.", ["a b"], unanswered=False)], framed)
+        assert found.written is None
+
+    @pytest.mark.parametrize("unanswered", [False, True])
+    def test_another_question(self, unanswered: bool) -> None:
+        """Where the log ends at its last boundary, the decode is inside the next step's header, so a reply prompt after
+        the log needs a decode of its own; where the user has the last word the decode is shared.
+        """
+        asked = replace(GO_ON, question="\n\nWhat is left?", reply=" To")
+        one = item("Sell.", ["a b"], unanswered=unanswered)
+        (found,) = score(ToyModel(), [one], RemainingRequest(asked, 1.1))
+        assert found.written == (alone(one, asked) if unanswered else None)
+
+
+@pytest.mark.parametrize("number", [1, 3, 9])
+def test_cancelled(number: int) -> None:
+    """A cancel during scoring or generation leaves neither samplers nor tokens behind."""
+    model = ToyModel()
+    model.cancel_after = number
+    items = [item("Sell.", ["some words"], unanswered=False)] * 3
+    with pytest.raises(Cancelled):
+        score(model, items, ALWAYS)
+    model.check_empty()
+    assert model.open_choosers == 0
+
 
 SPOKEN = parse_prompt("remaining", prompt_text("remaining"))
 LISTED = replace(SPOKEN, reply="Remaining:\n-")

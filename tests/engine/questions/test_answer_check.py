@@ -52,8 +52,7 @@ class World:
         }
 
 
-@pytest.mark.parametrize("biased", [False, True])
-@pytest.mark.parametrize("unsure", [False, True])
+@pytest.mark.parametrize(("biased", "unsure"), [(False, False), (True, True)])
 def test_intervals_hold_the_truth(biased: bool, unsure: bool) -> None:
     """In 1,000 checks the interval of 95% has the true rate in 93 to 97%, and the rate is right on average, also where
     people answered mostly what went wrong, before the draw and after it."""

@@ -69,10 +69,6 @@ class TestSideBySide:
         assert [one.key for one in played] == ["a", "b", "c"]
         assert asked == ["c0"]
 
-    def test_no_plays(self) -> None:
-        """Without plays nothing is called."""
-        assert everything([], 4) == ([], [])
-
 
 class TestModels:
     def test_one_role_at_a_time(self) -> None:
@@ -95,13 +91,6 @@ class TestModels:
             model_of=lambda role: role == "judge",
         )
         assert [call.role for call in playing.next_calls()] == ["user", "assistant"]
-
-    def test_where_it_stands(self) -> None:
-        """The progress names the waiting plays and the number of replies of running ones."""
-        playing = ParallelPlays([Talk(key, ["user"] * 2) for key in "abc"], parallel=2)
-        assert (playing.waiting_keys, playing.reply_counts) == (["c"], {"a": 0, "b": 0})
-        playing.answer(echo(playing.next_calls()))
-        assert (playing.waiting_keys, playing.reply_counts) == (["c"], {"a": 1, "b": 1})
 
 
 class TestBreakingOff:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.errors import ProjectError
 from engine.project.project import Project
 from engine.simulate import tables as plays
 from engine.simulate.records import PlayRow, PlaySetting, TranscriptLine
@@ -70,17 +69,3 @@ class TestPlays:
         with project.reading() as conn:
             found = [row.key for row in plays.rows(conn, "c")]
         assert found == ["forms/EPA/2", "forms/MED/9", "forms/MED/10"]
-
-    def test_settings_of_a_kind(self, project: Project) -> None:
-        """Settings come in the order of their first plays, those without plays last; they can be read by kind."""
-        other = replace(SETTING, config_hash="a", kind="recsim")
-        project.write(lambda conn: plays.register(conn, other))
-        project.write(lambda conn: plays.add(conn, PLAY, TRANSCRIPT))
-        with project.reading() as conn:
-            assert [one.config_hash for one in plays.settings_of(conn)] == ["c", "a"]
-            assert plays.settings_of(conn, "recsim") == [other]
-
-    def test_a_play_needs_its_setting(self, project: Project) -> None:
-        """A play of a setting that was never recorded is refused."""
-        with pytest.raises(ProjectError):
-            project.write(lambda conn: plays.add(conn, replace(PLAY, config_hash="unknown"), ()))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import subprocess
 import sys
 import threading
@@ -20,7 +18,7 @@ from engine.base.errors import RequestRefused
 from engine.base.events import Event, JobProgress
 from engine.conversations.tables.conversations import truth_by_conversation
 from engine.jobs.contract import OnProgress
-from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
+from engine.jobs.runner import JobDone, JobRunner
 from engine.model.catalog import LoadableModel
 from engine.model.chat import Call, Completion, Ending, Play, Role
 from engine.model.process import requests
@@ -33,8 +31,7 @@ from engine.simulate import tables as plays
 from engine.simulate.stages import PlayStage
 from tests.engine.completeness import scored
 from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
-from tests.engine.model.endpoints.toy_peer import says
-from tests.engine.project.support import REPOSITORY, begin_run, check_whole, content
+from tests.engine.project.support import REPOSITORY, check_whole, content
 from tests.engine.simulate import simulated
 from tests.engine.simulate.simulated import Chat
 
@@ -193,20 +190,6 @@ class TestModels:
         first = [path.name for path in scripted.loads[:2]]
         assert first == ["other", scored.model().path.name]
 
-    def test_another_model_is_another_setting(
-        self, project: Project, scripted: ScriptedProcess
-    ) -> None:
-        """Cached replies of another model are not used."""
-
-        other = replace(scored.model(), fingerprints={"model": "other"})
-
-        outcome(project, scripted)
-        asked = len(scripted.batches)
-        outcome(project, scripted, user=other)
-        assert len(scripted.batches) > asked
-        with project.reading() as conn:
-            assert [setting.played for setting in plays.settings_of(conn)] == [9, 9]
-
 
 class TestEndpoints:
     def served(self, name: str) -> LoadableModel:
@@ -240,17 +223,6 @@ class TestEndpoints:
             again = JobRunner(project, lambda event: None).run(stage())
             assert "9 were played before" in again.message
             assert [len(peer.requests) for peer in peers] == asked
-
-    def test_an_endpoint_that_goes_away(self, tmp_path: Path, project: Project) -> None:
-        """A run whose endpoint refuses everything fails with its message; ended plays stay."""
-        with endpoint("vllm") as (model, (peer,)):
-            routed = RoutedProcess(tmp_path / "log", lambda names: model)
-            peer.faults = [says(401, "no key")] * 50
-            chosen: dict[Role, Any] = dict.fromkeys(("user", "assistant"), self.served("a"))
-            stage = PlayStage(project, routed, "chat", simulated.scenarios, {}, {}, chosen)
-            failed = JobRunner(project, lambda event: None).run(stage)
-        assert isinstance(failed, JobFailed)
-        assert "401" in failed.message
 
 
 class TestBreakingOff:
@@ -316,22 +288,6 @@ def test_a_kill_at_any_moment_changes_no_bit(tmp_path: Path, expected: Content) 
     assert content(path) == expected
 
 
-def test_a_kill_of_the_model_process_changes_no_bit(
-    project: Project, expected: Content, process: ModelProcess
-) -> None:
-    """When the model process is killed between batches, the job continues with the same result."""
-    killed: set[int] = set()
-    run_id = project.write(lambda conn: begin_run(conn, "s", "c"))
-    for progress in simulated.stage(project, process).run(run_id):
-        pid = process.pid
-        # Once in a batch: a batch that it dies on again and again is asked one by one.
-        if pid is not None and progress.done >= 4 + 12 * len(killed):
-            os.kill(pid, signal.SIGKILL)
-            killed.add(pid)
-    assert len(killed) >= 2
-    assert content(Path(project.path)) == expected
-
-
 def test_cancel(project: Project, expected: Content, process: ModelProcess) -> None:
     """A cancelled run ends at once and keeps the replies; a later run resumes to the same result."""
     stage = simulated.stage(project, process)
@@ -364,14 +320,6 @@ def test_cancel(project: Project, expected: Content, process: ModelProcess) -> N
     assert content(Path(project.path)) == expected
 
 
-def test_a_cancel_before_the_start(project: Project, process: ModelProcess) -> None:
-    """A stage that is interrupted before its turn asks the model nothing."""
-    stage = simulated.stage(project, process)
-    stage.interrupt()
-    assert isinstance(JobRunner(project, lambda event: None).run(stage), JobCancelled)
-    assert process.pid is None
-
-
 class TestForecast:
     """The estimated number of replies of a run while it is in progress."""
 
@@ -388,17 +336,6 @@ class TestForecast:
         """The total is not underestimated when short plays end first."""
         made = [Chat(subject, 10 if at % 2 else 1) for at, subject in enumerate(simulated.SUBJECTS)]
         assert set(self.totals(project, scripted, made)) == {4 * 20 + 5 * 2}
-
-    def test_longer_than_expected(self, project: Project, scripted: ScriptedProcess) -> None:
-        """Where all plays take more replies than expected, the total follows after the first of them."""
-
-        class LongChat(Chat):
-            @property
-            def expected(self) -> float:
-                return super().expected / 5
-
-        made = [LongChat(subject, 2) for subject in simulated.SUBJECTS]
-        assert set(self.totals(project, scripted, list(made))) == {9 * 4}
 
 
 def test_estimate(project: Project, scripted: ScriptedProcess) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine.training.events import EventLog, RunDirectory, locked
-from engine.training.history import CURVE_POINTS, RunHistory
+from engine.training.history import RunHistory
 from tests.engine.training.training_project import bare_run
 
 
@@ -121,22 +120,6 @@ class TestCurves:
         assert detail.resumed == (10,)
         assert (detail.run.auroc, detail.run.best_step) == (0.7, 10)
 
-    def test_the_best_is_the_one_that_was_best(self, run: RunDirectory) -> None:
-        """The figures of a run are those of its best validation, not of its last."""
-        say(run, started(), valid(10, 0.9, True), valid(20, 0.8, False))
-        row = RunHistory(run).row()
-
-        assert (row.auroc, row.best_step) == (0.9, 10)
-
-    def test_long_curves_are_thinned(self, run: RunDirectory) -> None:
-        """A curve of many steps has about a thousand points, the last step among them."""
-        say(run, started(), *(step(n, float(n % 2)) for n in range(1, 5001)))
-        loss = RunHistory(run).detail().loss
-
-        assert len(loss) <= CURVE_POINTS
-        assert loss[-1].step == 5000
-        assert all(0.3 < point.loss < 0.7 for point in loss)
-
     def test_a_run_that_was_begun_anew(self, run: RunDirectory) -> None:
         """Events of a new file under the same name are not mixed with those of the old one."""
         history = RunHistory(run)
@@ -160,26 +143,6 @@ class TestCurves:
         assert [point.step for point in detail.loss] == [1]
         assert detail.run.steps == 40
 
-    @pytest.mark.parametrize(
-        "line",
-        [
-            {"event": "step", "step": 2, "loss": 0.1, "epoch": [1], "tokens_per_s": 1.0},
-            {"event": "step", "step": 2, "loss": 10**400},
-            {"event": "started", "step": 0, "steps": "many"},
-            {"event": "done", "step": 2, "best_step": 1.5},
-            {"event": "step", "step": 2, "loss": 0.1, "time": float("inf")},
-        ],
-    )
-    def test_other_types(self, run: RunDirectory, line: dict[str, Any]) -> None:
-        """An event with something else where a figure belongs is ignored, as is one nested without end."""
-        say(run, started(), step(1))
-        with run.events.open("a") as file:
-            file.write(json.dumps(line) + "\n" + "[" * 100_000 + "\n")
-        detail = RunHistory(run).detail()
-
-        assert [point.step for point in detail.loss] == [1]
-        assert (detail.run.steps, detail.run.best_step) == (40, None)
-
     def test_a_run_that_diverged(self, run: RunDirectory) -> None:
         """A loss that is infinite is a figure."""
         say(run, started(), step(1, math.inf))
@@ -195,12 +158,6 @@ class TestCurves:
         run.manifest.write_text(manifest, "utf-8")
 
         assert RunHistory(run).row().conversations == 9
-
-    def test_validation_without_figures(self, run: RunDirectory) -> None:
-        """A validation with an undefined figure is kept without that figure."""
-        say(run, started(), valid(10, None, False))
-
-        assert RunHistory(run).detail().valid[0].auroc is None
 
 
 class TestStates:
@@ -257,7 +214,3 @@ class TestLog:
 
         assert history.log(max_bytes=40).splitlines()[1:] == ["100%", "last \ufffd line"]
         assert history.detail().last_lines[-1] == "last \ufffd line"
-
-    def test_none(self, run: RunDirectory) -> None:
-        """A run without a log has an empty one."""
-        assert RunHistory(run).log() == ""

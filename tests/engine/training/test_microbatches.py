@@ -68,11 +68,6 @@ def test_no_split_costs_less(lengths: list[int], budget: int) -> None:
     assert cost(lengths, microbatches(lengths, budget)) == min(allowed)
 
 
-def test_short_rows_go_together_and_a_long_one_alone() -> None:
-    """Seven short conversations are one microbatch, a long one another."""
-    assert microbatches([100, 2000, *[100] * 6], 2048) == [[1], [0, 2, 3, 4, 5, 6, 7]]
-
-
 @pytest.mark.parametrize(
     ("rows", "batch", "longest", "budget"),
     [(1, 8, 2048, 2048), (4, 8, 2000, 8192), (1, 8, 100, LEAST_BUDGET), (1, 2, 100, 256), (1, 8, 5000, 5056),

@@ -98,15 +98,6 @@ class TestCounts:
         assert exact.whole
         assert len(exact.data.split.train) == exact.estimate.train
 
-    def test_new_conversations_are_counted(
-        self, project: Project, planner: TrainingPlanner
-    ) -> None:
-        """Conversations that were imported since an earlier plan are counted."""
-        before = planner.plan(TrainingRequest()).estimate.matched
-        fill(project, [talk("new", "Hello there.", "Hello.", "Bye.", "Bye.")], label="b.jsonl")
-
-        assert planner.plan(TrainingRequest()).estimate.matched == before + 1
-
 
 class TestFigures:
     def test_nothing_was_measured(self, planner: TrainingPlanner, counted: list[Path]) -> None:
@@ -168,18 +159,6 @@ class TestFigures:
         service.prepare(plan, force=True)
         assert len(service.runs()) == 1
 
-    def test_a_base_from_a_file_stays_whole(self, project: Project, tmp_path: Path) -> None:
-        """Four-bit weights need a folder of weights, so no preset chooses them for a GGUF file."""
-        planner = TrainingPlanner(
-            project,
-            Catalog(tmp_path / "data", tmp_path / "cache"),
-            TrainingRuns(Path(project.path)).histories,
-            machine=lambda: Machine("a GPU", GIB),
-            count=lambda path, logs: [8000 for _ in logs],
-        )
-
-        assert not planner.plan(TrainingRequest(preset="8g")).config.four_bit
-
 
 class TestRequests:
     @pytest.mark.parametrize(
@@ -213,12 +192,3 @@ class TestRequests:
         assert (plan.config.base, plan.config.base_name) == (str(folder), "some-7b")
         assert plan.name == "some-7b-boundary-1"
         assert plan.estimate.memory
-
-    def test_every_choice_has_its_help(self, project: Project, tmp_path: Path) -> None:
-        """Each recipe, preset, base and setting has a sentence that explains it."""
-        choices = TrainingService(project, Catalog(tmp_path / "data", tmp_path / "cache")).choices()
-
-        assert [recipe.name for recipe in choices.recipes] == ["boundary", "paper", "no-end-tag"]
-        for choice in (*choices.recipes, *choices.presets, *choices.settings, *choices.bases):
-            assert len(choice.help) > 10
-        assert choices.preset in [preset.name for preset in choices.presets]

@@ -62,17 +62,6 @@ class TestStarting:
             with pytest.raises(UsageError, match="is running"):
                 other.start(run)
 
-    def test_a_run_that_was_stopped_can_start_again(
-        self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """A stop request is for one process; the next process is not stopped by it."""
-        monkeypatch.setenv("FAKE_TRAINER", "finishes")
-        run.stop.touch()
-        fake_trainers().start(run)
-        wait_for_end(run)
-
-        assert RunHistory(run).row().state == "finished"
-
     def test_missing_libraries_are_named(
         self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -228,11 +217,6 @@ class TestEndings:
 
         assert row.state == "interrupted"
         assert "without an error" in row.problem
-
-
-def test_the_process_runs_this_python() -> None:
-    """What is started is the trainer of this installation."""
-    assert process.Trainers()._command == (sys.executable, "-m", "training")
 
 
 class TestSeveralGpus:

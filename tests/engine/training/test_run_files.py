@@ -142,12 +142,6 @@ class TestData:
         assert not set(manifest["test"]) & {*manifest["train"], *manifest["valid"]}
         assert part_to_test(run) == frozenset(manifest["test"])
 
-    def test_the_same_plan_writes_the_same_data(self, project: Project) -> None:
-        """The data depends on the plan alone."""
-        runs = [create_run(project, name, CONFIG, plan(project, contaminate=0.4)) for name in "ab"]
-
-        assert runs[0].train.read_bytes() == runs[1].train.read_bytes()
-
     def test_contamination_cuts_training_only(self, project: Project) -> None:
         """The asked share of training conversations is cut; held-out ones are whole."""
         run = create_run(project, "first", CONFIG, plan(project, contaminate=0.5))

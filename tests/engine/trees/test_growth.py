@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from engine.base.errors import Cancelled, ModelError, UsageError
 from engine.trees.growth import Budget, Grower, Job, Work
-from engine.trees.measures import measure
-from engine.trees.options import Growth, Transform, TreeOptions, options_frame, options_from
+from engine.trees.options import Growth, Transform, TreeOptions
 from engine.trees.tree import Account, Kind, Tree, TreeRecord, record, restore
 from tests.engine.model.toy import ROOMY, VOCABULARY, ToyModel, log_prob
 from tests.engine.trees.enumerated import STOPS, enumerate_paths
@@ -59,24 +58,6 @@ class TestAgainstEnumeration:
         assert grown.account().pruned == pytest.approx(expected.pruned, abs=1e-6)
         assert grown.account().unexpanded == 0
 
-    @settings(max_examples=25, deadline=None)
-    @given(
-        prompt=st.binary(min_size=1, max_size=40),
-        alpha=st.sampled_from([0.05, 0.01, 0.003]),
-        sequences=st.integers(4, 12),
-        width=st.integers(1, 8),
-    )
-    def test_any_prompt_and_any_room(
-        self, prompt: bytes, alpha: float, sequences: int, width: int
-    ) -> None:
-        """The tree is the same for any number of sequences and of nodes in a decode."""
-        model = ToyModel(replace(ROOMY, sequences=sequences, batch=48, rows=16))
-        grown = tree(model, TreeOptions(alpha, max_tokens=3))
-        Grower(model, width=width).grow([Job(grown, tuple(prompt))])
-
-        assert leaves(grown) == pytest.approx(enumerate_paths(tuple(prompt), alpha, 3).leaves)
-        model.check_empty()
-
 
 class TestAccount:
     def test_it_sums_to_one_at_every_moment(self) -> None:
@@ -104,20 +85,6 @@ class TestAccount:
             assert all(math.exp(child.log_p) >= 0.08 for child in children[1:])
         assert not [node for node in grown.nodes if node.kind is Kind.CUT]
         assert total(grown.account()) == pytest.approx(1, abs=1e-6)
-
-
-class TestManyTrees:
-    def test_shared_decodes_are_fewer(self) -> None:
-        """Several trees take fewer decodes together than one after another."""
-        model = ToyModel()
-        jobs = [Job(tree(model), tuple(f"Prompt {n}".encode())) for n in range(6)]
-        together = Grower(model).grow(jobs)
-        decodes_together = model.decodes
-        apart = [Grower(model).grow([Job(tree(model), job.prompt)]) for job in jobs]
-
-        assert together.finished
-        assert decodes_together < model.decodes - decodes_together
-        assert together.nodes == sum(work.nodes for work in apart)
 
 
 class TestRecordedAnswer:
@@ -164,12 +131,6 @@ class TestStopping:
 
         assert leaves(grown) == leaves(whole)
 
-    def test_seconds(self) -> None:
-        """With a time budget of zero no node is read."""
-        model = ToyModel()
-        grown = tree(model)
-        assert Grower(model).grow([Job(grown, PROMPT)], Budget(seconds=0)).nodes == 0
-
 
 class TestLowering:
     @pytest.mark.parametrize("mode", ["path", "token"])
@@ -215,18 +176,6 @@ class TestRecord:
         grow(model, Job(parts, PROMPT))
 
         assert again.nodes == parts.nodes
-
-    def test_a_restored_tree_reads_like_the_recorded_one(self) -> None:
-        """Texts, measures and masses of a restored tree are the same, without a model."""
-        model = ToyModel()
-        grown = tree(model)
-        grow(model, Job(grown, PROMPT))
-        again = restore(record(grown))
-
-        assert measure(again) == measure(grown)
-        assert [again.text(at) for at in again.leaves()] == [
-            grown.text(at) for at in grown.leaves()
-        ]
 
 
 class TestRefusing:
@@ -291,30 +240,6 @@ class TestWidest:
         assert account.covered + account.pruned == pytest.approx(1, abs=1e-6)
         if widest:
             assert max(len(node.children) for node in tree.nodes) <= widest
-
-    def test_recorded(self) -> None:
-        """The bound is stored with a tree; without a bound the field is missing, so that older keys stay valid."""
-        bounded = TreeOptions(0.02, widest=3)
-
-        assert options_from(options_frame(bounded)) == bounded
-        assert restore(record(grown(bounded))).options == bounded
-        assert "widest" not in options_frame(TreeOptions(0.02))
-
-
-class TestOrder:
-    @settings(max_examples=20, deadline=None)
-    @given(order=st.permutations(range(5)), width=st.sampled_from([1, 8, 32]), alike=st.booleans())
-    def test_jobs_in_any_order(self, order: list[int], width: int, alike: bool) -> None:
-        """Trees depend neither on the order of jobs nor on the nodes in a decode, with or without common prefixes."""
-        start = b"A long beginning that all of them have in common. " if alike else b""
-        prompts = [start + f"Question {number}?".encode() for number in range(5)]
-        model = ToyModel()
-        options = TreeOptions(0.01, max_tokens=3)
-        trees = {at: Tree(options, STOPS, model.token_bytes) for at in order}
-        Grower(model, width=width).grow([Job(trees[at], prompts[at]) for at in order])
-
-        for at, tree in trees.items():
-            assert leaves(tree) == leaves(grown(options, prompts[at]))
 
 
 ALPHA = 0.02

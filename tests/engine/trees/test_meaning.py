@@ -12,14 +12,7 @@ from hypothesis import strategies as st
 
 from engine.base.errors import UsageError
 from engine.trees.growth import Budget, Grower, Job
-from engine.trees.meaning import (
-    AnswerMeanings,
-    Meanings,
-    TextComparison,
-    Vectors,
-    letter_vectors,
-    meanings,
-)
+from engine.trees.meaning import AnswerMeanings, TextComparison, Vectors, letter_vectors, meanings
 from engine.trees.measures import Answer, answers, measure
 from engine.trees.options import TreeOptions
 from engine.trees.tree import Kind, Tree
@@ -72,33 +65,12 @@ class TestGroups:
         assert [group.answers for group in found.groups] == [(0, 1), (2, 3), (4,)]
         assert [group.probability for group in found.groups] == pytest.approx([0.6, 0.25, 0.05])
 
-    def test_the_most_similar_group(self) -> None:
-        """An answer that is similar to several groups joins the most similar."""
-        found = meanings(with_rest(0.1), made(0.4, 0.3, 0.2), degrees(0, 40, 25), 0.85)
-
-        assert [group.answers for group in found.groups] == [(1, 2), (0,)]
-
-    def test_texts_without_a_vector_stay_alone(self) -> None:
-        """A row of zeros is similar to nothing, not even to another such row."""
-        vectors = np.zeros((2, 3), dtype=np.float32)
-        found = meanings(with_rest(0.1), made(0.5, 0.4), vectors, 0.01)
-
-        assert len(found.groups) == 2
-
     def test_equal_vectors_meet_at_the_highest_threshold(self) -> None:
         """Equal vectors are one group in spite of rounding."""
         vectors = unit(np.tile(np.array([[0.1, 0.7, 0.3]]), (3, 1)))
         found = meanings(with_rest(0.1), made(0.4, 0.3, 0.2), vectors, 1.0)
 
         assert len(found.groups) == 1
-
-    @pytest.mark.parametrize(("threshold", "rows"), [(0.0, 2), (1.1, 2), (0.8, 3)])
-    def test_without_a_meaning(self, threshold: float, rows: int) -> None:
-        """A threshold outside (0, 1], or a wrong number of vectors, is refused."""
-        with pytest.raises(ValueError, match="vectors"):
-            meanings(
-                with_rest(0.1), made(0.5, 0.4), np.ones((rows, 2), dtype=np.float32), threshold
-            )
 
 
 class TestEntropy:
@@ -145,13 +117,6 @@ class TestEntropy:
                 dealt[at] += given_out
                 assert entropy(*(m for m in dealt if m > 0)) >= result.entropy_low - 1e-9
 
-    def test_nothing_is_known_yet(self) -> None:
-        """A tree without a leaf has no group; its bounds are those of its one unread node."""
-        tree = Tree(TreeOptions(0.1), frozenset(), lambda token: b"")
-        found = meanings(tree, [], np.zeros((0, 2), dtype=np.float32), 0.8)
-
-        assert found == Meanings((), 0.0, 0.0, 0.0)
-
 
 class TestLetters:
     def test_wordings(self) -> None:
@@ -163,13 +128,6 @@ class TestLetters:
         assert np.diag(like) == pytest.approx(np.ones(4), abs=1e-5)
         assert like[0, 1] == pytest.approx(1, abs=1e-5)
         assert like[0, 1] > like[0, 2] > like[0, 3] >= 0
-
-    @given(texts=st.lists(st.text(max_size=20), max_size=6))
-    def test_any_text(self, texts: list[str]) -> None:
-        """Every text has a unit vector, or zeros when it is empty but for space."""
-        lengths = np.linalg.norm(letter_vectors(texts), axis=1)
-
-        assert lengths == pytest.approx([float(bool(text.split())) for text in texts], abs=1e-5)
 
 
 TREE = grown_answer(b"Is it?", TreeOptions(0.004, max_tokens=4)).tree

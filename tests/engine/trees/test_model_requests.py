@@ -116,12 +116,6 @@ class TestPlaces:
         assert "".join(place.texts).endswith("Thanks\n\nTURN 3, STEP 5, assistant chat:\n")
         assert (place.step, place.answer, place.kept) == (5, "Bye.", 1)
 
-    def test_header_and_answer_are_the_step(self) -> None:
-        """Prompt and recorded answer together are the log up to the end of the step."""
-        for place in places(TALK, "every"):
-            log = "".join(piece.text for piece in TALK if piece.step <= place.step)
-            assert "".join(place.texts) + place.answer == log
-
     def test_at_the_end(self) -> None:
         """At the end the prompt is the whole log, and there is no recorded answer."""
         (place,) = places(TALK, "end")

@@ -8,7 +8,6 @@ their decode; the masses add up to 1 all the same.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import llama_cpp
@@ -72,16 +71,6 @@ def nodes(tree: Tree) -> Nodes:
     return {tuple(tree.tokens(at)): node.mass for at, node in enumerate(tree.nodes)}
 
 
-def assert_same_but_ties(one: Nodes, other: Nodes, alpha: float) -> None:
-    """Asserts equal probabilities; nodes that only one tree has must be ties at alpha."""
-    both = one.keys() & other.keys()
-    assert {path: one[path] for path in both} == pytest.approx(
-        {path: other[path] for path in both}, abs=NOISE
-    )
-    lone = [(one | other)[path] for path in one.keys() ^ other.keys()]
-    assert lone == pytest.approx([alpha] * len(lone), abs=NOISE)
-
-
 class TestAgainstPrompts:
     @pytest.mark.parametrize(
         ("options", "prompts"),
@@ -114,30 +103,4 @@ class TestAgainstPrompts:
             assert nodes(tree) == pytest.approx(expected.nodes, abs=NOISE)
             assert account.pruned == pytest.approx(expected.pruned, abs=NOISE)
             assert account.unexpanded == 0
-            assert account.covered + account.pruned == pytest.approx(1, abs=NOISE)
-
-
-class TestOrder:
-    @pytest.mark.parametrize("options", [LONG, TOKEN], ids=["path", "token"])
-    def test_neither_order_nor_width_matters(self, exact: LlamaModel, options: TreeOptions) -> None:
-        """Trees are the same with one, eight or thirty-two nodes a decode, prompts in any order, alone or together."""
-        plain = [nodes(tree) for tree in grow(exact, options)]
-        for width, order in ((1, (0, 1, 2, 3)), (8, (3, 1, 0, 2)), (32, (2, 3, 1, 0))):
-            grown = grow(exact, options, [PROMPTS[at] for at in order], width)
-            for at, tree in zip(order, grown, strict=True):
-                assert_same_but_ties(nodes(tree), plain[at], options.alpha)
-        for prompt, expected in zip(PROMPTS, plain, strict=True):
-            (alone,) = grow(exact, options, [prompt])
-            assert_same_but_ties(nodes(alone), expected, options.alpha)
-
-
-class TestWidest:
-    def test_what_is_not_looked_at_is_pruned(self, exact: LlamaModel) -> None:
-        """With at most three children a node, the nodes are some of the full tree's, and the rest is pruned mass."""
-        bounded = replace(WIDE, widest=3)
-        for full, tree in zip(grow(exact, WIDE), grow(exact, bounded), strict=True):
-            account, found, every = tree.account(), nodes(tree), nodes(full)
-            assert found.keys() < every.keys()
-            assert found == pytest.approx({path: every[path] for path in found}, abs=NOISE)
-            assert max(len(node.children) for node in tree.nodes) == 3
             assert account.covered + account.pruned == pytest.approx(1, abs=NOISE)

@@ -70,18 +70,3 @@ async def test_start_leave_come_back_stop(path: Path, monkeypatch: pytest.Monkey
             assert not has_process(run)
             await press(pilot, "A", "escape")
             await until(pilot, lambda: "◉ mine is used for scoring" in lines(pilot)[1])
-
-
-async def test_a_run_without_memory_says_what_to_lower(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of a process that was killed for want of memory the screen says so, and names a setting to lower."""
-    monkeypatch.setenv("FAKE_TRAINER", "no-memory")
-    with Project.open(path) as project:
-        async with app_on(project).run_test(size=(120, 36), notifications=True) as pilot:
-            await begin(pilot, "big")
-            await until(pilot, lambda: "◌ interrupted" in text(pilot))
-            await until(pilot, lambda: "Out of memory." in text(pilot))
-            assert "Lower" in text(pilot)
-            await press(pilot, "l")
-            assert "CUDA out of memory" in text(pilot)

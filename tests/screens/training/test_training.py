@@ -11,10 +11,9 @@ from engine.model.service.adapter_in_use import adapter_in_use
 from engine.training import process
 from screens.shell.run_form import RunDialog
 from screens.training.dialogs import TrainingRunForm
-from screens.training.run_pane import RunPane
-from screens.training.screen import IDLE_POLLS, TrainingScreen
+from screens.training.screen import IDLE_POLLS, RunPane, TrainingScreen
 from screens.widgets.line_plot import LinePlot
-from tests.screens.driving import Size, lines, opened, press, text
+from tests.screens.driving import lines, opened, press, text
 from tests.screens.project import project
 from tests.screens.training.driving import (
     FAILED,
@@ -38,10 +37,9 @@ def no_timer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestList:
-    @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 60)])
-    async def test_runs_and_the_one_under_the_cursor(self, size: Size) -> None:
-        """At every width the list has state and figures, and below it are the curves of one run."""
-        async with opened(trained(), size, mode="7") as pilot:
+    async def test_runs_and_the_one_under_the_cursor(self) -> None:
+        """The list has state and figures, and below it are the curves of one run."""
+        async with opened(trained(), (80, 24), mode="7") as pilot:
             assert "64%" in row(pilot, RUNNING)
             assert ".981" in row(pilot, FINISHED)
             assert "✗ failed" in row(pilot, FAILED)
@@ -51,7 +49,7 @@ class TestList:
             assert "6 min left" in " ".join(shown.split())
             assert "7.1 GB of 24.0 GB" in shown
             assert "best at 400" in shown
-            assert all(len(line) == size[0] for line in lines(pilot))
+            assert all(len(line) == 80 for line in lines(pilot))
             for plot in pilot.app.screen.query(LinePlot):
                 drawn = [plot.render_line(y).text for y in range(plot.size.height)]
                 assert any("\u2800" < char <= "\u28ff" for line in drawn for char in line)

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from engine.trees.records import NodeColumns
 from engine.trees.tree import LEAVES, Kind
-from screens.trees.dialogs import token_rows
 from screens.trees.layout import OPEN_LINES, Folding, TreeLayout
 
 EURO = "€".encode()
@@ -80,16 +79,6 @@ class TestSegments:
             if not segment.forks:
                 whole = b"".join(columns.spelling[node] for node in nodes)
                 assert layout.path_text(at) == whole.decode("utf-8", "replace")
-
-    @settings(deadline=None)
-    @given(trees())
-    def test_token_view_tells_the_same_text(self, columns: NodeColumns) -> None:
-        """The texts of the tokens of a path, put together, are the text of the path."""
-        layout = TreeLayout(columns)
-        for at, segment in enumerate(layout.segments):
-            if not segment.forks:
-                rows = token_rows(columns, layout.path_nodes(at))
-                assert "".join(row.text for row in rows) == layout.path_text(at)
 
     @settings(deadline=None)
     @given(trees())
@@ -168,16 +157,6 @@ class TestFolding:
 
     @settings(deadline=None)
     @given(trees())
-    def test_everything_and_nothing(self, columns: NodeColumns) -> None:
-        """Unfolding all shows every segment once; folding all leaves the branches of the root."""
-        folding = Folding(TreeLayout(columns))
-        folding.unfold_all(-1)
-        assert list(folding.lines) == list(range(len(folding.layout.segments)))
-        folding.fold_all()
-        assert list(folding.lines) == folding.layout.branches(-1)
-
-    @settings(deadline=None)
-    @given(trees())
     def test_at_first(self, columns: NodeColumns) -> None:
         """At first a screenful is unfolded, and in any case the recorded answer."""
         layout = TreeLayout(columns)
@@ -187,10 +166,3 @@ class TestFolding:
         if end is None:
             assert len(folding.lines) <= max(8, len(layout.branches(-1)))
         assert OPEN_LINES >= 8
-
-    @settings(deadline=None)
-    @given(trees())
-    def test_same_tree_again(self, columns: NodeColumns) -> None:
-        """Laid out again, as after growth, a tree is unfolded where it was."""
-        before = Folding(TreeLayout(columns)).opened_at_first(10)
-        assert list(Folding(TreeLayout(columns)).like(before).lines) == list(before.lines)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from engine.completeness.boundaries import BoundaryReading
 from engine.completeness.model_requests import Score
-from engine.completeness.scoring import ItemScore, LogItem, Question
+from engine.completeness.scoring import ItemScore, LogItem, Question, WrittenOn
 from engine.model.chat import Call, ChatMessage
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.process import protocol
@@ -45,7 +45,7 @@ def crossed(kind: Any, value: Any) -> Any:
 )
 def test_scores(curve: list[BoundaryReading], note: str | None) -> None:
     """Probabilities arrive bit for bit, the smallest ones too."""
-    score = ItemScore(tuple(curve), 7, note, None)
+    score = ItemScore(tuple(curve), 7, note, None, WrittenOn("To do.", "stop"))
     assert crossed(protocol.answer_type(Score), [score]) == [score]
 
 

@@ -50,18 +50,6 @@ def test_each_filling_leaves_the_open_labels_in_the_form() -> None:
     assert (found["ended"], found["complete"], found["turns"]) == ("filled", True, 2)
 
 
-def test_a_stop_ends_the_run_as_it_stands() -> None:
-    """The model may stop after any answer, with the form as it is then."""
-    _, found = baseline(replies={"next_action": STOP})
-    assert (found["ended"], found["turns"], found["required"]) == ("stop", 1, (0, 3))
-
-
-def test_a_follow_up_is_another_turn() -> None:
-    """The model asks a follow-up question, gets an answer and decides again."""
-    script, found = baseline(replies={"next_action": [MORE, MORE, STOP]})
-    assert (len(script.of("follow_up_question")), found["turns"]) == (2, 3)
-
-
 def test_ten_bad_outputs_in_a_row_end_the_run() -> None:
     """Nine invalid outputs are repeated at a rising temperature, the tenth ends the run; a run without a turn is no
     conversation.
@@ -104,12 +92,6 @@ def test_the_history_is_cut_from_the_front() -> None:
     assert [message.speaker for message in cut[1:]] == ["user", "assistant"] * (
         len(cut) // 2 - 1
     ) + ["user"]
-
-
-def test_turns_end_a_baseline_that_never_fills() -> None:
-    """A model that only asks is ended by the limit of turns."""
-    _, found = baseline(replies={"next_action": MORE}, turns_per_field=1)
-    assert (found["ended"], found["turns"]) == ("turns", 5)
 
 
 def test_the_form_is_asked_for_within_its_options() -> None:

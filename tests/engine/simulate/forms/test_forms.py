@@ -16,7 +16,7 @@ from engine.simulate.forms.form import (
     known_form,
     read_form,
 )
-from tests.engine.simulate.forms.playing import leaf, small_form
+from tests.engine.simulate.forms.playing import small_form
 from tests.shared_data import original_folder
 
 COUNTS = {"ss5": (39, 23), "epa": (16, 13), "med": (52, 46), "inv": (14, 13)}
@@ -27,13 +27,6 @@ def test_forms_of_the_paper_have_its_numbers_of_fields(name: str) -> None:
     """Each shipped form has the numbers of fields and required fields that Hakimov et al. report."""
     found = list(fields(known_form(name).content))
     assert (len(found), sum(one.required for one in found)) == COUNTS[name]
-
-
-def test_social_security_form_has_its_eighteen_items() -> None:
-    """The labels at the top are the printed numbers; the signature is a place and no field."""
-    content = known_form("ss5").content
-    assert list(content) == [str(number) for number in range(1, 19)]
-    assert list(fields(content["17"])) == []
 
 
 if (folder := original_folder("formfill")) is not None:
@@ -74,14 +67,6 @@ def test_printed_form_requires_what_figure_6_requires() -> None:
     assert all(one.required for one, other in pairs if one != other)
 
 
-def test_two_files_of_one_name_have_two_keys() -> None:
-    """The key of a form from a file depends on its content."""
-    one = form_of_file("a/permit.json", json.dumps({"Name": leaf()}))
-    other = form_of_file("b/permit.json", json.dumps({"Town": leaf()}))
-    assert one.key != other.key
-    assert known_form("epa").key == "epa"
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -100,14 +85,6 @@ def test_what_is_no_form_is_refused_with_the_place(text: str, said: str) -> None
     """An invalid form is refused with the label at which it is invalid."""
     with pytest.raises(UsageError, match=said):
         form_of_file("f.json", text)
-
-
-def test_a_blank_form_has_no_answers_and_is_a_copy() -> None:
-    """Filling a blank copy does not change the form."""
-    form = small_form()
-    blank = form.blank()
-    blank["Town"]["answer"] = "Ulm"
-    assert not any(one.filled for one in fields(form.blank()))
 
 
 def test_answers_are_copied_label_by_label() -> None:

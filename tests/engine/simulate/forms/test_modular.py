@@ -52,13 +52,6 @@ def test_dummies_fill_a_form_without_any_model() -> None:
     assert (found["ended"], found["complete"], found["turns"]) == ("stop", True, 3)
 
 
-def test_a_question_of_a_dummy_lists_the_options() -> None:
-    """The fallback question is the label of the first open field, with its options if it has any."""
-    found = result(Script({"user": answer_by_label}))
-    questions = [line["Assistant"] for line in found["dialogue"] if "Assistant" in line]
-    assert questions == ["First", "Town", "Colour Your Options are : ['red', 'blue']"]
-
-
 def test_a_bad_reply_is_asked_for_once_more_and_then_replaced() -> None:
     """After an invalid reply a second call at a higher temperature repeats the requirement; after another invalid one
     the fallback is used.
@@ -73,15 +66,6 @@ def test_a_bad_reply_is_asked_for_once_more_and_then_replaced() -> None:
     assert found["again"] == {"question_generation": 1}
     assert found["fallbacks"]["question_generation"] == 1
     assert found["complete"]
-
-
-def test_a_second_reply_that_is_good_counts() -> None:
-    """A valid second reply is used instead of the fallback."""
-    replies = ["none", as_reply({"question": "Town, please?", "fields": ["Town"]})]
-    script = Script({"user": as_reply({"answer": "Ulm"}), "question_generation": replies})
-    found = result(script, dummies=all_but("question_generation"), form=town_only())
-    assert found["dialogue"][0] == {"Assistant": "Town, please?"}
-    assert "question_generation" not in found["fallbacks"]
 
 
 @pytest.mark.parametrize("module", [one.name for one in MODULES])
@@ -131,13 +115,6 @@ def test_a_grouping_may_name_summaries_and_leave_labels_out() -> None:
     found = result(script, dummies=all_but("question_extraction", "question_grouping"))
     assert found["left_out"] == ["Colour", "Remark"]
     assert not found["complete"]
-
-
-def test_what_is_no_field_at_the_top_is_in_no_chunk() -> None:
-    """A remark on the form and a place for a signature are in no chunk."""
-    form = read_form("signed", "", {"info": "Write.", "Signature": None, "Town": leaf()})
-    found = result(Script({"user": as_reply({"answer": "Ulm"})}), form=form)
-    assert (found["complete"], found["left_out"]) == (True, [])
 
 
 def test_a_grouping_of_unknown_labels_is_refused() -> None:
@@ -304,9 +281,3 @@ def test_the_validator_corrects_answers() -> None:
         script = Script({"user": as_reply({"answer": "Ulm"}), "fill_validation": reply})
         found = result(script, dummies=all_but("fill_validation"), form=town_only())
         assert answers_of(found) == {"Town": town}
-
-
-def test_turns_end_a_run_that_gets_nowhere() -> None:
-    """A user who gives no answers is asked until the limit of turns."""
-    found = result(Script({"user": as_reply({"answer": ""})}), turns_per_field=2)
-    assert (found["ended"], found["turns"]) == ("turns", 2 * 5)

@@ -35,11 +35,6 @@ def test_facts_are_those_that_share_words_with_the_question() -> None:
     assert facts_for("COLOURS?", ANSWERS) == ["Colours: red, blue"]
 
 
-def test_a_question_of_other_words_brings_the_first_facts() -> None:
-    """A question that shares no word with any label selects the first facts."""
-    assert len(facts_for("Tell me!", ANSWERS)) == len(ANSWERS)
-
-
 def test_facts_are_bounded_and_in_the_order_of_the_form() -> None:
     """However many facts match, their number is bounded, and they are in the order of the form."""
     answers = known_profiles()[0].of_form("med")

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from engine.model.chat import parsed_object
-from engine.simulate.forms.form import known_form
 from engine.simulate.forms.form_session import (
     alike,
     groups_schema,
@@ -34,12 +32,6 @@ from tests.engine.simulate.forms.playing import leaf, small_form
 def test_the_last_whole_object_is_meant(reply: str, meant: str | None) -> None:
     """The last complete outermost object counts, and a line break within a text becomes a semicolon."""
     assert last_object(reply) == meant
-
-
-@pytest.mark.parametrize("text", ["[]", "3", '{"a": }', '{"a":' * 5000 + "1" + "}" * 5000])
-def test_what_is_no_object_is_not_parsed(text: str) -> None:
-    """Other values, broken JSON and very deep nesting are no object."""
-    assert parsed_object(text, strict=False) is None
 
 
 def answered(**changes: Any) -> dict[str, Any]:
@@ -80,12 +72,6 @@ def test_a_section_schema_asks_for_answers_within_options() -> None:
     assert answers["Some"]["anyOf"][0]["items"] == {"enum": ["a", "b"]}
     assert answers["Free"]["anyOf"][1] == {"enum": [None, ""]}
     assert schema["required"] == ["One", "Some", "Free"]
-
-
-def test_a_place_that_is_no_field_is_not_asked_for() -> None:
-    """The signature of the social security form is in no schema."""
-    schema = json.loads(section_schema({"17": known_form("ss5").content["17"]}))
-    assert schema["properties"]["17"]["properties"] == {}
 
 
 def test_pairs_may_be_left_out_and_groups_may_have_any_name() -> None:

@@ -75,16 +75,6 @@ def test_a_run_is_a_function_of_its_replies() -> None:
     assert asked[0] == asked[1]
 
 
-def test_runs_differ_in_what_is_drawn() -> None:
-    """Another run has other seeds for its user."""
-    seeds = []
-    for run in (1, 2):
-        script = Script({"user": answer_by_label})
-        played(script, run=run)
-        seeds.append([call.seed for call in script.asked])
-    assert seeds[0] != seeds[1]
-
-
 def test_the_conversation_lands_with_its_scores_as_truth() -> None:
     """In the imported conversation questions are the assistant's and answers the user's; scores, profile and form are
     in the truth only.

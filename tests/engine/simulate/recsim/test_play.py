@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from engine.conversations.tables.conversations import truth_by_conversation
 from engine.formats.coded.user_studies import RECLLMSIM
 from engine.model.chat import Call, Completion, Ending, Scenario
 from engine.model.prompt_files import prompt_texts
-from engine.project.project import Project
-from engine.simulate.recsim.people import TASKS, profiles, situations
 from engine.simulate.recsim.play import (
+    FIELDS,
     MAX_TURNS,
+    TASKS,
     RecSimScenario,
     Setting,
+    profiles,
     recsim_scenarios,
     says_goodbye,
+    situations,
+    vocabulary,
 )
 from tests.engine.simulate.playing import play_all
-from workbench.cli import main
 
 SETTING = Setting(prompt_texts("recsim"))
 Answer = Callable[[Call], str]
@@ -76,11 +75,6 @@ class TestTurns:
         assert len(ending.record["history"]) == 2 * MAX_TURNS
         assert (ending.result["ended"], ending.record["complete"]) == ("limit", False)
         assert len(calls) == 2 * MAX_TURNS + 1
-
-    def test_a_farewell_at_the_limit(self) -> None:
-        """A farewell after the last allowed answer makes the play complete."""
-        ending, _ = played(meeting(replace(SETTING, max_turns=2)), leaves_after(2))
-        assert (ending.result["ended"], ending.result["turns"]) == ("goodbye", 2)
 
     @pytest.mark.parametrize(
         ("reply", "ends"),
@@ -160,13 +154,6 @@ class TestBadReplies:
         assert ending.record["history"][0]["content"] == "I want tea."
         assert [call.opening for call in calls] == ["I", "", ""]
 
-    def test_a_first_wish_that_is_none(self) -> None:
-        """Where the reply is only the given word, the situation's text is used instead."""
-        ending, _ = played(meeting(replace(SETTING, max_turns=1)), lambda call: " ")
-        assert ending.record is not None
-        assert ending.record["history"][0]["content"] == situations()[4].text["en"]
-        assert ending.result["stand_ins"] == 3
-
     def test_leaving_at_once(self) -> None:
         """Where the user begins with a farewell, the situation's text is used instead, so that no conversation
         is empty.
@@ -208,43 +195,28 @@ class TestMeetings:
         assert len({(one.profile.id, one.situation.id) for one in first}) == pairs
         assert [one.run for one in found[pairs : pairs + 3]] == [1, 1, 1]
 
-    def test_the_seed_decides(self) -> None:
-        """The same seed draws the same profiles, another seed others."""
-        keys = [
-            [
-                one.key
-                for one in recsim_scenarios(
-                    replace(SETTING, seed=seed), TASKS, 4, profiles(), situations()
-                )
-            ]
-            for seed in (0, 0, 1)
-        ]
-        assert keys[0] == keys[1] != keys[2]
 
-    def test_a_task_without_situations(self) -> None:
-        """A task without situations is refused by name."""
-        with pytest.raises(ValueError, match="gardening"):
-            recsim_scenarios(SETTING, ["gardening"], 1, profiles(), situations())
-
-
-def test_on_the_default_model(
-    tuned_shallow: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A simulated conversation is stored with its profile as truth, hidden from models; a second run asks
-    nothing.
+def test_profiles() -> None:
+    """There are twelve profiles, each with nine numbered lines in both languages and a value of the vocabulary in each
+    field.
     """
-    path = tmp_path / "p.wb"
-    words = ["simulate", "recsim", str(path), "--task", "preparing gifts", "--turns", "1"]
-    words += ["--user-tokens", "16", "--assistant-tokens", "16", "--context", "1024", "--json"]
-    assert main(words) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [one["task"] for one in told["tasks"]] == ["preparing gifts"]
-    assert told["runs"][0]["turns"] == 1
-    with Project.open(path, read_only=True) as opened, opened.reading() as conn:
-        ((_, truth),) = truth_by_conversation(conn)
-    assert truth["goal"] == "preparing gifts"
-    assert set(truth["profile_mapped"]) >= {"Gender", "Age", "Occupation"}
-    assert main(words) == 0
-    second = capsys.readouterr()
-    assert json.loads(second.out) == told
-    assert "1 were played before" in second.err
+    assert [one.id for one in profiles()] == list(range(12))
+    for one in profiles():
+        for language, names in (("en", list(FIELDS)), ("zh", list(FIELDS.values()))):
+            lines = one.text[language].split("\n")  # type: ignore[index]
+            assert [line.split(". ", 1)[0] for line in lines] == [str(n) for n in range(1, 10)]
+            assert all(name in line for name, line in zip(names, lines, strict=True))
+        assert set(one.mapped) == set(FIELDS)
+        for field, words in vocabulary().items():
+            said = one.mapped[field]
+            for pair in said if isinstance(said, list) else [said]:
+                assert words[pair["en"]] == pair["zh"]
+
+
+def test_situations() -> None:
+    """Every task has at least two, each in both languages."""
+    for task in TASKS:
+        found = [one for one in situations() if one.task == task]
+        assert len(found) >= 2
+        assert all(one.text["en"] and one.text["zh"] for one in found)
+    assert len({one.id for one in situations()}) == len(situations())

@@ -64,14 +64,6 @@ class TestPrompts:
             assert f"[[{min(places(text))}]]" in error.value.hint
             workspace.prompts.edit(f"{kind}/{name}", "No places at all.")
 
-    @pytest.mark.parametrize("name", ["sharded/none", "none/user", "/", "../model/prompts/base"])
-    def test_there_is_none(self, path: Path, name: str) -> None:
-        """An unknown prompt name is refused with the known names."""
-        with OpenProject(path, create=True) as workspace:
-            with pytest.raises(UsageError, match="no prompt") as error:
-                workspace.prompts.source(name)
-            assert "summary" in error.value.hint
-
 
 class TestWords:
     def test_common_options(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.model.chat import Call, Completion
 from engine.model.prompt_files import prompt_texts
-from engine.simulate.sharded.instruction import as_instruction
+from engine.simulate.sharded.instruction import Instruction, read_instructions
 from engine.simulate.sharded.task import Evaluation, Task
 from engine.simulate.sharded.tasks import task_for
 
@@ -17,12 +17,18 @@ TEXTS = prompt_texts("sharded")
 SHARDS = [{"shard_id": 1, "shard": "the intent"}, {"shard_id": 2, "shard": "a detail"}]
 
 
+def instruction_of(record: dict[str, Any]) -> Instruction:
+    """The instruction of a record."""
+    (instruction,) = read_instructions(json.dumps(record))
+    return instruction
+
+
 def bound(
     task: str, shards: Sequence[Any] = SHARDS, databases: Path | None = None, **keys: Any
 ) -> Task:
     """A task with these keys."""
     record = {"task_id": f"sharded-{task}", "task": task, "shards": list(shards), **keys}
-    return task_for(as_instruction(record), TEXTS, databases)
+    return task_for(instruction_of(record), TEXTS, databases)
 
 
 def scored(

@@ -9,12 +9,13 @@ from typing import Any
 
 from engine.model.chat import Call, Completion, Ending, Scenario
 from engine.model.prompt_files import prompt_texts
-from engine.simulate.sharded.instruction import Instruction, Shard, as_instruction
+from engine.simulate.sharded.instruction import Instruction, Shard
 from engine.simulate.sharded.play import ShardedScenario
 from engine.simulate.sharded.scenario import Condition, Setting
 from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction, Task, without_judge
+from tests.engine.simulate.sharded.bound import instruction_of
 
-SHELLS = as_instruction(
+SHELLS = instruction_of(
     {
         "task_id": "sharded-shells",
         "task": "math",

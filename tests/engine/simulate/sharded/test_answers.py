@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.simulate.sharded.play import find_quoted_part
-from tests.engine.simulate.sharded.scripted import PlainTask, ScriptedReplies, played, scenario
+from tests.engine.simulate.sharded.scripted import ScriptedReplies, played, scenario
 
 SQL = "Try this:\n```sql\nSELECT name FROM town\nWHERE size > 4;\n```\nDone."
 
@@ -37,14 +37,6 @@ class TestLocated:
         """An ellipsis in a copied answer is refused where the task does not allow start and end."""
         assert find_quoted_part("SELECT [...] 4;", SQL, allow_ellipsis=False) is None
 
-    def test_ellipsis_that_stands_there_is_text(self) -> None:
-        """An answer that occurs with its dots is used as it is."""
-        assert find_quoted_part("a ... b", "x a ... b y b", allow_ellipsis=True) == "a ... b"
-
-    def test_end_may_not_overlap_the_start(self) -> None:
-        """The end is searched for after the start."""
-        assert find_quoted_part("town [...] own", "in town", allow_ellipsis=True) is None
-
     @given(st.text(), st.text(), st.booleans())
     def test_whatever_is_found_is_in_the_reply(self, answer: str, reply: str, spans: bool) -> None:
         """Every extracted answer is a part of the reply."""
@@ -72,12 +64,3 @@ class TestTries:
         ending = played(scenario("full"), speakers)
         assert ending.record is not None
         assert ending.record["trace"][-1]["content"]["exact_answer"] == ""
-
-    def test_spans_are_cut_out(self) -> None:
-        """A task with start and end gets all text between them."""
-        speakers = ScriptedReplies(
-            {"assistant": ["so 8 8 ok"], "extract": [{"answer": "8 [...] 8"}]}
-        )
-        ending = played(scenario("full", PlainTask(extraction="prefix_suffix")), speakers)
-        assert ending.record is not None
-        assert ending.record["trace"][-1]["content"]["exact_answer"] == "8 8"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from engine.base.errors import BadInstruction
 from engine.simulate.sharded.code import BadTests, callable_as, function_in, unpack
-from engine.simulate.sharded.task import Task, fenced_blocks
+from engine.simulate.sharded.task import Task
 from tests.engine.simulate.sharded.bound import bound, score, scored
 
 on_linux = pytest.mark.skipif(
@@ -84,30 +84,6 @@ class TestExtraction:
         assert answer.startswith("class Solution")
         assert "add = Solution().add" in callable_as(answer, "add")
 
-    @given(st.text(max_size=200), st.sampled_from(["{}", "```python\n{}\n```", "def f():\n    {}"]))
-    def test_any_reply_has_a_function_or_none(self, text: str, form: str) -> None:
-        """Any reply gives valid Python source or None."""
-        found = function_in(form.replace("{}", text))
-        assert not found or callable_as(found, "f")
-
-    @pytest.mark.parametrize(
-        ("reply", "blocks"),
-        [
-            ("```python\na\n```", ["a"]),
-            ("```\na\n\n```b```c```", ["a", "c"]),
-            ("```sql a```", ["a"]),
-            ("```java\n\n  a  ```", ["a"]),
-            ("```pyramid```", ["pyramid"]),
-            ("open\n```python\na", []),
-            ("```a```\n```python\nb", ["a"]),
-            ("none", []),
-            ("```" + " \n" * 50_000, []),
-        ],
-    )
-    def test_closed_fences_without_the_language(self, reply: str, blocks: list[str]) -> None:
-        """The language name of a fence is dropped and an unclosed fence ignored, in linear time."""
-        assert fenced_blocks(reply) == blocks
-
     def test_the_tests_call_the_function_whatever_its_name(self) -> None:
         """A function that calls itself by its own name still works after the renaming."""
         module = callable_as("def fact(n):\n    return n * fact(n - 1) if n else 1", "factorial")
@@ -172,33 +148,12 @@ class TestScore:
         evaluation, _ = scored(task, "def add(a, b):\n    return a // b + 1")
         assert evaluation.details["failed"].startswith("test 2: ZeroDivisionError")
 
-    def test_annotations_and_common_modules_need_no_import(self) -> None:
-        """The usual names of competitions are imported for an answer; `pow` and `open` stay Python's."""
-        task = competition([case("[3, 1]\n2", "[1, 3]")])
-        answer = "def add(xs: List[int], k: Optional[int]) -> List[int]:\n    return heapq.nsmallest(k, xs)"
-        assert score(task, answer) == 1.0
-        assert (
-            score(competition([case("2\n5", "2")]), "def add(a, b):\n    return pow(a, b, 3)")
-            == 1.0
-        )
-
-    def test_a_tuple_passes_for_a_list(self) -> None:
-        """Results are compared as JSON, so a tuple equals a list."""
-        task = competition([case("1\n2", "[1, 2]")])
-        assert score(task, "def add(a, b):\n    return a, b") == 1.0
-        assert score(task, "def add(a, b):\n    return {a, b}") == 0.0
-
     @pytest.mark.parametrize(
         "answer", ["", "no code", "x = 1", "def add(a, b: return", "def add(a):\n return a"]
     )
     def test_anything_else_scores_0(self, answer: str) -> None:
         """No function, invalid code and wrong parameters score 0."""
         assert score(competition([case("1\n2", "3")]), answer) == 0.0
-
-    def test_leaving_the_program_passes_no_test(self) -> None:
-        """An exit with status 0 without a result fails the test."""
-        for leave in ("import sys\n    sys.exit(0)", "import os\n    os._exit(0)"):
-            assert score(competition([case("1\n2", "null")]), f"def add(a, b):\n    {leave}") == 0.0
 
     def test_an_answer_is_confined(self) -> None:
         """An answer that does what confinement refuses only fails the test."""

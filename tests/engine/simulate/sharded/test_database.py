@@ -58,23 +58,10 @@ class TestRows:
         shuffle(other)
         assert same_rows(table, other, ordered=False)
 
-    @given(tables(), st.data())
-    def test_a_changed_value_is_another_result(self, table: Table, data: st.DataObject) -> None:
-        """A value that occurs nowhere else makes a result unequal, in any order."""
-        row = data.draw(st.integers(0, len(table) - 1))
-        column = data.draw(st.integers(0, len(table[0]) - 1))
-        changed = [list(one) for one in table]
-        changed[row][column] = 99
-        assert not same_rows(table, [tuple(one) for one in changed], ordered=False)
-
     @given(tables(), tables())
     def test_the_comparison_agrees_with_trying_every_order(self, one: Table, other: Table) -> None:
         """The search over columns finds a match exactly where trying every order finds one."""
         assert same_rows(one, other, ordered=False) == _by_trying(one, other)
-
-    def test_rows_are_counted(self) -> None:
-        """Rows are a multiset: how often one occurs matters."""
-        assert not same_rows([(1,), (1,), (2,)], [(1,), (2,), (2,)], ordered=False)
 
     def test_order_matters_only_where_it_is_asked_for(self) -> None:
         """Ordered results are lists of rows, in which columns still may be swapped."""
@@ -135,22 +122,9 @@ class TestQueries:
         """The tokens of any text, joined, are that text."""
         assert "".join(one.text for one in tokens(query)) == query
 
-    @given(st.text(max_size=60))
-    def test_no_text_makes_the_comparison_fail(self, answer: str) -> None:
-        """Any text as a query matches or does not match, without an exception."""
-        matches(answer, "SELECT id FROM pets", PETS, BRIEF)
-
     def test_fences_comments_and_a_final_semicolon_are_no_matter(self) -> None:
         """A fence, comments and a final semicolon are removed from a query before it is run."""
         assert match("```sql\nSELECT id -- all\nFROM pets;\n```", "SELECT id FROM pets")
-
-    def test_two_statements_are_no_answer(self) -> None:
-        """An answer of two statements scores 0."""
-        assert not match("SELECT id FROM pets; SELECT id FROM pets", "SELECT id FROM pets")
-
-    def test_an_empty_answer_matches_nothing(self) -> None:
-        """An empty answer does not even match a gold query without rows."""
-        assert not match(" ", "SELECT id FROM pets WHERE id = 77")
 
 
 class TestConfinement:

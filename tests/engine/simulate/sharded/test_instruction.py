@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from engine.base.errors import BadInstruction
-from engine.simulate.sharded.instruction import as_instruction, read_instructions
+from engine.simulate.sharded.instruction import read_instructions
+from tests.engine.simulate.sharded.bound import instruction_of
 
 ONE: dict[str, Any] = {
     "task_id": "sharded-A/1",
@@ -26,27 +27,17 @@ class TestReading:
         text = json.dumps([ONE, other]) if list_ else f"{json.dumps(ONE)}\n\n{json.dumps(other)}\n"
         assert [one.record() for one in read_instructions(text)] == [ONE, other]
 
-    def test_one_object_over_many_lines(self) -> None:
-        """A file with one object over several lines is one instruction."""
-        assert len(read_instructions(json.dumps(ONE, indent=1))) == 1
-
     def test_text_of_a_shard_has_two_names(self) -> None:
         """`shard_text` is read as `shard` is."""
         named = {**ONE, "shards": [{"shard_id": 1, "shard_text": "how many?"}]}
-        assert as_instruction(named).shards[0].text == "how many?"
-
-    def test_other_keys_are_kept(self) -> None:
-        """Keys of the task and of its shards are kept."""
-        one = as_instruction({**ONE, "shards": [{"shard_id": 0, "shard": "", "doc_idxs": [3]}]})
-        assert one.shards[0].extra == {"doc_idxs": [3]}
-        assert one.text("question") == "How many are two?"
+        assert instruction_of(named).shards[0].text == "how many?"
 
 
 class TestMerging:
     def test_neighbors_are_joined_in_their_order(self) -> None:
         """Five shards become two or three of nearly the same number; lists are joined too, and nothing is lost."""
         shards = [{"shard_id": at, "shard": f"s{at}.", "doc_idxs": [at]} for at in range(5)]
-        one = as_instruction({**ONE, "shards": shards})
+        one = instruction_of({**ONE, "shards": shards})
         assert [shard.text for shard in one.merged(2).shards] == ["s0. s1. s2.", "s3. s4."]
         three = one.merged(3).shards
         assert [shard.extra["doc_idxs"] for shard in three] == [[0, 1], [2, 3], [4]]
@@ -81,12 +72,6 @@ class TestRefusing:
         with pytest.raises(BadInstruction, match="Line 2 is not JSON"):
             read_instructions(f"{json.dumps(ONE)}\n{{")
 
-    @pytest.mark.parametrize("text", ["", "[]", " \n"])
-    def test_nothing_is_refused(self, text: str) -> None:
-        """A file without instructions is an error."""
-        with pytest.raises(BadInstruction, match="no instruction"):
-            read_instructions(text)
-
     def test_ids_are_different(self) -> None:
         """Two instructions with one id are refused, because their results would overwrite each other."""
         with pytest.raises(BadInstruction, match=r"sharded-A/1"):
@@ -95,4 +80,4 @@ class TestRefusing:
     def test_missing_key_of_a_task(self) -> None:
         """A missing key of a task is an error that names it."""
         with pytest.raises(BadInstruction, match="`answer` must be text, it is missing"):
-            as_instruction(ONE).text("answer")
+            instruction_of(ONE).text("answer")

@@ -89,19 +89,6 @@ class TestSharded:
         assert ending.result["categories"] == ["hedge", "answer_attempt", "discussion"]
         assert ending.result["revealed"] == 3
 
-    def test_without_an_attempt_there_is_no_score(self) -> None:
-        """A conversation in which no answer was attempted has neither score nor verdict."""
-        speakers = ScriptedReplies(
-            {
-                "assistant": ["Tell me more."] * 3,
-                "classify": [attempt("clarification")] * 3,
-                "user": [user("bo has 4", 2), user("twice", 3)],
-            }
-        )
-        ending = played(scenario("sharded"), speakers)
-        assert ending.record is not None
-        assert (ending.record["score"], ending.record["is_correct"]) == (None, None)
-
     def test_turn_may_reveal_nothing_but_not_for_ever(self) -> None:
         """After two turns in a row without a shard, the user model can no longer choose to reveal none."""
         speakers = ScriptedReplies(
@@ -135,25 +122,6 @@ class TestSharded:
             "Ada has twice as many as Bo.",
         ]
         assert ending.result["stand_ins"] == 2
-
-    def test_models_see_messages_only(self) -> None:
-        """No prompt has scores, categories or the gold answer; the assistant sees no shard before it is revealed."""
-        speakers = ScriptedReplies(
-            {
-                "assistant": ["7", "7", "7"],
-                "classify": [attempt()] * 3,
-                "extract": [{"answer": "7"}] * 3,
-                "user": [user("bo has four", 2), user("double", 3)],
-            }
-        )
-        played(scenario("sharded"), speakers)
-        for call in speakers.asked:
-            seen = "\n".join(message.content for message in call.messages)
-            assert "#### 8" not in seen
-            assert "answer-evaluation" not in seen
-        assert [len(call.messages) for call in speakers.of("assistant")] == [2, 4, 6]
-        for call in speakers.of("assistant"):
-            assert all("Ada has twice" not in message.content for message in call.messages)
 
     def test_silence_is_missing(self) -> None:
         """An empty reply has the category `missing` without a call of the judge."""
@@ -287,16 +255,6 @@ class TestKindsOfTask:
         ending = played(scenario("sharded", task), speakers)
         scores = [note[2] for role, note in trace_of(ending) if note[0] == "answer-evaluation"]
         assert scores == [0.0, 0.0, 1.0]
-
-    def test_own_rule_of_extraction(self) -> None:
-        """A task with an extraction rule of its own calls no model for the answer."""
-        speakers = ScriptedReplies({"assistant": ["I say 8"]})
-        assert (
-            played(scenario("full", PlainTask(extraction="task_specific")), speakers).result[
-                "score"
-            ]
-            == 1
-        )
 
 
 class TestNames:

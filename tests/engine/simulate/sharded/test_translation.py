@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import importlib.util
 from typing import Any
 
@@ -43,10 +42,6 @@ class TestBleu:
         expected = (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** (1 / 4)
         assert bleu("a b c d f", ["a b c d e"]) == pytest.approx(expected, abs=1e-9)
 
-    def test_a_short_text_pays_for_its_brevity(self) -> None:
-        """With all n-grams right and four words of five BLEU is exp(1 - 5/4)."""
-        assert bleu("a b c d", ["a b c d e"]) == pytest.approx(0.778800783, abs=1e-9)
-
     @given(
         st.lists(st.sampled_from("abcdefg"), min_size=4, max_size=20).map(" ".join),
         st.text(max_size=40),
@@ -54,11 +49,6 @@ class TestBleu:
     def test_a_text_equal_to_a_reference_scores_exactly_1(self, text: str, other: str) -> None:
         """A text equal to a reference scores exactly 1, which ends a conversation, whatever the other references."""
         assert bleu(f" {text}\n", [text, other]) == 1.0
-
-    @given(st.text(max_size=60), st.text(min_size=1, max_size=60))
-    def test_every_score_is_between_0_and_1(self, text: str, reference: str) -> None:
-        """For any two texts."""
-        assert 0.0 <= bleu(text, [reference]) <= 1.0
 
     def test_without_its_library_the_task_says_how_to_install_it(
         self, monkeypatch: pytest.MonkeyPatch
@@ -72,17 +62,6 @@ class TestBleu:
             translation()
         with pytest.raises(UsageError, match="sacrebleu"):
             described()
-
-    def test_other_tasks_do_without_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The library is imported only for BLEU."""
-        imported = builtins.__import__
-
-        def refusing(name: str, *rest: Any) -> Any:
-            assert name != "sacrebleu"
-            return imported(name, *rest)
-
-        monkeypatch.setattr(builtins, "__import__", refusing)
-        assert score(bound("math", question="q", answer="#### 1"), "1") == 1.0
 
 
 class TestTranslation:
@@ -103,14 +82,6 @@ class TestTranslation:
         assert prompt.index("Document Chunk 1:\nEs regnet") < prompt.index(
             "Document Chunk 2:\nGuten"
         )
-
-    def test_the_whole_reply_is_scored(self) -> None:
-        """The whole of every reply is scored as the answer against the English document."""
-        task = translation()
-        assert (task.extraction, task.always_attempts) == ("full_response", True)
-        assert score(task, ENGLISH) == 1.0
-        assert 0 < score(task, f"Here is the translation: {ENGLISH}") < 1
-        assert score(task, "") == 0.0
 
 
 class TestDataToText:
