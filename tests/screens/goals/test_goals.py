@@ -62,7 +62,7 @@ class TestList:
             summary = lines(pilot)[1]
             assert "7 goals of 32 conversations" in summary
             assert "3 outliers" in summary
-            row = next(line for line in lines(pilot) if line.startswith(f" {LABELS[0]}"))
+            row = next(line for line in lines(pilot) if line.startswith(f" {LABELS[0][:16]}"))
             assert "7" in row
             assert "%" in row
             assert f"▲ {sum(value < 0.6 for value in STABILITY)} unstable" in text(pilot)
