@@ -32,7 +32,7 @@ from engine.goals.tables.texts import TextSource
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.contract import Stage
 from engine.model.catalog import LoadableModel
-from engine.model.embedders.embedder import Embedder, HttpEmbedder, Served, embedder_for
+from engine.model.embedders.embedder import HttpEmbedder, Served, embedder_for
 from engine.model.embedders.vectors import Vectors
 from engine.model.interface import LoadOptions, Spending
 from engine.model.process.requests import Embed
@@ -165,9 +165,20 @@ class GoalStages:
         if decided_by in ("auto", "llm"):
             over_http = isinstance(vectoriser.embedder, HttpEmbedder)
             embedder = vectoriser.embedder if request.paper and over_http else None
-            stages += self._decide(
-                request, clustering, propose, embedder, name_groups=not model_labels
+            stages.append(
+                DecideStage(
+                    self.setup.project,
+                    self.queue_cache,
+                    "auto" if decided_by == "auto" else "llm",
+                    cluster=clustering,
+                    asking=propose,
+                    threshold=request.threshold,
+                    embedder=embedder,
+                )
             )
+            if not model_labels:
+                log = self.queue_cache.decision_log
+                stages.append(NameStage(self.setup.project, log, cluster=clustering))
         if text in GOAL_TEXTS and not request.paper:  # the source has no themes
             stages.append(self.theme_stage(clustering))
         if decided_by == "ask" and propose is not None:
@@ -177,38 +188,6 @@ class GoalStages:
     def theme_stage(self, cluster: ClusterStage | None = None) -> ThemeStage:
         """Returns the stage that puts goals under themes, for None those of the clustering that is open."""
         return ThemeStage(self.setup.project, self.queue_cache, cluster=cluster)
-
-    def _decide(
-        self,
-        request: ClusteringRequest,
-        clustering: ClusterStage,
-        propose: ProposeStage | None,
-        embedder: Embedder | None,
-        *,
-        name_groups: bool,
-    ) -> list[Stage]:
-        """Returns the stages that decide on merges without a person.
-
-        Args:
-            propose: Asks the model about pairs; None decides without a model.
-            embedder: Makes the vectors of labels; None takes one that runs here.
-            name_groups: Whether merged groups are named by phrases of their members, because no model labels them.
-        """
-        project, log = self.setup.project, self.queue_cache.decision_log
-        stages: list[Stage] = [
-            DecideStage(
-                project,
-                self.queue_cache,
-                "auto" if request.decided_by == "auto" else "llm",
-                cluster=clustering,
-                asking=propose,
-                threshold=request.threshold,
-                embedder=embedder,
-            )
-        ]
-        if name_groups:
-            stages.append(NameStage(project, log, cluster=clustering))
-        return stages
 
     def estimate(self, request: ClusteringRequest) -> ClusteringEstimate:
         """Returns how many conversations a clustering run would select by its filter and limit, what the model is asked

@@ -25,7 +25,7 @@ from engine.goals.views import splitting
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs import contract
-from engine.jobs.runner import JobCancelled, JobDone, JobRunner
+from engine.jobs.runner import JobDone
 from engine.model.process.process import ModelProcess
 from engine.project import runs
 from engine.project.project import Project
@@ -232,15 +232,6 @@ def test_a_kill_of_the_model_process_changes_no_bit(
                     struck = True
     assert len(killed) >= 3
     assert goal_content(path) == expected
-
-
-def test_cancelled_before_the_start(path: Path, process: ModelProcess) -> None:
-    """Stages that are interrupted before their turn call no model."""
-    with Project.open(path) as project:
-        stage = goal_runs.model_stages(project, process)[0]
-        stage.interrupt()
-        assert isinstance(JobRunner(project, lambda event: None).run(stage), JobCancelled)
-    assert process.pid is None
 
 
 def forget_answers(project: Project) -> None:
