@@ -353,6 +353,7 @@ MEANINGS = {
     "costs": "the estimated cost of each stage that asks endpoints",
     "requests": "the requests to endpoints",
     "written": "the tokens of replies",
+    "certain": "the share of an estimated cost that is spent in any case, from 0 to 1; below 1 it is the most",
     "tokens_per_piece": "how many tokens of the endpoint a word, number or sign has; null if it counts none",
     "noise": "how far scores of the same text differ between formats",
     "not_proposed": "why the best threshold is not proposed",
