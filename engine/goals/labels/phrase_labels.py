@@ -4,9 +4,9 @@ A name is supported by the members: its content words stand in at least half of 
 chosen by the share of the members who make it, by its support, and by how much rarer its content words are in the other
 clusters; what many of the others ask for follows it. Where no request has that support, the name has the verb of most
 members and what they ask for ("Look for lamp or rug", "Ask about dogs", "Return something", "Look for different
-things"), or "about" and what most name, or says that they have different goals. A name without a word of the members has
-no support. Names of places, people and products are values, no part of a phrase; they follow it where two clusters would
-have the same name ("Find a restaurant · Lebanese, Swedish").
+things"), or "about" and what most name, or says that they have different goals. A name without a word of the members
+has no support. Names of places, people and products are values, no part of a phrase; they follow it where two clusters
+would have the same name ("Find a restaurant · Lebanese, Swedish").
 
 The *content* of a phrase is the set of the stems of its content words, without its verb: phrases of one content are
 wordings of one thing. A *request* is a part of a text that asks for something; what else a text says is an aside.

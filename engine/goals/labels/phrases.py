@@ -416,8 +416,8 @@ _TAKE_PREPOSITION = word_set(
 _VERBS_ONLY = word_set(
     "add analyse analyze apply arrange assess attend borrow bring calculate carry choose collect complete configure "
     "confirm create decide delete deliver describe determine develop enter explain explore extract generate get give "
-    "go hear identify implement improve install join learn locate modify navigate organise organize pick prepare receive "
-    "recommend "
+    "go hear identify implement improve install join learn locate modify navigate organise organize pick prepare "
+    "receive recommend "
     "recover redeem reduce register remind remove replace reschedule resolve restore retrieve see select sell send "
     "solve speak submit subscribe suggest summarise summarize take teach tell translate upload verify withdraw write"
 )
