@@ -102,9 +102,16 @@ class Parser(argparse.ArgumentParser):
                     yield from parser.with_commands()
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Declares the options, then parses as `argparse` does."""
+        """Declares the options, then parses as `argparse` does.
+
+        Raises:
+            UsageError: An argument is not known, with the usage line of the command: argparse tells that of all.
+        """
         self.declare()
-        return super().parse_known_args(args, namespace)
+        namespace, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return namespace, unknown
 
     def error(self, message: str) -> NoReturn:
         """Raises the message of argparse as an error of this program.
