@@ -38,8 +38,8 @@ def shown(question: str) -> list[list[str]]:
 def test_each_answer_is_a_decision(path: Path) -> None:
     """The model decides on the most similar descriptions first, until every pair was refused; each answer is a decision
     of its own with the reply, the description that came with a yes names the group, and a reply that says neither yes
-    nor no refuses and is counted. Questions have ten of each group and ten others, the group first, drawn anew for each;
-    descriptions of clusters come from ten and ten.
+    nor no refuses and is counted. Questions have ten of each group, the group first, drawn anew for each; descriptions
+    of clusters come from ten and ten.
     """
     with paper_project.scripted_model() as server:
         stage = paper_project.run(path)
