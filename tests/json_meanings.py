@@ -523,6 +523,7 @@ MEANINGS = {
     "text": "the text",
     "run cluster: text": "what stands for a goal",
     "threads": "threads that are fastest here",
+    "started_by": "human where a person had the rule decide",
     "threshold": "score from which a conversation has ended",
     "times": "how often",
     "tokens": "number of tokens",

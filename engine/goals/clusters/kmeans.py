@@ -352,7 +352,23 @@ def silhouette(rows: Vectors, labels: Numbers) -> float:
     means = sums_of(rows, labels, k) / np.maximum(1, sizes)[:, None]
     distances = 1 - (rows @ means.T).astype(np.float64)
     distances[:, sizes == 0] = np.inf
-    all_rows = np.arange(len(rows))
+    return silhouette_of(distances, labels, sizes)
+
+
+def silhouette_of(
+    distances: npt.NDArray[np.float64],
+    labels: Numbers | Indices,
+    sizes: Indices | npt.NDArray[np.float64],
+) -> float:
+    """Returns the mean silhouette of rows by their mean distances to the members of clusters. A row alone in its
+    cluster counts as 0.
+
+    Args:
+        distances: Shape (n, k), changed in place; infinite for what is no cluster.
+        labels: Cluster of each row, shape (n,).
+        sizes: Rows of each cluster, shape (k,).
+    """
+    all_rows = np.arange(len(labels))
     own_size = sizes[labels]
     # Without the row itself, whose distance to itself is 0.
     own_distance = distances[all_rows, labels] * own_size / np.maximum(1, own_size - 1)
