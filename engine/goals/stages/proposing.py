@@ -3,6 +3,7 @@ that seem to hold several goals."""
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,11 +57,6 @@ SURE = 0.1
 """Distance from 0 and 1 within which a probability of yes is sure, so that the reverse order is not asked about."""
 
 
-UNSURE_SHARE = 1 / 3
-"""Share of the pairs whose probability of yes is not sure, for estimates before the model answered on any: whether it
-is sure of all or of none, the number of requests is at most a third off."""
-
-
 class PairQuestions:
     """Asks about pairs of groups of one clustering.
 
@@ -103,11 +99,7 @@ class PairQuestions:
     ) -> list[AnswerEntry]:
         """Returns an answer on each of a block of pairs of current groups, in order."""
         start_time = time.monotonic()
-        samples = [self._samples(state, pair) for pair in pairs]
-        texts = self._texts([ids for shown in samples for ids in shown])
-        questions = [
-            MergeQuestion(*(tuple(texts[key] for key in ids) for ids in shown)) for shown in samples
-        ]
+        questions = self._read(state, pairs)
         if self._paper:
             answers = self._replies(questions, report)
         elif self._work.model.follows_instructions:
@@ -125,6 +117,28 @@ class PairQuestions:
             )
             for pair, (answer, requests) in zip(pairs, answers, strict=True)
         ]
+
+    def body(self, state: MergeState, pair: Pair) -> str:
+        """Returns the lists of the question on a pair for a model that follows instructions."""
+        (question,) = self._read(state, [pair])
+        return self._body(question)
+
+    def _read(self, state: MergeState, pairs: Sequence[Pair]) -> list[MergeQuestion]:
+        """Returns the texts in the question on each pair."""
+        samples = [self._samples(state, pair) for pair in pairs]
+        texts = self._texts([ids for shown in samples for ids in shown])
+        return [
+            MergeQuestion(*(tuple(texts[key] for key in ids) for ids in shown)) for shown in samples
+        ]
+
+    def _body(self, question: MergeQuestion) -> str:
+        """Returns the lists of a question, as much of each as there is room for."""
+        return numbered_lists(
+            self._work.room(self._prompt),
+            not_in_group=question.others,
+            group_1=question.first,
+            group_2=question.second,
+        )
 
     def _replies(
         self, questions: Sequence[MergeQuestion], report: OnProgress
@@ -151,19 +165,14 @@ class PairQuestions:
     ) -> list[tuple[PairAnswer, int]]:
         """Returns the verdict on each pair and the number of requests for it; with the reason why there is none where
         the reply cannot be read."""
-        room = self._work.room(self._prompt)
 
         def verdicts(asked: Sequence[MergeQuestion]) -> list[StructuredReply[MergeVerdict]]:
             """Asks some of the questions."""
-            bodies = [
-                numbered_lists(room, not_in_group=q.others, group_1=q.first, group_2=q.second)
-                for q in asked
-            ]
             return ask(
                 self._work.process,
                 self._prompt,
                 MergeVerdict,
-                bodies,
+                list(map(self._body, asked)),
                 report,
                 probability_of="same_goal",
             )
@@ -369,31 +378,48 @@ class ProposeStage(OnClustering, ModelStage):
         asks = [
             partial(self._answer_block, state, [pair], lambda _count, _note: None) for pair in pairs
         ]
-        return self._work.estimate(self.name, asks, self._expected_requests(len(pairs)))
+        least, most = self._requests_per_pair()
+        return self._cost(asks, most * len(pairs), least / most)
 
     def estimate_ahead(self, sample: GroupSample) -> StageCost:
-        """Returns what asking endpoints costs before there are groups; sends nothing."""
-        texts = sample.texts_of(1, VERDICT_EXAMPLES)
+        """Returns the most that asking endpoints costs before there are groups; sends nothing."""
+        pairs = sample.groups * (sample.groups - 1) // 2
+        pairs = pairs if self._limit is None else min(pairs, self._limit)
+        # Of so many pairs the fewest groups have the most members, and so the longest lists.
+        groups = math.isqrt(2 * pairs) + 1
+        texts = sample.texts_of(1, groups, VERDICT_EXAMPLES)
         body = numbered_lists(
             self._work.room(self._prompt),
-            not_in_group=sample.texts_of(max(0, sample.groups - 2), VERDICT_EXAMPLES),
+            not_in_group=sample.texts_of(max(0, groups - 2), groups, VERDICT_EXAMPLES),
             group_1=texts,
             group_2=texts,
         )
         asking = partial(ask, self._work.process, self._prompt, MergeVerdict, [body])
-        pairs = sample.groups * (sample.groups - 1) // 2
-        pairs = pairs if self._limit is None else min(pairs, self._limit)
-        return self._work.estimate(self.name, [asking], self._expected_requests(pairs))
+        least, most = self._requests_per_pair()
+        return self._cost([asking], most * pairs, sample.certain * least / most)
 
-    def _expected_requests(self, pairs: int) -> float:
-        """Returns the number of requests about so many pairs: one each, and one for the reverse order where needed, as
-        often as in the answers of the model so far."""
+    def _requests_per_pair(self) -> tuple[float, float]:
+        """Returns the least and the most requests about a pair: one, and one for the reverse order where the first is
+        not sure. Once the model has answered, both are the mean so far."""
         client = self._work.process
         assert isinstance(client, EndpointModel)
         with self._project.reading() as conn:
-            requests_per_pair = decisions.requests_per_pair(conn, self._work.model.label)
-        unknown = 1 + (UNSURE_SHARE if client.can.reads_verdicts else 1)
-        return pairs * (requests_per_pair or unknown)
+            mean = decisions.requests_per_pair(conn, self._work.model.label)
+        if mean is not None:
+            return mean, mean
+        return (1 if client.can.reads_verdicts else REQUESTS_PER_PAIR), REQUESTS_PER_PAIR
+
+    def bodies(self, count: int) -> dict[str, str]:
+        """Returns the lists of the questions on the first pairs of the merge queue, by the labels of both groups."""
+        self.load()
+        state, groups = self._state(), self._state().groups
+        pairs = self._queue_cache.snapshot(self._stored.id).ordered_pairs()[:count]
+        return {
+            f"{number}. {groups[first].label} / {groups[second].label}": self._questions.body(
+                state, (first, second)
+            )
+            for number, (first, second) in enumerate(pairs, 1)
+        }
 
     def show_answers(self) -> None:
         """Makes the answers of this configuration those that the merge queue shows."""
@@ -478,6 +504,7 @@ class ProposeStage(OnClustering, ModelStage):
     ) -> None:
         """Stores the answers of a block, and the counter of the run unless `total` is None."""
         decisions.add_answers(conn, self.config_hash, run_id, entries)
+        runs.measure_replies(conn, run_id, self._work.tokens_per_reply)
         if total is not None:
             runs.count(conn, run_id, self.asked, total)
 
