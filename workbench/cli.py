@@ -24,7 +24,7 @@ from engine.base.folders import version
 from engine.base.text import as_json, display_safe
 from workbench.command_result import EXIT_DONE, CommandResult, exit_code
 from workbench.command_table import COMMANDS, GROUPS, Command
-from workbench.surroundings import checked, like_ctrl_c, on_terminal
+from workbench.surroundings import checked_streams, like_ctrl_c, on_terminal
 
 DESCRIPTION = """\
 Offline terminal workbench for conversations between users and LLM systems: what users wanted, whether
@@ -257,7 +257,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     network_guard.install()
     mask = os.umask(0o077)  # no rights for group and others
     try:
-        with like_ctrl_c(), checked() as output:
+        with like_ctrl_c(), checked_streams() as output:
             _print_any_character(json or words[:1] in _DATA, json)
             try:
                 code = _run(words, topic, offline)
