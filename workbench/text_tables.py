@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
 
-from engine.base.number_format import cost_text, figure_range
+from engine.base.number_format import Range, cost_text, figure_range
 from engine.base.report_table import (
     Cell,
     CellKind,
@@ -65,20 +65,24 @@ def cost_lines(costs: Sequence[StageCost]) -> list[str]:
     """Returns the estimated costs of stages, one a line, and the total."""
     if not costs:
         return []
-    in_all = [
-        sum(values)
-        for values in zip(*((c.requests, c.read, c.written) for c in costs), strict=True)
-    ]
-    prices = [cost.cost for cost in costs if cost.cost is not None]
-    requests, read, written = in_all
-    rows = [(c.stage, cost_text(c.requests, c.read, c.written, c.cost)) for c in costs]
-    rows.append(("in all", cost_text(requests, read, written, sum(prices) if prices else None)))
+    rows = [(cost.stage, cost_text(*cost.ranges)) for cost in costs]
+    requests, read, written, prices = (
+        [span for span in spans if span is not None]
+        for spans in zip(*(cost.ranges for cost in costs), strict=True)
+    )
+    total = _total(prices) if prices else None
+    rows.append(("in all", cost_text(_total(requests), _total(read), _total(written), total)))
     return [f"{name:<10} {text}" for name, text in rows]
 
 
 def fact_lines(facts: Iterable[tuple[str, str]]) -> list[str]:
     """Returns facts, as names and texts, a line each."""
     return [f"{name:<17}  {text}" for name, text in facts]
+
+
+def _total(spans: Sequence[Range]) -> Range:
+    """Returns the least and the most of several amounts together."""
+    return sum(least for least, _ in spans), sum(most for _, most in spans)
 
 
 def cell_lines(

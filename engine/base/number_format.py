@@ -10,6 +10,9 @@ BAR_WIDTH = 8
 RATE_WIDTH = 14
 """Width of `rate`, in cells of a terminal."""
 
+Range = tuple[float, float]
+"""The least and the most that an amount may be."""
+
 
 def digits_for(noise: float | None) -> int:
     """Returns how many digits of a probability mean something when equal work differs by `noise`: one or two."""
@@ -119,10 +122,16 @@ def at_least(threshold: float) -> str:
     return f"≥ {probability(threshold)}"
 
 
-def cost_text(requests: int, read: int, written: int, cost: float | None) -> str:
-    """Returns an estimate of requests to endpoints in words, as in "180 requests, 163,000 tokens read, ..."."""
-    text = f"about {counted(requests, 'request')}, {read:,} tokens read, {written:,} written"
-    return text if cost is None else f"{text}, cost {cost:,.4f}"
+def cost_text(requests: Range, read: Range, written: Range, cost: Range | None) -> str:
+    """Returns an estimate of requests to endpoints in words, as in "about 24 to 48 requests, 9,000 tokens read, …"."""
+    plural = "" if requests == (1, 1) else "s"
+    text = f"about {_span(requests)} request{plural}, {_span(read)} tokens read, {_span(written)} written"
+    return text if cost is None else f"{text}, cost {_span(cost, 4)}"
+
+
+def _span(span: Range, digits: int = 0) -> str:
+    """Returns the least and the most of an amount, once where they are alike."""
+    return " to ".join(dict.fromkeys(f"{amount:,.{digits}f}" for amount in span))
 
 
 def counted(number: int, noun: str) -> str:

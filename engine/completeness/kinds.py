@@ -1,9 +1,10 @@
 """Kinds of log: sources whose conversations end in like ways, so that one probe can tell their ends.
 
 Chats and runs of an agent end differently. A probe that is fitted to all of them at once calls the ends of the smaller
-kind broken off (docs/lab/words.md). Two sources are of one kind if their most common roles are the same and they use
-like words, directly or through others. The small sources of a format count as one. What a single conversation looks
-like is no part of this: that it uses no tool, or that a tool speaks last, may be because it broke off.
+kind broken off (docs/lab/words.md). A *part* is a source with enough conversations for a probe, or all smaller sources
+of one format. Two parts are of one kind if their most common roles are the same and they use similar words, directly or
+through other parts. What a single conversation looks like is no part of this: that it uses no tool, or that a tool
+speaks last, may be because it broke off.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE
 from engine.completeness.words import BoundaryWords, Ints
 from engine.conversations.records import Origin
 
-MIN_ALIKE = 0.5
-"""Least cosine of the words of two sources that are one kind."""
+MIN_COSINE = 0.5
+"""Least cosine of the words of two parts that are of one kind."""
 
 MAX_COMPARED_CONVERSATIONS = 50
-"""Number of conversations of each source whose words are compared: the cosine grows with their number."""
+"""Most conversations of each part whose words are compared; the cosine grows with their number."""
 
 
 class Roles(NamedTuple):
-    """Who speaks in a conversation: whether a tool is used, and whether the user asks once only."""
+    """Who speaks in a conversation: whether a tool is used, and whether the user speaks once at most."""
 
     tools: bool
     one_request: bool
@@ -54,97 +55,113 @@ class Kinds:
 
     Attributes:
         names: Name of each kind that has enough conversations for a probe.
-        kind_of_part: Index of the kind of each part, which is a source, or a format for all its sources with fewer
-            than `MIN_CONVERSATIONS_FOR_PROBE` conversations; -1 for those of no kind.
+        kind_of_part: Index of the kind by the name of each part, which is that of a source or of a format; -1 for
+            parts of no kind.
     """
 
     names: tuple[str, ...]
     kind_of_part: Mapping[str, int]
 
-    def of(self, origin: Origin) -> int:
-        """Returns the kind of a conversation; -1 if it is of none."""
+    def index_of(self, origin: Origin) -> int:
+        """Returns the index of the kind of a conversation; -1 if it is of none."""
         return self.kind_of_part.get(origin.source, self.kind_of_part.get(origin.format, -1))
 
-    def numbered(self, numbers: Sequence[int]) -> Kinds:
-        """Returns the same kinds with other numbers, given for each; -1 makes one of no kind."""
+    def reindexed(self, indices: Sequence[int]) -> Kinds:
+        """Returns the same kinds with a new index for each; -1 takes a kind away, so that its parts are of none."""
         return Kinds(
-            tuple(name for name, number in zip(self.names, numbers, strict=True) if number >= 0),
-            {part: -1 if kind < 0 else numbers[kind] for part, kind in self.kind_of_part.items()},
+            tuple(name for name, index in zip(self.names, indices, strict=True) if index >= 0),
+            {part: -1 if kind < 0 else indices[kind] for part, kind in self.kind_of_part.items()},
         )
 
 
 def find_kinds(
     origins: Sequence[Origin], roles: Sequence[Roles], counts: Ints, words: BoundaryWords
 ) -> Kinds:
-    """Returns the kinds of some conversations.
+    """Returns the kinds of log of some conversations, the kind with the most conversations first.
 
     Args:
-        origins, roles: Of each conversation.
-        counts: Number of its boundaries, shape (conversations,).
-        words: At all boundaries in order.
+        origins: Where each conversation is from.
+        roles: Who speaks in each conversation.
+        counts: Number of boundaries of each conversation, shape (conversations,).
+        words: The words at all boundaries, conversation by conversation.
     """
     if not origins:
         return Kinds((), {})
-    sizes = Counter(origin.source for origin in origins)
-    parts: dict[str, list[int]] = defaultdict(list)
-    for index, (source, format) in enumerate(origins):
-        parts[source if sizes[source] >= MIN_CONVERSATIONS_FOR_PROBE else format].append(index)
+    members = _members_of_parts(origins)
     usual_roles = {
-        part: Counter(roles[index] for index in members).most_common(1)[0][0]
-        for part, members in parts.items()
+        part: Counter(roles[index] for index in indices).most_common(1)[0][0]
+        for part, indices in members.items()
     }
-    members_of_group: dict[int, list[str]] = defaultdict(list)
-    for part, group in zip(parts, _alike(parts, usual_roles, counts, words), strict=True):
-        members_of_group[group].append(part)
     kinds = [
-        group
-        for group in members_of_group.values()
+        parts
+        for parts in _group_parts(members, usual_roles, counts, words)
         # Only conversations that can be cut teach what an end is not.
-        if sum(int(counts[index] > 1) for part in group for index in parts[part])
+        if sum(int(counts[index] > 1) for part in parts for index in members[part])
         >= MIN_CONVERSATIONS_FOR_PROBE
     ]
-    kinds.sort(key=lambda group: -sum(len(parts[part]) for part in group))
-    number = {part: index for index, group in enumerate(kinds) for part in group}
-    names = [str(usual_roles[group[0]]) for group in kinds]
-    return Kinds(
-        tuple(
-            name if names.count(name) == 1 else f"{name} like {group[0].rpartition('/')[2]}"
-            for name, group in zip(names, kinds, strict=True)
-        ),
-        {part: number.get(part, -1) for part in parts},
+    kinds.sort(key=lambda parts: -sum(len(members[part]) for part in parts))
+    kind_of_part = dict.fromkeys(members, -1)
+    kind_of_part |= {part: index for index, parts in enumerate(kinds) for part in parts}
+    return Kinds(_kind_names(kinds, usual_roles), kind_of_part)
+
+
+def _members_of_parts(origins: Sequence[Origin]) -> dict[str, list[int]]:
+    """Returns the indices of the conversations of each part; see the module docstring."""
+    sizes = Counter(origin.source for origin in origins)
+    members: dict[str, list[int]] = defaultdict(list)
+    for index, (source, format) in enumerate(origins):
+        is_large = sizes[source] >= MIN_CONVERSATIONS_FOR_PROBE
+        members[source if is_large else format].append(index)
+    return members
+
+
+def _kind_names(
+    kinds: Sequence[Sequence[str]], usual_roles: Mapping[str, Roles]
+) -> tuple[str, ...]:
+    """Returns a name for each kind, given by its parts: its roles in words, and its first part if these are not
+    unique."""
+    names = [str(usual_roles[parts[0]]) for parts in kinds]
+    return tuple(
+        name if names.count(name) == 1 else f"{name} like {parts[0].rpartition('/')[2]}"
+        for name, parts in zip(names, kinds, strict=True)
     )
 
 
-def _alike(
-    parts: Mapping[str, Sequence[int]],
+def _group_parts(
+    members: Mapping[str, Sequence[int]],
     usual_roles: Mapping[str, Roles],
     counts: Ints,
     words: BoundaryWords,
-) -> list[int]:
-    """Returns the number of a group for each part; those with the same roles and like words, directly or through
-    others, share it.
+) -> list[list[str]]:
+    """Returns the parts in groups with the same roles and similar words, directly or through other parts.
 
-    The words of a part are the shares of its boundaries at which each column is, as square roots.
+    The vector of a part has, for each column of the words, the square root of the share of boundaries that have it.
 
     Args:
-        parts: The conversations of each part.
-        usual_roles: The roles that are the most common among them.
+        members: Indices of the conversations of each part.
+        usual_roles: The most common roles in each part.
     """
     from scipy.sparse import csr_array, vstack
     from scipy.sparse.csgraph import connected_components
 
-    first = np.cumsum(counts) - counts
-    shares = []
-    for members in parts.values():
-        step = max(1, len(members) // MAX_COMPARED_CONVERSATIONS)
-        some = members[::step][:MAX_COMPARED_CONVERSATIONS]
-        rows = [np.arange(first[index], first[index] + counts[index]) for index in some]
+    first_rows = np.cumsum(counts) - counts
+    vectors = []
+    for indices in members.values():
+        step = max(1, len(indices) // MAX_COMPARED_CONVERSATIONS)
+        compared = indices[::step][:MAX_COMPARED_CONVERSATIONS]
+        rows = [
+            np.arange(first_rows[index], first_rows[index] + counts[index]) for index in compared
+        ]
         matrix = words[np.concatenate(rows)].matrix()
-        share = np.sqrt(np.asarray(matrix.sum(axis=0)) / max(1, matrix.shape[0]))
-        shares.append(csr_array((share / (np.linalg.norm(share) or 1.0))[None, :]))
-    table = vstack(shares).tocsr()
-    cosine = (table @ table.T).toarray()
-    roles = list(usual_roles.values())
-    same_roles = np.array([[one == other for other in roles] for one in roles])
-    _, group = connected_components(same_roles & (cosine >= MIN_ALIKE), directed=False)
-    return [int(each) for each in group]
+        vector = np.sqrt(np.asarray(matrix.sum(axis=0)) / max(1, matrix.shape[0]))
+        vectors.append(csr_array((vector / (np.linalg.norm(vector) or 1.0))[None, :]))
+    table = vstack(vectors).tocsr()
+    cosines = (table @ table.T).toarray()
+    same_roles = np.array(
+        [[usual_roles[row] == usual_roles[column] for column in members] for row in members]
+    )
+    _, group_of_part = connected_components(same_roles & (cosines >= MIN_COSINE), directed=False)
+    groups: dict[int, list[str]] = defaultdict(list)
+    for part, group in zip(members, group_of_part.tolist(), strict=True):
+        groups[group].append(part)
+    return list(groups.values())

@@ -117,18 +117,37 @@ class ModelWork:
             self._refused_in_a_row = 0  # a rehearsed request is refused, and that is no fault
         return bodies
 
-    def estimate(self, stage: str, asks: Sequence[Callable[[], object]], items: float) -> StageCost:
+    def estimate(
+        self,
+        stage: str,
+        asks: Sequence[Callable[[], object]],
+        items: float,
+        *,
+        tokens_per_reply: float | None,
+        certain: float = 1.0,
+    ) -> StageCost:
         """Returns what asking endpoints costs, by the requests for a sample; sends nothing.
 
         Args:
             asks: Each asks about an item, or about one like those.
             items: Number of items.
+            tokens_per_reply: As measured in an earlier run; None before any.
+            certain: Share of the items that is asked about in any case.
         """
         # Evenly spread: of clusters the first ones are the largest.
         sample = asks[:: -(-len(asks) // REHEARSED_ITEMS) or 1]
         client = self.process
         assert isinstance(client, EndpointModel)
-        return client.estimate(stage, self.rehearse(sample), items / max(1, len(sample)))
+        cost = client.estimate(
+            stage, self.rehearse(sample), items / max(1, len(sample)), tokens_per_reply
+        )
+        return replace(cost, certain=certain)
+
+    @property
+    def tokens_per_reply(self) -> float | None:
+        """The mean tokens of the replies of endpoints since the model was loaded; None before any."""
+        client = self.process
+        return client.tokens_per_reply if isinstance(client, EndpointModel) else None
 
     def spent(self) -> str:
         """Returns the cost of the requests, as a sentence for the end of a summary; empty if they cost only time, or
@@ -280,6 +299,14 @@ class ModelStage(ABC):
         """Ends the request in flight; results that are not committed are dropped."""
         self._work.interrupt()
 
+    def _cost(
+        self, asks: Sequence[Callable[[], object]], items: float, certain: float = 1.0
+    ) -> StageCost:
+        """Returns what asking endpoints costs; see `ModelWork.estimate`."""
+        with self._project.reading() as conn:
+            tokens = runs.tokens_per_reply(conn, self.name, self.fingerprints)
+        return self._work.estimate(self.name, asks, items, tokens_per_reply=tokens, certain=certain)
+
 
 class BlockStage(ModelStage, Generic[Key, Entry]):
     """A stage that answers items block by block, each block one transaction together with the run's counter.
@@ -309,16 +336,14 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
         """Returns the bodies of the requests that endpoints would be sent about items; see `Fleet.rehearse`."""
         return self._work.rehearse(self._asks(keys))
 
-    def estimate(self, keys: Sequence[Key], count: int | None = None) -> StageCost:
+    def estimate(self, keys: Sequence[Key], certain: float = 1.0) -> StageCost:
         """Returns what asking endpoints about items costs, by the requests for a sample; sends nothing.
 
         Args:
-            keys: The items, or items like those.
-            count: Number of items; None for those of `keys`.
+            keys: The items.
+            certain: Share of them that is asked about in any case.
         """
-        return self._work.estimate(
-            self.name, self._asks(keys), len(keys) if count is None else count
-        )
+        return self._cost(self._asks(keys), len(keys), certain)
 
     def _asks(self, keys: Sequence[Key]) -> list[Callable[[], object]]:
         """Returns what asks about each item."""
@@ -425,6 +450,7 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
             """Writes both."""
             self._store(conn, run_id, entries)
             runs.count(conn, run_id, done, total)
+            runs.measure_replies(conn, run_id, self._work.tokens_per_reply)
 
         self._project.write(store)
         self._tally(entries)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from engine.base.number_format import Range
+
 RunState = Literal["running", "done", "cancelled", "failed", "interrupted"]
 """How a run ended, or that it runs; `interrupted` where its process ended before it."""
 
@@ -50,6 +52,8 @@ class StageCost:
         requests: Number of requests.
         read, written: Numbers of tokens.
         cost: In the currency of the prices; None where they are unknown.
+        certain: Share of all of these that is spent in any case, from 0 to 1. Below 1 they are the most, for what is
+            asked depends on results that are still to come.
     """
 
     stage: str
@@ -57,6 +61,17 @@ class StageCost:
     read: int
     written: int
     cost: float | None
+    certain: float = 1.0
+
+    @property
+    def ranges(self) -> tuple[Range, Range, Range, Range | None]:
+        """The least and the most of requests, tokens read, tokens written, and cost."""
+
+        def of(most: float) -> Range:
+            return self.certain * most, most
+
+        cost = None if self.cost is None else of(self.cost)
+        return of(self.requests), of(self.read), of(self.written), cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +80,7 @@ class Estimate:
 
     Attributes:
         items: Number of conversations left to do.
-        tokens: Number of their tokens; None if unknown, and where no model reads them.
+        tokens: Number of their tokens; None if unknown, where no model reads them, and where `costs` has them.
         tokens_per_second: Speed of the model on this machine; None if it was not measured.
         seconds: Time that they take; None where no speed was measured.
         model: Name of the model that would run; `words alone` where none would.

@@ -59,6 +59,24 @@ def count(conn: sqlite3.Connection, run_id: int, done: int, total: int | None) -
     conn.execute("UPDATE run SET done = ?, total = ? WHERE id = ?", (done, total, run_id))
 
 
+def measure_replies(conn: sqlite3.Connection, run_id: int, tokens: float | None) -> None:
+    """Sets the mean tokens of the replies of endpoints in a run; None leaves it."""
+    if tokens is not None:
+        conn.execute("UPDATE run SET tokens_per_reply = ? WHERE id = ?", (tokens, run_id))
+
+
+def tokens_per_reply(
+    conn: sqlite3.Connection, stage: str, fingerprints: Mapping[str, Any]
+) -> float | None:
+    """Returns the mean tokens of the replies in the newest run of a stage with the same model; None before any."""
+    row = conn.execute(
+        "SELECT tokens_per_reply FROM run WHERE stage = ? AND fingerprints = ?"
+        " AND tokens_per_reply IS NOT NULL ORDER BY id DESC LIMIT 1",
+        (stage, json.dumps(dict(fingerprints), sort_keys=True)),
+    ).fetchone()
+    return None if row is None else float(row[0])
+
+
 def put_batch(
     conn: sqlite3.Connection, put: PutBatch[Batch], batch: Batch, run: tuple[int, int, int]
 ) -> None:

@@ -4,6 +4,7 @@
 -- value: JSON
 CREATE TABLE setting (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
+-- tokens_per_reply: mean tokens that endpoints wrote for each request; NULL where none was asked
 CREATE TABLE run (
     id INTEGER PRIMARY KEY,
     stage TEXT NOT NULL,
@@ -18,7 +19,8 @@ CREATE TABLE run (
     done INTEGER NOT NULL DEFAULT 0,
     total INTEGER,
     message TEXT,
-    pid INTEGER NOT NULL
+    pid INTEGER NOT NULL,
+    tokens_per_reply REAL
 ) STRICT;
 
 -- place: the absolute path, so that one file named in two ways is one source

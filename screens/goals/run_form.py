@@ -196,8 +196,7 @@ def estimate_content(estimate: ClusteringEstimate) -> Content:
         model = one_line(estimate.model, 60)
         parts += ["\nasked of ", (model, "bold"), f": {', '.join(estimate.asked)}"]
         for cost in estimate.costs:
-            text = number_format.cost_text(cost.requests, cost.read, cost.written, cost.cost)
-            parts.append(f"\n{cost.stage}: {text}")
+            parts.append(f"\n{cost.stage}: {number_format.cost_text(*cost.ranges)}")
     else:
         parts.append("\nno model is asked")
     return Content.assemble(*parts)

@@ -144,7 +144,7 @@ def empty_state(shown: ClusteringSummary | None, progress: ReviewProgress | None
         "app.switch_mode('goals')",
         others=(
             ("desk.history", "shows what was decided"),
-            ("desk.undo", "undoes the newest decision"),
+            ("desk.undo", "undoes your newest decision"),
             *lowers,
             ("desk.pick", "merges any two groups"),
         ),

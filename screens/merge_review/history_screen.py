@@ -45,7 +45,7 @@ class MergeHistoryScreen(DecisionScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "step(1)", "Earlier", key_display="← →", tooltip="The decision before"),
         Binding("right", "step(-1)", "Later", show=False, tooltip="The decision after"),
-        Binding("u", "undo", "Undo", tooltip="Undo the newest decision"),
+        Binding("u", "undo", "Undo", tooltip="Undo the decision under the cursor"),
         Binding("U", "redo", "Redo", tooltip="Redo what was undone"),
         Binding("v", "view", "Groups", tooltip="Decisions or groups, on a narrow terminal"),
         Binding("y", "copy_history", "Copy", tooltip="Copy the history as text"),
@@ -187,6 +187,11 @@ class MergeHistoryScreen(DecisionScreen):
     def action_step(self, by: int) -> None:
         """Steps to the decision before or after."""
         self.table.action_move(by)
+
+    def action_undo(self) -> None:
+        """Undoes the act of the decision under the cursor, whoever made it."""
+        for _, decision in self._fetch([self.table.cursor_id or 0]):
+            self.undo_act(decision.act, "It is undone already.")
 
     def action_view(self) -> None:
         """Changes between decisions and groups on a terminal too narrow for both."""

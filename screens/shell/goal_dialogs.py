@@ -55,6 +55,11 @@ NO_GROUP = "no group (outliers)"
 MAX_MEMBERS_PER_PART = 4
 """Most members that are shown of each part of a split."""
 
+NOTHING_OF_YOURS = (
+    "There is nothing of yours to undo. What the rule or a model decided is undone in the history."
+)
+"""What is said when a person made no decision that is in force."""
+
 
 class DecisionScreen(WorkbenchScreen[None]):
     """Base of the screens that decide on goal groups; each reads its data again after a decision."""
@@ -70,26 +75,33 @@ class DecisionScreen(WorkbenchScreen[None]):
         write_in_order(self, work, done, self.show_error)
 
     def action_undo(self) -> None:
-        """Undoes the newest act."""
-        self._write_and_notify(self.services.merge_review.undo, "undo", "Undone", self.undone)
+        """Undoes the newest act of a person."""
+        self.undo_act(None, NOTHING_OF_YOURS)
+
+    def undo_act(self, act: int | None, nothing: str) -> None:
+        """Undoes an act, or without one the newest of a person; `nothing` says that there is none."""
+        review = self.services.merge_review
+        self._write_and_notify(lambda: review.undo(act), nothing, "Undone", self.undone)
 
     def action_redo(self) -> None:
         """Does again what the newest undo took back."""
-        self._write_and_notify(self.services.merge_review.redo, "redo", "Done again", self.redone)
+        redo = self.services.merge_review.redo
+        self._write_and_notify(redo, "There is nothing to redo.", "Done again", self.redone)
 
     def _write_and_notify(
         self,
         work: Callable[[], GoalDecision | None],
-        verb: str,
+        nothing: str,
         done: str,
         then: Callable[[GoalDecision], None],
     ) -> None:
-        """Undoes or redoes an act, and notifies of it; `verb` and `done` say so, `then` gets the decision."""
+        """Undoes or redoes an act. The notice begins with `done`, or is `nothing` if there is none; `then` gets the
+        decision."""
 
         def notify(decision: GoalDecision | None) -> None:
             """Says what was undone or redone, or that there was nothing."""
             if decision is None:
-                self.notify(f"There is nothing to {verb}.", markup=False)
+                self.notify(nothing, markup=False)
             else:
                 self.notify(f"{done}: {decision_text(decision)}.", markup=False)
                 then(decision)

@@ -489,10 +489,7 @@ def estimate_content(estimate: Estimate) -> Content:
     adapter = Content("")
     if estimate.adapter:
         adapter = Content.assemble(" and the adapter ", (one_line(estimate.adapter), "bold"))
-    costs = [
-        f"\n{cost.stage}: {number_format.cost_text(cost.requests, cost.read, cost.written, cost.cost)}"
-        for cost in estimate.costs
-    ]
+    costs = [f"\n{cost.stage}: {number_format.cost_text(*cost.ranges)}" for cost in estimate.costs]
     return Content.assemble(
         " · ".join(facts), "\nwith ", (one_line(estimate.model), "bold"), adapter, *costs
     )

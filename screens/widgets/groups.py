@@ -1,4 +1,4 @@
-"""Goal groups as text: label, how many ended, stability; their members, merge proposals and decisions.
+"""Goal groups as text: label, rate of ended conversations, stability; their members, merge proposals and decisions.
 
 The stability of a group is its mean Jaccard similarity with the groups that come of samples of the conversations. The
 doubt of a member is how near it is to another group: above 1 it is nearer to that one than to its own.
@@ -23,6 +23,7 @@ from engine.goals.records import (
     GoalDecision,
     GoalGroup,
     MemberRow,
+    PairAnswer,
     Proposal,
     ReviewProgress,
     model_says_yes,
@@ -55,11 +56,6 @@ GLYPHS: Mapping[DecisionKind, str] = {
     "agree": "✓",
 }
 """A sign for each kind of decision."""
-BULK: Mapping[DecisionKind, str] = {
-    "merge": "merged {} pairs at once",
-    "apart": "kept {} pairs apart at once",
-}
-"""What was done to a list of pairs in one act, by the kind of its decisions."""
 MAX_REASON_CHARACTERS = 2_000
 """Most characters that are shown of the reason that a model gives."""
 TITLE_WIDTH = 7
@@ -78,8 +74,12 @@ def goal_value(group: GoalGroup, groups: Iterable[GoalGroup]) -> str:
     or it has none.
     """
     label = group.label.lower()
-    same = sum(other.label.lower() == label for other in groups)
-    return group.label if same == 1 and label not in ("", ANY_VALUE, NO_VALUE, NOVEL) else group.id
+    namesakes = sum(other.label.lower() == label for other in groups)
+    return (
+        group.label
+        if namesakes == 1 and label not in ("", ANY_VALUE, NO_VALUE, NOVEL)
+        else group.id
+    )
 
 
 def has_words(group: GoalGroup, words: Iterable[str]) -> bool:
@@ -126,7 +126,7 @@ def state_bar(states: StateCounts) -> list[tuple[str, str]]:
 
 
 def group_line(group: GoalGroup) -> Content:
-    """Returns the size, share, rate of ended ones and stability of a group on one line."""
+    """Returns the size, share, rate of ended conversations and stability of a group on one line."""
     pieces: list[Piece] = [
         (f"{group.size:,}", "bold"),
         (f" · {100 * group.share:.1f}%  ", "$tone-muted"),
@@ -208,10 +208,6 @@ def folded(history: Sequence[GoalDecision]) -> list[GoalDecision]:
 
 def decision_text(decision: GoalDecision) -> str:
     """Returns what a decision did, `merged “A” and “B” into “C”`; if it is shown for a whole act, what the act did."""
-    if decision.count > 1 and decision.transferred:
-        return f"took over {decision.count:,} decisions from an earlier clustering"
-    if decision.count > 1 and decision.kind in BULK:
-        return BULK[decision.kind].format(f"{decision.count:,}")
     return one_line(decision.text, MAX_SENTENCE_CHARACTERS)
 
 
@@ -238,39 +234,48 @@ def evidence_content(proposal: Proposal, progress: ReviewProgress | None, width:
     gap = "\n" + " " * TITLE_WIDTH if width < NARROW_COLUMNS else ""
     parts = _probability_pieces("merge", evidence.probability, "$tone-accent")
     if progress is not None:
-        decisions = progress.learned_from
+        decisions = number_format.counted(progress.learned_from, "decision")
         basis = (
-            f"fitted on {number_format.counted(decisions, 'decision')}"
-            if decisions
-            else "not fitted yet, no decisions"
+            f"fitted on {decisions}" if progress.learned_from else "not fitted yet, no decisions"
         )
         parts.append((f"  {basis}", "$tone-muted"))
     parts += ["\n", *_model_pieces(evidence, progress, gap)]
-    answer = evidence.answer
-    # Without an answer the reason is why there is none; one reason alone is a free reply, as in the paper.
-    title = "reason" if answer.yes is None else "for" if answer.reason_against else "reply"
-    for name, text in ((title, answer.reason), ("against", answer.reason_against)):
-        if text.strip():
-            safe = display_safe(" ".join(text[:MAX_REASON_CHARACTERS].split()))
-            heading = f"{name} ".ljust(TITLE_WIDTH)
-            parts += [(f"\n{heading}", "$tone-muted"), (safe, "$tone-model")]
-    parts += [
-        "\n",
-        ("alike  ", "$tone-muted"),
-        f"labels {number_format.signed(evidence.description_similarity)}",
-        f" · members {number_format.signed(evidence.member_similarity)}",
-        *_threshold_pieces(evidence),
-        f"{gap or ' · '}overlap {100 * evidence.overlap:.0f}%",
-    ]
-    if evidence.answer.likelihood_ratio is not None:
-        sign = "+" if evidence.answer.likelihood_ratio >= 0 else "−"
-        parts.append(f" · likelihood {sign}{abs(evidence.answer.likelihood_ratio):.2f}")
+    parts += _reply_pieces(evidence.answer)
+    parts += ["\n", *_similarity_pieces(evidence, gap)]
     parts += ["\n", *_merged_pieces(proposal, width)]
     if description := " ".join(evidence.answer.description[:MAX_REASON_CHARACTERS].split()):
         parts.append((f"\n{display_safe(description)}", "$tone-muted"))
     if proposal.why:
         parts.append((f"\nwhy now  {one_line(proposal.why, 120)}", "$tone-muted"))
     return Content.assemble(*parts)
+
+
+def _reply_pieces(answer: PairAnswer) -> list[Piece]:
+    """Returns the reasons that the model gives, each on a new line; without an answer, why there is none."""
+    # One reason alone is a free reply, as in the paper.
+    title = "reason" if answer.yes is None else "for" if answer.reason_against else "reply"
+    pieces: list[Piece] = []
+    for name, text in ((title, answer.reason), ("against", answer.reason_against)):
+        if text.strip():
+            safe = display_safe(" ".join(text[:MAX_REASON_CHARACTERS].split()))
+            heading = f"{name} ".ljust(TITLE_WIDTH)
+            pieces += [(f"\n{heading}", "$tone-muted"), (safe, "$tone-model")]
+    return pieces
+
+
+def _similarity_pieces(evidence: Evidence, gap: str) -> list[Piece]:
+    """Returns how alike the two groups are: labels, members, overlap, and the likelihood of the merge."""
+    pieces: list[Piece] = [
+        ("alike  ", "$tone-muted"),
+        f"labels {number_format.signed(evidence.description_similarity)}",
+        f" · members {number_format.signed(evidence.member_similarity)}",
+        *_threshold_pieces(evidence),
+        f"{gap or ' · '}overlap {100 * evidence.overlap:.0f}%",
+    ]
+    if (likelihood := evidence.answer.likelihood_ratio) is not None:
+        sign = "+" if likelihood >= 0 else "−"
+        pieces.append(f" · likelihood {sign}{abs(likelihood):.2f}")
+    return pieces
 
 
 def _probability_pieces(name: str, p: float | None, tone: str) -> list[Piece]:
@@ -312,7 +317,7 @@ def _model_pieces(evidence: Evidence, progress: ReviewProgress | None, gap: str)
 
 
 def _word(yes: float) -> str:
-    """Returns what a model said, which is stored as 1 or 0."""
+    """Returns the answer of a model that said one, which is stored as 1 or 0."""
     return "yes" if yes else "no"
 
 
@@ -328,7 +333,7 @@ def _merged_pieces(proposal: Proposal, width: int) -> list[tuple[str, str]]:
         *rate_pieces(proposal.after),
     ]
     if a.states.scored and b.states.scored:
-        rates = (number_format.rate(one.states.above, one.states.scored) for one in (a, b))
+        rates = (number_format.rate(group.states.above, group.states.scored) for group in (a, b))
         before = f"before: {' and '.join(rates)}"
         line = sum(len(text) for text, _ in pieces) + 2 + len(before)
         gap = "  " if line <= width else "\n" + " " * TITLE_WIDTH

@@ -4,6 +4,7 @@ F32 where results must be exact.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,12 +83,20 @@ def project(tmp_path: Path) -> Iterator[Project]:
         yield opened
 
 
-@pytest.fixture
-def clustered(tmp_path: Path) -> Iterator[Project]:
+@pytest.fixture(scope="session")
+def clustered_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Eight conversations on each of four topics, in about eight clusters, and one without user text."""
-    with Project.open(tmp_path / "p.wb", create=True) as opened:
-        fill_topics(opened)
-        cluster(opened)
+    path = tmp_path_factory.mktemp("clustered") / "p.wb"
+    with Project.open(path, create=True) as project:
+        fill_topics(project)
+        cluster(project)
+    return path
+
+
+@pytest.fixture
+def clustered(clustered_file: Path, tmp_path: Path) -> Iterator[Project]:
+    """A copy of the clustered project, opened."""
+    with Project.open(Path(shutil.copy(clustered_file, tmp_path / "p.wb"))) as opened:
         yield opened
 
 

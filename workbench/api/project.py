@@ -479,7 +479,7 @@ class Project:
         return self._workspace.merge_review.rename(goal, label)
 
     def undo_decision(self) -> GoalDecision | None:
-        """Undoes the newest decision on goals and returns it; None when nothing is left."""
+        """Undoes the newest decision of a person on goals and returns it; None when nothing is left."""
         return self._workspace.merge_review.undo()
 
     # Within

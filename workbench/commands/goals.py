@@ -287,16 +287,31 @@ def move(arguments: argparse.Namespace) -> CommandResult:
         return _decision_result(decision, goals)
 
 
-@takes(PROJECT, switch("--redo", "give again what was taken back last"))
+@takes(
+    PROJECT,
+    switch("--redo", "give again what was taken back last"),
+    argument(
+        "--act",
+        type=int,
+        metavar="N",
+        help="take back act N, also of the rule or a model (`export decisions` lists the acts)",
+    ),
+)
 def undo(arguments: argparse.Namespace) -> CommandResult:
-    """Takes the newest decision on groups back, or gives it again."""
+    """Takes your newest decision on groups back, or another act, or gives it again."""
     with OpenProject(Path(arguments.project)) as workspace:
         review = workspace.merge_review
         goals = review.goals
         _require_groups(goals)
-        decision = review.redo() if arguments.redo else review.undo()
+        if arguments.redo:
+            decision, nothing = review.redo(), "There is nothing to redo."
+        elif arguments.act is None:
+            decision, nothing = review.undo(), "There is nothing of yours to undo."
+        else:
+            decision = review.undo(arguments.act)
+            nothing = f"There is no act {arguments.act:,} in force."
         if decision is None:
-            raise NotYet(f"There is nothing to {'redo' if arguments.redo else 'undo'}.")
+            raise NotYet(nothing, "`workbench export PROJECT decisions` lists the acts.")
         return _decision_result(decision, goals)
 
 

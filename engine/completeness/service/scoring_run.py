@@ -16,7 +16,6 @@ from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.stages.scoring import ScoringStage
-from engine.completeness.tables import score_sets, scores
 from engine.conversations.tables import conversations
 from engine.jobs.contract import Stage
 from engine.model.catalog import LoadableModel
@@ -74,9 +73,6 @@ a token takes noticeably longer, because it attends to all tokens before it."""
 CONVERSATIONS_PER_SECOND = 1_000
 """Conversations whose words are read and fitted to in a second, roughly; 1,250 of 23 messages on two plain cores."""
 
-UNENDED_SHARE = 0.5
-"""Share of the conversations whose remaining tasks are written, for estimates before any scores."""
-
 
 class LongSpeed(NamedTuple):
     """The speed of a model on a long text, in tokens a second, and the text's length in tokens."""
@@ -116,13 +112,13 @@ def estimate_scoring(
         # The conversations of the sample, evenly spread over those that wait.
         sampled = slice(None, stride * SAMPLED_CONVERSATIONS, stride)
         sample = conversations.conversations_for(conn, waiting_ids[sampled])
+    in_words = run.reading.question.prompt is not None
+    if model.endpoints and in_words and isinstance(run.reading.stage, ScoringStage):
+        return _estimate_requests(project, run.reading.stage, run.stages, waiting_ids, model.label)
     if not waiting_ids:
         # Nothing is left to read, but a fit may be: it was cancelled or refused, or other conversations were read.
         fits = scoring.waiting() if isinstance(scoring, FittingStage) else 0
         return Estimate(fits, 0, model.tokens_per_s, seconds=0.0, model=model.label)
-    in_words = run.reading.question.prompt is not None
-    if model.endpoints and in_words and isinstance(run.reading.stage, ScoringStage):
-        return _estimate_requests(project, run.reading.stage, run.stages, waiting_ids, model.label)
     logs = [render_log(messages) for _, messages in sample]
     return _estimate_reading(
         process, run.reading, chars_by_conversation, sampled, logs, record_long_speed
@@ -133,23 +129,21 @@ def _estimate_requests(
     project: Project, scoring: ScoringStage, stages: Sequence[Stage], ids: Sequence[int], model: str
 ) -> Estimate:
     """Returns the cost of scoring over endpoints, and of the remaining tasks after it, by the requests for a sample.
-    The scores in force say which conversations have remaining tasks.
+    Tasks are written where the scores of this run are below the threshold: where those that it already has are, and of
+    those that it is still to make from none to all.
 
     Args:
         ids: The conversations that wait, rising.
     """
-    costs = [scoring.estimate(ids)]
-    unended, count = ids, round(UNENDED_SHARE * len(ids))
-    with project.reading() as conn:
-        in_force = score_sets.hash_in_force(conn)
-        if in_force is not None:
-            unended = sorted({*ids}.intersection(scores.below_threshold(conn, in_force)))
-            count = len(unended)
-    costs += [
-        stage.estimate(unended, count) for stage in stages if isinstance(stage, RemainingStage)
-    ]
-    tokens = sum(cost.read for cost in costs)
-    return Estimate(len(ids), tokens, None, None, model, costs=tuple(costs))
+    costs = [scoring.estimate(ids)] if ids else []
+    unended = set(ids)
+    for stage in stages:
+        if isinstance(stage, RemainingStage):
+            with project.reading() as conn:
+                _, missing = stage.waiting(conn)
+            if unended := missing.union(ids):
+                costs.append(stage.estimate(sorted(unended), len(missing) / len(unended)))
+    return Estimate(len(unended), None, None, None, model, costs=tuple(costs))
 
 
 def _estimate_reading(

@@ -21,7 +21,8 @@ from engine.base.errors import NotYet
 from engine.base.number_format import counted, figure, figure_range
 from engine.completeness import bundled_probe, probe, probe_calibration
 from engine.completeness.baselines import Position, cross_fit_by_position
-from engine.completeness.kinds import find_kinds
+from engine.completeness.kinds import Kinds, find_kinds
+from engine.completeness.probe import CrossFit
 from engine.completeness.probe_calibration import Floats
 from engine.completeness.records import (
     BUNDLED_PROBE_ADAPTER,
@@ -35,7 +36,7 @@ from engine.completeness.stages.learning import (
     Fit,
     KindFit,
     KindFits,
-    Learned,
+    TrainingSet,
     match_states,
 )
 from engine.completeness.stages.log_texts import LogTexts
@@ -175,7 +176,7 @@ class FittingStage(CpuStage):
         store = partial(self._store, run_id, key, ids, fits)
         for _, note in self._run_on_thread(store, self._count):
             yield Progress(STEPS, STEPS, note)
-        drawn = len(fits.learned.names) if len(ids) > probe.MAX_CONVERSATIONS else None
+        drawn = len(fits.training_set.external_ids) if len(ids) > probe.MAX_CONVERSATIONS else None
         self._summary = f"Scored {counted(self._scored, 'conversation')} {_in_words(fits, drawn)}."
         if self._part and fits.test is not None:
             # One of several: what changes from one to the next is enough.
@@ -194,57 +195,71 @@ class FittingStage(CpuStage):
     # Learning
 
     def _learn_and_test(self, ids: Sequence[int], report: OnProgress) -> KindFits:
-        """Returns what was learned from some of the conversations, with its tests.
+        """Returns the fits to these conversations, or to some drawn from them, with their tests.
 
         Raises:
             NotYet: There are too few conversations for a probe, and the bundled one does not fit the model; or too few
                 are read, and a fit to states is not required.
         """
         report(0, "reading words")
-        learned = self._read(ids)
-        if self._features == "both" and learned.count_different() < MIN_CONVERSATIONS_FOR_PROBE:
+        training_set = self._read(ids)
+        if self._features == "both" and training_set.count_cuttable() < MIN_CONVERSATIONS_FOR_PROBE:
             self._on_states = True  # the bundled probe reads nothing else
-            learned = self._read(ids)
-        read = learned.count_different(learned.boundaries.state_of_boundary >= 0)
+            training_set = self._read(ids)
+        read = training_set.count_cuttable(training_set.boundaries.state_of_boundary >= 0)
         if self._features == "both" and not self._required and read < MIN_CONVERSATIONS_FOR_PROBE:
             raise NotYet(
                 f"{counted(read, 'conversation')} read, and a probe on states needs"
                 f" {MIN_CONVERSATIONS_FOR_PROBE}: the scores by words stay."
             )
-        every = np.arange(len(learned.names))
-        texts = learned.boundaries.texts
-        kinds = find_kinds(learned.origins, texts.roles, texts.counts, texts.words)
-        kind_of = np.array([kinds.of(origin) for origin in learned.origins], dtype=np.int64)
+        texts = training_set.boundaries.texts
+        kinds = find_kinds(training_set.origins, texts.roles, texts.counts, texts.words)
         if len(kinds.names) < 2:
-            fit = self._fit(learned, report)
-            test = self._test(learned, fit.p, report)
-            return KindFits(learned, None, [KindFit("", every, learned, fit, test)], test)
-        fits: list[KindFit] = []
+            fit = self._fit(training_set, report)
+            test = self._test(training_set, fit.p, report)
+            every = np.arange(len(training_set.external_ids))
+            return KindFits(training_set, None, [KindFit("", every, training_set, fit, test)], test)
+        # Of more than are learned from, some may be of a kind that none of these is of.
+        has_unknown = len(ids) > len(training_set.external_ids)
+        fits = self._fit_by_kind(training_set, kinds, report, has_unknown=has_unknown)
+        p = fits.p
+        test = self._test(training_set, np.where(np.isnan(p), 0.5, p), report)
+        fits.test = test and replace(test, kinds=_kind_tests(fits.kind_fits))
+        return fits
+
+    def _fit_by_kind(
+        self, training_set: TrainingSet, kinds: Kinds, report: OnProgress, *, has_unknown: bool
+    ) -> KindFits:
+        """Returns a fit for each kind that has enough different conversations, and one to all for the others.
+
+        Args:
+            has_unknown: Whether conversations will be scored that were not drawn, so that their kind is not known.
+        """
+        kind_of_conversation = np.array(
+            [kinds.index_of(origin) for origin in training_set.origins], dtype=np.int64
+        )
+        kind_fits: list[KindFit] = []
         fit_of_kind = []
         for number, name in enumerate(kinds.names):
-            conversations = np.flatnonzero(kind_of == number)
-            part = learned.of(conversations)
-            if part.count_different() < MIN_CONVERSATIONS_FOR_PROBE:
-                kind_of[conversations] = -1  # they are copies of one another
+            conversations = np.flatnonzero(kind_of_conversation == number)
+            part = training_set.subset(conversations)
+            if part.count_cuttable() < MIN_CONVERSATIONS_FOR_PROBE:
+                kind_of_conversation[conversations] = -1  # they are copies of one another
                 fit_of_kind.append(-1)
                 continue
-            fit_of_kind.append(len(fits))
+            fit_of_kind.append(len(kind_fits))
             fit = self._fit(part, report)
-            fits.append(KindFit(name, conversations, part, fit, self._test(part, fit.p, report)))
-        others = np.flatnonzero(kind_of < 0)
-        # Of more than are learned from, some may be of a kind that none of these is of.
-        if len(others) or len(ids) > len(learned.names):
-            rows = learned.rows(others)
-            has_state = learned.boundaries.state_of_boundary >= 0
-            fit = self._fit(learned, report).at(rows, has_state)
-            fits.append(KindFit("", others, learned.of(others), fit, None))
-        found = KindFits(learned, kinds.numbered(fit_of_kind), fits)
-        p = found.p
-        test = self._test(learned, np.where(np.isnan(p), 0.5, p), report)
-        found.test = test and replace(test, kinds=_kind_tests(fits))
-        return found
+            test = self._test(part, fit.p, report)
+            kind_fits.append(KindFit(name, conversations, part, fit, test))
+        others = np.flatnonzero(kind_of_conversation < 0)
+        if len(others) or has_unknown:
+            has_state = training_set.boundaries.state_of_boundary >= 0
+            fit_to_all = self._fit(training_set, report)
+            fit = fit_to_all.at_boundaries(training_set.boundary_rows(others), has_state)
+            kind_fits.append(KindFit("", others, training_set.subset(others), fit, None))
+        return KindFits(training_set, kinds.reindexed(fit_of_kind), kind_fits)
 
-    def _read(self, ids: Sequence[int]) -> Learned:
+    def _read(self, ids: Sequence[int]) -> TrainingSet:
         """Returns the conversations to learn from, all of them or some that are drawn."""
         with self._project.reading() as conn:
             read = set(hidden_states.ids_with_entry(conn, self._states_key()))
@@ -255,7 +270,7 @@ class FittingStage(CpuStage):
         with self._project.reading() as conn:
             names_by_id = names(conn, boundaries.texts.ids)
             origins = origins_of(conn, boundaries.texts.ids)
-        return Learned(
+        return TrainingSet(
             boundaries,
             [names_by_id[key] for key in boundaries.texts.ids],
             shingle_overlap.groups(boundaries.texts.runs),
@@ -279,7 +294,7 @@ class FittingStage(CpuStage):
         states, state_of_boundary = match_states(texts, entries)
         reasons = list(texts.reasons)
         if self._on_states:
-            texts = texts.at(state_of_boundary >= 0)
+            texts = texts.at_boundaries(state_of_boundary >= 0)
             state_of_boundary = state_of_boundary[state_of_boundary >= 0]
             reasons = [entries[key].reason if key in entries else NOT_READ for key in texts.ids]
         elif entries:
@@ -290,40 +305,24 @@ class FittingStage(CpuStage):
         tokens = [entries[key].tokens if key in entries else 0 for key in texts.ids]
         return Boundaries(texts, reasons, tokens, states, state_of_boundary)
 
-    def _fit(self, learned: Learned, report: OnProgress) -> Fit:
+    def _fit(self, training_set: TrainingSet, report: OnProgress) -> Fit:
         """Returns the fitted probes, or the bundled one where there are too few conversations.
 
         Raises:
             NotYet: There are too few, and the bundled probe does not fit the model.
         """
-        boundaries, is_end, groups = learned.boundaries, learned.is_end, learned.group_ids
+        boundaries = training_set.boundaries
+        is_end, groups = training_set.is_end, training_set.group_ids
         has_state = boundaries.state_of_boundary >= 0
-        rows = np.flatnonzero(has_state)
-        states = boundaries.states[boundaries.state_of_boundary[rows]]
-        different = learned.count_different()
-        if different < MIN_CONVERSATIONS_FOR_PROBE:
-            bundled = None
-            if self._model is not None and len(rows):
-                bundled = bundled_probe.bundled_probe_for(self._model)
-            if bundled is None and not learned.counts.any():
-                raise NotYet(
-                    "No conversation has an answer after which it could end, so none can be scored.",
-                    "If the answers are in the files, `import --map` shows how to read them.",
-                )
-            if bundled is None:
-                raise NotYet(
-                    f"A probe needs {MIN_CONVERSATIONS_FOR_PROBE} conversations that could end in two places,"
-                    f" nearly equal ones counted once; there are {different:,} among"
-                    f" {int((learned.counts > 0).sum()):,}.",
-                    "Import more conversations, or score with --mode tuned.",
-                )
-            return Fit(bundled.p(states), spread=None, bundled=bundled)
+        states = boundaries.states[boundaries.state_of_boundary[has_state]]
+        if training_set.count_cuttable() < MIN_CONVERSATIONS_FOR_PROBE:
+            return self._fit_bundled(training_set, states)
         if self._features == "states":
-            by_states = probe.cross_fit(
+            state_probe = probe.cross_fit(
                 states, is_end, groups, lambda: report(2, "fitting to states")
             )
-            return Fit(by_states.p, by_states.spread, states=by_states)
-        words = probe.cross_fit(
+            return Fit(state_probe.p, state_probe.spread, state_probe=state_probe)
+        word_probe = probe.cross_fit(
             boundaries.texts.words,
             is_end,
             groups,
@@ -332,30 +331,41 @@ class FittingStage(CpuStage):
         )
         if (
             self._features == "words"
-            or learned.count_different(has_state) < MIN_CONVERSATIONS_FOR_PROBE
+            or training_set.count_cuttable(has_state) < MIN_CONVERSATIONS_FOR_PROBE
         ):
-            return Fit(words.p, words.spread, words)
-        by_states = probe.cross_fit(
-            states, is_end[rows], groups[rows], lambda: report(1, "fitting to states")
-        )
-        stack = probe.stack(words.at(rows), by_states, is_end[rows], groups[rows])
-        p, spread = words.p, words.spread
-        losses = [
-            probe_calibration.log_loss(each, is_end[rows], groups[rows])
-            for each in (p[rows], stack.joined.p)
-        ]
-        if losses[1] >= losses[0]:  # from few conversations states may tell nothing more
-            return Fit(p, spread, words, by_states)
-        p[rows], spread[rows] = stack.joined.p, stack.joined.spread
-        return Fit(p, spread, words, by_states, stack)
+            return Fit(word_probe.p, word_probe.spread, word_probe)
+        return _add_states(training_set, word_probe, states, report)
 
-    def _test(self, learned: Learned, p: Floats, report: OnProgress) -> EndingTest | None:
+    def _fit_bundled(self, training_set: TrainingSet, states: probe.StoredStates) -> Fit:
+        """Returns the scores by the bundled probe, which reads states.
+
+        Raises:
+            NotYet: No state was read, or the bundled probe does not fit the model.
+        """
+        bundled = None
+        if self._model is not None and len(states):
+            bundled = bundled_probe.bundled_probe_for(self._model)
+        if bundled is not None:
+            return Fit(bundled.p(states), spread=None, bundled=bundled)
+        if not training_set.counts.any():
+            raise NotYet(
+                "No conversation has an answer after which it could end, so none can be scored.",
+                "If the answers are in the files, `import --map` shows how to read them.",
+            )
+        raise NotYet(
+            f"A probe needs {MIN_CONVERSATIONS_FOR_PROBE} conversations that could end in two places,"
+            f" nearly equal ones counted once; there are {training_set.count_cuttable():,} among"
+            f" {int((training_set.counts > 0).sum()):,}.",
+            "Import more conversations, or score with --mode tuned.",
+        )
+
+    def _test(self, training_set: TrainingSet, p: Floats, report: OnProgress) -> EndingTest | None:
         """Returns the test of scores of the boundaries, on the conversations for which the keyword rule was asked; None
         where too few of them can be cut."""
-        texts, counts = learned.boundaries.texts, learned.counts
+        texts, counts = training_set.boundaries.texts, training_set.counts
         rows = ~np.isnan(texts.keywords)
         tested = np.unique(np.repeat(np.arange(len(counts)), counts)[rows])
-        cuttable = learned.groups[tested][counts[tested] > 1]
+        cuttable = training_set.groups[tested][counts[tested] > 1]
         if len(np.unique(cuttable)) < probe_calibration.FOLDS:
             return None
         numbers = [texts.numbers[index] for index in tested]
@@ -367,10 +377,12 @@ class FittingStage(CpuStage):
                 ]
                 for index in tested
             ],
-            learned.groups[tested],
+            training_set.groups[tested],
             lambda: report(1, "comparing with position alone"),
         )
-        cuts = draw_cuts([learned.names[index] for index in tested], counts[tested].tolist())
+        cuts = draw_cuts(
+            [training_set.external_ids[index] for index in tested], counts[tested].tolist()
+        )
         return ending_test(numbers, cuts, p[rows], position.p, texts.keywords[rows])
 
     # Storing
@@ -411,7 +423,7 @@ class FittingStage(CpuStage):
                 if not self._part:
                     runs.count(conn, run_id, STEPS, STEPS)
 
-        by_states = any(each.fit.states or each.fit.bundled for each in fits.fits)
+        by_states = any(each.fit.state_probe or each.fit.bundled for each in fits.kind_fits)
         for index, (done, entries) in enumerate(self._score_entries(ids, fits)):
             last, packed = done == len(ids), None
             if last and (weights := fits.word_weights()) is not None:
@@ -427,7 +439,7 @@ class FittingStage(CpuStage):
 
     def _adapter(self, fits: KindFits) -> str | None:
         """Returns the name of the adapter behind the scores; the bundled probe has that of its own."""
-        if fits.fits[0].fit.bundled is not None:
+        if fits.kind_fits[0].fit.bundled is not None:
             return BUNDLED_PROBE_ADAPTER
         return None if self._model is None else self._model.adapter_name
 
@@ -450,8 +462,8 @@ class FittingStage(CpuStage):
         A part has at most `CONVERSATIONS_PER_TRANSACTION` conversations.
         """
         # Both are in id order, so that no more than a part of the entries is in memory.
-        learned_entries = fits.learned.boundaries.entries(fits.p)
-        learned_ids = frozenset(fits.learned.boundaries.texts.ids)
+        learned_entries = fits.training_set.boundaries.entries(fits.p)
+        learned_ids = frozenset(fits.training_set.boundaries.texts.ids)
         for first in range(0, len(ids), CONVERSATIONS_PER_TRANSACTION):
             part = ids[first : first + CONVERSATIONS_PER_TRANSACTION]
             unseen = self._boundaries([key for key in part if key not in learned_ids])
@@ -467,14 +479,37 @@ class FittingStage(CpuStage):
             )
 
 
+def _add_states(
+    training_set: TrainingSet, word_probe: CrossFit, states: probe.StoredStates, report: OnProgress
+) -> Fit:
+    """Returns the fit to words and states: where a state was read, the scores of both, if these have a lower loss.
+
+    Args:
+        states: The states that were read, in the order of their boundaries, shape (states, dimensions).
+    """
+    rows = np.flatnonzero(training_set.boundaries.state_of_boundary >= 0)
+    is_end, groups = training_set.is_end[rows], training_set.group_ids[rows]
+    state_probe = probe.cross_fit(states, is_end, groups, lambda: report(1, "fitting to states"))
+    stack = probe.stack(word_probe.at(rows), state_probe, is_end, groups)
+    p, spread = word_probe.p, word_probe.spread
+    word_loss = probe_calibration.log_loss(p[rows], is_end, groups)
+    stack_loss = probe_calibration.log_loss(stack.joined.p, is_end, groups)
+    if stack_loss >= word_loss:  # from few conversations states may tell nothing more
+        return Fit(p, spread, word_probe, state_probe)
+    p[rows], spread[rows] = stack.joined.p, stack.joined.spread
+    return Fit(p, spread, word_probe, state_probe, stack)
+
+
 def _kind_tests(fits: Sequence[KindFit]) -> tuple[KindTest, ...]:
     """Returns the test of each kind, to be stored."""
     return tuple(
         KindTest(
-            each.name or "others, by a probe fitted to all", len(each.conversations), each.test
+            kind_fit.name or "others, by a probe fitted to all",
+            len(kind_fit.conversations),
+            kind_fit.test,
         )
-        for each in fits
-        if len(each.conversations)
+        for kind_fit in fits
+        if len(kind_fit.conversations)
     )
 
 
@@ -485,11 +520,11 @@ def _in_words(fits: KindFits, drawn: int | None) -> str:
         drawn: Number of conversations that were drawn to learn from; None where all are learned from.
     """
     scored_by, test = "by a probe that never saw them", fits.test
-    if len(fits.fits) > 1:
+    if len(fits.kind_fits) > 1:
         scored_by = "by probes that never saw them, one for each kind of log"
     if drawn is not None:
         scored_by += f", learned from {counted(drawn, 'conversation')} drawn at random"
-    if fits.fits[0].fit.bundled is not None:
+    if fits.kind_fits[0].fit.bundled is not None:
         scored_by = (
             f"by the probe of the program's samples (your own needs {MIN_CONVERSATIONS_FOR_PROBE})"
         )

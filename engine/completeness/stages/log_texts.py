@@ -102,8 +102,8 @@ class LogTexts:
         """Number of boundaries of each conversation, shape (conversations,)."""
         return np.array([len(places) for places in self.places], dtype=np.int64)
 
-    def of(self, conversations: Ints) -> LogTexts:
-        """Returns the same of some of the conversations, given by their indices, rising."""
+    def subset(self, conversations: Ints) -> LogTexts:
+        """Returns what the texts of the conversations with these indices tell; the indices rise."""
         chosen = np.isin(np.arange(len(self.ids)), conversations)
         rows = np.repeat(chosen, self.counts)
         indices = conversations.tolist()
@@ -118,18 +118,18 @@ class LogTexts:
             runs=[self.runs[index] for index in indices],
         )
 
-    def at(self, rows: Bools) -> LogTexts:
-        """Returns the same with some of the boundaries only, given by whether each counts, shape (boundaries,)."""
-        kept = iter(rows.tolist())
-        numbers = [[number for number in each if next(kept)] for each in self.numbers]
-        kept = iter(rows.tolist())
-        places = [tuple(place for place in each if next(kept)) for each in self.places]
+    def at_boundaries(self, mask: Bools) -> LogTexts:
+        """Returns the same conversations with the boundaries in a mask only, shape (boundaries,)."""
+        is_in_mask = iter(mask.tolist())
+        numbers = [[number for number in each if next(is_in_mask)] for each in self.numbers]
+        is_in_mask = iter(mask.tolist())
+        places = [tuple(place for place in each if next(is_in_mask)) for each in self.places]
         return replace(
             self,
             places=places,
             numbers=numbers,
-            words=self.words[rows],
-            keywords=self.keywords[rows],
+            words=self.words[mask],
+            keywords=self.keywords[mask],
         )
 
 

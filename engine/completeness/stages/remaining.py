@@ -103,19 +103,23 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
         if self._asks_again:
             self._project.write(lambda conn: scores.forget_no_remaining(conn, self.config_hash))
         with self._project.reading() as conn:
-            # The hash of this stage is that of the remaining tasks.
-            scores_hash, tasks_hash = self._scores_hash(), self.config_hash
-            if self._where_end_not_written:
-                candidates: Sequence[int] = scores.ids_that_go_on(conn, scores_hash)
-                missing = set(
-                    scores.ids_that_go_on(conn, scores_hash, without_remaining=tasks_hash)
-                )
-            else:
-                candidates = scores.below_threshold(conn, scores_hash)
-                missing = set(scores.ids_without_remaining(conn, tasks_hash, scores_hash))
+            candidates, missing = self.waiting(conn)
             chars = conversations.chars(conn, candidates)
         # Blocks are cut from all candidates, not from those missing: a run that goes on has the same batches and bits.
         yield from self._load_and_answer(run_id, blocks(candidates, chars), missing)
+
+    def waiting(self, conn: sqlite3.Connection) -> tuple[Sequence[int], set[int]]:
+        """Returns the ids of the conversations whose scores call for remaining tasks, rising, and those of them that
+        have none yet."""
+        # The hash of this stage is that of the remaining tasks.
+        scores_hash, tasks_hash = self._scores_hash(), self.config_hash
+        if self._where_end_not_written:
+            candidates = scores.ids_that_go_on(conn, scores_hash)
+            return candidates, set(
+                scores.ids_that_go_on(conn, scores_hash, without_remaining=tasks_hash)
+            )
+        missing = scores.ids_without_remaining(conn, tasks_hash, scores_hash)
+        return scores.below_threshold(conn, scores_hash), set(missing)
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from engine.base.conversation import Conversation
@@ -23,22 +23,22 @@ from engine.formats.messages.times import as_time, created_at
 from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.records import ParsedRecord, Reader
 
-_RESULT = re.compile(r"\s*\[([\w.-]+)(?: for [^\n]*)?\] Result:")
+_CLINE_RESULT = re.compile(r"\s*\[([\w.-]+)(?: for [^\n]*)?\] Result:")
 """Beginning of a user's message that has the result of a tool."""
-_FEEDBACK = re.compile(r"<(feedback|user_message|answer)>")
+_CLINE_FEEDBACK = re.compile(r"<(feedback|user_message|answer)>")
 """Marks of what a user wrote into such a message."""
-_DETAILS = "<environment_details>"
+_CLINE_DETAILS = "<environment_details>"
 """Beginning of the part that the program adds to a message."""
-_LOOKED_AT = 6
-"""Number of messages in which marks of Cline are looked for."""
+_CLINE_CHECKED_MESSAGES = 6
+"""Number of first messages in which the marks of Cline must appear."""
 
 
 def _recognise_cline(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
     if not isinstance(record, list) or not record or not all(map(looks_like_message, record[:1])):
         return None
-    beginning = json_text(record[:_LOOKED_AT])
-    if "<environment_details>" in beginning and ("<task>" in beginning or "] Result:" in beginning):
+    beginning = json_text(record[:_CLINE_CHECKED_MESSAGES])
+    if _CLINE_DETAILS in beginning and ("<task>" in beginning or "] Result:" in beginning):
         return "the records are lists of messages with `<environment_details>`, as of Cline"
     return None
 
@@ -51,26 +51,26 @@ def _read_cline(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """
     if not isinstance(record, list):
         raise BadRecord("it is no list of messages")
-    items = map(_with_role, record)
+    entries = map(_with_tool_role, record)
     messages = read_in_turn(
         message
-        for item in items
-        for message in (with_context_apart(item) if isinstance(item, dict) else [item])
+        for entry in entries
+        for message in (with_context_apart(entry) if isinstance(entry, dict) else [entry])
     )
     first = record[0]
     began = created_at({"timestamp": first.get("ts")}) if isinstance(first, dict) else None
     return ParsedRecord(Conversation(fallback_id, tuple(messages), created_at=began))
 
 
-def _with_role(item: Any) -> ChatMessage:
+def _with_tool_role(item: Any) -> ChatMessage:
     """Returns a message with the role `tool` if it is the result of a tool, and with the name of that tool."""
     if not isinstance(item, dict) or item.get("role") != "user":
         return item  # type: ignore[no-any-return]
     texts = texts_of(item.get("content"))
-    if _has_result(item.get("content")) and all(text.startswith(_DETAILS) for text in texts):
+    if _has_result(item.get("content")) and all(text.startswith(_CLINE_DETAILS) for text in texts):
         return {**item, "role": "tool"}
-    result = _RESULT.match(texts[0]) if texts else None
-    if result is None or any(map(_FEEDBACK.search, texts)):
+    result = _CLINE_RESULT.match(texts[0]) if texts else None
+    if result is None or any(map(_CLINE_FEEDBACK.search, texts)):
         return item
     return {**item, "role": "tool", "name": result[1]}
 
@@ -93,14 +93,16 @@ CLINE_HISTORY = Reader(
 # OpenClaw writes a line for each event, of which `agent.start` has the history of the session so far. A session is one
 # conversation: the longest history, then what the events after it tell. Its sub-agents are sessions.
 
-_KINDS = ("message.", "agent.", "tool.", "llm.", "session.")
+_OPENCLAW_EVENT_TYPES = ("message.", "agent.", "tool.", "llm.", "session.")
 """Beginnings of the types of events."""
-_SUB_AGENT = ":subagent:"
+_OPENCLAW_SUB_AGENT = ":subagent:"
 """Part of the key of a session that a sub-agent has."""
-_NOT_THE_USER = "[Inter-session message]"
+_OPENCLAW_OTHER_SESSION = "[Inter-session message]"
 """Beginning of a prompt that another session wrote."""
-_ROLES = {"toolResult": "tool", "custom": "system", "bashExecution": "tool"}
-"""What OpenClaw calls a speaker, and the role that it stands for."""
+_OPENCLAW_ROLES = {"toolResult": "tool", "custom": "system", "bashExecution": "tool"}
+"""The role for each name that OpenClaw gives a speaker."""
+_OPENCLAW_REPEAT_DISTANCE = 3
+"""Number of last messages that an event may repeat: `message.out` tells again what `message.sending` did."""
 
 
 def _recognise_openclaw(record: Any) -> str | None:
@@ -108,7 +110,7 @@ def _recognise_openclaw(record: Any) -> str | None:
     if not isinstance(record, dict) or not isinstance(record.get("type"), str):
         return None
     kind = record["type"]
-    if kind.startswith(_KINDS) and (
+    if kind.startswith(_OPENCLAW_EVENT_TYPES) and (
         "sessionKey" in record or (kind.startswith("message.") and "channel" in record)
     ):
         return "the records have `type` and `sessionKey` or `channel`, as telemetry of OpenClaw"
@@ -118,7 +120,8 @@ def _recognise_openclaw(record: Any) -> str | None:
 def _arrange_openclaw(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
     """Yields a frame for each session, in the order of their beginnings; broken lines come first.
 
-    The whole file is in memory at once. Events that name no session that began belong to the session before them.
+    The whole file is in memory at once. Events without the key of a session that began belong to the last main session
+    before them, which is one of no sub-agent.
     """
     members: list[Frame] = []
     for frame in frames:
@@ -126,14 +129,18 @@ def _arrange_openclaw(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
             yield frame._replace(reason=frame.reason or "it is no event of OpenClaw")
         else:
             members.append(frame)
-    begun = [frame.value for frame in members if frame.value["type"] == "agent.start"]
-    begun_keys = dict.fromkeys(str(event.get("sessionKey")) for event in begun)
-    main = next((key for key in begun_keys if _SUB_AGENT not in key), next(iter(begun_keys), ""))
-    sessions: dict[str, list[Frame]] = {key: [] for key in begun_keys}
+    keys = dict.fromkeys(
+        str(frame.value.get("sessionKey"))
+        for frame in members
+        if frame.value["type"] == "agent.start"
+    )
+    main = next((key for key in keys if _OPENCLAW_SUB_AGENT not in key), next(iter(keys), ""))
+    sessions: dict[str, list[Frame]] = {key: [] for key in keys}
     for frame in members:
         key = str(frame.value.get("sessionKey"))
-        main = key if key in begun_keys and _SUB_AGENT not in key else main
-        sessions.setdefault(key if key in begun_keys else main, []).append(frame)
+        if key in keys and _OPENCLAW_SUB_AGENT not in key:
+            main = key
+        sessions.setdefault(key if key in keys else main, []).append(frame)
     for key, events in sessions.items():
         value = {"id": key, "events": [frame.value for frame in events]}
         yield joined_frame(events, value, number=events[0].number, name=key or None)
@@ -146,13 +153,13 @@ def _read_openclaw(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord
         BadRecord: No event has a message.
     """
     events = [entry for entry in as_object(record).get("events", ()) if isinstance(entry, dict)]
-    lengths = [len(_history(event)) for event in events]
+    lengths = [len(_history_of(event)) for event in events]
     longest = lengths.index(max(lengths)) if any(lengths) else 0
-    items = [_message_of_history(entry) for entry in _history(events[longest])] if events else []
+    items = [_message_of_history(entry) for entry in _history_of(events[longest])] if events else []
     for event in events[longest:]:
         message = _message_of_event(event)
         if message is not None and not any(
-            _is_repeated(message, entry) for entry in items[-_NEAR:]
+            _is_repeated(message, entry) for entry in items[-_OPENCLAW_REPEAT_DISTANCE:]
         ):
             items.append(message)
     messages = read_in_turn(items)
@@ -166,11 +173,7 @@ def _read_openclaw(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord
     return ParsedRecord(conversation, {"events": rest} if rest else {})
 
 
-_NEAR = 3
-"""Messages among which an event may repeat one: `message.sending` and `message.out`, both starts of an agent."""
-
-
-def _history(event: dict[str, Any]) -> list[Any]:
+def _history_of(event: dict[str, Any]) -> list[Any]:
     """Returns the messages so far that the start of an agent repeats; empty for other events."""
     history = event.get("messages")
     return history if isinstance(history, list) and event.get("type") == "agent.start" else []
@@ -182,7 +185,7 @@ def _message_of_history(item: Any) -> ChatMessage:
         raise BadRecord("a message of the history is no object")
     role = item.get("role")
     rest = {key: item[key] for key in item if key not in ("role", "toolCallId", "toolName")}
-    message = {**rest, "role": _ROLES.get(str(role), role)}
+    message = {**rest, "role": _OPENCLAW_ROLES.get(str(role), role)}
     if item.get("toolCallId"):
         message["tool_call_id"] = item["toolCallId"]
     if item.get("toolName"):
@@ -195,7 +198,7 @@ def _message_of_event(event: dict[str, Any]) -> ChatMessage | None:
     kind = event.get("type")
     if kind == "agent.start" and event.get("prompt"):
         prompt = event["prompt"]
-        role = "system" if str(prompt).startswith(_NOT_THE_USER) else "user"
+        role = "system" if str(prompt).startswith(_OPENCLAW_OTHER_SESSION) else "user"
         return {"role": role, "content": prompt}
     if kind == "tool.start" and event.get("toolName"):
         call = {
@@ -235,7 +238,7 @@ OPENCLAW = Reader(
 # (`$set`) or take messages back (`$rewindTo`) are applied; then the session is the object that older versions wrote,
 # which the mapping file reads.
 
-_WORDS = ("user", "gemini", "info", "warning", "error")
+_GEMINI_MESSAGE_TYPES = ("user", "gemini", "info", "warning", "error")
 """Types of lines that are messages."""
 
 
@@ -255,61 +258,75 @@ def _recognise_gemini_lines(record: Any) -> str | None:
     """Returns in words why a record looks like a line of Gemini CLI; None if it does not."""
     if not isinstance(record, dict):
         return None
-    if _is_session(record):
+    if _begins_gemini_session(record):
         return "the first record has `sessionId`, `projectHash` and `startTime`, as sessions of Gemini CLI"
-    if _is_message(record):
+    if _is_gemini_message(record):
         return "the records have `id`, `timestamp`, `content` and a `type` of Gemini CLI"
     return None
 
 
-def _is_session(record: dict[str, Any]) -> bool:
+def _begins_gemini_session(record: dict[str, Any]) -> bool:
     """Returns whether a line begins a session; an object with its messages is one of older versions."""
     return record.keys() >= {"sessionId", "projectHash", "startTime"} and "messages" not in record
 
 
-def _is_message(record: dict[str, Any]) -> bool:
+def _is_gemini_message(record: dict[str, Any]) -> bool:
     """Returns whether a line is a message of Gemini CLI, and not one of another program with the same keys."""
     required_keys = {"id", "timestamp", "content", "type"}
     keys_of_other_programs = {"message", "sessionId", "role", "payload"}
     return (
         record.keys() >= required_keys
-        and record["type"] in _WORDS
+        and record["type"] in _GEMINI_MESSAGE_TYPES
         and not record.keys() & keys_of_other_programs
     )
 
 
+@dataclass(slots=True)
+class _GeminiSession:
+    """A session while its lines are read.
+
+    Attributes:
+        fields: The fields of the session, as of the last change.
+        messages: The messages by id, as of the last change.
+        lines: The lines that it is made of.
+    """
+
+    fields: dict[str, Any] = field(default_factory=dict)
+    messages: dict[str, Any] = field(default_factory=dict)
+    lines: list[Frame] = field(default_factory=list)
+
+
 def _arrange_gemini_lines(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
     """Yields a frame for each session of a file, after the lines that are broken."""
-    # fields of the session, its messages by id, and the lines that it was made of
-    sessions: list[tuple[dict[str, Any], dict[str, Any], list[Frame]]] = []
+    sessions: list[_GeminiSession] = []
     for frame in frames:
         value = frame.value
         if frame.reason is not None or not isinstance(value, dict):
             yield frame._replace(reason=frame.reason or "it is no line of a session")
             continue
-        if _is_session(value) or not sessions:
-            sessions.append(({}, {}, []))
-        session, messages, members = sessions[-1]
+        if _begins_gemini_session(value) or not sessions:
+            sessions.append(_GeminiSession())
+        session = sessions[-1]
         if isinstance(value.get("$set"), dict):
-            session.update(value["$set"])
+            session.fields.update(value["$set"])
         elif "$rewindTo" in value:
-            _rewind(messages, value["$rewindTo"])
-        elif _is_message(value):
-            messages[str(value["id"])] = value
-        elif _is_session(value):
-            session.update(value)
+            _rewind_gemini(session.messages, value["$rewindTo"])
+        elif _is_gemini_message(value):
+            session.messages[str(value["id"])] = value
+        elif _begins_gemini_session(value):
+            session.fields.update(value)
         else:
             yield frame._replace(reason="it is no line of a session")
             continue
-        members.append(frame)
-    for session, messages, members in sessions:
-        if members:
-            listed = session.pop("messages", None) or list(messages.values())
-            value = {**session, "messages": listed}
-            yield joined_frame(members, value, number=members[0].number)
+        session.lines.append(frame)
+    for session in sessions:
+        if session.lines:
+            messages = session.fields.get("messages") or list(session.messages.values())
+            value = {**session.fields, "messages": messages}
+            yield joined_frame(session.lines, value, number=session.lines[0].number)
 
 
-def _rewind(messages: dict[str, Any], first_id: Any) -> None:
+def _rewind_gemini(messages: dict[str, Any], first_id: Any) -> None:
     """Takes back a message and those after it; nothing if there is none of this id."""
     ids = list(messages)
     for message_id in ids[ids.index(first_id) :] if first_id in ids else []:

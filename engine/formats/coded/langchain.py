@@ -25,26 +25,29 @@ _THREAD = read_path(
 """Where a state names its thread."""
 _STEP = read_path("metadata.step")
 """Where a state has its number within the thread."""
-_OTHERS = "other states"
+_OTHER_STATES = "other states"
 """Key under which the longest state of a thread has the others."""
 
 
-def recognise(record: Any) -> str | None:
+def _recognise(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
     if isinstance(record, dict) and langchain_message(record) and "role" not in record:
         return "the records are messages of LangChain"
-    listed = record if isinstance(record, list) else _listed(record)
-    first = listed[0] if listed and isinstance(listed[0], dict) else {}
+    messages = _messages_in(record)
+    first = messages[0] if messages and isinstance(messages[0], dict) else {}
     if langchain_message(first) and "role" not in first:
         return "the records have messages of LangChain"
     return None
 
 
-def _listed(record: Any) -> list[Any]:
+def _messages_in(record: Any) -> list[Any]:
+    """Returns the messages of a state, or of a record that is a list of messages; empty for any other value."""
+    if isinstance(record, list):
+        return record
     return list_or_empty(_MESSAGES.first(record)) if isinstance(record, dict) else []
 
 
-def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+def _arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
     """Yields messages that stand alone as one conversation, and of the states of a thread the longest.
 
     All records are in memory at once.
@@ -63,55 +66,52 @@ def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
     if alone:
         yield joined_frame(alone, [frame.value for frame in alone])
     for thread, states in threads.items():
-        longest = max(states, key=lambda frame: (len(_listed(frame.value)), _step(frame.value)))
-        others = [frame.value for frame in states if frame is not longest]
-        rest = {_OTHERS: others} if others else {}
-        value = {**longest.value, **rest}
+        longest = max(
+            states, key=lambda frame: (len(_messages_in(frame.value)), _step_number(frame.value))
+        )
+        value = longest.value
+        if others := [frame.value for frame in states if frame is not longest]:
+            value = {**value, _OTHER_STATES: others}
         yield joined_frame(states, value, number=longest.number, name=thread)
 
 
-def _step(state: Any) -> float:
+def _step_number(state: Any) -> float:
+    """Returns the number of a state within its thread; 0 where it has none."""
     step = _STEP.first(state)
     return step if isinstance(step, int | float) else 0
 
 
-def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """Returns the conversation as a draft; other states of the same thread are left in the original record.
 
     Raises:
         BadRecord: It has no messages.
     """
-    places = [] if isinstance(record, list) else _MESSAGES.find(record)
-    listed = record if isinstance(record, list) else _listed(record)
-    items: list[ChatMessage] = []
-    left_out = {(id(item), "id") for item in listed if isinstance(item, dict) and "lc" in item}
-    for item in listed:
+    items = _messages_in(record)
+    chat_messages: list[ChatMessage] = []
+    for number, item in enumerate(items, 1):
         message = as_message(item)
         if message is None:
-            raise BadRecord(
-                f"message {len(items) + 1} is none of LangChain: {json_text(item)[:60]}"
-            )
-        items.append(message)
-    messages = read_in_turn(items)
+            raise BadRecord(f"message {number} is none of LangChain: {json_text(item)[:60]}")
+        chat_messages.append(message)
+    messages = tuple(read_in_turn(chat_messages))
+    # The `id` of a serialized message is the name of its class.
+    left_out = {(id(item), "id") for item in items if isinstance(item, dict) and "lc" in item}
     if isinstance(record, list):
-        return ParsedRecord(
-            Conversation(fallback_id, tuple(messages)), left_out=frozenset(left_out)
-        )
-    used = [match.trail for match in places if match.trail] + [(_OTHERS,)]
-    rest = without(record, used)
-    conversation = Conversation(fallback_id, tuple(messages), created_at=created_at(record))
+        return ParsedRecord(Conversation(fallback_id, messages), left_out=frozenset(left_out))
+    trails = [match.trail for match in _MESSAGES.find(record) if match.trail]
     return ParsedRecord(
-        conversation,
-        object_or_empty(rest),
-        left_out=frozenset(left_out | {(id(record), _OTHERS)}),
+        Conversation(fallback_id, messages, created_at=created_at(record)),
+        object_or_empty(without(record, [*trails, (_OTHER_STATES,)])),
+        left_out=frozenset(left_out | {(id(record), _OTHER_STATES)}),
     )
 
 
 LANGCHAIN = Reader(
     "langchain",
-    recognise,
-    read,
-    arrange=arrange,
+    _recognise,
+    _read,
+    arrange=_arrange,
     conditions=3,
     title="messages of LangChain, states and checkpoints of LangGraph",
     sample="made/langgraph_state.json",

@@ -311,6 +311,8 @@ def _finish(
 
 # The assignment of rows that come after the clustering
 
+Scores = np.ndarray[tuple[int, int], np.dtype[np.float64]]
+"""Membership scores, 0–1, of shape (rows, clusters)."""
 NOVEL = -1
 """Label of a later row that is too far from its nearest center to be in that cluster."""
 MEDIAN_SCORE = 0.9
@@ -343,6 +345,13 @@ class Membership:
     centres: Vectors
     limits: Floats
     sharpness: float
+
+    def scores(self, rows: Vectors) -> Scores:
+        """Returns the membership scores of rows of length 1 in every cluster, shape (rows, k); each row sums to 1."""
+        logits = self.sharpness * (rows @ self.centres.T).astype(np.float64)
+        exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
+        scores: Scores = exponentials / exponentials.sum(axis=1, keepdims=True)
+        return scores
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -427,9 +436,7 @@ def assign(
     scores = np.zeros(len(vectors), dtype=np.float32)
     others: list[tuple[tuple[int, float], ...]] = []
     for part in blocks(len(vectors), max(_MIN_BLOCK_ROWS, _SCORES_PER_BLOCK // len(centres))):
-        logits = membership.sharpness * (vectors[part] @ centres.T).astype(np.float64)
-        all_scores = np.exp(logits - logits.max(axis=1, keepdims=True))
-        all_scores /= all_scores.sum(axis=1, keepdims=True)
+        all_scores = membership.scores(vectors[part])
         block_rows = np.arange(len(all_scores))
         scores[part] = all_scores[block_rows, nearest_centres.first[part]]
         # What is left are the scores of the further clusters.
@@ -461,9 +468,7 @@ def _limits(distances: Floats, labels: Numbers, sizes: Indices) -> Floats:
     return limits
 
 
-def _further_clusters(
-    scores: np.ndarray[tuple[int, int], np.dtype[np.float64]], min_score: float
-) -> list[tuple[tuple[int, float], ...]]:
+def _further_clusters(scores: Scores, min_score: float) -> list[tuple[tuple[int, float], ...]]:
     """Returns the further clusters of each row, as in `Assigned.others`; `scores` has the shape (rows, clusters)."""
     others: list[tuple[tuple[int, float], ...]] = [()] * len(scores)
     for row in np.flatnonzero(scores.max(axis=1) >= min_score):

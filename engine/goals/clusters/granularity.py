@@ -38,7 +38,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.base.statistics.agreement import adjusted_rand
-from engine.goals.clusters.kmeans import canonical_order, closest, solve
+from engine.goals.clusters.kmeans import canonical_order, closest, silhouette_of, solve
 from engine.model.embedders.vectors import Numbers, Vectors
 
 Floats = npt.NDArray[np.float64]
@@ -379,26 +379,10 @@ def _silhouettes(
     # Sums of cosines of each row with the members of each group, shape (n, k).
     cosine_sums = np.asarray(rows, dtype=np.float64) @ sums.T
     sizes, group_of_row, is_group = sizes.copy(), labels.astype(np.int64), np.ones(k, dtype=bool)
-    all_rows = np.arange(len(rows))
     silhouettes = np.zeros(k + 1)
     for groups in range(k, 1, -1):
-        own_sums = cosine_sums[all_rows, group_of_row]
-        # Without the row itself, whose cosine with itself is 1.
-        own_distance = np.where(
-            sizes[group_of_row] > 1,
-            1 - (own_sums - 1) / np.maximum(sizes[group_of_row] - 1, 1),
-            0.0,
-        )
-        mean_cosines = np.where(is_group, cosine_sums / sizes, -np.inf)
-        mean_cosines[all_rows, group_of_row] = -np.inf
-        next_distance = 1 - mean_cosines.max(axis=1)
-        score = np.where(
-            sizes[group_of_row] > 1,
-            (next_distance - own_distance)
-            / np.maximum(1e-9, np.maximum(next_distance, own_distance)),
-            0.0,
-        )
-        silhouettes[groups] = score.mean()
+        distances = np.where(is_group, 1 - cosine_sums / sizes, np.inf)
+        silhouettes[groups] = silhouette_of(distances, group_of_row, sizes)
         if groups == 2:
             break
         step = steps[k - groups]

@@ -312,7 +312,7 @@ def propose_k(vectors: Vectors, seed: int = 0) -> int:
     order = np.arange(len(sample))
     silhouettes: list[tuple[int, float]] = []
     with one_thread():
-        for k in _series(min(MAX_TRIAL_K, len(sample) // _TRIAL_ROWS_PER_CLUSTER)):
+        for k in _series(_most_tried(len(sample))):
             solution = solve(sample, order, k, seed, restarts=TRIAL_RESTARTS, note=lambda *_: None)
             labels, _ = closest(sample, solution.centres)
             silhouettes.append((k, silhouette(sample, labels)))
@@ -322,6 +322,18 @@ def propose_k(vectors: Vectors, seed: int = 0) -> int:
     # The square root of the size of the sample; four times the size gives twice its root.
     min_k = math.isqrt(len(sample) * (4 if vectors.shape[1] >= MANY_DIMENSIONS else 1))
     return min(max(math.ceil(OVERESTIMATE * best), min_k), len(sample))
+
+
+def most_proposed(rows: int) -> int:
+    """Returns the greatest k that `propose_k` may propose for so many rows; at least 1."""
+    sample = min(rows, TRIAL_ROWS)
+    most = max(math.ceil(OVERESTIMATE * _most_tried(sample)), math.isqrt(4 * sample))
+    return max(1, min(most, sample))
+
+
+def _most_tried(rows: int) -> int:
+    """Returns the greatest k that is tried on a sample of so many rows."""
+    return min(MAX_TRIAL_K, rows // _TRIAL_ROWS_PER_CLUSTER)
 
 
 def silhouette(rows: Vectors, labels: Numbers) -> float:
@@ -340,7 +352,23 @@ def silhouette(rows: Vectors, labels: Numbers) -> float:
     means = sums_of(rows, labels, k) / np.maximum(1, sizes)[:, None]
     distances = 1 - (rows @ means.T).astype(np.float64)
     distances[:, sizes == 0] = np.inf
-    all_rows = np.arange(len(rows))
+    return silhouette_of(distances, labels, sizes)
+
+
+def silhouette_of(
+    distances: npt.NDArray[np.float64],
+    labels: Numbers | Indices,
+    sizes: Indices | npt.NDArray[np.float64],
+) -> float:
+    """Returns the mean silhouette of rows by their mean distances to the members of clusters. A row alone in its
+    cluster counts as 0.
+
+    Args:
+        distances: Shape (n, k), changed in place; infinite for what is no cluster.
+        labels: Cluster of each row, shape (n,).
+        sizes: Rows of each cluster, shape (k,).
+    """
+    all_rows = np.arange(len(labels))
     own_size = sizes[labels]
     # Without the row itself, whose distance to itself is 0.
     own_distance = distances[all_rows, labels] * own_size / np.maximum(1, own_size - 1)

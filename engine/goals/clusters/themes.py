@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -38,3 +40,19 @@ def group_by_theme(similarity: npt.NDArray[np.float64]) -> list[list[int]]:
         themes[first] = sorted(themes[first] + themes.pop(second))
         if len(themes) == 1:
             return themes
+
+
+def theme_label(labels: Sequence[str]) -> str:
+    """Returns the name of a theme, which lists its goals: "Return something, get a refund, exchange a size".
+
+    Goals that only a value tells apart ("Find a restaurant · Lebanese") are listed once. Of more than three, the first
+    two are listed, and the number of the others.
+
+    Args:
+        labels: Of its goals, the largest first.
+    """
+    names = list(dict.fromkeys(label.partition(" · ")[0] for label in labels))
+    names[1:] = [name[0].lower() + name[1:] if name[1:2].islower() else name for name in names[1:]]
+    if len(names) <= 3:
+        return ", ".join(names)
+    return f"{names[0]}, {names[1]} and {len(names) - 2} more"

@@ -473,8 +473,8 @@ def pair_of(a: str, b: str) -> Pair:
 
 def after_reviews(decisions: Iterable[GoalDecision]) -> list[GoalDecision]:
     """Returns decisions, oldest first, with what the active reviews among them make of the others: a decision of a
-    model that a person agreed with is the person's, too; one that a person replaced is not active, nor is any on a
-    group that it made."""
+    model that a person agreed with is the person's, too; one that a person replaced is not active. Nor is a decision on
+    a group whose making is not active."""
     history = list(decisions)
     reviews = {d.reviewed: d for d in history if d.active and d.reviewed is not None}
     lost_groups: set[str] = set()
@@ -482,8 +482,9 @@ def after_reviews(decisions: Iterable[GoalDecision]) -> list[GoalDecision]:
     for decision in history:
         review = reviews.get(decision.id)
         agreed = review is not None and review.kind == "agree"
-        if (review and not agreed) or not lost_groups.isdisjoint(decision.sides):
-            lost_groups.update(decision.made if decision.active else ())
+        replaced = (review and not agreed) or not lost_groups.isdisjoint(decision.sides)
+        if replaced or not decision.active:
+            lost_groups.update(decision.made)
             reviewed_history.append(replace(decision, active=False))
         else:
             reviewed_history.append(replace(decision, agreed=True) if agreed else decision)

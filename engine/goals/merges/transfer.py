@@ -64,9 +64,7 @@ def transfer_decisions(
     transfer = _Transfer(old, new, decisions_by_people, {})
     yield from transfer.transfer_merges()
     for step in (
-        transfer.transfer_names,
-        transfer.transfer_pins,
-        transfer.transfer_themes,
+        transfer.transfer_to_homes,
         transfer.transfer_moves,
         transfer.transfer_refusals,
     ):
@@ -144,46 +142,32 @@ class _Transfer:
                 key for key in reversed(self.new.current) if piece in self.new.groups[key].made_of
             )
 
-    def transfer_names(self) -> Generator[GoalDecision]:
-        """Yields the renames by people, each for the home of the group that it named."""
-        for group in self.groups_by_people():
-            decision = group.named_by
-            if decision is None or decision.kind != "rename" or decision.id not in self.decisions:
-                continue
-            members = self.old.members(group.id)
-            home = self.home(members)
-            if home is None:
-                self.leave_out(decision, self.reason_without_home(members))
-            elif self.new.group(home).label != group.label:
-                yield _copy_for_new(
-                    decision, "rename", (home,), ((group.label, group.description),)
-                )
-
-    def transfer_pins(self) -> Generator[GoalDecision]:
-        """Yields a pin for the home of each group that a person pinned."""
-        for group in self.groups_by_people():
-            decision = group.pinned_by
-            if decision is None or decision.id not in self.decisions:
-                continue
-            members = self.old.members(group.id)
-            home = self.home(members)
-            if home is None:
-                self.leave_out(decision, self.reason_without_home(members))
-            elif not self.new.group(home).pinned:
-                yield _copy_for_new(decision, "pin", (home,))
-
-    def transfer_themes(self) -> Generator[GoalDecision]:
-        """Yields, for the home of each group that a person put under a theme, or under none, the same."""
-        for group in self.groups_by_people():
-            decision = group.themed_by
-            if decision is None or decision.id not in self.decisions:
-                continue
-            members = self.old.members(group.id)
-            home = self.home(members)
-            if home is None:
-                self.leave_out(decision, self.reason_without_home(members))
-            else:
-                yield _copy_for_new(decision, "theme", (home,), decision.names)
+    def transfer_to_homes(self) -> Generator[GoalDecision]:
+        """Yields the names, then the pins, then the themes that people gave to groups, each for the home of its
+        group."""
+        kinds: tuple[DecisionKind, ...] = ("rename", "pin", "theme")
+        for kind in kinds:
+            for group in self.groups_by_people():
+                decision = {
+                    "rename": group.named_by,
+                    "pin": group.pinned_by,
+                    "theme": group.themed_by,
+                }[kind]
+                # a group may be named by the merge that made it, which is no name of its own
+                if decision is None or decision.kind != kind or decision.id not in self.decisions:
+                    continue
+                members = self.old.members(group.id)
+                home = self.home(members)
+                if home is None:
+                    self.leave_out(decision, self.reason_without_home(members))
+                    continue
+                now, names = self.new.group(home), decision.names
+                if kind == "rename":
+                    names = ((group.label, group.description),)
+                if not (kind == "pin" and now.pinned) and not (
+                    kind == "rename" and now.label == group.label
+                ):
+                    yield _copy_for_new(decision, kind, (home,), names)
 
     def transfer_moves(self) -> Generator[GoalDecision]:
         """Yields the moves by people, each to the home of its old target group, or to the outliers, of the

@@ -123,7 +123,10 @@ def _decision(state: MergeState, line: Mapping[str, Any]) -> GoalDecision:
         raise _LeftOut("a rename needs the new label in `names`")
     if kind == "theme" and not names:
         raise _LeftOut("a theme needs its label in `names`, which is empty for none")
-    author, evidence = line.get("author"), line.get("evidence")
+    author = cast(Author, line["author"]) if line.get("author") in get_args(Author) else "human"
+    evidence = line["evidence"] if isinstance(line.get("evidence"), dict) else None
+    if author != "human":
+        evidence = {**(evidence or {}), "started_by": "human"}
     any_pinned = any(state.groups[key].pinned for key in sides)
     if kind == "pin" and any_pinned:
         raise _LeftOut("the group is pinned here already")
@@ -140,10 +143,10 @@ def _decision(state: MergeState, line: Mapping[str, Any]) -> GoalDecision:
         tuple((name, description) for name in names[:1])
         if kind in ("merge", "rename", "theme")
         else (),
-        author=cast(Author, author) if author in get_args(Author) else "human",
+        author=author,
         model=str(line.get("model") or ""),
         probability=probability if isinstance(probability, float) else None,
-        evidence=evidence if isinstance(evidence, dict) else None,
+        evidence=evidence,
     )
 
 

@@ -245,7 +245,8 @@ class GoalService:
         Raises:
             NotYet: It has no vector.
         """
-        view, space = self._view_and_space()
+        view = self.view()
+        space = self._cache.space(view.stored)
         vector = space.rows_of(np.array([conversation_id], dtype=np.int64))
         if not len(vector):
             raise NotYet(
@@ -280,11 +281,6 @@ class GoalService:
             for period, rank, size, states in counts
             if 0 < rank <= len(keys)
         ]
-
-    def _view_and_space(self) -> tuple[ClusteringView, Space]:
-        """Returns its clustering, and the vectors."""
-        view = self.view()
-        return view, self._cache.space(view.stored)
 
     def _rows(
         self, view: ClusteringView, keys: Sequence[str], ids: Ids, distances: _Distances

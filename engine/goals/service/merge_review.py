@@ -395,7 +395,10 @@ class MergeReviewService:
 
     def settle(self, candidates: Sequence[SettleCandidate]) -> int:
         """Makes the moves that `settle_preview` gave, as one act, and returns the number of conversations moved."""
-        self._act(lambda state: [candidate.move for candidate in candidates])
+        started = {"started_by": "human"}
+        self._act(
+            lambda state: [replace(candidate.move, evidence=started) for candidate in candidates]
+        )
         return sum(candidate.count for candidate in candidates)
 
     # Splits
@@ -473,9 +476,14 @@ class MergeReviewService:
 
     # History
 
-    def undo(self) -> GoalDecision | None:
-        """Undoes the newest act in force and returns its first decision; None if there is none."""
-        return self._notify(self._log.undo(self.goals.view().stored.id))
+    def undo(self, act: int | None = None) -> GoalDecision | None:
+        """Undoes an act, without `act` the newest in force that a person made, and returns its first decision; None if
+        there is none.
+
+        Raises:
+            UsageError: A later decision cannot stand without it.
+        """
+        return self._notify(self._log.undo(self.goals.view().stored.id, act))
 
     def redo(self) -> GoalDecision | None:
         """Redoes what the newest undo took back and returns its first decision; None when nothing was undone since the

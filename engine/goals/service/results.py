@@ -10,19 +10,24 @@ from statistics import mean
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from engine.conversations.tables.conversations import imported
-from engine.goals.clusters.clustering import MAX_OTHERS, MIN_OTHER_SCORE, Membership, membership_of
+from engine.goals.clusters.clustering import MAX_OTHERS, MIN_OTHER_SCORE, membership_of
 from engine.goals.clusters.validation import DISSOLVED, STABLE
 from engine.goals.records import GoalDecision, GoalGroup
 from engine.goals.stages.validation import StabilityStage
 from engine.goals.tables import clusterings, measurements, second_goals, vectors
 from engine.goals.tables import decisions as goal_decisions
 from engine.goals.tables.clusterings import stored_clustering
-from engine.goals.views.clustering_view import ClusteringView, GroupFigures, Space, group_rows
+from engine.goals.views.clustering_view import (
+    ClusteringView,
+    Floats,
+    GroupFigures,
+    Space,
+    group_rows,
+)
 from engine.goals.views.decision_log import DecisionLog, read_merge_state, unplaced_decisions
-from engine.model.embedders.vectors import Numbers, Vectors
+from engine.model.embedders.vectors import Vectors
 from engine.project.project import Project
 from engine.project.sql import id_pages, snapshot
 
@@ -30,9 +35,6 @@ OUTLIER = "like no group"
 """Reason of a conversation that is too far from every group."""
 NOT_ASSIGNED = "came after the clustering and was not assigned"
 """Reason of a conversation that is not in the clustering."""
-
-_Scores = npt.NDArray[np.float64]
-"""Membership scores, 0–1."""
 
 
 def cluster_lines(conn: sqlite3.Connection) -> Iterator[dict[str, Any]]:
@@ -131,7 +133,8 @@ def assignment_lines(
         reasons = vectors.reasons(conn, view.stored.vector_config)
         keys = list(view.sizes)
         judged = second_goals.judgements(conn, view.stored.id)
-        membership = membership_of(*_vectors_and_groups(view, space, keys), len(keys))
+        grouped_ids, groups = view.state.group_indices(keys)
+        membership = membership_of(space.rows_of(grouped_ids), groups, len(keys))
         index_of_group: dict[int, int] = {}  # index in `keys`, by conversation
         for index, key in enumerate(keys):
             index_of_group |= dict.fromkeys(view.members(key).tolist(), index)
@@ -140,7 +143,7 @@ def assignment_lines(
             in_clustering = [item in index_of_group or item in outliers for item in page]
             ids = np.asarray(page, dtype=np.int64)[np.array(in_clustering)]
             rows = space.rows_of(ids)
-            scores = _membership_scores(rows, membership)
+            scores = membership.scores(rows)
             distances = 1 - rows @ membership.centres.T
             row_of = {int(item): row for row, item in enumerate(ids)}
             for conversation in imported(conn, page):
@@ -163,21 +166,12 @@ def assignment_lines(
                 yield line
 
 
-def _vectors_and_groups(
-    view: ClusteringView, space: Space, keys: Sequence[str]
-) -> tuple[Vectors, Numbers]:
-    """Returns the vectors of the conversations of a clustering, shape (conversations, d), and the index in `keys` of
-    the group of each, -1 for one in none of them."""
-    ids, groups = view.state.group_indices(keys)
-    return space.rows_of(ids), groups
-
-
 def _assignment(
     view: ClusteringView,
     keys: Sequence[str],
     own: int | None,
     *,
-    scores: _Scores,
+    scores: Floats,
     distances: Vectors,
     judgements: Sequence[str | None],
 ) -> dict[str, Any]:
@@ -217,14 +211,6 @@ def _view(conn: sqlite3.Connection) -> ClusteringView:
     """Returns the clustering that is open, with its current groups; raises NotYet if there is none."""
     stored = stored_clustering(conn, clusterings.open_id(conn))
     return ClusteringView.read(conn, stored, read_merge_state(conn, stored.id))
-
-
-def _membership_scores(rows: Vectors, membership: Membership) -> _Scores:
-    """Returns the membership scores in every group, shape (rows, groups); each row sums to 1."""
-    logits = membership.sharpness * (rows @ membership.centres.T).astype(np.float64)
-    exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
-    scores: _Scores = exponentials / exponentials.sum(axis=1, keepdims=True)
-    return scores
 
 
 # Results of runs
@@ -303,7 +289,9 @@ def stability_result(project: Project, stage: StabilityStage) -> dict[str, Any]:
             "label": cluster.label or ", ".join(cluster.words[:3]),
             "size": cluster.size,
             "jaccard": jaccard.get(cluster.number),
-            "stable": _stable(jaccard.get(cluster.number)),
+            "stable": None
+            if (value := jaccard.get(cluster.number)) is None or DISSOLVED < value < STABLE
+            else value >= STABLE,
         }
         for cluster in clusters
     ]
@@ -318,10 +306,3 @@ def stability_result(project: Project, stage: StabilityStage) -> dict[str, Any]:
         "ari_each_seed": ari_seeds,
         "clusters": rows,
     }
-
-
-def _stable(jaccard: float | None) -> bool | None:
-    """Returns whether a cluster is stable; None if it is between stable and dissolved or was not measured."""
-    if jaccard is None or DISSOLVED < jaccard < STABLE:
-        return None
-    return jaccard >= STABLE

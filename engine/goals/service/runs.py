@@ -7,7 +7,6 @@ earlier stage of the same run writes: under which hash they are stored is known 
 from __future__ import annotations
 
 import datetime
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 from engine.base.errors import NotYet, UsageError, WorkbenchError
 from engine.conversations.filters import Filter
 from engine.conversations.selection import ALL, Selection
+from engine.goals.clusters.kmeans import most_proposed
 from engine.goals.questions import LABEL_EXAMPLES, with_context
 from engine.goals.records import EXPLANATION, GOAL_TEXTS
 from engine.goals.requests import MAX_ASKED_PAIRS, ClusteringRequest
@@ -32,7 +32,7 @@ from engine.goals.tables.texts import TextSource
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.contract import Stage
 from engine.model.catalog import LoadableModel
-from engine.model.embedders.embedder import Embedder, HttpEmbedder, Served, embedder_for
+from engine.model.embedders.embedder import HttpEmbedder, Served, embedder_for
 from engine.model.embedders.vectors import Vectors
 from engine.model.interface import LoadOptions, Spending
 from engine.model.process.requests import Embed
@@ -160,13 +160,25 @@ class GoalStages:
                 stages.append(self._label(model, request, clustering))
                 model_labels = True
             if decided_by != "none":
-                propose = self._propose(model, request.ask, clustering, paper=request.paper)
+                limit = request.ask if decided_by == "ask" else None
+                propose = self._propose(model, limit, clustering, paper=request.paper)
         if decided_by in ("auto", "llm"):
             over_http = isinstance(vectoriser.embedder, HttpEmbedder)
             embedder = vectoriser.embedder if request.paper and over_http else None
-            stages += self._decide(
-                request, clustering, propose, embedder, name_groups=not model_labels
+            stages.append(
+                DecideStage(
+                    self.setup.project,
+                    self.queue_cache,
+                    "auto" if decided_by == "auto" else "llm",
+                    cluster=clustering,
+                    asking=propose,
+                    threshold=request.threshold,
+                    embedder=embedder,
+                )
             )
+            if not model_labels:
+                log = self.queue_cache.decision_log
+                stages.append(NameStage(self.setup.project, log, cluster=clustering))
         if text in GOAL_TEXTS and not request.paper:  # the source has no themes
             stages.append(self.theme_stage(clustering))
         if decided_by == "ask" and propose is not None:
@@ -176,38 +188,6 @@ class GoalStages:
     def theme_stage(self, cluster: ClusterStage | None = None) -> ThemeStage:
         """Returns the stage that puts goals under themes, for None those of the clustering that is open."""
         return ThemeStage(self.setup.project, self.queue_cache, cluster=cluster)
-
-    def _decide(
-        self,
-        request: ClusteringRequest,
-        clustering: ClusterStage,
-        propose: ProposeStage | None,
-        embedder: Embedder | None,
-        *,
-        name_groups: bool,
-    ) -> list[Stage]:
-        """Returns the stages that decide on merges without a person.
-
-        Args:
-            propose: Asks the model about pairs; None decides without a model.
-            embedder: Makes the vectors of labels; None takes one that runs here.
-            name_groups: Whether merged groups are named by phrases of their members, because no model labels them.
-        """
-        project, log = self.setup.project, self.queue_cache.decision_log
-        stages: list[Stage] = [
-            DecideStage(
-                project,
-                self.queue_cache,
-                "auto" if request.decided_by == "auto" else "llm",
-                cluster=clustering,
-                asking=propose,
-                threshold=request.threshold,
-                embedder=embedder,
-            )
-        ]
-        if name_groups:
-            stages.append(NameStage(project, log, cluster=clustering))
-        return stages
 
     def estimate(self, request: ClusteringRequest) -> ClusteringEstimate:
         """Returns how many conversations a clustering run would select by its filter and limit, what the model is asked
@@ -235,42 +215,38 @@ class GoalStages:
         )
 
     def _costs(self, request: ClusteringRequest, stages: Sequence[Stage]) -> tuple[StageCost, ...]:
-        """Returns the cost of each stage that asks endpoints, by the requests for a sample of its items. Of labels and
-        pairs these are those of the clustering that is open, without one made alike of the same texts those of groups
-        of equal size."""
-        project = self.setup.project
-        with project.reading() as conn:
-            open_id = clusterings.open_id(conn)
-            stored = clusterings.clustering(conn, open_id) if open_id else None
-            numbers = []
-            if stored and (stored.text, stored.paper) == (request.goal_text, request.paper):
-                numbers = [c.number for c in clusterings.clusters(conn, stored.id)]
-        costs = []
+        """Returns the cost of each stage that asks endpoints, by the requests for a sample of its items. Labels and
+        pairs of a clustering that is still to be made cost, unless its number of clusters is given, from nothing to
+        what the most groups would."""
+        costs: list[StageCost] = []
+        sample: GroupSample | None = None
         for stage in stages:
-            if isinstance(stage, SummariseStage) and stage.asks_endpoints:
-                costs.append(stage.estimate(stage.waiting()))
-            elif isinstance(stage, LabelStage | ProposeStage) and stage.asks_endpoints:
-                if not numbers:
-                    costs.append(stage.estimate_ahead(self._group_sample(request)))
-                    continue
-                model = self.model_of_run(request.model)
-                if isinstance(stage, LabelStage):
-                    label = self._label(model, request, None)
-                    costs.append(label.estimate(numbers, request.k or len(numbers)))
-                else:
-                    asking = self._propose(model, request.ask, paper=request.paper)
-                    costs.append(asking.estimate())
-        return tuple(costs)
+            if isinstance(stage, ClusterStage) and not stage.is_stored():
+                sample = self._group_sample(request)
+            asking: Stage | None = stage.asking if isinstance(stage, DecideStage) else stage
+            if not isinstance(asking, SummariseStage | LabelStage | ProposeStage):
+                continue
+            if not asking.asks_endpoints:
+                continue
+            if isinstance(asking, SummariseStage):
+                costs.append(asking.estimate(asking.waiting()))
+            elif sample:
+                costs.append(asking.estimate_ahead(sample))
+            elif isinstance(asking, LabelStage):
+                costs.append(asking.estimate(asking.waiting()))
+            else:
+                costs.append(asking.estimate())
+        return tuple(cost for cost in costs if cost.requests)
 
     def _group_sample(self, request: ClusteringRequest) -> GroupSample:
-        """Returns groups of equal size of the conversations of a run that was not made yet."""
+        """Returns as many groups as a run that was not made yet may make, of equal size."""
         with self.setup.project.reading() as conn:
             ids = Selection(request.filter, limit=request.limit).ids(conn)
             entries = TextSource(request.goal_text).shown.read(conn, ids[:LABEL_EXAMPLES])
         texts = [entry.text for entry in entries if entry.text]
         texts = texts or [SUMMARY_LIKE_OTHERS] * LABEL_EXAMPLES
-        groups = request.k or max(1, round(math.sqrt(len(ids))))
-        return GroupSample(groups, max(1, len(ids) // groups), texts)
+        groups = request.k or most_proposed(len(ids))
+        return GroupSample(groups, len(ids), texts, certain=1.0 if request.k else 0.0)
 
     def ask_stages(self, model: str | None = None, limit: int = MAX_ASKED_PAIRS) -> list[Stage]:
         """Returns the stages that ask a model about at most `limit` undecided pairs of the clustering that is open."""

@@ -132,12 +132,9 @@ class ClusterStage(CpuStage):
             Cancelled: `interrupt` was called.
         """
         self._check()
-        key = self.config_hash
-        with self._project.reading() as conn:
-            existing = clusterings.find(conn, key)
-        if existing is not None:
-            self._decision_log.return_to(existing)
-            self.clustering_id = existing
+        if self.is_stored():
+            assert self.clustering_id is not None
+            self._decision_log.return_to(self.clustering_id)
             self._summary = "This was clustered before; it is shown again."
             return
         results: list[_NewClustering] = []
@@ -149,6 +146,12 @@ class ClusterStage(CpuStage):
         count = len(new.ids)
         self._project.write(lambda conn: runs.count(conn, run_id, count, count))
         yield Progress(count, count)
+
+    def is_stored(self) -> bool:
+        """Returns whether there is a clustering with the same parameters; `clustering_id` is then that one."""
+        with self._project.reading() as conn:
+            self.clustering_id = clusterings.find(conn, self.config_hash)
+        return self.clustering_id is not None
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
@@ -291,18 +294,20 @@ class GroupSample:
     """What an estimate takes for the groups of a clustering that is still to be made.
 
     Attributes:
-        groups: Number of groups.
-        members: Number of members of each.
-        texts: Some texts, at least as many as a question shows.
+        groups: Most groups that there may be.
+        conversations: Number of conversations in all groups.
+        texts: Some texts, as many as a question shows if there are so many.
+        certain: Share of the groups that there are in any case, from 0 to 1.
     """
 
     groups: int
-    members: int
+    conversations: int
     texts: Sequence[str]
+    certain: float
 
-    def texts_of(self, groups: int, most: int) -> Sequence[str]:
-        """Returns as many texts as so many groups have, at most `most`."""
-        return self.texts[: min(groups * self.members, most)]
+    def texts_of(self, some: int, groups: int, most: int) -> Sequence[str]:
+        """Returns as many texts as some of so many groups of equal size have, at most `most`."""
+        return self.texts[: min(-(-self.conversations * some // groups), most)]
 
 
 class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
@@ -365,8 +370,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         self._project.write(lambda conn: clusterings.register_labels(conn, clustering_id, key))
         if self._asks_again:
             self._project.write(lambda conn: clusterings.forget_failures(conn, clustering_id, key))
-        with self._project.reading() as conn:
-            missing = set(clusterings.clusters_without_label(conn, clustering_id, key))
+        missing = set(self.waiting())
         numbers = sorted(self._clusters)
         planned = [
             numbers[start : start + CLUSTERS_PER_BLOCK]
@@ -382,15 +386,22 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         return f"{text}.{self._work.spent()}"
 
     def estimate_ahead(self, sample: GroupSample) -> StageCost:
-        """Returns what asking endpoints costs before there are groups; sends nothing."""
+        """Returns the most that asking endpoints costs before there are groups; sends nothing."""
         body = numbered_lists(
             self._work.room(self._prompt),
             other_labels=[LABEL_LIKE_OTHERS] * min(sample.groups - 1, LABEL_EXAMPLES),
-            not_in_group=sample.texts_of(sample.groups - 1, OUTSIDE_EXAMPLES),
-            group=sample.texts_of(1, LABEL_EXAMPLES),
+            not_in_group=sample.texts_of(sample.groups - 1, sample.groups, OUTSIDE_EXAMPLES),
+            group=sample.texts_of(1, sample.groups, LABEL_EXAMPLES),
         )
         asking = partial(ask, self._work.process, self._prompt, GoalLabel, [body])
-        return self._work.estimate(self.name, [asking], sample.groups)
+        return self._cost([asking], sample.groups, sample.certain)
+
+    def waiting(self) -> list[int]:
+        """Returns the numbers of the clusters that a run would label now, rising."""
+        with self._project.reading() as conn:
+            return sorted(
+                clusterings.clusters_without_label(conn, self._stored.id, self.config_hash)
+            )
 
     @cached_property
     def _clusters(self) -> dict[int, Cluster]:

@@ -112,6 +112,7 @@ class DecideStage(OnClustering, CpuStage):
         merged, refused: Number of pairs merged and refused.
         unanswered: Number of those refused because the model said neither yes nor no.
         moved: Number of conversations moved by settling.
+        asking: The stage that asks the model about pairs; None if none is asked.
     """
 
     name = "decide"
@@ -148,7 +149,7 @@ class DecideStage(OnClustering, CpuStage):
         self._queue_cache = queue_cache
         self._decision_log = queue_cache.decision_log
         self._rule, self._cluster = rule, cluster
-        self._asking, self._threshold, self._embedder = asking, threshold, embedder
+        self.asking, self._threshold, self._embedder = asking, threshold, embedder
         self.lane: Lane = "cpu" if asking is None else "model"
         self.merged = self.refused = self.unanswered = self.moved = 0
 
@@ -168,19 +169,19 @@ class DecideStage(OnClustering, CpuStage):
             "clustering": self._stored.id,
             "rule": self._rule,
             "threshold": self._threshold,
-            "asking": None if self._asking is None else self._asking.config_hash,
+            "asking": None if self.asking is None else self.asking.config_hash,
         }
 
     @property
     def fingerprints(self) -> Mapping[str, Any]:
         """The fingerprints of the model; empty without one."""
-        return {} if self._asking is None else self._asking.fingerprints
+        return {} if self.asking is None else self.asking.fingerprints
 
     def interrupt(self) -> None:
         """Ends the request in flight; the decisions so far stay."""
         super().interrupt()
-        if self._asking is not None:
-            self._asking.interrupt()
+        if self.asking is not None:
+            self.asking.interrupt()
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Decides pairs one by one, each in a transaction of its own.
@@ -189,8 +190,8 @@ class DecideStage(OnClustering, CpuStage):
             ModelError: The model cannot be loaded.
             Cancelled: `interrupt` was called.
         """
-        if self._asking is not None:
-            self._asking.show_answers()
+        if self.asking is not None:
+            self.asking.show_answers()
         if self._embedder is not None:
             self._queue_cache.embed_labels(self._stored, self._embedder)
         while True:
@@ -226,8 +227,8 @@ class DecideStage(OnClustering, CpuStage):
             text += f", refused {self.refused:,}"
         if self.unanswered:
             text += f", {self.unanswered:,} of them because the model said neither yes nor no"
-        if self._asking is not None:
-            text += f", asked about {self._asking.asked:,}"
+        if self.asking is not None:
+            text += f", asked about {self.asking.asked:,}"
         if self.moved:
             text += f", moved {counted(self.moved, 'conversation')} to their neighbors' groups"
         return text + "."
@@ -256,7 +257,7 @@ class DecideStage(OnClustering, CpuStage):
     def _pairs_to_ask(self, snapshot: QueueSnapshot, pairs: list[Pair]) -> list[Pair]:
         """Returns the pairs to ask the model about before the first pair is decided; none if the first one is far from
         the threshold. The next pairs are asked about with it, in one block of questions."""
-        if self._asking is None:
+        if self.asking is None:
             return []
         first_pairs = pairs[: 4 * PAIRS_PER_BLOCK]
         if self._rule == "auto":
@@ -275,7 +276,7 @@ class DecideStage(OnClustering, CpuStage):
 
     def _ask(self, run_id: int, pairs: list[Pair]) -> Iterator[Progress]:
         """Asks the model about pairs and stores its answers."""
-        asking, done = self._asking, self.merged + self.refused
+        asking, done = self.asking, self.merged + self.refused
         if asking is None:
             return
         yield Progress(done, None, f"asking about {len(pairs)} pairs")

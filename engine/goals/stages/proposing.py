@@ -3,6 +3,7 @@ that seem to hold several goals."""
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,11 +55,6 @@ REQUESTS_PER_PAIR = 2
 
 SURE = 0.1
 """Distance from 0 and 1 within which a probability of yes is sure, so that the reverse order is not asked about."""
-
-
-UNSURE_SHARE = 1 / 3
-"""Share of the pairs whose probability of yes is not sure, for estimates before the model answered on any: whether it
-is sure of all or of none, the number of requests is at most a third off."""
 
 
 class PairQuestions:
@@ -369,31 +365,36 @@ class ProposeStage(OnClustering, ModelStage):
         asks = [
             partial(self._answer_block, state, [pair], lambda _count, _note: None) for pair in pairs
         ]
-        return self._work.estimate(self.name, asks, self._expected_requests(len(pairs)))
+        least, most = self._requests_per_pair()
+        return self._cost(asks, most * len(pairs), least / most)
 
     def estimate_ahead(self, sample: GroupSample) -> StageCost:
-        """Returns what asking endpoints costs before there are groups; sends nothing."""
-        texts = sample.texts_of(1, VERDICT_EXAMPLES)
+        """Returns the most that asking endpoints costs before there are groups; sends nothing."""
+        pairs = sample.groups * (sample.groups - 1) // 2
+        pairs = pairs if self._limit is None else min(pairs, self._limit)
+        # Of so many pairs the fewest groups have the most members, and so the longest lists.
+        groups = math.isqrt(2 * pairs) + 1
+        texts = sample.texts_of(1, groups, VERDICT_EXAMPLES)
         body = numbered_lists(
             self._work.room(self._prompt),
-            not_in_group=sample.texts_of(max(0, sample.groups - 2), VERDICT_EXAMPLES),
+            not_in_group=sample.texts_of(max(0, groups - 2), groups, VERDICT_EXAMPLES),
             group_1=texts,
             group_2=texts,
         )
         asking = partial(ask, self._work.process, self._prompt, MergeVerdict, [body])
-        pairs = sample.groups * (sample.groups - 1) // 2
-        pairs = pairs if self._limit is None else min(pairs, self._limit)
-        return self._work.estimate(self.name, [asking], self._expected_requests(pairs))
+        least, most = self._requests_per_pair()
+        return self._cost([asking], most * pairs, sample.certain * least / most)
 
-    def _expected_requests(self, pairs: int) -> float:
-        """Returns the number of requests about so many pairs: one each, and one for the reverse order where needed, as
-        often as in the answers of the model so far."""
+    def _requests_per_pair(self) -> tuple[float, float]:
+        """Returns the least and the most requests about a pair: one, and one for the reverse order where the first is
+        not sure. Once the model has answered, both are the mean so far."""
         client = self._work.process
         assert isinstance(client, EndpointModel)
         with self._project.reading() as conn:
-            requests_per_pair = decisions.requests_per_pair(conn, self._work.model.label)
-        unknown = 1 + (UNSURE_SHARE if client.can.reads_verdicts else 1)
-        return pairs * (requests_per_pair or unknown)
+            mean = decisions.requests_per_pair(conn, self._work.model.label)
+        if mean is not None:
+            return mean, mean
+        return (1 if client.can.reads_verdicts else REQUESTS_PER_PAIR), REQUESTS_PER_PAIR
 
     def show_answers(self) -> None:
         """Makes the answers of this configuration those that the merge queue shows."""
@@ -478,6 +479,7 @@ class ProposeStage(OnClustering, ModelStage):
     ) -> None:
         """Stores the answers of a block, and the counter of the run unless `total` is None."""
         decisions.add_answers(conn, self.config_hash, run_id, entries)
+        runs.measure_replies(conn, run_id, self._work.tokens_per_reply)
         if total is not None:
             runs.count(conn, run_id, self.asked, total)
 

@@ -1,4 +1,4 @@
-"""The stage that puts goals under themes, which are named as goals are."""
+"""The stage that puts goals under themes, which are named by their goals."""
 
 from __future__ import annotations
 
@@ -9,14 +9,9 @@ from typing import Any
 import numpy as np
 
 from engine.base.number_format import counted
-from engine.goals.clusters.themes import group_by_theme
-from engine.goals.labels.phrase_labels import phrase_labels
-from engine.goals.merges.merge_state import MergeState
-from engine.goals.questions import Named
+from engine.goals.clusters.themes import group_by_theme, theme_label
 from engine.goals.records import GoalDecision
 from engine.goals.stages.clustering import ClusterStage, OnClustering
-from engine.goals.tables.clusterings import NONE, source_of
-from engine.goals.tables.texts import LazyTexts
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.contract import CpuStage, OnProgress, Progress
 from engine.project import runs
@@ -52,7 +47,7 @@ class ThemeStage(OnClustering, CpuStage):
         return {"clustering": self._stored.config_hash}
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Finds the themes, names them, and stores a decision for each goal whose theme changes.
+        """Finds the themes and stores a decision for each goal whose theme changes.
 
         Raises:
             UsageError: Nothing was clustered yet, or somebody changed the groups meanwhile.
@@ -81,32 +76,14 @@ class ThemeStage(OnClustering, CpuStage):
         centres = view.centres(keys, self._cache.space(view.stored)).astype(np.float64)
         themes = group_by_theme(centres @ centres.T)
         self.themes = len(themes)
-        names = self._names(state, keys, themes)
-        theme_of = {keys[row]: number for number, theme in enumerate(themes) for row in theme}
+        label_of = {}
+        for theme in themes:
+            goals = sorted((keys[row] for row in theme), key=lambda key: -view.sizes[key])
+            label = theme_label([state.groups[key].label for key in goals])
+            label_of.update(dict.fromkeys(goals, label))
         decisions = []
         for key in keys:
-            group = state.groups[key]
-            name = names[theme_of[key]] if key in theme_of else None
-            label = name.label if name else ""
+            group, label = state.groups[key], label_of.get(key, "")
             if group.theme != label and not group.themed_by_person:
-                evidence = {"support": name.support} if name else None
-                decisions.append(
-                    GoalDecision("theme", (key,), ((label, ""),), author="auto", evidence=evidence)
-                )
+                decisions.append(GoalDecision("theme", (key,), ((label, ""),), author="auto"))
         return decisions
-
-    def _names(
-        self, state: MergeState, keys: list[str], themes: list[list[int]]
-    ) -> dict[int, Named]:
-        """Returns the name of each theme by phrases of its members, in contrast to the goals in no theme."""
-        inside = {row for theme in themes for row in theme}
-        units = [*themes, *([row] for row in range(len(keys)) if row not in inside)]
-        members, rows = state.group_indices(keys)
-        unit_of_row = np.full(
-            len(keys) + 1, NONE, dtype=np.int32
-        )  # the last is for those in no goal
-        for number, unit in enumerate(units):
-            unit_of_row[unit] = number
-        with self._project.reading() as conn:
-            texts = LazyTexts(conn, source_of(self._stored).shown, members)
-            return phrase_labels(texts, unit_of_row[rows], seed=self._stored.seed)

@@ -68,16 +68,6 @@ def append(conn: sqlite3.Connection, clustering_id: int, decisions: Sequence[Goa
     )
 
 
-def undo(conn: sqlite3.Connection, clustering_id: int) -> int | None:
-    """Undoes the newest active act and returns its id; None if there is none."""
-    row = conn.execute(
-        f"SELECT d.act FROM decision AS d WHERE d.clustering_id = ? AND d.{IS_DECISION} AND {_IS_ACTIVE}"
-        " ORDER BY d.act DESC LIMIT 1",
-        (clustering_id,),
-    ).fetchone()
-    return None if row is None else _undo_or_redo(conn, clustering_id, int(row[0]), "undo")
-
-
 def redo(conn: sqlite3.Connection, clustering_id: int) -> int | None:
     """Redoes the act that the newest undo took back and returns its id; None when nothing was undone since the last
     act."""
@@ -87,19 +77,21 @@ def redo(conn: sqlite3.Connection, clustering_id: int) -> int | None:
         f" WHERE clustering_id = ?1 AND {IS_DECISION}) AND NOT {_IS_ACTIVE} ORDER BY u.id DESC LIMIT 1",
         (clustering_id,),
     ).fetchone()
-    return None if row is None else _undo_or_redo(conn, clustering_id, int(row[0]), "redo")
+    if row is None:
+        return None
+    turn(conn, clustering_id, int(row[0]), "redo")
+    return int(row[0])
 
 
-def _undo_or_redo(
+def turn(
     conn: sqlite3.Connection, clustering_id: int, act: int, kind: Literal["undo", "redo"]
-) -> int:
-    """Appends a row that undoes or redoes an act, and returns the id of the act."""
+) -> None:
+    """Appends a row that undoes or redoes an act."""
     conn.execute(
         "INSERT INTO decision (id, clustering_id, act, kind, target, sides, labels, names, author,"
         " model, given_at) VALUES (?1, ?2, ?1, ?3, ?4, '[]', '[]', '[]', 'human', '', ?5)",
         (next_id(conn), clustering_id, kind, act, utc_now()),
     )
-    return act
 
 
 def history(conn: sqlite3.Connection, clustering_id: int) -> list[GoalDecision]:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from engine.base.errors import NotFound
+from engine.base.errors import NotFound, UsageError
 from engine.goals.merges.merge_state import MergeState, replay
 from engine.goals.merges.transfer import find_places, transfer_decisions
 from engine.goals.records import GoalDecision
@@ -82,14 +82,48 @@ class DecisionLog:
         """
         return self._write(lambda conn: self._append_act(conn, clustering_id, plan))
 
-    def undo(self, clustering_id: int) -> GoalDecision | None:
-        """Undoes the newest active act and returns its first decision; None if there is none."""
-        return self._undo_or_redo(clustering_id, goal_decisions.undo, False)
+    def undo(self, clustering_id: int, act: int | None = None) -> GoalDecision | None:
+        """Undoes an act and returns its first decision; None if there is none to undo. Without `act` it is the newest
+        active one of a person: what a run decided by a rule or a model is undone by its number only. Later decisions on
+        groups that the act made are out of force as long as it is.
+
+        Raises:
+            UsageError: A later decision that is in force cannot stand without the act.
+        """
+
+        def work(conn: sqlite3.Connection) -> GoalDecision | None:
+            """Appends the undo, and stores the groups that follow."""
+            undone = next(
+                (
+                    d.act
+                    for d in reversed(_active(conn, clustering_id))
+                    if (d.started_by_person if act is None else d.act == act)
+                ),
+                None,
+            )
+            if undone is None:
+                return None
+            goal_decisions.turn(conn, clustering_id, undone, "undo")
+            try:
+                return self._store_turned(conn, clustering_id, undone)
+            except UsageError as error:
+                raise UsageError(
+                    "A later decision cannot stand without this one.",
+                    "Undo the later one first, in the history.",
+                ) from error
+
+        return self._write(work)
 
     def redo(self, clustering_id: int) -> GoalDecision | None:
         """Redoes the act that was undone last and returns its first decision; None if nothing was undone since the last
         act."""
-        return self._undo_or_redo(clustering_id, goal_decisions.redo, True)
+
+        def work(conn: sqlite3.Connection) -> GoalDecision | None:
+            """Appends the redo, and stores the groups that follow."""
+            act = goal_decisions.redo(conn, clustering_id)
+            return None if act is None else self._store_turned(conn, clustering_id, act)
+
+        return self._write(work)
 
     def add_clustering(self, **made: Any) -> int:
         """Stores a clustering (arguments of `engine.goals.tables.clusterings.add`), shows it and transfers the
@@ -130,28 +164,14 @@ class DecisionLog:
         with self._project.reading() as conn, snapshot(conn):
             return [(d, reason) for _, d, reason in unplaced_decisions(conn, clustering_id)]
 
-    def _undo_or_redo(
-        self,
-        clustering_id: int,
-        undo_or_redo: Callable[[sqlite3.Connection, int], int | None],
-        active: bool,
-    ) -> GoalDecision | None:
-        """Takes back an act, or the taking back, and returns its first decision; None if there is none."""
-
-        def work(conn: sqlite3.Connection) -> GoalDecision | None:
-            """Appends the undo or redo, and stores the groups that follow."""
-            act = undo_or_redo(conn, clustering_id)
-            if act is None:
-                return None
-            decisions_of_act = [
-                d for d in goal_decisions.history(conn, clustering_id) if d.act == act
-            ]
-            self._store_groups(
-                conn, clustering_id, self._read_state(conn, clustering_id), decisions_of_act
-            )
-            return replace(decisions_of_act[0], active=active, count=len(decisions_of_act))
-
-        return self._write(work)
+    def _store_turned(self, conn: sqlite3.Connection, clustering_id: int, act: int) -> GoalDecision:
+        """Stores the groups after an act was undone or redone, and returns its first decision with their count."""
+        history = goal_decisions.history(conn, clustering_id)
+        decisions = [d for d in history if d.act == act]
+        # A decision after it may be on a group that it made, and goes or comes with it.
+        since = [d for d in history if d.act >= act]
+        self._store_groups(conn, clustering_id, self._read_state(conn, clustering_id), since)
+        return replace(decisions[0], count=len(decisions))
 
     def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Returns what the work in a write transaction returns; if it fails, the cached states are dropped."""

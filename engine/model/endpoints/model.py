@@ -135,20 +135,34 @@ class EndpointModel:
         """Returns the bodies of the requests that work would send; see `Fleet.rehearse`."""
         return self._fleet.rehearse(work)
 
-    def estimate(self, stage: str, bodies: Sequence[Mapping[str, Any]], ratio: float) -> StageCost:
+    @property
+    def tokens_per_reply(self) -> float | None:
+        """The mean tokens of a reply since `load`; None before any."""
+        account = self._fleet.account
+        return account.written / account.requests if account.requests else None
+
+    def estimate(
+        self,
+        stage: str,
+        bodies: Sequence[Mapping[str, Any]],
+        ratio: float,
+        tokens_per_reply: float | None = None,
+    ) -> StageCost:
         """Returns what a stage costs by the requests for a sample of its items.
 
         Args:
             stage: Name of the stage.
             bodies: The requests for the sample, from `rehearse`.
             ratio: Number of items for each of the sample.
+            tokens_per_reply: As measured in an earlier run; None guesses it.
         """
         tokens_per_piece = self.can.tokens_per_piece or TOKENS_PER_PIECE
         read = sum(rehearsed_pieces(body) * tokens_per_piece for body in bodies) * ratio
         read += len(bodies) * MESSAGE_TOKENS * ratio
         thinking = THINKING_ESTIMATE if self.can.thinks else 0
         most = [body.get("max_tokens", 1) - self._thinking.tokens for body in bodies]
-        written = sum(max(1.0, WRITTEN_SHARE * tokens) + thinking for tokens in most) * ratio
+        guesses = [max(1.0, WRITTEN_SHARE * tokens) + thinking for tokens in most]
+        written = sum(tokens_per_reply or guess for guess in guesses) * ratio
         prices = self._fleet.prices
         cost = prices.read * read + prices.written * written if prices else None
         return StageCost(

@@ -8,21 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.conversation import EXPORT_OBJECT, SUCCEEDED
+from engine.formats.json_values import list_or_empty, object_or_empty, objects_in
 from engine.questions.question import NOTE, YES
 from engine.questions.service.intake import json_records, read_text
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What one person said of one conversation.
+class ImportedAnswer:
+    """The answers of one person on one conversation, as a file has them.
 
     Attributes:
-        key: Stands for the text that was judged; None in the program's own exports.
-        verdict: As written; None where the task has no answer.
+        key: Key of the text that was judged; None in the program's own exports.
+        verdict: The answer to the question whether it succeeded, as written; None where there is none.
         answers: The answers to other questions, by name.
         annotator: Name of the person; empty without one.
-        repeats: What the same person said again, blind.
-        in_force: Whether this verdict was in force in the project that it comes from, whatever others said.
+        repeats: Later verdicts of the same person, given blind.
+        in_force: Whether this verdict was in force in the project that it comes from, whatever the verdicts of others.
         disputed: Whether others disagreed with it there, and nobody had decided.
         duplicates: Other ids of the conversation there, by which it may be known here.
     """
@@ -51,7 +52,7 @@ def records_of(path: Path) -> list[Any]:
     return json_records(path, text, hint)
 
 
-def answers_of(record: Any, questions: Collection[str]) -> list[Answer] | None:
+def answers_of(record: Any, questions: Collection[str]) -> list[ImportedAnswer] | None:
     """Returns the answers in a record of Label Studio, of Argilla or of this program; None if it is of none of them.
 
     Args:
@@ -65,13 +66,13 @@ def answers_of(record: Any, questions: Collection[str]) -> list[Answer] | None:
     if isinstance(fields, dict) and isinstance(record.get("metadata"), dict):
         return _argilla(record)
     if "key" in record and "conversation" in record:  # JSON-MIN of Label Studio
-        values = {name: _value(value) for name, value in record.items() if name in questions}
-        return [_answered(_task(record), values, record.get("annotator"))]
+        values = {name: _answer_text(value) for name, value in record.items() if name in questions}
+        return [_with_values(_unanswered(record), values, record.get("annotator"))]
     return _own_answers(record)
 
 
-def _answered(task: Answer, values: Mapping[str, str], person: Any) -> Answer:
-    """Returns a task with what a person answered, by question."""
+def _with_values(task: ImportedAnswer, values: Mapping[str, str], person: Any) -> ImportedAnswer:
+    """Returns a task with the answers of a person, given by question."""
     others = {name: text for name, text in values.items() if text and name not in (SUCCEEDED, NOTE)}
     return replace(
         task,
@@ -82,61 +83,60 @@ def _answered(task: Answer, values: Mapping[str, str], person: Any) -> Answer:
     )
 
 
-def _value(value: Any) -> str:
+def _answer_text(value: Any) -> str:
     """Returns an answer as text: of Label Studio `{"choices": [...]}` and the like; several answers with commas."""
     if isinstance(value, dict):
         value = next(
             (value[key] for key in ("choices", "text", "number", "rating") if key in value), ""
         )
     if isinstance(value, list):
-        return ",".join(" ".join(str(each).split()) for each in value)
+        return ",".join(" ".join(str(item).split()) for item in value)
     return "" if value is None else " ".join(str(value).split())
 
 
-def _task(names: Mapping[str, Any]) -> Answer:
+def _unanswered(names: Mapping[str, Any]) -> ImportedAnswer:
     """Returns the conversation that a task names, without an answer yet."""
     source = names.get("source")
-    return Answer(
+    return ImportedAnswer(
         str(names["key"]) if names.get("key") else None,
         str(names.get("conversation") or names.get("key") or ""),
         source if isinstance(source, str) else None,
     )
 
 
-def _label_studio(data: Mapping[str, Any], annotations: Sequence[Any]) -> list[Answer]:
-    """Returns the answers to a task of Label Studio, one without a verdict if there are none; skipped ones are none."""
-    task = _task(data)
+def _label_studio(data: Mapping[str, Any], annotations: Sequence[Any]) -> list[ImportedAnswer]:
+    """Returns the answers to a task of Label Studio, or one without a verdict; skipped ones do not count."""
+    task = _unanswered(data)
     answers = []
     for annotation in annotations:
         if not isinstance(annotation, dict) or annotation.get("was_cancelled"):
             continue
         values = {
-            str(result.get("from_name")): _value(result["value"])
-            for result in _as_list(annotation.get("result"))
-            if isinstance(result, dict) and isinstance(result.get("value"), dict)
+            str(result.get("from_name")): _answer_text(result["value"])
+            for result in objects_in(annotation.get("result"))
+            if isinstance(result.get("value"), dict)
         }
-        answer = _answered(task, values, annotation.get("completed_by"))
+        answer = _with_values(task, values, annotation.get("completed_by"))
         if answer.verdict or answer.answers:
             answers.append(answer)
     return answers or [task]
 
 
-def _argilla(record: Mapping[str, Any]) -> list[Answer]:
-    """Returns the answers to a record of Argilla, one for each person, one without a verdict if there are none; drafts
-    and discarded ones are none."""
-    people: dict[str, dict[str, str]] = {}
-    responses = record.get("responses")
-    for question, question_responses in responses.items() if isinstance(responses, dict) else ():
-        for response in _as_list(question_responses):
-            if isinstance(response, dict) and response.get("status") not in ("draft", "discarded"):
-                answers = people.setdefault(_person_name(response.get("user_id")), {})
-                answers[question] = _value(response.get("value"))
-    task = _task({**record["metadata"], "key": record.get("id")})
-    answered = [_answered(task, values, person) for person, values in people.items()]
+def _argilla(record: Mapping[str, Any]) -> list[ImportedAnswer]:
+    """Returns the answers to a record of Argilla, one for each person, or one without a verdict; drafts and discarded
+    responses do not count."""
+    values_by_person: dict[str, dict[str, str]] = {}
+    for question, responses in object_or_empty(record.get("responses")).items():
+        for response in objects_in(responses):
+            if response.get("status") not in ("draft", "discarded"):
+                values = values_by_person.setdefault(_person_name(response.get("user_id")), {})
+                values[question] = _answer_text(response.get("value"))
+    task = _unanswered({**record["metadata"], "key": record.get("id")})
+    answered = [_with_values(task, values, person) for person, values in values_by_person.items()]
     return [answer for answer in answered if answer.verdict or answer.answers] or [task]
 
 
-def _own_answers(record: Mapping[str, Any]) -> list[Answer] | None:
+def _own_answers(record: Mapping[str, Any]) -> list[ImportedAnswer] | None:
     """Returns the answers in a line of `export answers`, or of conversations `--with answers`; None if it is
     neither."""
     export_object = record.get(EXPORT_OBJECT)
@@ -144,50 +144,41 @@ def _own_answers(record: Mapping[str, Any]) -> list[Answer] | None:
     name = record.get("id")
     if not isinstance(name, str) or SUCCEEDED not in values:
         return None
-    duplicates = _texts(
-        [each.get("id") for each in _as_list(values.get("duplicates")) if isinstance(each, dict)]
-    )
-    task = Answer(None, name, None, duplicates=duplicates)
-    verdict = values[SUCCEEDED]
-    answer = replace(
-        task,
-        verdict=verdict if isinstance(verdict, str) else None,
-        note=_join_texts(values.get(NOTE)),
-        annotator=_person_name(values.get("annotator")),
-        answers={
-            **dict.fromkeys(_texts(values.get("tags")), YES),
-            **{
-                str(name): value
-                for name, value in _as_dict(values.get("answers")).items()
-                if isinstance(value, str)
-            },
-        },
-        repeats=_texts(values.get("repeats")),
-        in_force=isinstance(verdict, str),
-        disputed=bool(values.get("disagreement")),
-    )
+    duplicates = _texts([entry.get("id") for entry in objects_in(values.get("duplicates"))])
+    task = ImportedAnswer(None, name, None, duplicates=duplicates)
+    answer = _own_answer(task, values)
     others = [
         replace(task, verdict=other[SUCCEEDED], annotator=_person_name(other.get("annotator")))
-        for other in _as_list(values.get("others"))
-        if isinstance(other, dict) and isinstance(other.get(SUCCEEDED), str)
+        for other in objects_in(values.get("others"))
+        if isinstance(other.get(SUCCEEDED), str)
     ]
     is_empty = answer.verdict is None and not answer.note and not answer.answers
     return others if is_empty and others else [answer, *others]
 
 
+def _own_answer(task: ImportedAnswer, values: Mapping[str, Any]) -> ImportedAnswer:
+    """Returns the answer in force of an export. Each of its tags is the answer
+    yes to the question of this name."""
+    verdict = values[SUCCEEDED]
+    answers = dict.fromkeys(_texts(values.get("tags")), YES)
+    for question, value in object_or_empty(values.get("answers")).items():
+        if isinstance(value, str):
+            answers[str(question)] = value
+    return replace(
+        task,
+        verdict=verdict if isinstance(verdict, str) else None,
+        note=_join_texts(values.get(NOTE)),
+        annotator=_person_name(values.get("annotator")),
+        answers=answers,
+        repeats=_texts(values.get("repeats")),
+        in_force=isinstance(verdict, str),
+        disputed=bool(values.get("disagreement")),
+    )
+
+
 def _texts(value: Any) -> tuple[str, ...]:
-    """Returns the texts of a list; what is no text, or no list, is left out."""
-    return tuple(each for each in _as_list(value) if isinstance(each, str))
-
-
-def _as_list(value: Any) -> list[Any]:
-    """Returns a list as it is, and an empty one for any other value."""
-    return value if isinstance(value, list) else []
-
-
-def _as_dict(value: Any) -> Mapping[Any, Any]:
-    """Returns an object as it is, and an empty one for any other value."""
-    return value if isinstance(value, dict) else {}
+    """Returns the texts in a list, without its other values; none for any other value."""
+    return tuple(item for item in list_or_empty(value) if isinstance(item, str))
 
 
 def _join_texts(value: Any) -> str:

@@ -18,7 +18,7 @@ from engine.conversations.tables import conversations
 from engine.project.project import Project
 from engine.questions.question import NOTE, Question, slug
 from engine.questions.records import Act, AnswerRow
-from engine.questions.service.answer_files import Answer, answers_of, records_of
+from engine.questions.service.answer_files import ImportedAnswer, answers_of, records_of
 from engine.questions.service.intake import MAX_EXAMPLE_CHARACTERS, Outcomes
 from engine.questions.tables import answers as stored_answers
 from engine.questions.tables import questions, second_answers
@@ -131,7 +131,7 @@ def import_answers(
     return report
 
 
-def _storable(answer: Answer, annotator: str) -> Answer:
+def _storable(answer: ImportedAnswer, annotator: str) -> ImportedAnswer:
     """Returns the answer with a name where it has none, and without lone surrogates, which cannot be stored."""
     return dataclasses.replace(
         answer,
@@ -149,7 +149,7 @@ def _storable(answer: Answer, annotator: str) -> Answer:
 
 def _plan(
     conn: sqlite3.Connection,
-    answers: Sequence[Answer],
+    answers: Sequence[ImportedAnswer],
     definitions: Mapping[str, Question],
     replace: bool,
     report: AnswerReport,
@@ -159,7 +159,7 @@ def _plan(
     Args:
         definitions: The questions of the project, by name.
     """
-    answers_by_id: dict[int, list[Answer]] = {}
+    answers_by_id: dict[int, list[ImportedAnswer]] = {}
     for answer in answers:
         if answer.verdict is None and not answer.note and not answer.answers:
             report.outcomes.count("unanswered", answer.conversation)
@@ -198,7 +198,7 @@ def _plan(
 
 
 def _valid_answers(
-    answer: Answer, definitions: Mapping[str, Question], report: AnswerReport
+    answer: ImportedAnswer, definitions: Mapping[str, Question], report: AnswerReport
 ) -> Iterator[tuple[str, str]]:
     """Yields (question, answer) of what somebody said to other questions than `SUCCEEDED`; counts what such a question
     cannot have. A question that is not known here can have any answer."""
@@ -213,7 +213,7 @@ def _valid_answers(
 def _verdict_acts(
     conn: sqlite3.Connection,
     key: int,
-    answers: Sequence[Answer],
+    answers: Sequence[ImportedAnswer],
     now: AnswerRow | None,
     replace: bool,
     report: AnswerReport,
@@ -274,7 +274,7 @@ def _verdict_acts(
     return [*others, *repeats, *give] if is_decision else [*give, *repeats, *others]
 
 
-def _note_acts(key: int, answers: Sequence[Answer], now: AnswerRow | None) -> list[Act]:
+def _note_acts(key: int, answers: Sequence[ImportedAnswer], now: AnswerRow | None) -> list[Act]:
     """Returns the act that adds the notes which the conversation does not have yet; none if there are none."""
     old = "" if now is None else now.note
     new = [answer for answer in answers if answer.note and answer.note not in old]
@@ -297,7 +297,7 @@ def _majority(verdict_by_name: Mapping[str, Verdict]) -> Verdict | None:
 
 
 def _find_conversation(
-    conn: sqlite3.Connection, answer: Answer
+    conn: sqlite3.Connection, answer: ImportedAnswer
 ) -> int | Literal["changed", "unknown", "ambiguous"]:
     """Returns the id of the conversation that an answer is about, or why there is none."""
     if answer.key is not None:
@@ -314,7 +314,7 @@ def _find_conversation(
     return named[0] if len(named) == 1 else "ambiguous"
 
 
-def _join_notes(answers: Sequence[Answer], *, named: bool = False) -> str:
+def _join_notes(answers: Sequence[ImportedAnswer], *, named: bool = False) -> str:
     """Returns the notes; where several people wrote one, and if `named`, each with the name of the person."""
     with_note = [answer for answer in answers if answer.note]
     named = named or len({answer.annotator for answer in with_note}) > 1
@@ -325,7 +325,7 @@ def _join_notes(answers: Sequence[Answer], *, named: bool = False) -> str:
     return "; ".join(dict.fromkeys(notes))
 
 
-def _read(path: Path, names: Collection[str], report: AnswerReport) -> Iterator[Answer]:
+def _read(path: Path, names: Collection[str], report: AnswerReport) -> Iterator[ImportedAnswer]:
     """Yields the answers of a file.
 
     Args:

@@ -29,7 +29,7 @@ import random
 import sqlite3
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 
@@ -61,6 +61,15 @@ SAMPLE_GROUPS = 20
 SAMPLE_SEED = 7
 """Seed of the calibration sample."""
 
+_NO_SIGNS = "no sign of trouble"
+"""Reason of a conversation that comes last in the order of trouble."""
+
+_WAS_JUDGED = "not ranked: it had an answer when the order was made"
+"""Reason of a conversation that was an example when the probe was fitted."""
+
+_NOT_RANKED = "not ranked: it was not there when the order was made"
+"""Reason of a conversation that the probe did not know."""
+
 _SCORED = (
     "SELECT conversation_id, p_end_normalised FROM score"
     " WHERE config_hash = ? AND p_end_normalised IS NOT NULL"
@@ -87,48 +96,85 @@ def queue(
     """
     with snapshot(conn):
         rule, config = score_sets.rule(conn), score_sets.hash_in_force(conn)
-        query = query or ListQuery()
-        if order != "list":
-            query = ListQuery(query.filter)
-        value = DISAGREE if order == "people" else NO_VALUE
-        waits = Term(f"{QUESTION_FIELD}.{question}@person", ":", (value,))
-        if question == SUCCEEDED:  # a field of its own, which answers faster
-            waits = Term("disagreement", ":", ("people",))
-            if order != "people":
-                waits = Term(SUCCEEDED, ":", (NO_VALUE,))
-        terms = (*query.filter.terms, waits)
-        if order == "threshold" and not query.filter.of("state"):
-            terms += (Term("state", ":", (State.COMPLETE.value,), negated=True),)
-        waiting = selecting.ids(conn, replace(query, filter=Filter(terms)))
-        if only is not None:
-            allowed_ids = frozenset(only)
-            waiting = array("q", (key for key in waiting if key in allowed_ids))
+        waiting = _waiting_ids(conn, order, query or ListQuery(), only, question)
         among = IdSet.every(conn).of(waiting)
-        if order == "disagreement":
-            return _disagreeing(conn, rule, config, among, page)
-        if order == "unsure":
-            return _unsure(conn, among, page)
-        if order == "sample":
-            return _sample(conn, among, page)
-        if order == "list":
-            items = _as_listed(conn, waiting[:page], rule, config)
-        elif order == "people":
-            items = [TriageItem(key, _opinions(conn, key, question)) for key in waiting[:page]]
-        elif order == "trouble":
-            items = _troubled(conn, waiting, page)
-        elif order == "informative":
-            items = _informative(conn, waiting, page, question)
-        elif order in _MACHINE_ORDERS:
-            rows = _MACHINE_ORDERS[order](conn, question)
-            items = [TriageItem(key, why) for key, why in rows if among.flags[key]]
-            return TriagePage(tuple(items[:page]), len(items))
-        else:
-            walk = _nearest(conn, rule, config) if order == "threshold" else _lowest(conn, config)
-            scored = list(islice(((key, p) for key, p in walk if among.flags[key]), page))
-            items = [TriageItem(key, _score_reason(p, rule)) for key, p in scored]
-            if room := page - len(items):
-                items += _unscored(conn, config, waiting, {key for key, _ in scored}, room)
+        match order:
+            case "disagreement":
+                return _disagreeing(conn, rule, config, among, page)
+            case "unsure":
+                return _unsure(conn, among, page)
+            case "sample":
+                return _sample(conn, among, page)
+            case "check" | "answerers" | "doubtful":
+                rows = _MACHINE_ORDERS[order](conn, question)
+                items = [TriageItem(key, reason) for key, reason in rows if among.flags[key]]
+                return TriagePage(tuple(items[:page]), len(items))
+            case "list":
+                items = _as_listed(conn, waiting[:page], rule, config)
+            case "people":
+                items = [TriageItem(key, _opinions(conn, key, question)) for key in waiting[:page]]
+            case "trouble":
+                items = _troubled(conn, waiting, page)
+            case "informative":
+                items = _informative(conn, waiting, page, question)
+            case "threshold":
+                nearest = _nearest(conn, rule, config)
+                items = _scored_first(conn, nearest, waiting, among, page, rule, config)
+            case "lowest":
+                lowest = _lowest(conn, config)
+                items = _scored_first(conn, lowest, waiting, among, page, rule, config)
         return TriagePage(tuple(items), len(waiting))
+
+
+def _waiting_ids(
+    conn: sqlite3.Connection,
+    order: QueueOrder,
+    query: ListQuery,
+    only: Collection[int] | None,
+    question: str,
+) -> array[int]:
+    """Returns the ids of the conversations that wait for an answer in an order; arguments as for `queue`."""
+    terms = (*query.filter.terms, _waiting_term(order, question))
+    if order == "threshold" and not query.filter.of("state"):
+        terms += (Term("state", ":", (State.COMPLETE.value,), negated=True),)
+    base = query if order == "list" else ListQuery()
+    waiting = selecting.ids(conn, replace(base, filter=Filter(terms)))
+    if only is None:
+        return waiting
+    allowed_ids = frozenset(only)
+    return array("q", (key for key in waiting if key in allowed_ids))
+
+
+def _waiting_term(order: QueueOrder, question: str) -> Term:
+    """Returns the condition that people have no answer to a question, or different ones in the order `people`."""
+    if question != SUCCEEDED:
+        value = DISAGREE if order == "people" else NO_VALUE
+        return Term(f"{QUESTION_FIELD}.{question}@person", ":", (value,))
+    # Verdicts have fields of their own, which answer faster.
+    if order == "people":
+        return Term("disagreement", ":", ("people",))
+    return Term(SUCCEEDED, ":", (NO_VALUE,))
+
+
+def _scored_first(
+    conn: sqlite3.Connection,
+    scores: Iterable[tuple[int, float]],
+    waiting: array[int],
+    among: IdSet,
+    page: int,
+    rule: DecisionRule,
+    config: str | None,
+) -> list[TriageItem]:
+    """Returns the waiting conversations in the order of (id, score) of all scored ones, then the unscored ones.
+
+    Args:
+        among: The set of the waiting ones.
+    """
+    scored = list(islice(((key, p) for key, p in scores if among.flags[key]), page))
+    items = [TriageItem(key, _score_reason(p, rule)) for key, p in scored]
+    if room := page - len(items):
+        items += _unscored(conn, config, waiting, {key for key, _ in scored}, room)
+    return items
 
 
 def _nearest(
@@ -160,7 +206,7 @@ def _opinions(conn: sqlite3.Connection, conversation_id: int, question: str) -> 
     return f"people disagree: {', '.join(opinions)}"
 
 
-def _drawn(conn: sqlite3.Connection, question: str) -> list[tuple[int, str]]:
+def _drawn_for_check(conn: sqlite3.Connection, question: str) -> list[tuple[int, str]]:
     """Returns (conversation, reason) of what was drawn to check a machine; the reason hides what the machine says."""
     check = answer_checks.newest(conn, question)
     return [] if check is None else [(key, f"drawn to check {check.by}") for key in check.drawn]
@@ -193,7 +239,7 @@ def _doubtful(conn: sqlite3.Connection, question: str) -> list[tuple[int, str]]:
 
 
 _MACHINE_ORDERS: Mapping[str, Callable[[sqlite3.Connection, str], list[tuple[int, str]]]] = {
-    "check": _drawn,
+    "check": _drawn_for_check,
     "answerers": _answerers_differ,
     "doubtful": _doubtful,
 }
@@ -276,7 +322,7 @@ def _disagreeing(
             continue
         listed_ids.add(key)
         if len(items) < page:
-            first, second = _names(sets[config or ""], sets[name])
+            first, second = _names_of_sets(sets[config or ""], sets[name])
             items.append(
                 TriageItem(
                     key,
@@ -287,7 +333,7 @@ def _disagreeing(
     return TriagePage(tuple(items), len(listed_ids))
 
 
-def _names(*both: tuple[int, ScoreConfig]) -> list[str]:
+def _names_of_sets(*both: tuple[int, ScoreConfig]) -> list[str]:
     """Returns what tells two numbered sets of scores apart: their models, modes or adapters, else their numbers."""
     modes = [mode_in_words(config.mode, config.features) for _, config in both]
     by_model = modes[0] == modes[1]
@@ -337,10 +383,6 @@ def _troubled(conn: sqlite3.Connection, waiting: array[int], page: int) -> list[
     return [TriageItem(key, in_words(signs_by_id.get(key, ())) or _NO_SIGNS) for key in ids]
 
 
-_NO_SIGNS = "no sign of trouble"
-"""Reason of a conversation that is read last in the order of trouble."""
-
-
 def _informative(
     conn: sqlite3.Connection, waiting: array[int], page: int, question: str
 ) -> list[TriageItem]:
@@ -360,16 +402,9 @@ def _informative(
             )
     judged = example_probes.unranked(conn, question)
     return items + [
-        TriageItem(key, _JUDGED_THEN if key in judged else _NOT_RANKED)
+        TriageItem(key, _WAS_JUDGED if key in judged else _NOT_RANKED)
         for key in list(remaining_ids)[: page - len(items)]
     ]
-
-
-_JUDGED_THEN = "not ranked: it had an answer when the order was made"
-"""Reason of a conversation that was an example when the probe was fitted."""
-
-_NOT_RANKED = "not ranked: it was not there when the order was made"
-"""Reason of a conversation that the probe did not know."""
 
 
 def _informative_reason(p: float | None, question: str) -> str:

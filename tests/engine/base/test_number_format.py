@@ -34,6 +34,11 @@ class TestProbability:
         """A digit smaller than the model's noise is not shown."""
         assert number_format.digits_for(noise) == digits
 
+    def test_nothing_is_certain(self) -> None:
+        """What a model estimates is never printed as certain."""
+        estimates = [number_format.estimate(p) for p in (0.999, 1.0, 0.994, 0.006, 0.001, None)]
+        assert estimates == [">.99", ">.99", ".99", ".01", "<.01", "–"]
+
     def test_signed(self) -> None:
         """Two digits and no zero before the point; what rounds to nothing has no sign."""
         numbers = (0.634, -0.2, -0.001, 0.999, -1.2)

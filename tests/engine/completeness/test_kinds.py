@@ -73,14 +73,14 @@ class TestSources:
             (source("b"), CHAT, "the same words", ENOUGH + 1),
         )
         assert kinds.names == ("chats", "runs of an agent")
-        assert [kinds.of(source(label)) for label in "ab"] == [1, 0]
+        assert [kinds.index_of(source(label)) for label in "ab"] == [1, 0]
 
     def test_like_words_are_one_kind(self) -> None:
         """Two files of one application are one kind."""
         text = "thanks that is all I need"
         kinds = found((source("a"), CHAT, text, ENOUGH), (source("b"), CHAT, text + " now", ENOUGH))
         assert kinds.names == ("chats",)
-        assert kinds.of(source("a")) == kinds.of(source("b")) == 0
+        assert kinds.index_of(source("a")) == kinds.index_of(source("b")) == 0
 
     def test_other_words_are_another_kind(self) -> None:
         """Chats that share no words are two kinds, each named after the file name of its source."""
@@ -95,20 +95,24 @@ class TestSources:
         files = [(source(f"{number}.json"), CHAT, "good bye", 1) for number in range(ENOUGH)]
         kinds = found(*files, (source("other.json", "other"), RUN, "done", 1))
         assert kinds.names == ("chats",)
-        assert kinds.of(source("7.json")) == kinds.of(source("never seen.json")) == 0
-        assert kinds.of(source("other.json", "other")) == kinds.of(source("x", "unknown")) == -1
+        assert kinds.index_of(source("7.json")) == kinds.index_of(source("never seen.json")) == 0
+        assert (
+            kinds.index_of(source("other.json", "other"))
+            == kinds.index_of(source("x", "unknown"))
+            == -1
+        )
 
     @pytest.mark.parametrize(("count", "boundaries"), [(ENOUGH - 1, 2), (ENOUGH, 1)])
     def test_too_few_that_can_be_cut_are_no_kind(self, count: int, boundaries: int) -> None:
         """A kind needs as many conversations as a probe does, and only those count that could end in two places."""
         kinds = found((source("a"), CHAT, "good bye", count), boundaries=boundaries)
         assert kinds.names == ()
-        assert kinds.of(source("a")) == -1
+        assert kinds.index_of(source("a")) == -1
 
 
 def test_kinds_get_other_numbers_by_their_place() -> None:
     """Kinds of one name are told apart, and those without a fit become none."""
     kinds = Kinds(("chats like a", "chats like a", "runs of an agent"), {"x": 0, "y": 1, "z": 2})
-    numbered = kinds.numbered([-1, 0, 1])
-    assert numbered.names == ("chats like a", "runs of an agent")
-    assert [numbered.of(source(label)) for label in "xyz"] == [-1, 0, 1]
+    reindexed = kinds.reindexed([-1, 0, 1])
+    assert reindexed.names == ("chats like a", "runs of an agent")
+    assert [reindexed.index_of(source(label)) for label in "xyz"] == [-1, 0, 1]

@@ -147,7 +147,7 @@ def test_the_store_knows_every_field(project: Project) -> None:
         value = "note" if name == "has" else (field.choices or [values.get(field.kind)])[0]
         text = f"{name}<{value}" if field.kind == "number" else f"{name}:{value}"
         if name in ("goal", "also", "share"):
-            with pytest.raises(WorkbenchError, match="Nothing was clustered yet"):
+            with pytest.raises(WorkbenchError, match="No goals were clustered yet"):
                 matching(project, text)
             continue
         found = [*matching(project, text), *matching(project, f"-{text}")]

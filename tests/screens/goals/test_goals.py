@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 from textual.screen import Screen
+from textual.widgets import Static
 
-from engine.base.errors import WorkbenchError
 from engine.base.events import JobProgress
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.goals.requests import ClusteringRequest
 from engine.project.records import ClusteringEstimate, StageCost
 from screens.conversations.screen import ConversationsBehindScreen
+from screens.goals.detail_pane import DetailPane
 from screens.goals.drift_screen import GoalDriftScreen
 from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.run_form import GoalRunForm, estimate_content
@@ -22,6 +23,7 @@ from screens.goals.screen import GoalsScreen
 from screens.reader.screen import ReaderScreen
 from screens.triage.screen import TriageScreen
 from screens.widgets.filter_line import FilterInput
+from tests.screens.conversations.listing import filtered
 from tests.screens.driving import lines, opened, press, text, until
 from tests.screens.goals.goal_project import (
     LABELS,
@@ -33,7 +35,6 @@ from tests.screens.goals.goal_project import (
     kinds,
 )
 from tests.screens.project import project
-from tests.screens.stand_ins import raising
 
 
 def listed(pilot: Pilot[None]) -> list[str]:
@@ -56,42 +57,38 @@ def in_front(pilot: Pilot[None], kind: type[Screen[Any]]) -> bool:
 
 
 class TestList:
-    @pytest.mark.parametrize("size", [(80, 24), (120, 34), (200, 60)])
-    async def test_largest_first(self, size: tuple[int, int]) -> None:
-        """Groups are listed by size with share, completeness and stability; the summary counts what is in none."""
-        async with opened(clustered(), size, mode="5") as pilot:
+    async def test_largest_first(self) -> None:
+        """Groups are listed by size with share, completeness and stability; the summary counts what is in none, and
+        those that are unstable under resampling, which are marked."""
+        async with opened(clustered(), (160, 40), mode="5") as pilot:
             assert listed(pilot) == LABELS
             summary = lines(pilot)[1]
             assert "7 goals of 32 conversations" in summary
             assert "3 outliers" in summary
-            row = next(line for line in lines(pilot) if line.startswith(f" {LABELS[0]}"))
+            row = next(line for line in lines(pilot) if line.startswith(f" {LABELS[0][:16]}"))
             assert "7" in row
             assert "%" in row
+            assert f"▲ {sum(value < 0.6 for value in STABILITY)} unstable" in text(pilot)
+            row = next(line for line in lines(pilot) if line.startswith(f" {LABELS[2]}"))
+            assert "▲ .50" in row
 
-    async def test_sort_and_reverse(self) -> None:
-        """s asks for an order, S reverses it, a click on a title sorts by it."""
-        async with opened(clustered(), mode="5") as pilot:
+    async def test_order_find_copy(self) -> None:
+        """s asks for an order, S reverses it; / lists only groups with all the words until escape; y copies the list as
+        lines with tabs; v shows the group under the cursor on a narrow terminal."""
+        async with opened(clustered(), (80, 24), mode="5") as pilot:
+            await press(pilot, "y")
+            copied = pilot.app.clipboard.split("\n")
+            assert copied[0].startswith("goal\tsize")
+            assert copied[1].startswith(f"{LABELS[0]}\t7\t")
             await press(pilot, "s", "home", "down", "enter")
             assert listed(pilot) == sorted(LABELS)
             await press(pilot, "S")
             assert listed(pilot) == sorted(LABELS, reverse=True)
-
-    async def test_find(self) -> None:
-        """/ lists only groups with all the words; escape lists all again."""
-        async with opened(clustered(), mode="5") as pilot:
             await press(pilot, "slash", *"lamp damaged", "enter")
             assert sorted(listed(pilot)) == ["Exchange a damaged lamp", "Return a damaged lamp"]
             assert "2 of 7" in text(pilot)
             await press(pilot, "escape")
             assert len(listed(pilot)) == 7
-
-    async def test_detail_follows_the_cursor(self) -> None:
-        """The pane beside the list shows the group under the cursor; on narrow terminals v shows it."""
-        async with opened(clustered(), (120, 34), mode="5") as pilot:
-            await press(pilot, "down")
-            assert f"Users want: {LABELS[1]}." in text(pilot)
-            assert "central" in text(pilot)
-        async with opened(clustered(), (80, 24), mode="5") as pilot:
             assert "Users want" not in text(pilot)
             await press(pilot, "v")
             assert "Users want" in text(pilot)
@@ -113,6 +110,18 @@ class TestList:
             assert listed(pilot)[:3] == ["Lamps", LABELS[0], LABELS[2]]
             await press(pilot, "J")
             assert in_front(pilot, TriageScreen)
+            await press(pilot, "escape", "u")
+            assert "Undone: put 2 groups under themes." in text(pilot)
+
+    async def test_theme_under_a_filter(self) -> None:
+        """Beside a theme stand its goals in the list, with the counts there: under a filter, of what matches."""
+        services = clustered()
+        services.merge_review.place([group_id(services, LABELS[n]) for n in (0, 2)], "Lamps")
+        async with opened(services, (160, 40), mode="5") as pilot:
+            await filtered(pilot, f'goal:"{LABELS[2]}"')
+            detail = pilot.app.screen.query_one(DetailPane).query_one("#about", Static).content
+            assert f"4  {LABELS[2]}" in str(detail)
+            assert LABELS[0] not in str(detail)
 
     async def test_nothing_yet(self) -> None:
         """Without a clustering the screen says what to do, and so does each key that needs one."""
@@ -125,18 +134,11 @@ class TestList:
             await press(pilot, "y")
             assert isinstance(pilot.app.screen, GoalsScreen)
 
-    async def test_unstable_groups_are_marked(self) -> None:
-        """A group that is unstable under resampling is marked in the list and counted in the summary."""
-        async with opened(clustered(), (160, 40), mode="5") as pilot:
-            unstable = sum(value < 0.6 for value in STABILITY)
-            assert f"▲ {unstable} unstable" in text(pilot)
-            row = next(line for line in lines(pilot) if line.startswith(f" {LABELS[2]}"))
-            assert "▲ .50" in row
-
 
 class TestDecisions:
     async def test_merge_by_hand(self) -> None:
-        """m asks for the other group, shows the evidence, and merges under the label that is written."""
+        """m asks for the other group, shows the evidence, and merges under the label that is written; e renames the
+        group under the cursor, p pins it, D splits it after a preview."""
         support = clustered()
         async with opened(support, mode="5") as pilot:
             await press(pilot, "m", *"return", "enter")
@@ -148,18 +150,13 @@ class TestDecisions:
             assert sorted(listed(pilot)) == sorted(LABELS)
             await press(pilot, "U")
             assert listed(pilot)[0] == "Lamps"
-
-    async def test_rename_pin_divide(self) -> None:
-        """e renames the group under the cursor, p pins it, D splits it after a preview."""
-        support = clustered()
-        async with opened(support, mode="5") as pilot:
-            await press(pilot, "e", *"Lamps", "enter")
-            assert listed(pilot)[0] == "Lamps"
+            await press(pilot, "home", "e", *"Lights", "enter")
+            assert listed(pilot)[0] == "Lights"
             await press(pilot, "p")
-            assert "◉ Lamps" in text(pilot)
+            assert "◉ Lights" in text(pilot)
             await press(pilot, "D", "enter")
-            assert kinds(support) == ["rename", "pin", "split"]
-            assert len(listed(pilot)) == 8
+            assert kinds(support) == ["merge", "rename", "pin", "split"]
+            assert len(listed(pilot)) == 7
 
     async def test_proposed_splits(self) -> None:
         """P lists groups that seem to hold several goals and splits the chosen one after the preview. What was pinned,
@@ -186,18 +183,6 @@ class TestDecisions:
             await until(pilot, lambda: kinds(support)[-1] == "split")
             await press(pilot, "P")
             await until(pilot, lambda: "No group seems to hold several goals" in text(pilot))
-
-    async def test_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """An error of a decision is shown, and the list is as it was."""
-        support = clustered()
-        monkeypatch.setattr(
-            support.merge_review, "pin", raising(WorkbenchError("The disk is full."))
-        )
-        async with opened(support, mode="5") as pilot:
-            await press(pilot, "p")
-            assert "The disk is full." in text(pilot)
-            await press(pilot, "escape")
-            assert listed(pilot)[0] == LABELS[0]
 
 
 class TestMembers:
@@ -230,7 +215,7 @@ class TestMembers:
             assert kinds(support) == ["split"]
 
     async def test_order_and_find(self) -> None:
-        """o lists the doubtful ones first, / only those with the words."""
+        """o lists the doubtful ones first, / only those with the words; O in the list of goals those in no group."""
         async with opened(clustered(), mode="5") as pilot:
             await press(pilot, "enter", "o", "down", "enter")
             assert "most doubtful first" in lines(pilot)[1]
@@ -241,13 +226,8 @@ class TestMembers:
             assert "No member has these words." in text(pilot)
             await press(pilot, "escape")
             assert len(members.table.ids) == 7
-
-    async def test_outliers(self) -> None:
-        """O lists the conversations that are in no group."""
-        async with opened(clustered(), mode="5") as pilot:
-            await press(pilot, "O")
+            await press(pilot, "escape", "O")
             assert sorted(members_screen(pilot).table.ids) == OUTLIERS
-            assert "3 outliers" in text(pilot)
 
     async def test_more_like_this(self) -> None:
         """= lists the most similar conversations, in the members and in the reader; enter reads one."""
@@ -267,8 +247,10 @@ class TestMembers:
 
 class TestViews:
     async def test_drift(self) -> None:
-        """d lists the groups by how their shares changed; i compares imports."""
-        async with opened(clustered(), mode="5") as pilot:
+        """d lists the groups by how their shares changed; enter lists the months of one and the conversations of such a
+        month; i compares imports."""
+        support = clustered()
+        async with opened(support, mode="5") as pilot:
             await press(pilot, "d")
             assert "2026-09 to 2026-10" in lines(pilot)[1]
             drift = pilot.app.screen
@@ -278,33 +260,23 @@ class TestViews:
             assert len(ps) == len(found) > 1
             assert ps == sorted(ps)
             assert all(0 <= p <= 1 for p in ps)
-            await press(pilot, "i")
-            assert "first.jsonl to second.jsonl" in lines(pilot)[1]
-            await press(pilot, "escape")
-            assert isinstance(pilot.app.screen, GoalsScreen)
-
-    async def test_a_period_of_a_goal_leads_to_its_conversations(self) -> None:
-        """Enter on a drift lists its months; enter on one the conversations of the goal in that month."""
-        support = clustered()
-        async with opened(support, mode="5") as pilot:
-            await press(pilot, "d")
-            drift = pilot.app.screen
-            assert isinstance(drift, GoalDriftScreen)
             await press(pilot, "enter", "enter")
             behind = pilot.app.screen
             assert isinstance(behind, ConversationsBehindScreen)
             await until(pilot, lambda: len(behind.table.ids) > 0)
-            (first,) = drift.table.ids[:1]
-            row = drift.table.cached(first)
+            row = drift.table.cached(drift.table.ids[0])
             assert row is not None
-            in_month = [
+            assert list(behind.table.ids) == [
                 row.id
                 for row in support.conversations.rows(MEMBERS[row.label])
                 if row.created_at and row.created_at.startswith("2026-09")
             ]
-            assert list(behind.table.ids) == in_month
             await press(pilot, "escape")
-            assert pilot.app.screen is drift
+            assert in_front(pilot, GoalDriftScreen)
+            await press(pilot, "i")
+            assert "first.jsonl to second.jsonl" in lines(pilot)[1]
+            await press(pilot, "escape")
+            assert isinstance(pilot.app.screen, GoalsScreen)
 
     async def test_a_filter_counts_only_what_matches(self) -> None:
         """Under a filter the goals have the sizes, shares and states of what matches; enter opens just these, escape
@@ -397,7 +369,8 @@ class TestRuns:
             assert (form.request().max_cost, form.request().fresh) == (0.25, True)
 
     async def test_mistakes_do_not_start(self) -> None:
-        """A text that is no number, or an unknown embedder, is refused with the reason; no run starts."""
+        """A text that is no number, or an unknown embedder, is refused with the reason; no run starts. a assigns
+        conversations imported later, b measures stability."""
         support = clustered()
         async with opened(support, mode="5") as pilot:
             await press(pilot, "r", "down", "down", "down", *"many", "enter")
@@ -406,11 +379,6 @@ class TestRuns:
             await until(pilot, lambda: "There is no embedder 'nowhere'." in text(pilot))
             await press(pilot, "enter", "escape")
             assert support.jobs.started == []
-
-    async def test_assign_and_stability(self) -> None:
-        """a assigns conversations imported later, b measures stability."""
-        support = clustered()
-        async with opened(support, mode="5") as pilot:
             await press(pilot, "a", "b")
             assert support.jobs.started == [["embed", "assign"], ["stability"]]
 
@@ -427,15 +395,6 @@ class TestElsewhere:
         written = (tmp_path / "assignments.jsonl").read_text("utf-8").splitlines()
         assert len(written) == 33
         assert '"label": "Exchange a damaged lamp"' in written[0]
-
-    async def test_copy(self) -> None:
-        """y copies the list as lines with tabs."""
-        async with opened(clustered(), mode="5") as pilot:
-            await press(pilot, "y")
-            copied = pilot.app.clipboard.split("\n")
-            assert copied[0].startswith("goal\tsize")
-            assert copied[1].startswith(f"{LABELS[0]}\t7\t")
-            assert "Copied the list, 7 goals" in text(pilot)
 
     async def test_overview_while_a_job_runs(self) -> None:
         """A merge that a person decides while a job runs is seen on the overview at once."""

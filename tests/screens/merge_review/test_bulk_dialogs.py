@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import pytest
-
-from engine.base import number_format
 from tests.screens.driving import opened, press, text, until
 from tests.screens.goals.goal_project import LABELS, clustered, kinds
 from tests.screens.merge_review.test_merge_review import FIRST, answer
@@ -14,10 +9,15 @@ from tests.screens.merge_review.test_merge_review import FIRST, answer
 
 class TestPairs:
     async def test_accept_all_is_one_act(self) -> None:
-        """A lists the pairs above a probability, merges them all, and one undo takes all of it back."""
+        """A lists the pairs above a probability, merges them all, and one undo takes all of it back; where no pair
+        is so probable, or what is typed is no probability, enter merges nothing."""
         support = clustered()
         async with opened(support, mode="6") as pilot:
-            await press(pilot, "A", *["backspace"] * 3, *".1")
+            await press(pilot, "A", *["backspace"] * 3, *"1.0", "enter")
+            assert "No pair has so high a probability." in text(pilot)
+            await press(pilot, *["backspace"] * 3, *"two", "enter")
+            assert "A probability is above 0" in text(pilot)
+            await press(pilot, *["backspace"] * 3, *".1")
             assert "2 pairs will be merged" in text(pilot)
             assert FIRST[1] in text(pilot)
             assert kinds(support) == []
@@ -27,17 +27,6 @@ class TestPairs:
             await press(pilot, "u")
             assert kinds(support) == []
             assert len(support.goals.groups()) == len(LABELS)
-
-    async def test_accept_nothing(self) -> None:
-        """Where no pair is so probable, or what is typed is no probability, enter merges nothing."""
-        support = clustered()
-        async with opened(support, mode="6") as pilot:
-            await press(pilot, "A", *["backspace"] * 3, *"1.0", "enter")
-            assert "No pair has so high a probability." in text(pilot)
-            await press(pilot, *["backspace"] * 3, *"two", "enter")
-            assert "A probability is above 0" in text(pilot)
-            await press(pilot, "escape")
-            assert kinds(support) == []
 
     async def test_refuse_the_rest_is_one_act(self) -> None:
         """R lists the pairs below a probability, the likeliest first, refuses them all, and the desk is at its end; one
@@ -83,27 +72,12 @@ class TestPairs:
             progress = support.merge_review.progress()
             assert f"R refuses {left - progress.likely} unlikely" in text(pilot)
 
-    async def test_nothing_is_certain(self) -> None:
-        """A list of pairs prints no probability as certain, however sure many decisions make it."""
-        assert [number_format.estimate(p) for p in (0.999, 1.0, 0.994, 0.006, 0.001, None)] == [
-            ">.99", ">.99", ".99", ".01", "<.01", "–",
-        ]  # fmt: skip
-        support = clustered()
-        for proposal in support.merge_review.above(0.0001)[:2]:
-            evidence = replace(proposal.evidence, probability=0.9999)
-            support.merge_review.merge(replace(proposal, evidence=evidence))
-        async with opened(support, (160, 34), mode="6") as pilot:
-            await press(pilot, "H")
-            assert ">.99" in text(pilot)
-            assert "1.0" not in text(pilot)
-
 
 class TestSettling:
-    @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
-    async def test_settling_is_one_act(self, size: tuple[int, int]) -> None:
+    async def test_settling_is_one_act(self) -> None:
         """t lists the groups that conversations move to, enter moves them, and one undo takes all of it back."""
         support = clustered()
-        async with opened(support, size, mode="6") as pilot:
+        async with opened(support, (80, 24), mode="6") as pilot:
             await press(pilot, "t")
             await until(pilot, lambda: "3 conversations have most nearest" in text(pilot))
             assert "2 outliers among them" in text(pilot)

@@ -69,10 +69,10 @@ def answer(
 
 
 class TestLooking:
-    @pytest.mark.parametrize("size", [(80, 24), (120, 34), (200, 60)])
-    async def test_evidence_is_beside_the_decision(self, size: tuple[int, int]) -> None:
-        """At every size both labels, sizes, members, the merge probability and the outcome are in sight."""
-        async with opened(clustered(), size, mode="6") as pilot:
+    async def test_evidence_is_beside_the_decision(self) -> None:
+        """Both labels, sizes, members, the merge probability and the outcome are in sight; space shows other members,
+        and after the last the first again; a opens the members of the left group."""
+        async with opened(clustered(), (80, 24), mode="6") as pilot:
             shown = text(pilot)
             for label in FIRST:
                 assert label[:24] in shown
@@ -81,6 +81,17 @@ class TestLooking:
             assert "after  11" in shown
             assert "0 merged, 0 refused" in shown
             assert "y Merge" in lines(pilot)[-2]
+            pane = pilot.app.screen.query_one("#side-a", SidePane)
+            first = {member.conversation_id for member in pane.shown[:4]}
+            await press(pilot, "space")
+            assert not first & {member.conversation_id for member in pane.shown[:3]}
+            await press(pilot, "space")
+            assert first <= {member.conversation_id for member in pane.shown}
+            await press(pilot, "a")
+            assert isinstance(pilot.app.screen, GoalMembersScreen)
+            assert FIRST[0] in text(pilot)
+            await press(pilot, "escape")
+            assert front(pilot) == FIRST
 
     async def test_what_is_missing_is_said_and_fills_in(self) -> None:
         """The model's answer appears when it arrives; neither the pair nor the scroll position changes."""
@@ -99,25 +110,6 @@ class TestLooking:
             assert (front(pilot), pane.scroll_offset.y) == before
             assert "depends on which comes first" in text(pilot)
             assert "asking …" in text(pilot)
-
-    async def test_other_evidence(self) -> None:
-        """Space shows other members of both groups, and after the last the first again."""
-        async with opened(clustered(), (80, 24), mode="6") as pilot:
-            pane = pilot.app.screen.query_one("#side-a", SidePane)
-            first = {member.conversation_id for member in pane.shown[:4]}
-            await press(pilot, "space")
-            assert not first & {member.conversation_id for member in pane.shown[:3]}
-            await press(pilot, "space")
-            assert first <= {member.conversation_id for member in pane.shown}
-
-    async def test_members_of_a_side(self) -> None:
-        """a opens the members of the left group; coming back, the pair is where it was."""
-        async with opened(clustered(), mode="6") as pilot:
-            await press(pilot, "a")
-            assert isinstance(pilot.app.screen, GoalMembersScreen)
-            assert FIRST[0] in text(pilot)
-            await press(pilot, "escape")
-            assert front(pilot) == FIRST
 
     async def test_without_a_clustering(self) -> None:
         """Without groups the desk says where they are made, and no key fails."""
@@ -157,7 +149,8 @@ class HeldReview(MergeReviewService):
 
 class TestDeciding:
     async def test_merge(self) -> None:
-        """y merges both under the label that is shown, and the next pair is in front."""
+        """y merges both under the label that is shown, n refuses, N refuses for good, and each time another pair is in
+        front."""
         support = clustered()
         async with opened(support, mode="6") as pilot:
             pair = desk(pilot).cursor.pair
@@ -168,17 +161,12 @@ class TestDeciding:
             assert front(pilot) != FIRST
             assert "1 merged, 0 refused" in text(pilot)
             assert "proposal 2" in lines(pilot)[0]
-
-    async def test_apart_and_never(self) -> None:
-        """n refuses, N refuses for good; neither pair comes again."""
-        support = clustered()
-        async with opened(support, mode="6") as pilot:
-            first = front(pilot)
-            await press(pilot, "n")
             second = front(pilot)
+            await press(pilot, "n")
+            third = front(pilot)
             await press(pilot, "N")
-            assert kinds(support) == ["apart", "never"]
-            assert len({first, second, front(pilot)}) == 3
+            assert kinds(support) == ["merge", "apart", "never"]
+            assert len({FIRST, second, third, front(pilot)}) == 4
 
     async def test_quick_fingers(self) -> None:
         """Keys pressed faster than the desk is read decide on what was read ahead, in the order shown."""
@@ -242,17 +230,6 @@ class TestDeciding:
             assert support.merge_review.history()[0].names[0][0] == "Lamps"
             assert "label: yours" not in text(pilot)
 
-    async def test_end(self) -> None:
-        """When every pair was refused the desk says so and what can be done."""
-        support = clustered()
-        async with opened(support, mode="6") as pilot:
-            for _ in range(support.merge_review.progress().left):
-                await press(pilot, "n")
-            assert "every current pair was refused" in text(pilot)
-            await press(pilot, "u")
-            assert "every current pair was refused" not in text(pilot)
-            assert front(pilot)
-
     async def test_failed_write(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A decision that cannot be stored comes back in front, with the error."""
         support = clustered()
@@ -304,46 +281,28 @@ class TestByHand:
             await press(pilot, "y")
             assert set(support.merge_review.history()[0].labels) == {"Count files", "Book a flight"}
 
-    async def test_split(self) -> None:
-        """S shows how k-means would split a group; the number of parts can be changed before enter."""
-        support = clustered()
-        group = group_id(support, FIRST[0])
-        two, three = (
-            " + ".join(str(part.size) for part in support.merge_review.split_preview(group, parts))
-            for parts in (2, 3)
-        )
-        async with opened(support, mode="6") as pilot:
-            await press(pilot, "S", "a")
-            assert f"into 2: {two}" in text(pilot)
-            await press(pilot, "right")
-            assert f"into 3: {three}" in text(pilot)
-            await press(pilot, "enter")
-            (given,) = support.merge_review.history()
-            assert (given.kind, given.sides, len(given.made)) == ("split", (group,), 3)
-
-    async def test_move(self) -> None:
-        """v moves a member that is shown to a group that is picked."""
+    async def test_rename_and_pin(self) -> None:
+        """v moves a member that is shown to a group that is picked, r renames a group, p pins it: a pinned group is not
+        proposed any more."""
         support = clustered()
         async with opened(support, mode="6") as pilot:
             await press(pilot, "v", "enter", *"files", "enter")
             (given,) = support.merge_review.history()
             assert given.labels == ("Count files",)
             assert given.parts[0][0] in MEMBERS[FIRST[0]]
-
-    async def test_rename_and_pin(self) -> None:
-        """r renames a group, p pins it: a pinned group is not proposed any more."""
-        support = clustered()
-        async with opened(support, mode="6") as pilot:
             await press(pilot, "r", "b", *"Lamps again", "enter")
             assert front(pilot) == (FIRST[0], "Lamps again")
             await press(pilot, "p", "a")
-            assert kinds(support) == ["rename", "pin"]
+            assert kinds(support) == ["move", "rename", "pin"]
             assert FIRST[0] not in front(pilot)
 
     async def test_order_and_least_similarity(self) -> None:
-        """o changes which pair comes first, F the similarity from which pairs are proposed."""
+        """o changes which pair comes first, F the similarity from which pairs are proposed; g has the model, tuned
+        first, asked about the pairs it was not asked about."""
         support = clustered()
         async with opened(support, mode="6") as pilot:
+            await press(pilot, "g")
+            assert support.jobs.started == [["tune", "propose"]]
             await press(pilot, "o", "home", "down", "enter")
             assert support.merge_review.progress().order == "probability"
             assert "most probable first" in text(pilot)
@@ -351,17 +310,11 @@ class TestByHand:
             assert support.merge_review.progress().least_similarity == 0.9
             assert "lies below the least similarity .90" in text(pilot)
 
-    async def test_asking(self) -> None:
-        """g has the model, tuned first, asked about the pairs it was not asked about."""
-        support = clustered()
-        async with opened(support, mode="6") as pilot:
-            await press(pilot, "g")
-            assert support.jobs.started == [["tune", "propose"]]
-
 
 class TestHistory:
     async def test_replay(self) -> None:
-        """H steps through the decisions; beside each are the groups after it, with the labels of then."""
+        """H steps through the decisions; beside each are the groups after it, with the labels of then. u undoes the
+        one under the cursor."""
         async with opened(clustered(), (160, 40), mode="6") as pilot:
             await press(pilot, "e", "ctrl+u", *"Lamps", "enter", "y", "n", "H")
             assert "2 acts" in text(pilot)
@@ -369,18 +322,18 @@ class TestHistory:
             await press(pilot, "left")
             assert "into “Lamps”" in text(pilot)
             assert "⋈      11  Lamps" in text(pilot)
-            await press(pilot, "u", "u")
-            assert "2 undone" in text(pilot)
+            await press(pilot, "u")
+            assert "1 undone" in text(pilot)
             assert "7 groups" in text(pilot)
+            await press(pilot, "u")
+            assert "It is undone already." in text(pilot)
             await press(pilot, "escape")
             assert "7 groups" not in text(pilot)
 
-    @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-    async def test_notices_leave_the_newest_decisions_and_the_keys(
-        self, size: tuple[int, int]
-    ) -> None:
-        """After an undo the notice covers neither the decision that it is about nor a key; the list says it too."""
-        async with opened(clustered(), size, mode="6") as pilot:
+    async def test_notices_leave_the_newest_decisions_and_the_keys(self) -> None:
+        """After an undo the notice covers neither the decision that it is about nor a key; the list says it too. v
+        changes to the groups after it."""
+        async with opened(clustered(), (80, 24), mode="6") as pilot:
             await press(pilot, "y", "n", "H", "u")
             shown = lines(pilot)
             assert "Undone: kept" in "\n".join(shown)
@@ -389,19 +342,6 @@ class TestHistory:
             alone = lines(pilot)
             assert "undone: kept" in alone[3]
             assert (shown[:6], shown[-2:]) == (alone[:6], alone[-2:])
-
-    async def test_empty(self) -> None:
-        """Before the first decision the history says what will be kept there."""
-        async with opened(clustered(), mode="6") as pilot:
-            await press(pilot, "H")
-            assert "Nothing was decided yet" in text(pilot)
-            await press(pilot, "y", "escape")
-
-    async def test_narrow(self) -> None:
-        """On a narrow terminal v changes between the decisions and the groups."""
-        async with opened(clustered(), (80, 24), mode="6") as pilot:
-            await press(pilot, "n", "H")
-            assert f"kept “{FIRST[0]}” and" in text(pilot)
             assert "groups after it" not in text(pilot)
             await press(pilot, "v")
             assert "groups after it" in text(pilot)

@@ -7,7 +7,6 @@ import math
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -64,7 +63,7 @@ class TestPartition:
         vectors, truth = grouped()
         assert same_partition(cluster(vectors, 6, cut=None).labels, truth)
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(st.integers(0, 10**6), st.integers(2, 90), st.integers(1, 9), st.integers(1, 30))
     def test_shape(self, seed: int, count: int, dimensions: int, k: int) -> None:
         """For any rows no cluster is empty, each row is in one cluster or an outlier, clusters are numbered by size,
@@ -105,37 +104,13 @@ class TestPartition:
         with pytest.raises(UsageError, match="clusters"):
             cluster(unit_rows([[1, 0]]), 0)
 
-    def test_input_stays(self, tmp_path: Path) -> None:
-        """A read-only memory map gives the clustering that the array gives."""
-        vectors, _ = grouped()
-        np.save(tmp_path / "v.npy", vectors)
-        mapped = np.load(tmp_path / "v.npy", mmap_mode="r")
-        assert bits(cluster(mapped, 6)) == bits(cluster(vectors, 6))
-
-    def test_attempts(self) -> None:
-        """More attempts give no larger sum of squared distances."""
-        vectors, _ = grouped(12, 15, noise=0.3)
-        losses = [cluster(vectors, 12, restarts=n, cut=None).inertia for n in (1, 4, 12)]
-        assert losses == sorted(losses, reverse=True)
-
-    @pytest.mark.parametrize("noise", [0.3, 0.6])
-    def test_beside_scikit_learn(self, noise: float) -> None:
+    def test_beside_scikit_learn(self) -> None:
         """The sum of squared distances is about that of scikit-learn's k-means with as many attempts."""
-        vectors, _ = grouped(10, 60, noise=noise)
+        vectors, _ = grouped(10, 60, noise=0.6)
         plain = KMeans(14, n_init=kmeans.RESTARTS, random_state=0).fit(vectors)
         centres = unit_rows(plain.cluster_centers_)
         theirs = float((1 - (vectors @ centres.T).max(axis=1)).mean())
         assert cluster(vectors, 14, cut=None).inertia < 1.01 * theirs
-
-    def test_rounds_gain(self) -> None:
-        """Lloyd's rounds gain 5% or more on the k-means++ start, and next to nothing once they have ended."""
-        vectors, _ = grouped(10, 60, noise=0.6)
-        start = kmeans.seed_centres(vectors, 10, np.random.default_rng(0))
-        found = kmeans.lloyd(vectors, start)
-        begun = float((1 - kmeans.closest(vectors, start)[1]).mean())
-        assert found.inertia < 0.95 * begun
-        again = kmeans.lloyd(vectors, found.centres)
-        assert again.inertia == pytest.approx(found.inertia, rel=2e-3)
 
     def test_stopping(self) -> None:
         """An exception of the `note` callback ends the work; the steps that it is called with add up to the total."""
@@ -152,9 +127,8 @@ class TestPartition:
 
 
 class TestRepetition:
-    @pytest.mark.parametrize("threads", ["1", "7"])
-    def test_same_in_another_process(self, threads: str) -> None:
-        """The same rows and seed give the same bits in another process, with any number of threads."""
+    def test_same_in_another_process(self) -> None:
+        """The same rows and seed give the same bits in another process, with another number of threads."""
         code = (
             "from tests.engine.goals.clusters.test_clustering import bits, cluster, grouped\n"
             "print(bits(cluster(grouped(noise=0.4)[0], 9, 3)))"
@@ -162,7 +136,7 @@ class TestRepetition:
         done = subprocess.run(
             [sys.executable, "-c", code],
             cwd=REPOSITORY,
-            env=os.environ | {"OPENBLAS_NUM_THREADS": threads},
+            env=os.environ | {"OPENBLAS_NUM_THREADS": "7"},
             capture_output=True,
             text=True,
             check=True,
@@ -256,13 +230,6 @@ class TestSplit:
         again = split(vectors, members[::-1], parts, seed)
         assert all((a == b).all() for a, b in zip(found, again, strict=True))
 
-    def test_two_groups_in_one(self) -> None:
-        """A split separates two goals that were put together."""
-        vectors, truth = grouped(5, 30)
-        members = np.flatnonzero(truth < 2)
-        parts = split(vectors, members, 2)
-        assert [set(truth[part]) for part in parts] in ([{0}, {1}], [{1}, {0}])
-
     def test_cannot_be_told_apart(self) -> None:
         """Equal rows are not split."""
         vectors = np.tile(unit_rows([[1, 0]]), (6, 1))
@@ -303,12 +270,7 @@ class TestProposedNumber:
             k = propose_k(grouped(groups, 60, dimensions=24)[0])
             assert groups <= k <= max(2 * groups, math.isqrt(60 * groups))
 
-    def test_repeats_itself(self) -> None:
-        """The same rows in another order give the same proposal."""
-        vectors, _ = grouped(noise=0.3)
-        assert propose_k(vectors, 2) == propose_k(vectors[::-1], 2)
-
-    @pytest.mark.parametrize("count", [1, 2, 5, 9, 20])
+    @pytest.mark.parametrize("count", [1, 9])
     def test_few(self, count: int) -> None:
         """A handful of conversations also gets a proposed number of clusters."""
         vectors = unit_rows(np.random.default_rng(0).standard_normal((count, 4)))

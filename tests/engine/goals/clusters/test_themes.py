@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.goals.clusters.themes import group_by_theme
+from engine.goals.clusters.themes import group_by_theme, theme_label
 
 
 def alike(*themes: tuple[int, ...], goals: int = 8) -> np.ndarray:
@@ -29,3 +29,19 @@ def test_goals_that_are_alike_are_a_theme(scale: float) -> None:
 def test_few_goals_have_no_theme(count: int) -> None:
     """Two goals have one similarity, which is more than no other."""
     assert group_by_theme(np.ones((count, count))) == []
+
+
+@pytest.mark.parametrize(
+    ("goals", "label"),
+    [
+        (
+            ["Return something", "Get a refund", "Exchange a size"],
+            "Return something, get a refund, exchange a size",
+        ),
+        (["Find a flat", "A", "ATM search", "Pay"], "Find a flat, A and 2 more"),
+        (["Find food · Thai", "Find food · Greek", "FAQ"], "Find food, FAQ"),
+    ],
+)
+def test_a_theme_is_named_by_its_goals(goals: list[str], label: str) -> None:
+    """The name of a theme lists its goals, those that only a value tells apart once, and counts those beyond three."""
+    assert theme_label(goals) == label

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.goals.labels.phrases import MAX_PHRASE_WORDS, phrases, verbs_of
@@ -84,6 +84,7 @@ _WRITTEN = (
 _PIECES = st.sampled_from([*_WRITTEN.split(), "\n"])
 
 
+@settings(max_examples=30)
 @given(st.lists(_PIECES, max_size=30).map(" ".join) | st.text(max_size=200))
 def test_form(text: str) -> None:
     """A phrase has 2 to 6 words, ends with a content word and has no number, for any text."""
@@ -109,6 +110,7 @@ def test_no_noun() -> None:
     assert "count the lines" in asked("Please count the WARN lines.")
 
 
+@settings(max_examples=30)
 @given(st.lists(_PIECES, max_size=30).map(" ".join))
 def test_same_text_same_phrases(text: str) -> None:
     """Case and doubled spaces of a line do not change its phrases."""

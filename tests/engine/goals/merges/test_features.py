@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.goals.merges.merge_probability import (
@@ -96,6 +96,7 @@ def test_decisions_move_the_threshold() -> None:
     assert fitted.probabilities(of(scaled_similarity=0.9))[0] > 0.8
 
 
+@settings(max_examples=20)
 @given(st.lists(st.floats(-1, 1), min_size=6, max_size=6), st.floats(1, 1e6), st.floats(1, 1e6))
 def test_bounded(values: list[float], a: float, b: float) -> None:
     """Every feature is clipped to `MAX_ABSOLUTE_FEATURE`, however extreme its input; NaN stays NaN."""

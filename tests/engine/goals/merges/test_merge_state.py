@@ -5,9 +5,8 @@ from __future__ import annotations
 from array import array
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.errors import UsageError
@@ -84,12 +83,6 @@ class TestMerging:
         assert state.groups["d2"].label == "label 2"
         assert state.groups["d2"].pinned
 
-    def test_merged_groups_merge_on(self) -> None:
-        """A former group is followed through any number of merges to the present one."""
-        state = after(decided(1, "merge", "c0", "c1"), decided(2, "merge", "d1", "c2"))
-        assert state.current_of("c0") == "d2"
-        assert state.members("d2").tolist() == list(range(1, 10))
-
     @pytest.mark.parametrize("sides", [("c0", "c0"), ("c0",), ("c0", "c9"), ("c0", "d5")], ids=str)
     def test_what_cannot_be_merged(self, sides: tuple[str, ...]) -> None:
         """A merge of a group with itself, or with a former group, is refused and leaves the state unchanged."""
@@ -105,14 +98,13 @@ class TestMerging:
                 decided(1, "merge", "c0", "c1", name="both"), decided(2, "rename", "c0", name="x")
             )
 
-    @pytest.mark.parametrize("author", ["auto", "llm"])
     @pytest.mark.parametrize("said", ["apart", "never", "pin"])
-    def test_a_person_outranks_a_rule(self, author: Author, said: DecisionKind) -> None:
+    def test_a_person_outranks_a_rule(self, said: DecisionKind) -> None:
         """An automatic rule merges neither what a person refused nor what a person pinned; a person may."""
         sides = ("c0",) if said == "pin" else ("c0", "c1")
         state = after(decided(1, said, *sides))
         with pytest.raises(UsageError, match="A person"):
-            state.apply(decided(2, "merge", "c0", "c1", author=author))
+            state.apply(decided(2, "merge", "c0", "c1", author="auto"))
         state.apply(decided(2, "merge", "c0", "c1"))
         assert state.members("d2").tolist() == [1, 2, 3, 4, 5, 6, 7]
 
@@ -310,6 +302,7 @@ def tried(
     return decided(number, kind, a, b)
 
 
+@settings(max_examples=40)
 @given(acts())
 def test_whatever_is_decided(wanted: list[tuple[DecisionKind, int, int, list[int]]]) -> None:
     """After any decisions, valid or not, everyone is in exactly one place; a refused one changes nothing; replaying the
@@ -341,14 +334,3 @@ def test_whatever_is_decided(wanted: list[tuple[DecisionKind, int, int, list[int
     # undoing takes the newest first: what is left is what stood before it
     for count in range(len(given_), -1, -1):
         check_partition(replay(start, given_[:count]))
-
-
-@given(st.dictionaries(st.integers(0, 9), st.integers(1, 5), min_size=1), st.integers(0, 3))
-def test_any_clustering(sizes: dict[int, int], outside: int) -> None:
-    """The state of a clustering has every member and every outlier, in order of id."""
-    ids = iter(range(1, 100))
-    members = {number: [next(ids) for _ in range(size)] for number, size in sizes.items()}
-    outliers = [next(ids) for _ in range(outside)]
-    state = MergeState.of_clusters(members, outliers)
-    assert state.conversation_ids.tolist() == list(range(1, 1 + sum(sizes.values()) + outside))
-    assert all(np.all(np.diff(state.members(key)) > 0) for key in [*state.current, None])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.errors import UsageError
@@ -184,6 +184,7 @@ class TestOtherClusters:
         assert taken_over(decisions, other)[1:] == ([], {1: GONE, 2: GONE})
 
 
+@settings(max_examples=40)
 @given(acts(), st.lists(st.integers(-1, 4), min_size=14, max_size=14))
 def test_any_decisions_on_any_clustering(
     wanted: list[tuple[str, int, int, list[int]]], numbers: list[int]

@@ -107,7 +107,7 @@ class TestProposals:
 
     def test_orders(self, review: MergeReviewService) -> None:
         """Proposals come by similarity of descriptions, by probability, or by information, which is not the most
-        probable first; the order is stored.
+        probable first; the order is stored beside the least similarity.
         """
         every = review.above(0)
         first: dict[MergeOrder, Proposal] = {}
@@ -116,7 +116,11 @@ class TestProposals:
             found = review.proposal()
             assert found is not None
             first[order] = found
-        assert review.progress().order == "informative"
+        review.set_least_similarity(-0.5)
+        progress = review.progress()
+        assert (progress.order, progress.least_similarity) == ("informative", -0.5)
+        review.set_order("similarity")
+        assert review.progress().least_similarity == -0.5
         assert first["probability"].pair == every[0].pair
         highest = max(p.evidence.description_similarity for p in every)
         assert first["similarity"].evidence.description_similarity == highest
@@ -188,9 +192,8 @@ class TestProposals:
         assert (group.label, group.description) == ("Alike", "They want it.")
         assert review.progress().agreement.n == review.agreements()["tiny.gguf", ""].n == 1
 
-    @pytest.mark.parametrize("kind", ["merge", "apart", "never"])
     def test_the_proposal_that_was_shown_is_stored(
-        self, clustered: Project, goals: GoalService, review: MergeReviewService, kind: str
+        self, clustered: Project, goals: GoalService, review: MergeReviewService
     ) -> None:
         """An answer that arrives between showing a pair and deciding on it does not change what is stored: evidence,
         probability, features, label and order of the groups are those that the person saw.
@@ -200,18 +203,15 @@ class TestProposals:
         answer_pair(clustered, goals, shown.pair)
         now = review.pair(*shown.pair)
         assert now.evidence.probability != shown.evidence.probability
-        given = (
-            review.merge(shown) if kind == "merge" else review.apart(shown, never=kind == "never")
-        )
+        given = review.merge(shown)
         (stored,) = DecisionLog(clustered).active(goals.view().stored.id)
         assert stored.evidence == shown.evidence.as_json()
         assert set(shown.evidence.features) == set(NAMES)
         assert shown.evidence.features["yes"] is None
         assert now.evidence.features["yes"] is not None
         assert (stored.probability, stored.model) == (shown.evidence.probability, "")
-        assert (stored.kind, stored.sides, given.probability) == (kind, shown.pair, stored.probability)  # fmt: skip
-        if kind == "merge":
-            assert stored.names[0][0] in (shown.a.label, shown.b.label)
+        assert (stored.kind, stored.sides, given.probability) == ("merge", shown.pair, stored.probability)  # fmt: skip
+        assert stored.names[0][0] in (shown.a.label, shown.b.label)
 
     def test_the_list_that_was_shown_is_decided(
         self, clustered: Project, goals: GoalService, review: MergeReviewService

@@ -171,14 +171,6 @@ class TestClustering:
             assert len(clusterings.clusterings(conn)) == 2
             assert clusterings.shown_id(conn) == first[1].clustering_id == again[1].clustering_id
 
-    def test_k_is_proposed_where_none_is_given(
-        self, project: Project, decision_log: DecisionLog
-    ) -> None:
-        """Without a k an overestimate is proposed from the data, and stored."""
-        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=None))
-        with project.reading() as conn:
-            assert 4 <= stored_clustering(conn, shown_id(conn)).k < 48
-
     def test_cancelled_before_the_start(self, project: Project, decision_log: DecisionLog) -> None:
         """A stage that is interrupted before its turn writes nothing."""
         for stage in goal_runs.vector_stages(project, decision_log):

@@ -11,10 +11,9 @@ import pytest
 
 from engine.base.conversation import Conversation, Message, Verdict
 from engine.completeness.records import StateCounts
-from engine.goals.records import GoalDecision, PairAnswer
+from engine.goals.records import PairAnswer
 from engine.goals.tables import clusterings, measurements, second_goals, vectors
 from engine.goals.tables import decisions as goal_answers
-from engine.goals.tables import decisions as goal_decisions
 from engine.goals.tables import groups as goal_groups
 from engine.goals.tables import texts as goals
 from engine.goals.tables.clusterings import Assignment, LabelEntry
@@ -181,17 +180,6 @@ class TestTexts:
             last = goals.texts(conn, [1, 2], "last-exchange")
             assert (last[1].reason, last[2].text) == (NOT_EXPLAINED, "Pay now.\nI am unable to.")
             assert goals.texts(conn, [1], "remaining")[1].reason == NOT_EXPLAINED
-
-    def test_an_empty_goal_needs_a_reason(self, project: Project) -> None:
-        """An empty text without a reason is refused."""
-        fill(project, [talk("a", "a")])
-        with pytest.raises(Exception, match="CHECK"):
-            project.write(lambda conn: _empty_goal(conn))
-
-
-def _empty_goal(conn: sqlite3.Connection) -> None:
-    goals.register(conn, "one", "tiny.gguf")
-    goals.add(conn, "one", run_of(conn), [GoalEntry(1, "")])
 
 
 class TestVectors:
@@ -374,41 +362,6 @@ class TestClusterings:
             assert goal_answers.answers(conn, "q") == {}
             assert goal_answers.answer_cost(conn, "p") == (4.0, 3.0)
             assert goal_answers.answer_cost(conn, None) is None
-
-
-class TestDecisions:
-    def test_acts(self, project: Project) -> None:
-        """Undo takes back the newest act whole, redo repeats it until another decision is made, and all stay in the
-        history.
-        """
-        run_id = conversations_with_vectors(project, 6)
-        key = add(project, [0, 1, 2, 3, 3], run_id)
-
-        def say(*decisions: GoalDecision) -> None:
-            project.write(lambda conn: goal_decisions.append(conn, key, decisions))
-
-        def in_force() -> list[int]:
-            with project.reading() as conn:
-                return [d.id for d in goal_decisions.history(conn, key) if d.active]
-
-        say(GoalDecision("apart", ("c0", "c1"), labels=("a", "b"), id=1, act=1, given_at="t"))
-        say(
-            GoalDecision("merge", ("c0", "c2"), (("x", "y"),), id=2, act=2, given_at="t"),
-            GoalDecision("merge", ("d2", "c3"), (("z", ""),), id=3, act=2, given_at="t"),
-        )
-        assert project.write(lambda conn: goal_decisions.undo(conn, key)) == 2
-        assert in_force() == [1]
-        assert project.write(lambda conn: goal_decisions.redo(conn, key)) == 2
-        assert in_force() == [1, 2, 3]
-        for act in (2, 1, None):
-            assert project.write(lambda conn: goal_decisions.undo(conn, key)) == act
-        assert project.write(lambda conn: goal_decisions.redo(conn, key)) == 1
-        say(GoalDecision("pin", ("c0",), id=9, act=9, given_at="t"))
-        assert project.write(lambda conn: goal_decisions.redo(conn, key)) is None
-        assert in_force() == [1, 9]
-        with project.reading() as conn:
-            assert len(goal_decisions.history(conn, key)) == 4
-            assert goal_decisions.newest_row(conn, key) == 9
 
 
 class TestFigures:

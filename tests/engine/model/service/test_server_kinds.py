@@ -68,14 +68,18 @@ def test_a_prompt_is_tried(project: Path, tmp_path: Path) -> None:
 
 def test_an_estimate_before_there_are_groups(project: Path) -> None:
     """Before anything was asked the estimate has all stages: its requests are those of the run, where a verdict is said
-    two for each pair, and its tokens are right within a fifth; it sends nothing."""
+    two for each pair, and its tokens are right within a fifth; it sends nothing. Without a number of clusters, labels
+    and pairs are a range from nothing. Of what is stored nothing is in the next estimate."""
     with scripted(KINDS["lmstudio"]) as server:
         assert workbench("models", "add", server.url, "--name", "one").returncode == 0
         server.bodies.clear()
         command = ("run", "cluster", project, "--model", "one", "--text", "summary", "--k1", "3")
         costs = data(workbench(*command, "--estimate", "--json"))["costs"]
+        ranges = data(workbench(*command[:-2], "--estimate", "--json"))["costs"]
+        assert [cost["certain"] for cost in ranges] == [1, 0, 0]
         assert not server.bodies
         assert workbench(*command).returncode == 0
+        assert data(workbench(*command, "--estimate", "--json"))["costs"] == []
     assert {cost["stage"]: cost["requests"] for cost in costs} == {
         "summarise": 12, "label": 3, "propose": 6,
     }  # fmt: skip
