@@ -264,8 +264,9 @@ def _with_each_model(conn: sqlite3.Connection) -> Iterator[ModelAgreement]:
             if state in (State.COMPLETE, State.INCOMPLETE)
         }
         number = f"set {score_set.number}"
+        made_by = (score_set.mode, score_set.model)  # words need no model
         for name, says in (
-            (f"{number}, {score_set.mode} · {score_set.model}", by_scores),
+            (f"{number}, {' · '.join(filter(None, made_by))}", by_scores),
             (f"remaining tasks of {number}", scores.without_tasks(conn, key)),
         ):
             pairs = [(verdicts[each], says[each]) for each in verdicts.keys() & says.keys()]
