@@ -24,7 +24,7 @@ from engine.formats.inputs import open_inputs
 from engine.formats.mapping_draft import MappingDraft, Trial
 from engine.formats.opening.bounds import Bounds
 from engine.formats.records import PLACES, Parsed, SourceReport, Unread
-from engine.formats.registry import unusable_formats
+from engine.formats.registry import mapping_folder, unusable_formats
 from engine.opener.import_stages import import_stages
 from engine.opener.open_project import OpenProject
 from engine.signs.stages import SignStage
@@ -102,7 +102,10 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult | int:
         [*lines, signs.summary(), check.summary()],
         document,
         _exit_code(stage.sources, refused=bool(stage.refused)),
-        hints=[f"Skipped: {unfit.message} {unfit.hint}" for unfit in unusable_formats()],
+        hints=[
+            *(f"Skipped: {unfit.message} {unfit.hint}" for unfit in unusable_formats()),
+            *([_correction_hint(arguments, request.format)] if arguments.map else ()),
+        ],
     )
 
 
@@ -281,6 +284,15 @@ def map_command(project: str | PathLike[str], path: str, again: bool = False) ->
     """
     words = ["workbench", "import", str(project), path, "--map"]
     return f"To say where its messages are: {shlex.join(words)}" + (" --replace" if again else "")
+
+
+def _correction_hint(arguments: argparse.Namespace, format: str | None) -> str:
+    """Returns what to do if a mapping that was just saved reads the file wrongly."""
+    words = ["workbench", "import", arguments.project, *arguments.paths, "--format", str(format)]
+    return (
+        f"If something is read wrongly, edit {mapping_folder() / f'{format}.toml'} and import again:"
+        f" {shlex.join(words)} --replace"
+    )
 
 
 def with_command(error: UnknownFormat, project: str | PathLike[str]) -> FormatError:
