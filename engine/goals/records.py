@@ -47,6 +47,12 @@ DecisionKind = Literal[
 ]
 """The kinds of decisions. `apart` refuses a pair; `never` also forbids it in later clusterings; `theme` puts a goal
 under a theme, with an empty label under none; `agree` confirms a decision of a model."""
+_ACTS: Mapping[DecisionKind, str] = {
+    "merge": "merged {} pairs at once",
+    "apart": "kept {} pairs apart at once",
+    "theme": "put {} groups under themes",
+}
+"""What an act of several decisions did, by the kind of the first."""
 
 MergeOrder = Literal["similarity", "probability", "informative"]
 """Which proposal comes first: the most similar (Soroka et al.), the most probable, or the one whose decision has the
@@ -542,7 +548,13 @@ class GoalDecision:
 
     @property
     def text(self) -> str:
-        """The decision as one line of text: `merged “pay a bill” and “pay rent” into “pay”`."""
+        """The decision as one line of text: `merged “pay a bill” and “pay rent” into “pay”`; where it stands for all of
+        its act, what the act did: `put 12 groups under themes`.
+        """
+        if self.count > 1 and self.transferred:
+            return f"took over {self.count:,} decisions from an earlier clustering"
+        if self.count > 1 and self.kind in _ACTS:
+            return _ACTS[self.kind].format(f"{self.count:,}")
         sides = " and ".join(_quoted(label) for label in self.labels) or NAMELESS
         new_label = _quoted(self.names[0][0]) if self.names else NAMELESS
         moved = sum(map(len, self.parts))

@@ -45,6 +45,9 @@ MIN_WORDS = 3
 COMPARED_MESSAGES = 20
 """Number of messages of the user before one that it is compared with."""
 
+MAX_REPLY_WORDS = 5
+"""Most different words of a short answer, which repeats no request right after a question of the assistant."""
+
 MAX_DEVIATIONS = 2.0
 """Largest standard score that counts, so that no single rare sign outweighs the others."""
 
@@ -56,6 +59,9 @@ NOT_COUNTED = frozenset((Sign.REFUSED_LAST, Sign.TOOL_LAST))
 
 _ACTION = re.compile(r"\bact(?:ion)?\s*:", re.IGNORECASE)
 """Finds the call of an agent that writes its calls as text, after which the user's message is the environment's."""
+
+_QUESTION_MARK = re.compile("[?？؟]")
+"""Finds the mark of a question in the scripts that have one."""
 
 _WORD = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
 """Matches a word; a Chinese or Japanese character is one."""
@@ -135,6 +141,7 @@ class _Reader:
         self.assistant: list[tuple[int, Message, str]] = []
         self.user: list[tuple[int, Message, str]] = []
         self.results: list[tuple[int, Message, str]] = []
+        self.replies: set[int] = set()  # messages of the user right after a question
         self.last_role: Role = "system"
         self.ends_in_call = False
         before = ""  # what the assistant said just before
@@ -145,6 +152,8 @@ class _Reader:
             role: Role = message.role
             if role == "user" and before and _ACTION.search(before):
                 role = "tool"
+            if role == "user" and _QUESTION_MARK.search(before):
+                self.replies.add(index)
             before = raw if role == "assistant" else ""
             entry = index, message, _ends(raw)
             self.last_role, self.ends_in_call = role, bool(message.tool_calls)
@@ -241,7 +250,8 @@ class _Reader:
             words = frozenset(_WORD.findall(text))
             if len(words) < MIN_WORDS:
                 continue
-            if any(
+            is_short_reply = index in self.replies and len(words) <= MAX_REPLY_WORDS
+            if not is_short_reply and any(
                 len(words & other) >= MIN_SAME_WORDS * min(len(words), len(other))
                 for other in before[-COMPARED_MESSAGES:]
             ):

@@ -1,1 +1,1 @@
-"""The screens of goals: groups of conversations with their members, map and drift."""
+"""The screens of goals: groups of conversations with their members and drift."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from textual.app import ComposeResult
@@ -40,11 +41,14 @@ class GroupDetail:
     parts: tuple[GoalGroup, ...]
 
 
-def read_detail(goals: GoalService, group: GoalGroup) -> GroupDetail:
-    """Returns a group with its examples and its parts; not quick."""
-    parts = tuple(part for key in group.made_of if (part := goals.group(key)) is not None)
+def read_detail(goals: GoalService, group: GoalGroup, listed: Sequence[GoalGroup]) -> GroupDetail:
+    """Returns a group with its examples and its parts; not quick. `listed` has the goals of a theme, with the counts of
+    the list: under a filter, of what matches.
+    """
     if is_theme(group):
+        parts = tuple(goal for goal in listed if goal.id in group.made_of)
         return GroupDetail(group, GroupExamples((), ()), parts)
+    parts = tuple(part for key in group.made_of if (part := goals.group(key)) is not None)
     return GroupDetail(group, goals.examples(group.id, READ_MEMBERS), parts)
 
 

@@ -268,11 +268,13 @@ class GoalsScreen(DecisionScreen):
 
     def _read_detail(self) -> None:
         """Shows the group under the cursor in the pane, or the goals of a theme."""
-        group, goals = self.row, self.goals
+        group, goals, listed = self.row, self.goals, self.groups
         if group is None:
             return
         self.in_background(
-            lambda: read_detail(goals, group), self.query_one(DetailPane).show, group="detail"
+            lambda: read_detail(goals, group, listed),
+            self.query_one(DetailPane).show,
+            group="detail",
         )
 
     # Search

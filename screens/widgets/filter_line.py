@@ -104,7 +104,8 @@ class FilterLine(Keyed, Vertical):
         self._completions: list[Completion] = []
         self._cursor_moved = False  # to a completion, by key
         self._completing = False  # the keys of the completions work
-        self._mistake: WorkbenchError | None = None
+        self._mistake: FilterError | None = None  # in what is being typed
+        self._complaint: WorkbenchError | None = None  # why the applied filter cannot be answered
 
     def compose(self) -> ComposeResult:
         """Yields the line, and below it the mistake and the completions."""
@@ -136,7 +137,8 @@ class FilterLine(Keyed, Vertical):
 
     def put(self, filter: Filter) -> None:
         """Writes a filter that was asked for elsewhere."""
-        self._applied = filter
+        if filter != self._applied:
+            self._applied, self._complaint = filter, None
         self._write(str(filter))
         self._show_mistake(None)
 
@@ -151,9 +153,10 @@ class FilterLine(Keyed, Vertical):
         self.call_after_refresh(self._offer_completions)
 
     def complain(self, error: WorkbenchError | None) -> None:
-        """Shows why a filter cannot be applied. None hides that, but not a mistake in the text being typed."""
-        if error is not None or not isinstance(self._mistake, FilterError):
-            self._show_mistake(error)
+        """Shows why the applied filter cannot be answered, until another is applied; None for one that can. A mistake
+        in the text being typed is shown before it."""
+        self._complaint = error
+        self._show_mistake(self._mistake)
 
     def _write(self, value: str) -> None:
         """Puts a text into the line as if it had been applied."""
@@ -191,7 +194,7 @@ class FilterLine(Keyed, Vertical):
         except FilterError as error:
             return error
         if filter != self._applied:
-            self._applied = filter
+            self._applied, self._complaint = filter, None
             self.post_message(self.Applied(filter))
         return None
 
@@ -222,8 +225,7 @@ class FilterLine(Keyed, Vertical):
     def on_descendant_blur(self, event: events.DescendantBlur) -> None:
         """Hides completions and mistakes once the line has lost the focus."""
         self._hide_offers()
-        if isinstance(self._mistake, FilterError):
-            self._show_mistake(None)
+        self._show_mistake(None)
         self.set_class(bool(self._input.value), "-used")
 
     # Completions
@@ -321,9 +323,11 @@ class FilterLine(Keyed, Vertical):
 
     # Mistakes
 
-    def _show_mistake(self, error: WorkbenchError | None) -> None:
-        """Shows a mistake below the line, with a caret where it is in the text; None hides it."""
-        self._mistake = error
+    def _show_mistake(self, typed: FilterError | None) -> None:
+        """Shows a mistake in what is typed below the line, with a caret where it is in the text. Without one, shows why
+        the applied filter cannot be answered, or nothing.
+        """
+        self._mistake, error = typed, typed or self._complaint
         caret, mistake = self.query_one("#caret", Static), self.query_one("#mistake", Static)
         mistake.set_class(error is not None, "-shown")
         caret.set_class(isinstance(error, FilterError), "-shown")

@@ -56,11 +56,6 @@ GLYPHS: Mapping[DecisionKind, str] = {
     "agree": "✓",
 }
 """A sign for each kind of decision."""
-BULK: Mapping[DecisionKind, str] = {
-    "merge": "merged {} pairs at once",
-    "apart": "kept {} pairs apart at once",
-}
-"""What was done to a list of pairs in one act, by the kind of its decisions."""
 MAX_REASON_CHARACTERS = 2_000
 """Most characters that are shown of the reason that a model gives."""
 TITLE_WIDTH = 7
@@ -213,10 +208,6 @@ def folded(history: Sequence[GoalDecision]) -> list[GoalDecision]:
 
 def decision_text(decision: GoalDecision) -> str:
     """Returns what a decision did, `merged “A” and “B” into “C”`; if it is shown for a whole act, what the act did."""
-    if decision.count > 1 and decision.transferred:
-        return f"took over {decision.count:,} decisions from an earlier clustering"
-    if decision.count > 1 and decision.kind in BULK:
-        return BULK[decision.kind].format(f"{decision.count:,}")
     return one_line(decision.text, MAX_SENTENCE_CHARACTERS)
 
 

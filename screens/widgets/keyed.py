@@ -18,8 +18,8 @@ from textual.widgets._footer import FooterKey
 
 _KEBAB = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 """Between the words of a class name, where hyphens go: `Row|Table`, `HTML|Page`."""
-_WORDS = re.compile("[a-z][a-z0-9]*")
-"""A word of an action's arguments or of a description."""
+_WORDS = re.compile("(?<![A-Za-z])[a-z][a-z0-9]*")
+"""A word of an action's arguments or of a description; `True` and `None` are no words."""
 _SUFFIXES = ("-screen", "-dialog", "-app")
 """Endings of class names that are left out of ids."""
 _ARROWS = {"up": "↑", "down": "↓", "left": "←", "right": "→", "pageup": "PgUp", "pagedown": "PgDn"}

@@ -138,6 +138,14 @@ def test_nearly_the_same_request_again_is_a_sign() -> None:
     assert sign_of(Sign.ASKS_AGAIN, chat("Book a table", "Ok", "And play some jazz", "Ok")) is None
 
 
+def test_a_short_answer_to_a_question_asks_for_nothing_again() -> None:
+    """A few words right after a question of the assistant are no repetition; after a statement they are."""
+    request, answer = "Renew Dune please, it's due tomorrow", "It's 34768"
+    for reply, repeats in (("Sure. Which card number?", False), ("No such book.", True)):
+        reading = sign_of(Sign.ASKS_AGAIN, chat(request, reply, answer, "Done."))
+        assert (reading is not None) == repeats
+
+
 @pytest.mark.parametrize(("text", "unanswered"), [("And the fee?", True), ("Great, bye!", False)])
 def test_the_last_word_of_the_user_is_a_sign_unless_it_closes(text: str, unanswered: bool) -> None:
     """A conversation that ends with the user is unanswered, unless the user thanks or says goodbye."""

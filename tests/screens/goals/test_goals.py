@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 from textual.screen import Screen
+from textual.widgets import Static
 
 from engine.base.events import JobProgress
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.goals.requests import ClusteringRequest
 from engine.project.records import ClusteringEstimate, StageCost
 from screens.conversations.screen import ConversationsBehindScreen
+from screens.goals.detail_pane import DetailPane
 from screens.goals.drift_screen import GoalDriftScreen
 from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.run_form import GoalRunForm, estimate_content
@@ -21,6 +23,7 @@ from screens.goals.screen import GoalsScreen
 from screens.reader.screen import ReaderScreen
 from screens.triage.screen import TriageScreen
 from screens.widgets.filter_line import FilterInput
+from tests.screens.conversations.listing import filtered
 from tests.screens.driving import lines, opened, press, text, until
 from tests.screens.goals.goal_project import (
     LABELS,
@@ -107,6 +110,18 @@ class TestList:
             assert listed(pilot)[:3] == ["Lamps", LABELS[0], LABELS[2]]
             await press(pilot, "J")
             assert in_front(pilot, TriageScreen)
+            await press(pilot, "escape", "u")
+            assert "Undone: put 2 groups under themes." in text(pilot)
+
+    async def test_theme_under_a_filter(self) -> None:
+        """Beside a theme stand its goals in the list, with the counts there: under a filter, of what matches."""
+        services = clustered()
+        services.merge_review.place([group_id(services, LABELS[n]) for n in (0, 2)], "Lamps")
+        async with opened(services, (160, 40), mode="5") as pilot:
+            await filtered(pilot, f'goal:"{LABELS[2]}"')
+            detail = pilot.app.screen.query_one(DetailPane).query_one("#about", Static).content
+            assert f"4  {LABELS[2]}" in str(detail)
+            assert LABELS[0] not in str(detail)
 
     async def test_nothing_yet(self) -> None:
         """Without a clustering the screen says what to do, and so does each key that needs one."""

@@ -107,13 +107,15 @@ class TestTable:
 
 class TestNames:
     def test_from_the_action(self) -> None:
-        """An id is the place and the action, with words among its arguments; numbers are told by the description."""
+        """An id is the place and the action, with words among its arguments; numbers and switches are told by the
+        description."""
         found = named(
             "list",
             [
                 Binding("s", "sort_by", "Sort"),
                 Binding("c", "verdict('complete')", "Complete"),
                 Binding("up", "move(-1)", "Row up"),
+                Binding("minus", "fold(True)", "Fold"),
                 Binding("q", "app.quit", "Quit"),
                 Binding("escape", "dismiss(None)", "Leave"),
                 Binding("x", "x", "X", id="own"),
@@ -121,7 +123,8 @@ class TestNames:
         )
         ids = [binding.id for binding in found if isinstance(binding, Binding)]
         assert ids == [
-            "list.sort-by", "list.verdict-complete", "list.row-up", "list.quit", "list.dismiss", "own"
+            "list.sort-by", "list.verdict-complete", "list.row-up", "list.fold", "list.quit", "list.dismiss",
+            "own",
         ]  # fmt: skip
 
     def test_key_names(self) -> None:
