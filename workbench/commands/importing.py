@@ -95,6 +95,12 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult | int:
     for refusal in stage.refused:
         if isinstance(refusal, UnknownFormat):
             lines += [refusal.message, f"  {with_command(refusal, arguments.project).hint}"]
+    hints = [f"Skipped: {unfit.message} {unfit.hint}" for unfit in unusable_formats()]
+    if arguments.map:
+        hints.append(
+            f"If something is read wrongly, edit {mapping_folder() / f'{request.format}.toml'} and import the file"
+            f" again with --format {request.format} --replace."
+        )
     document: dict[str, Any] = {name: getattr(stage, name) for name in JSON_COUNTS}
     document["sources"] = [_source_json(source) for source in stage.sources]
     document["signs"], document["check"] = signs.as_json(), check.as_json()
@@ -102,10 +108,7 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult | int:
         [*lines, signs.summary(), check.summary()],
         document,
         _exit_code(stage.sources, refused=bool(stage.refused)),
-        hints=[
-            *(f"Skipped: {unfit.message} {unfit.hint}" for unfit in unusable_formats()),
-            *([_correction_hint(arguments, request.format)] if arguments.map else ()),
-        ],
+        hints=hints,
     )
 
 
@@ -284,15 +287,6 @@ def map_command(project: str | PathLike[str], path: str, again: bool = False) ->
     """
     words = ["workbench", "import", str(project), path, "--map"]
     return f"To say where its messages are: {shlex.join(words)}" + (" --replace" if again else "")
-
-
-def _correction_hint(arguments: argparse.Namespace, format: str | None) -> str:
-    """Returns what to do if a mapping that was just saved reads the file wrongly."""
-    words = ["workbench", "import", arguments.project, *arguments.paths, "--format", str(format)]
-    return (
-        f"If something is read wrongly, edit {mapping_folder() / f'{format}.toml'} and import again:"
-        f" {shlex.join(words)} --replace"
-    )
 
 
 def with_command(error: UnknownFormat, project: str | PathLike[str]) -> FormatError:

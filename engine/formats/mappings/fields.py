@@ -62,7 +62,7 @@ _GROUP_NAMES = re.compile(
     re.I,
 )
 """Finds names of what a row belongs to."""
-_ID_NAMES = re.compile(
+ID_NAMES = re.compile(
     r"(?:^|[._])(?:id|uuid|guid|key|nr|no|number|ref|reference|ticket|case|\w*_(?:id|ref|nr)|\w*(?:Id|ID))\Z"
 )
 """Finds names of ids."""
@@ -83,18 +83,7 @@ _TIME_WORDS = frozenset(
 )
 """Words of names of times."""
 _LATER_WORDS = frozenset(
-    (
-        "end",
-        "ended",
-        "updated",
-        "edited",
-        "finished",
-        "closed",
-        "expires",
-        "due",
-        "birth",
-        "birthday",
-    )
+    ("end", "ended", "updated", "edited", "finished", "closed", "expires", "due", "birth")
 )
 """Words of names of times that are not the beginning."""
 _ORDER_NAMES = re.compile(
@@ -352,7 +341,7 @@ def group_field(fields: Sequence[Field], role: Field) -> Field | None:
         if field is role or field.present < 1 or different == len(values) or "[]" in field.path:
             return 0.0
         named = 2.0 if _GROUP_NAMES.search(field.path) else 0.0
-        is_id = 1.0 if _ID_NAMES.search(field.path) else 0.0
+        is_id = 1.0 if ID_NAMES.search(field.path) else 0.0
         if _OTHER_IDS.search(field.path) and not named:
             return 0.0
         several = 0.0
@@ -373,50 +362,49 @@ def id_field(fields: Sequence[Field]) -> Field | None:
     """Returns the field with the ids of records: its values differ in all of them, and its name is that of an id, or
     else all values look like ids; None if there is none."""
 
-    def order(field: Field) -> tuple[bool, int, int]:
-        """Returns the rank of a field: named as a conversation, outside, with a short name."""
-        return not _GROUP_NAMES.search(field.path), field.path.count("."), len(field.path)
+    def order(field: Field) -> tuple[bool, bool, int, int]:
+        """Returns the rank of a field: named as an id, as a conversation, outside, with a short name."""
+        path = field.path
+        unnamed = not ID_NAMES.search(path)
+        return unnamed, not _GROUP_NAMES.search(path), path.count("."), len(path)
 
-    likely = [
+    likely = (
         field
-        for field in sorted(fields, key=order)
+        for field in fields
         if field.present == 1
         and len(set(field.values)) == len(field.values)
         and "[" not in field.path
         and not _OTHER_IDS.search(field.path)
-    ]
-    shaped = (
-        field
-        for field in likely
-        if len(field.values) >= _FEWEST_IDS
-        and all(_ID_SHAPE.match(value) and date_of(value) is None for value in field.values)
+        and (ID_NAMES.search(field.path) or _looks_like_ids(field.values))
     )
-    return next((field for field in likely if is_named_as_id(field)), next(shaped, None))
+    return min(likely, key=order, default=None)
 
 
-def is_named_as_id(field: Field) -> bool:
-    """Returns whether a field has the name of an id."""
-    return _ID_NAMES.search(field.path) is not None
+def _looks_like_ids(values: Sequence[str]) -> bool:
+    """Returns whether all of several different values have the shape of an id and are no dates."""
+    return len(values) >= _FEWEST_IDS and all(
+        _ID_SHAPE.match(value) and date_of(value) is None for value in values
+    )
 
 
 def began_field(fields: Sequence[Field]) -> Field | None:
     """Returns the field of records that most likely is the time at which a conversation began: all values are dates as
     `date_of` reads them; of several the earliest, but for those named as a later time. None if there is none."""
-    likely: list[tuple[bool, str, Field]] = []
-    for field in fields:
-        dates = [date for value in field.values if (date := date_of(value)) is not None]
-        later = not _LATER_WORDS.isdisjoint(_words_of(field.path))
-        whole = len(dates) == len(field.values) and field.present >= _LEAST_PRESENT
-        if later or not whole or "[" in field.path:
-            continue
-        if _is_named_as_time(field.path) or not all(map(_NUMBER.match, field.values)):
-            likely.append((not is_named_as_beginning(field), min(dates), field))
-    return min(likely, key=lambda entry: entry[:2], default=(False, "", None))[2]
+    likely = [
+        field
+        for field in fields
+        if "[" not in field.path
+        and field.present >= _LEAST_PRESENT
+        and _LATER_WORDS.isdisjoint(_words_of(field.path))
+        and all(map(date_of, field.values))
+        and (_is_named_as_time(field.path) or not all(map(_NUMBER.match, field.values)))
+    ]
 
+    def order(field: Field) -> tuple[bool, str]:
+        """Returns the rank of a field: with a usual name, early."""
+        return not is_usual_name(field.path), min(filter(None, map(date_of, field.values)))
 
-def is_named_as_beginning(field: Field) -> bool:
-    """Returns whether a field has a usual name of the time of a conversation."""
-    return is_usual_name(field.path.rpartition(".")[2])
+    return min(likely, key=order, default=None)
 
 
 def parent_fields(fields: Sequence[Field]) -> tuple[str, str] | None:

@@ -17,7 +17,8 @@ from engine.formats.mappings import fields as of
 from engine.formats.mappings.fields import DEEPEST, MOST_VALUES, Field, are_parts, quote_key
 from engine.formats.mappings.mapping import FIRST_SPEAKER, OTHER_SPEAKERS
 from engine.formats.messages.roles import role_meant
-from engine.formats.paths import as_word, decoded, read_path, without
+from engine.formats.messages.times import is_usual_name
+from engine.formats.paths import as_word, decoded, object_in, read_path, without
 
 _MARK = re.compile(r"(?:\A|\n)([A-Za-z][\w ]{0,20}):(?=\s)")
 """Finds a word with a colon at the beginning of a line, which may be a speaker."""
@@ -176,29 +177,24 @@ def _tool_words(items: Sequence[Any], role: Field, text: Field) -> dict[str, str
     """
     role_path, text_path = read_path(role.path), read_path(text.path)
     words = [as_word(role_path.first(item)) for item in items]
-    said: dict[str, list[bool]] = {}
-    for word, item in zip(words, items, strict=True):
-        value = text_path.first(item)
-        value = decoded(value) if isinstance(value, str) else value
-        is_json = isinstance(value, dict | list) and not are_parts(value)
-        said.setdefault(word, []).append(is_json)
-    unclear = [word for word in said if of.role_by_value(word, role.path) in (None, "system")]
+    counts = Counter(words)
+    spoken = zip(words, items, strict=True)
+    json_counts = Counter(word for word, item in spoken if object_in(text_path.first(item)))
+    unclear = [word for word in counts if of.role_by_value(word, role.path) in (None, "system")]
     tools = {
         word: "Most of its texts are JSON."
         for word in unclear
-        if sum(said[word]) > 0.5 * len(said[word])
+        if json_counts[word] > 0.5 * counts[word]
     }
     roles = of.roles_of(role, tools=tools)
-    users = {word for word in said if roles.get(word) == "user"}
-    to_user = {word for word, later in pairwise(words) if later in users} | {*words[-1:]}
-    for word in unclear:
-        if (
-            roles.get(word) == "assistant"
-            and word not in to_user
-            and len(said[word]) >= _FEWEST_OF_TOOL
-        ):
-            tools[word] = "The user never speaks next after it."
-    return tools
+    to_user = {word for word, later in pairwise(words) if roles.get(later) == "user"}
+    to_user.update(words[-1:])
+    silent = [word for word in unclear if word not in to_user and counts[word] >= _FEWEST_OF_TOOL]
+    return tools | {
+        word: "The user never speaks next after it."
+        for word in silent
+        if roles.get(word) == "assistant"
+    }
 
 
 _FEWEST_OF_TOOL = 3
@@ -215,7 +211,11 @@ def _questions(
     others: Sequence[Field],
     tools: Mapping[str, str],
 ) -> Iterator[str]:
-    """Yields what is not sure of where messages have their roles and texts, with what speaks for it."""
+    """Yields what is not sure of where messages have their roles and texts, with what speaks for it.
+
+    Args:
+        tools: Words that may stand for a tool, each with what speaks for it.
+    """
     if role is None:
         yield "No field says who speaks, so the two take turns: is that right?"
         return
@@ -232,10 +232,8 @@ def _questions(
         yield f"Is the first of {_words(role)} and others the user, and are the others the assistant?"
     for word in unknown[:_MOST_SPEAKERS]:
         if OTHER_SPEAKERS not in roles:
-            if roles[word] == "tool" and word in tools:
-                yield f"Is `{word}` a tool? {tools[word]}"
-            else:
-                yield f"Is `{word}` the {roles[word]}? It is no known word for a speaker."
+            evidence = tools.get(word, "It is no known word for a speaker.")
+            yield f"Is `{word}` the {roles[word]}? {evidence}"
         elif word in roles:
             yield f"Is `{word}` the {roles[word]}, and are all others the user? It alone is in all conversations."
     least = _RIVAL * of.text_weight(text)
@@ -348,13 +346,13 @@ def _beside_messages(
     questions: list[str] = []
     if record_id := of.id_field(fields):
         places["id"] = record_id.path
-        if not of.is_named_as_id(record_id):
+        if not of.ID_NAMES.search(record_id.path):
             questions.append(
                 f"Is `{record_id.path}` the id ({_words(record_id)})? It differs in all records."
             )
     if began := of.began_field(fields):
         places["created_at"] = began.path
-        if not of.is_named_as_beginning(began):
+        if not is_usual_name(began.path):
             questions.append(
                 f"Did a conversation begin at `{began.path}` ({_words(began)})? All its values are dates."
             )

@@ -171,9 +171,9 @@ def _plain_name(key: str) -> str:
     return re.sub(r"[^a-z]", "", key.lower())
 
 
-def is_usual_name(key: str) -> bool:
-    """Returns whether a field with this name usually has the time of the conversation."""
-    return _plain_name(key) in _NAMES
+def is_usual_name(path: str) -> bool:
+    """Returns whether the last key of a path usually has the time of the conversation."""
+    return _plain_name(path.rpartition(".")[2]) in _NAMES
 
 
 def date_of(value: Any) -> str | None:

@@ -321,7 +321,7 @@ def test_values_that_are_no_ids_or_dates() -> None:
 def test_a_tool_among_the_speakers(tool: str, answer: str, evidence: str) -> None:
     """Who writes JSON, or is never followed by the user, is a tool, which is asked about with what speaks for it."""
     draft = draft_of([odd_record(number, tool, answer) for number in range(4)])
-    assert f"# Please check: Is `{tool}` a tool? {evidence}" in draft.texts[0]
+    assert f"# Please check: Is `{tool}` the tool? {evidence}" in draft.texts[0]
     assert draft.try_out(draft.texts[0]).roles == {"user": 4, "assistant": 8, "tool": 4}
 
 
