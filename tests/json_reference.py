@@ -42,6 +42,7 @@ goals pin d/demo.wb 1
 goals undo d/demo.wb
 goals merge d/demo.wb 1 2
 goals apart d/demo.wb 2 3
+goals themes d/demo.wb
 goals split d/demo.wb 1 --dry-run
 goals move d/demo.wb 2 desk-0004 desk-0005 desk-0006 desk-0007
 filters d/demo.wb --save open state:broken-off
@@ -105,7 +106,6 @@ why m/demo.wb --a turns>3
 validate m/demo.wb all
 validate m/demo.wb completeness
 validate m/demo.wb trees
-validate m/demo.wb verdicts
 unusual-trees m/demo.wb
 goals list m/demo.wb
 run complete m/demo.wb --estimate
