@@ -75,7 +75,7 @@ def verdicts_content(report: CalibrationReport) -> Content:
         if report.covered < MIN_WELL_COVERED_SHARE:
             parts.append((": in triage, O chooses the calibration sample", "$tone-muted"))
     if report.model.n:
-        parts.append(("\nthe score of ended agrees ", "$tone-muted"))
+        parts.append(("\nscore agrees ", "$tone-muted"))
         parts.append(agreement_piece(report.model))
     for each in report.models:
         if each.agreement != report.model:  # that of the scores in force stands above
