@@ -21,7 +21,7 @@ from engine.completeness.scoring import LogItem
 from engine.model.interface import Tokenizer
 from engine.model.log_windows import MIN_LOG_TOKENS, Window, plan_windows, tokens_of_windows
 from engine.model.prompt_files import frame, opening_tokens
-from engine.training.config import WORDS, Recipe, TrainConfig
+from engine.training.config import FIRST_WORDS_TOKENS, Recipe, TrainConfig
 from engine.training.events import RunDirectory
 from training.base import HubTokenizer
 
@@ -166,7 +166,7 @@ def make_example(
     for boundary, next_boundary in pairwise(last_window.boundaries):
         count = opening_count
         if words:
-            count = min(opening_count + WORDS, next_boundary - boundary)
+            count = min(opening_count + FIRST_WORDS_TOKENS, next_boundary - boundary)
         targets += range(boundary, boundary + count)
         weights += [*opening_count * [1.0], *(count - opening_count) * [words]]
     targets += range(end, len(tokens))

@@ -24,7 +24,7 @@ from engine.base.folders import version
 from engine.base.text import as_json, display_safe
 from workbench.command_result import EXIT_DONE, CommandResult, exit_code
 from workbench.command_table import COMMANDS, GROUPS, Command
-from workbench.surroundings import checked, like_ctrl_c, on_terminal
+from workbench.surroundings import checked_streams, like_ctrl_c, on_terminal
 
 DESCRIPTION = """\
 Offline terminal workbench for conversations between users and LLM systems: what users wanted, whether
@@ -102,9 +102,16 @@ class Parser(argparse.ArgumentParser):
                     yield from parser.with_commands()
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Declares the options, then parses as `argparse` does."""
+        """Declares the options, then parses as `argparse` does.
+
+        Raises:
+            UsageError: An argument is not known, with the usage line of the command: argparse tells that of all.
+        """
         self.declare()
-        return super().parse_known_args(args, namespace)
+        namespace, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return namespace, unknown
 
     def error(self, message: str) -> NoReturn:
         """Raises the message of argparse as an error of this program.
@@ -250,7 +257,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     network_guard.install()
     mask = os.umask(0o077)  # no rights for group and others
     try:
-        with like_ctrl_c(), checked() as output:
+        with like_ctrl_c(), checked_streams() as output:
             _print_any_character(json or words[:1] in _DATA, json)
             try:
                 code = _run(words, topic, offline)

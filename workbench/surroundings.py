@@ -24,7 +24,7 @@ class Output(TextIOWrapper):
     """Standard output.
 
     Attributes:
-        lost: Why something of it is lost; None so far.
+        lost: The error by which output was lost; None if all was written.
         unread: Whether that is because the program that reads it has ended, as `head` does, which is no fault.
     """
 
@@ -80,9 +80,9 @@ class Narration(TextIOWrapper):
 
 
 @contextmanager
-def checked() -> Iterator[Output | None]:
-    """Makes standard output and standard error such streams in the block; yields the first, None where it is no text
-    stream of the system, as in some tests."""
+def checked_streams() -> Iterator[Output | None]:
+    """Makes standard output an `Output` and standard error a `Narration` in the block. Yields the former; None where
+    it is no text stream of the system, as in some tests."""
     _open_closed()
     out, err = sys.stdout, sys.stderr
     output = None

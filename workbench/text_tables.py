@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
 
-from engine.base.number_format import Range, cost_text, figure_range, percent_range
+from engine.base.number_format import Range, cost_text, figure_range
 from engine.base.report_table import (
     Cell,
     CellKind,
@@ -18,7 +18,6 @@ from engine.base.report_table import (
 from engine.base.statistics.intervals import Interval
 from engine.base.text import one_line
 from engine.project.records import StageCost
-from engine.questions.records import Agreement
 
 UNKNOWN_FIGURE = "-"
 """Printed for a figure that is unknown."""
@@ -76,6 +75,11 @@ def cost_lines(costs: Sequence[StageCost]) -> list[str]:
     return [f"{name:<10} {text}" for name, text in rows]
 
 
+def fact_lines(facts: Iterable[tuple[str, str]]) -> list[str]:
+    """Returns facts, as names and texts, a line each."""
+    return [f"{name:<17}  {text}" for name, text in facts]
+
+
 def _total(spans: Sequence[Range]) -> Range:
     """Returns the least and the most of several amounts together."""
     return sum(least for least, _ in spans), sum(most for _, most in spans)
@@ -109,12 +113,3 @@ def _aligned(texts: Sequence[str], column: ReportColumn) -> list[str]:
     if column.kind == "text":
         return [text + pad for text, pad in zip(texts, pads, strict=True)]
     return [pad + text for text, pad in zip(texts, pads, strict=True)]
-
-
-def agreement_text(agreement: Agreement) -> str:
-    """Returns the share of equal answers with its interval, their number and kappa; a dash without pairs."""
-    if agreement.same is None:
-        return "–"
-    kappa = "" if agreement.kappa is None else f", kappa {agreement.kappa:.2f}"
-    low_high = percent_range(agreement.same.low, agreement.same.high)
-    return f"{agreement.same.part / agreement.same.of:.0%} ({low_high}) of {agreement.n}{kappa}"

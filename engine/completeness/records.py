@@ -17,15 +17,15 @@ RuleSource = Literal["default", "calibrated", "chosen"]
 """Where the threshold of a rule is from: the default, calibration by verdicts, or a person who chose it."""
 
 Mode = Literal["words", "probe", "base", "tuned", "judge"]
-"""How a score is had: by a probe on the words of the log, by a probe on these and on the hidden states of a model, by a
-prompt around the log, from the end tag of a tuned model, or by a question to the model."""
+"""What scores are made by: a probe on the words of the log, a probe on these and on the hidden states of a model, a
+prompt around the log, the end tag of a tuned model, or a question to the model."""
 
 ProbeFeatures = Literal["words", "both", "states"]
 """What a probe reads at a boundary: the words of the last messages, the hidden state of a model, or both."""
 
 
 def mode_in_words(mode: Mode, features: ProbeFeatures | None) -> str:
-    """Returns how scores were had: their mode, or "probe on states" for a probe that reads no words."""
+    """Returns what scores were made by: their mode, or "probe on states" for a probe that reads no words."""
     return "probe on states" if features == "states" else mode
 
 
@@ -197,10 +197,16 @@ class ScoreSet:
 
 
 NO_OPEN_REQUEST = "the model names no request that is still open"
+"""Reason for no remaining tasks: asked which requests are open, the model names none."""
+
 NO_TASK = "the model named no remaining task"
+"""Reason for no remaining tasks: asked for them, the model names none."""
+
 NO_TASK_BUT_A_STEP = "the model expects another step and names no task"
+"""Reason for no remaining tasks: the model goes on with the log, without a task."""
+
 NAMES_NO_TASK = (NO_OPEN_REQUEST, NO_TASK, NO_TASK_BUT_A_STEP)
-"""Why there are no remaining tasks, where the model said so."""
+"""Reasons for no remaining tasks that come from the model; others are failures."""
 
 
 def normalised(p_end: float, p_continue: float) -> float | None:

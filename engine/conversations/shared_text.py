@@ -222,14 +222,14 @@ def _blocks(
                 key=len,
             )
     covered: set[tuple[str, bool]] = set()
-    for (stretch_text, common), is_whole in sorted(
+    for (stretch_text, common), whole_text in sorted(
         whole_by_stretch.items(), key=lambda item: (-len(item[0][0]), item)
     ):
         keys = list(_keys(_Words(stretch_text), common))
-        if not is_whole or all((key, common) in covered for key in keys):
+        if not whole_text or all((key, common) in covered for key in keys):
             continue
         covered.update((key, common) for key in keys)
-        yield SharedBlock(role, is_whole, stretch_text, min(counts[key] for key in keys), common)
+        yield SharedBlock(role, whole_text, stretch_text, min(counts[key] for key in keys), common)
 
 
 class _Words:

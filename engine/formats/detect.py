@@ -295,7 +295,7 @@ class Records:
         self.first = values[0] if values else None
         if format_name is not None:
             return reader_named(format_name), Detection(
-                format_name, "the format was chosen with --format"
+                format_name, "it was chosen for this import"
             )
         if not values and (limit := _limit_reason(sample)):
             raise TooMuch(f"{self._content.label} cannot be read: {limit}.")

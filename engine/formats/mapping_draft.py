@@ -154,11 +154,8 @@ class MappingDraft:
         lines.append(as_toml(content | _with_call_keys(guess.table, items)))
         if "roles" in guess.table:
             lines.append(f"# A word may speak as: {', '.join(DESTINATIONS)}")
-        lines.append("# Fields beside each message, each with an example:")
-        lines += [
-            f"#   {one_line(field_listed.path, _EXAMPLE):<20} {one_line(field_listed.example, _EXAMPLE)}".rstrip()
-            for field_listed in of.fields_of(items)[:_FIELDS_LISTED]
-        ]
+        lines += _field_lines("Fields beside each message", of.fields_of(items))
+        lines += _field_lines("Fields of the conversation, kept as metadata", guess.metadata)
         return _escape_controls("\n".join(lines) + "\n")
 
     def try_out(self, text: str) -> Trial:
@@ -224,6 +221,19 @@ def _read_text(text: str) -> Mapping:
         raise FormatError(f"{error}.", "docs/mapping-files.md describes its keys.") from None
     except RecursionError:
         raise FormatError("It is nested too deeply.", "Check it.") from None
+
+
+def _field_lines(title: str, fields: Sequence[of.Field]) -> list[str]:
+    """Returns fields as comments of a mapping file, each with an example; [] if there are none."""
+    if not fields:
+        return []
+    return [
+        f"# {title}, each with an example:",
+        *(
+            f"#   {one_line(one.path, _EXAMPLE):<20} {one_line(one.example, _EXAMPLE)}".rstrip()
+            for one in fields[:_FIELDS_LISTED]
+        ),
+    ]
 
 
 def _escape_controls(text: str) -> str:

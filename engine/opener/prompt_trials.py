@@ -1,8 +1,9 @@
-"""Tries a prompt on a few conversations, in several versions and with several models, and stores nothing."""
+"""Tries a prompt on a few conversations, groups or pairs, in several versions, with several models; stores nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,75 +13,96 @@ from engine.completeness.remaining_tasks import OpenRequests
 from engine.completeness.stages.remaining import remaining_item
 from engine.conversations.selection import Selection
 from engine.conversations.tables import conversations
-from engine.goals.questions import GoalSummary
+from engine.goals.questions import GoalLabel, GoalSummary, MergeVerdict
 from engine.model.catalog import LoadableModel
-from engine.model.prompt_files import Prompt
-from engine.model.records import ModelRequest, Work
-from engine.model.service.run_setup import RunSetup
+from engine.model.prompt_files import Prompt, parse_prompt, shipped_prompt
+from engine.model.records import ModelRequest
 from engine.model.stages import ModelWork
 from engine.model.structured_replies import ask, fenced_log
 
+if TYPE_CHECKING:
+    from engine.opener.open_project import OpenProject
+
 FORMS: Mapping[str, type[msgspec.Struct] | None] = {
-    "summary": None, "summary-json": GoalSummary, "paper-summary": None, "remaining": None,
-    "remaining-json": OpenRequests, "judge-json": Judgment,
+    "summary": None, "summary-json": GoalSummary, "paper-summary": None, "label-json": GoalLabel,
+    "merge-json": MergeVerdict, "remaining": None, "remaining-json": OpenRequests, "judge-json": Judgment,
 }  # fmt: skip
-"""The fields of the reply to each prompt around a log that can be tried; None for a reply in plain text."""
+"""The fields of the reply to each prompt that can be tried; None for a reply in plain text."""
+
+OF_GROUPS = ("label-json", "merge-json")
+"""The prompts around groups and pairs of groups; the others are laid around a log."""
 
 
 def try_prompt(
-    setup: RunSetup, prompts: Mapping[str, Prompt], models: Sequence[str | None], count: int
+    workspace: OpenProject, name: str, models: Sequence[str | None], count: int, text: str | None
 ) -> dict[str, dict[str, str]]:
-    """Returns the replies to the first conversations, by conversation and by column: version and model.
+    """Returns the replies about the first conversations, groups or pairs, by these and by column: version and model.
 
     Args:
-        prompts: Versions of one prompt by their names.
+        name: The prompt; its version in the project is tried beside the built-in one where they differ.
         models: Names of models; None is the one that the project uses for such work.
-        count: Number of conversations.
+        count: Number of conversations, groups or pairs.
+        text: Tried in place of the version in the project; None for no other.
 
     Raises:
-        UsageError: The prompt is not laid around a log, or there is no such model.
-        ModelError: A model cannot be loaded, or refuses a conversation.
+        UsageError: There is no such prompt that can be tried, or no such model.
+        NotYet: Nothing was clustered yet, and the prompt is one of `OF_GROUPS`.
+        ModelError: A model cannot be loaded, or refuses a question.
     """
-    name = next(iter(prompts.values())).name
     if name not in FORMS:
         raise UsageError(
-            f"The prompt {name} is not asked of single conversations.",
-            f"These can be tried: {', '.join(FORMS)}.",
+            f"The prompt {name} cannot be tried alone.", f"These can be tried: {', '.join(FORMS)}."
         )
-    with setup.project.reading() as conn:
-        ids = Selection(limit=count).ids(conn)
-        logs = [
-            remaining_item(messages) for _, messages in conversations.conversations_for(conn, ids)
-        ]
-        names = list(conversations.names(conn, ids).values())
-    replies: dict[str, dict[str, str]] = {conversation: {} for conversation in names}
-    work: Work = "goals" if "summary" in name else "scoring"
-    for model in (setup.models.resolve(ModelRequest(work, model)) for model in models):
-        for version, prompt in prompts.items():
-            column = f"{version} · {model.label}" if len(prompts) > 1 else model.label
-            for conversation, reply in zip(
-                names, _replies(setup, model, prompt, logs), strict=True
-            ):
-                replies[conversation][column] = reply
+    built_in, text = shipped_prompt(name), text or workspace.prompts.source(name)
+    versions = {"yours": text, "built in": built_in} if text != built_in else {"built in": text}
+    replies: dict[str, dict[str, str]] = {}
+    is_scoring = name in ("remaining", "remaining-json", "judge-json")
+    for requested in models:
+        request = ModelRequest("scoring" if is_scoring else "goals", requested)
+        model = workspace.models_in_use.resolve(request)
+        for version, source in versions.items():
+            column = f"{version} · {model.label}" if len(versions) > 1 else model.label
+            prompt = parse_prompt(name, source)
+            for item, reply in _replies(workspace, model, prompt, count).items():
+                replies.setdefault(item, {})[column] = reply
     return replies
 
 
+def trial_lines(replies: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Returns the replies of `try_prompt` as lines of text."""
+    lines = []
+    for item, by_column in replies.items():
+        lines.append(item)
+        for column, reply in by_column.items():
+            indented = reply.replace("\n", "\n" + " " * 6)
+            lines.append(f"  {column}:\n      {indented}")
+    return lines
+
+
 def _replies(
-    setup: RunSetup,
-    model: LoadableModel,
-    prompt: Prompt,
-    logs: Sequence[tuple[tuple[str, ...], int]],
-) -> list[str]:
-    """Returns the reply of one model to each log; of one with fields these, or why it cannot be read."""
-    work = ModelWork(setup.process, model)
+    workspace: OpenProject, model: LoadableModel, prompt: Prompt, count: int
+) -> dict[str, str]:
+    """Returns the reply of one model about each item; of one with fields these, or why it cannot be read."""
+    work = ModelWork(workspace.process, model)
     work.load()
+    if prompt.name in OF_GROUPS:
+        bodies = workspace.goal_stages().bodies(model, prompt, count)
+    else:
+        with workspace.project.reading() as conn:
+            ids = Selection(limit=count).ids(conn)
+            names = conversations.names(conn, ids).values()
+            rows = conversations.conversations_for(conn, ids)
+        logs = dict(zip(names, (remaining_item(messages) for _, messages in rows), strict=True))
+        if FORMS[prompt.name] is None:
+            written = work.replies(list(logs.values()), prompt, lambda _count, _note: None)
+            texts = [(prompt.reply + reply.text).strip() for reply in written]
+            return dict(zip(logs, texts, strict=True))
+        bodies = {name: fenced_log(*log, work.room(prompt))[0] for name, log in logs.items()}
     form = FORMS[prompt.name]
-    if form is None:
-        replies = work.replies(logs, prompt, lambda _count, _note: None)
-        return [(prompt.reply + reply.text).strip() for reply in replies]
-    bodies = [fenced_log(*log, work.room(prompt))[0] for log in logs]
-    return [
-        reply.failure
+    assert form is not None
+    replies = ask(work.process, prompt, form, list(bodies.values()))
+    return {
+        name: reply.failure
         or "\n".join(f"{key}: {value}" for key, value in msgspec.to_builtins(reply.fields).items())
-        for reply in ask(work.process, prompt, form, bodies)
-    ]
+        for name, reply in zip(bodies, replies, strict=True)
+    }

@@ -1,12 +1,12 @@
-"""Calibration: estimates accuracy over all scores from verdicts on some conversations.
+"""Calibration: estimates the errors of all scores from verdicts on some conversations.
 
 Verdicts are not a random sample: the queue prefers conversations near the threshold. Every estimate here is therefore
 post-stratified (Holt & Smith 1979, Post Stratification, J. R. Stat. Soc. A 142): the scored conversations are divided
 into strata by the rank of their score, and the weight of a verdict is the number of conversations per verdict in its
 stratum. Within a stratum, verdicts are treated as a random sample. Strata without enough verdicts are merged with
 their neighbours, which assumes that these are alike. In simulations with verdicts only near the threshold this misled:
-95% intervals of sensitivity covered the truth in 7 to 77 of 100 runs. So below `MIN_COVERED_SHARE` only the unweighted
-figures of the verdicts are given.
+95% intervals of sensitivity covered the truth in 7 to 77 of 100 runs. So below `MIN_COVERED_SHARE` nothing is
+estimated.
 
 In arrays, `p` are the normalised scores of the judged conversations and `truth` whether their verdicts say complete,
 both of shape (verdicts,), as are the weights and strata of verdicts; `population` are the scores of all scored
@@ -25,14 +25,7 @@ import numpy.typing as npt
 
 from engine.base.statistics.intervals import Interval, wilson
 from engine.completeness.records import DecisionRule, StateCounts
-from engine.questions.records import (
-    MIN_OF_EACH,
-    MIN_VERDICTS,
-    Accuracy,
-    Agreement,
-    CompletionRate,
-    ReliabilityBin,
-)
+from engine.questions.records import MIN_OF_EACH, MIN_VERDICTS, Agreement, CompletionRate
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -55,14 +48,8 @@ MIN_VERDICTS_IN_STRATUM = 4
 MIN_COVERED_SHARE = 0.5
 """Smallest coverage (share of the population in tenths with a verdict) for weighted estimates."""
 
-BINS = 10
-"""Number of equal bins of the score in the reliability plot."""
-
 DRAWS = 2_000
-"""Number of bootstrap draws of the accuracy."""
-
-OPTIMISM_DRAWS = 400
-"""Number of bootstrap draws that measure how much a chosen threshold flatters itself."""
+"""Number of bootstrap draws of sensitivity and specificity."""
 
 SEED = 20_240_917
 """Seed of all draws, so that equal verdicts give equal figures."""
@@ -105,19 +92,14 @@ class Calibration:
     Attributes:
         why: Why there is no best threshold; empty if there is one.
         best: Threshold with the largest weighted Youden's J; None if there is none.
-        accuracy: At the threshold that was asked for, else at `best`.
         covered: Share of the population in tenths of the scores with at least one verdict.
-        bins, calibration_error: As `reliability` gives them.
         errors: Sensitivity and specificity as the verdicts have them, weighted, and draws of both, shape
-            (1 + DRAWS, 2); empty if they cannot be estimated.
+            (1 + DRAWS, 2), at the threshold that was asked for, else at `best`; empty if they cannot be estimated.
     """
 
     why: str
     best: float | None
-    accuracy: Accuracy | None
     covered: float
-    bins: tuple[ReliabilityBin, ...]
-    calibration_error: float | None
     errors: Floats
 
 
@@ -126,8 +108,6 @@ def calibrate(
     complete: Sequence[bool] | Bools,
     population: Sequence[float] | Floats,
     threshold_in_force: float | None = None,
-    *,
-    chosen: bool = False,
 ) -> Calibration:
     """Calibrates scores on verdicts.
 
@@ -135,27 +115,24 @@ def calibrate(
         scores, complete: Normalised score and verdict of each judged conversation, in any order.
         population: Scores of all scored conversations, the judged ones among them; in any order.
         threshold_in_force: Evaluate at this threshold instead of the best one.
-        chosen: Whether `threshold_in_force` was chosen on these verdicts, as the best one always is.
     """
     p, truth = np.asarray(scores, float), np.asarray(complete, bool)
     everything = np.sort(np.asarray(population, float))
     n_complete = int(truth.sum())
-    why = lacking(n_complete, len(truth) - n_complete)
-    if len(truth) == 0:
-        return Calibration(why, None, None, 0.0, (), None, np.empty((0, 2)))
-    weights, _, covered = _stratified(p, everything, None)
-    bins, error = reliability(p, truth, everything)
+    n_incomplete = len(truth) - n_complete
+    why = lacking(n_complete, n_incomplete)
     nothing = np.empty((0, 2))
+    if len(truth) == 0:
+        return Calibration(why, None, 0.0, nothing)
+    weights, _, covered = _stratified(p, everything, None)
     best = None if why else youden(p, truth, weights)
     if not why and best is None:
         why = "no threshold tells complete from incomplete better than chance"
     threshold = best if threshold_in_force is None else threshold_in_force
-    if min(n_complete, len(truth) - n_complete) < MIN_OF_EACH or threshold is None:
-        return Calibration(why, best, None, covered, bins, error, nothing)
-    accuracy, errors = _accuracy(
-        p, truth, everything, threshold, covered, chosen=chosen or threshold_in_force is None
-    )
-    return Calibration(why, best, accuracy, covered, bins, error, errors)
+    measurable = min(n_complete, n_incomplete) >= MIN_OF_EACH and covered >= MIN_COVERED_SHARE
+    if threshold is None or not measurable:
+        return Calibration(why, best, covered, nothing)
+    return Calibration(why, best, covered, _errors(p, truth, everything, threshold))
 
 
 def youden(p: Floats, truth: Bools, weights: Floats) -> float | None:
@@ -235,11 +212,8 @@ def _stratified(
     return weights, stratum, covered
 
 
-def _accuracy(
-    p: Floats, truth: Bools, population: Floats, threshold: float, covered: float, *, chosen: bool
-) -> tuple[Accuracy, Floats]:
-    """Returns the accuracy at a threshold, `chosen` on the same verdicts or not, and the `Calibration.errors` behind
-    it.
+def _errors(p: Floats, truth: Bools, population: Floats, threshold: float) -> Floats:
+    """Returns sensitivity and specificity at a threshold and draws of both, shape (1 + DRAWS, 2).
 
     The draws are a stratified bootstrap (Efron & Tibshirani 1993, An Introduction to the Bootstrap, 8.3): in each
     stratum as many verdicts are drawn with replacement as it has. To each share a right and a wrong pseudo-verdict
@@ -248,15 +222,6 @@ def _accuracy(
     """
     above = p >= threshold
     kinds = np.where(truth, np.where(above, _TP, _FN), np.where(above, _FP, _TN))
-    tp, fn, fp, tn = (int(number) for number in np.bincount(kinds, minlength=4))
-    raw = (
-        wilson(tp, tp + fn),
-        wilson(tn, tn + fp),
-        wilson(tp, tp + fp) if tp + fp else None,
-    )
-    if covered < MIN_COVERED_SHARE:
-        why = f"verdicts reach only {covered:.0%} of the scores; a calibration sample spreads them"
-        return Accuracy(threshold, None, None, None, *raw, why), np.empty((0, 2))
     weights, stratum, _ = _stratified(p, population, threshold)
     random = np.random.default_rng(SEED)
     sums, drawn_sums = np.zeros(4), np.zeros((DRAWS, 4))
@@ -266,81 +231,15 @@ def _accuracy(
         counts = np.bincount(kinds[inside], minlength=4)
         sums += weight * counts
         drawn_sums += weight * random.multinomial(counts.sum(), counts / counts.sum(), size=DRAWS)
-    prior = random.gamma(
-        JEFFREYS, size=(DRAWS, 6)
-    )  # a right and a wrong one for each of three shares
-    optimism = _optimism(p, truth, weights, stratum) if chosen else (0.0, 0.0, 0.0)
     counts = np.bincount(kinds, minlength=4)
-
-    def estimate(right: int, wrong: int, nth: int) -> tuple[float, Floats, Interval]:
-        """Returns the nth share, of the kind `right` among both kinds, with its draws, and what is shown of it: both
-        less the optimism."""
+    columns = []
+    for right, wrong in ((_TP, _FN), (_TN, _FP)):
         mean = (sums[right] + sums[wrong]) / (counts[right] + counts[wrong])
-        good = drawn_sums[:, right] + mean * prior[:, 2 * nth]
-        draws = good / (good + drawn_sums[:, wrong] + mean * prior[:, 2 * nth + 1])
-        value = float(sums[right] / (sums[right] + sums[wrong]))
-        honest = min(1.0, max(0.0, value - optimism[nth]))
-        shifted = np.clip(draws - optimism[nth], 0.0, 1.0)
-        return value, draws, _interval(honest, shifted, shifted)
-
-    sensitivity, sensitivities, shown_sensitivity = estimate(_TP, _FN, 0)
-    specificity, specificities, shown_specificity = estimate(_TN, _FP, 1)
-    precision = None
-    if tp + fp:
-        _, _, precision = estimate(_TP, _FP, 2)
-    errors = np.column_stack([sensitivities, specificities])
-    return (
-        Accuracy(threshold, shown_sensitivity, shown_specificity, precision, *raw),
-        np.vstack([[sensitivity, specificity], errors]),
-    )
-
-
-def _optimism(
-    p: Floats, truth: Bools, weights: Floats, stratum: npt.NDArray[np.int64]
-) -> tuple[float, float, float]:
-    """Returns how much better sensitivity, specificity and precision look because the threshold was chosen on these
-    verdicts.
-
-    Of bootstrap draws the mean difference between the draw's own best threshold judged on the draw and on all verdicts
-    (Harrell, Lee & Mark 1996, Stat. Med. 15). Without it 40 verdicts overstated both by .04 to .10 in simulations.
-    """
-    order = np.argsort(p, kind="stable")
-    p, truth, weights, stratum = p[order], truth[order], weights[order], stratum[order]
-    gaps = (
-        np.flatnonzero(p[:-1] < p[1:]) + 1
-    )  # numbers of scores below each threshold that can be chosen
-    random = np.random.default_rng(SEED + 1)
-    draw_weights = np.empty((OPTIMISM_DRAWS, len(p)))
-    for index in np.unique(stratum):
-        inside = np.flatnonzero(stratum == index)
-        even = np.full(len(inside), 1 / len(inside))
-        draw_weights[:, inside] = random.multinomial(len(inside), even, size=OPTIMISM_DRAWS)
-    draw_weights *= weights
-    # Below a threshold an incomplete one is right and a complete one wrong; shape (draws, verdicts).
-    right_below = np.cumsum(np.where(truth, 0.0, draw_weights), axis=1)
-    wrong_below = np.cumsum(np.where(truth, draw_weights, 0.0), axis=1)
-    has_both_kinds = (right_below[:, -1] > 0) & (wrong_below[:, -1] > 0)
-    right_below, wrong_below = right_below[has_both_kinds], wrong_below[has_both_kinds]
-    all_right = np.cumsum(np.where(truth, 0.0, weights))
-    all_wrong = np.cumsum(np.where(truth, weights, 0.0))
-    j = right_below / right_below[:, -1:] - wrong_below / wrong_below[:, -1:]
-    best = gaps[np.argmax(j[:, gaps - 1], axis=1)] - 1
-    rows = np.arange(len(best))
-
-    def shares(right: Floats, wrong: Floats, negatives: Floats, positives: Floats) -> list[Floats]:
-        """Returns sensitivity, specificity and precision, given the weight below the threshold that is right and that
-        is wrong, and the weight of each kind; all of shape (draws,), or numbers."""
-        tp, fp = positives - wrong, negatives - right
-        return [tp / positives, right / negatives, tp / np.maximum(tp + fp, 1e-300)]
-
-    draw_shares = shares(
-        right_below[rows, best], wrong_below[rows, best], right_below[:, -1], wrong_below[:, -1]
-    )
-    all_shares = shares(all_right[best], all_wrong[best], all_right[-1], all_wrong[-1])
-    first, second, third = (
-        float((a - b).mean()) for a, b in zip(draw_shares, all_shares, strict=True)
-    )
-    return first, second, third
+        prior_right, prior_wrong = mean * random.gamma(JEFFREYS, size=(2, DRAWS))
+        good = drawn_sums[:, right] + prior_right
+        draws = good / (good + drawn_sums[:, wrong] + prior_wrong)
+        columns.append(np.append(sums[right] / (sums[right] + sums[wrong]), draws))
+    return np.column_stack(columns)
 
 
 def _interval(value: float, lows: Floats, highs: Floats) -> Interval:
@@ -395,8 +294,11 @@ def completion_rate(
     )
     if not_corrected:
         return rate(corrected=None, why=not_corrected)
-    if calibration.accuracy is None or len(calibration.errors) == 0:
-        why = calibration.why or (calibration.accuracy.why if calibration.accuracy else "")
+    if len(calibration.errors) == 0:
+        why = calibration.why or (
+            f"verdicts reach only {calibration.covered:.0%} of the scores; a calibration sample"
+            " spreads them"
+        )
         return rate(corrected=None, why=why)
     sensitivity, specificity = map(float, calibration.errors[0])
     draws = calibration.errors[1:]
@@ -448,30 +350,3 @@ def rate_difference(
         np.where(telling, change, -1.0),
         np.where(telling, change, 1.0),
     )
-
-
-def reliability(
-    p: Floats, truth: Bools, population: Floats
-) -> tuple[tuple[ReliabilityBin, ...], float | None]:
-    """Returns equal bins of the score that hold verdicts, and the expected calibration error (Naeini et al. 2015,
-    AAAI).
-
-    The error is the mean of |observed - predicted| over those bins, each weighted by the share of the population that
-    lies in it, because the verdicts do not say how often a score occurs; None without verdicts.
-    """
-    bin_of_verdict = np.minimum((p * BINS).astype(int), BINS - 1)
-    population_counts = np.bincount(
-        np.minimum((population * BINS).astype(int), BINS - 1), minlength=BINS
-    )
-    bins: list[ReliabilityBin] = []
-    gaps: list[tuple[float, float]] = []
-    for index in np.unique(bin_of_verdict):
-        inside = bin_of_verdict == index
-        predicted = float(p[inside].mean())
-        observed = wilson(int(truth[inside].sum()), int(inside.sum()))
-        bins.append(ReliabilityBin(index / BINS, (index + 1) / BINS, predicted, observed))
-        gaps.append((float(population_counts[index]), abs(observed.part / observed.of - predicted)))
-    total = sum(weight for weight, _ in gaps)
-    if total == 0:
-        return tuple(bins), None
-    return tuple(bins), sum(weight * gap for weight, gap in gaps) / total

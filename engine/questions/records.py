@@ -14,8 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from engine.base import number_format
 from engine.base.conversation import SUCCEEDED, Verdict
 from engine.base.statistics.intervals import Interval, Share
+from engine.base.text import one_line
 from engine.completeness.records import DecisionRule
 from engine.formats.records import Imported
 from engine.questions.question import YES
@@ -294,22 +296,16 @@ class AnsweredConversation:
     disagreement: bool = False
 
 
+CHANCE = 0.5
+"""AUROC of scores that know nothing."""
+
+
 MIN_VERDICTS = 40
 """Smallest number of verdicts `yes` or `no` on scored conversations that suggest a threshold."""
 
 
 MIN_OF_EACH = 5
 """Smallest number of verdicts of each of the two kinds among them."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReliabilityBin:
-    """Judged conversations whose score lies in [low, high): mean score, and what share was complete."""
-
-    low: float
-    high: float
-    predicted: float
-    observed: Share
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +321,17 @@ class Agreement:
     n: int
     same: Share | None = None
     kappa: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The share of equal answers with its interval, kappa and the number of pairs; a dash without pairs.
+
+        `86% [70, 94] κ .71 n 34`
+        """
+        if self.same is None:
+            return "–"
+        kappa = "" if self.kappa is None else f"κ {number_format.signed(self.kappa)} "
+        return f"{number_format.rate(self.same.part, self.same.of)} {kappa}n {self.n}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,36 +373,13 @@ class CompletionRate:
         """Number of scored conversations at or above the threshold."""
         return round((self.apparent or 0.0) * self.scored)
 
-
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """Accuracy of a threshold as a classifier of complete and incomplete conversations.
-
-    Attributes:
-        sensitivity: Share of complete conversations classified as complete (recall), estimated for all scored ones.
-        specificity: Share of incomplete conversations classified as incomplete, estimated likewise.
-        precision: Share of the conversations classified as complete that are complete; None also if there is none.
-        raw_sensitivity, raw_specificity, raw_precision: The same shares over the judged conversations alone.
-        why: Why the first three are None.
-    """
-
-    threshold: float
-    sensitivity: Interval | None
-    specificity: Interval | None
-    precision: Interval | None
-    raw_sensitivity: Share
-    raw_specificity: Share
-    raw_precision: Share | None
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class FilterRate:
-    """The completion rate of the conversations that a saved filter matches."""
-
-    name: str
-    filter: str
-    rate: CompletionRate
+    @property
+    def corrected_text(self) -> str:
+        """The corrected share with its interval, `70% (61.2% to 77.8%)`, or why there is none."""
+        if self.corrected is None:
+            return one_line(self.why) or "–"
+        low_high = number_format.percent_range(self.corrected.low, self.corrected.high)
+        return f"{self.corrected.value:.0%} ({low_high})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,41 +398,34 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationReport:
-    """The verdicts against the scores: threshold, accuracy, reliability, rates, agreement.
+    """The verdicts against the scores: threshold, corrected rate, agreement.
 
     Attributes:
         rule: The current decision rule.
         complete, incomplete: Number of verdicts of each kind on scored conversations.
-        enough: Whether there are enough of them for a threshold.
         why: Why there is no threshold.
         best: The threshold with the largest sensitivity + specificity - 1 (Youden's J); None if there is none.
         proposal: The best threshold, where it is another than that in force and the verdicts support it; else None.
         not_proposed: Why the best threshold is not suggested; empty if it is, and if there is none.
-        accuracy: Accuracy at the threshold in force.
+        auroc: P(the score of one judged complete is above that of one judged incomplete), whatever the threshold; None
+            without verdicts of both kinds.
         covered: Share of the scored conversations whose score is in a decile that has a verdict.
-        bins, calibration_error: Reliability of the score as a probability.
         rate: Completion rate of the project, or of the conversations that a filter matches.
-        filters: Completion rate of each saved filter.
-        model: Agreement of the verdicts with the states.
-        models: The same for each set of scores, with the threshold of the set, and for the remaining tasks beside it.
+        models: Agreement of the verdicts with the states by each set of scores, with the threshold of the set, and with
+            the remaining tasks beside it.
         itself: Agreement of first verdicts with blind repeats.
     """
 
     rule: DecisionRule
     complete: int
     incomplete: int
-    enough: bool
     why: str
     best: float | None
     proposal: Proposal | None
     not_proposed: str
-    accuracy: Accuracy | None
+    auroc: Interval | None
     covered: float
-    bins: tuple[ReliabilityBin, ...]
-    calibration_error: float | None
     rate: CompletionRate
-    filters: tuple[FilterRate, ...]
-    model: Agreement
     models: tuple[ModelAgreement, ...]
     itself: Agreement
 
@@ -457,6 +434,55 @@ class CalibrationReport:
         """Number of verdicts that are used to calibrate."""
         return self.complete + self.incomplete
 
+    @property
+    def no_proposal(self) -> str:
+        """Why no other threshold is suggested; empty if one is."""
+        if self.proposal is not None:
+            return ""
+        return self.why or self.not_proposed or "the threshold in force is the best one"
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Returns what the verdicts say of the scores, as names and texts that are safe to show."""
+        facts = [
+            (
+                "verdicts",
+                f"{self.complete:,} complete, {self.incomplete:,} incomplete,"
+                f" spread over {self.covered:.0%} of the scores",
+            )
+        ]
+        if self.auroc is not None:
+            low_high = number_format.figure_range(self.auroc.low, self.auroc.high)
+            chance = ": no better than chance" if self.auroc.low <= CHANCE else ""
+            facts.append(
+                ("AUROC", f"{number_format.figure(self.auroc.value)} ({low_high}){chance}")
+            )
+        facts.append(("threshold", f"{format_threshold(self.rule)} in force ({self.rule.source})"))
+        if self.proposal is None:
+            facts.append(("not suggested", one_line(self.no_proposal)))
+        else:
+            now, then = self.proposal.now, self.proposal.then
+            suggested = format_threshold(self.proposal.rule)
+            facts.append(("suggested", f"{suggested}: {now:.0%} → {then:.0%} ended"))
+        facts += [
+            ("agreement", f"{each.agreement.text} · {one_line(each.answers, 40)}")
+            for each in self.models
+        ]
+        if self.itself.n:
+            facts.append(("agreement", f"{self.itself.text} · you with yourself, blind"))
+        rate = self.rate
+        corrected = ", errors corrected" if rate.corrected is not None else ""
+        facts.append(("complete", rate.corrected_text + corrected))
+        if rate.apparent is not None:
+            ended = number_format.rate(rate.above, rate.scored)
+            facts.append(("ended", f"{ended} of {rate.scored:,} scored of {rate.conversations:,}"))
+        return facts
+
+
+def format_threshold(rule: DecisionRule) -> str:
+    """Returns the threshold of a rule; near the ends with a digit more, because scores crowd there."""
+    threshold = rule.threshold
+    return number_format.probability(threshold, 2 if 0.05 <= threshold <= 0.95 else 3)
+
 
 MIN_EXAMPLES_OF_EACH = 3
 """Smallest number of examples of either kind with which the result is shown as a figure: with fewer no AUROC has an
@@ -464,10 +490,6 @@ interval above chance."""
 
 FIRM_EXAMPLES_OF_EACH = 10
 """Number of examples of either kind from which on a newer probe waits to be taken over; one of fewer is replaced."""
-
-
-CHANCE = 0.5
-"""AUROC of a probe that knows nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -532,6 +554,42 @@ class ExampleProbe:
         """Whether its probabilities mean anything."""
         return self.test is not None and self.test.tells
 
+    def facts(self) -> list[tuple[str, str]]:
+        """Returns how well it tells its examples apart, as names and texts that are safe to show."""
+        test = self.test
+        if test is None:
+            return [("examples", f"{self.marks}; two yes and two no are needed")]
+        area = test.auroc
+        low_high = number_format.figure_range(area.low, area.high)
+        doubt = f"; fewer than {MIN_EXAMPLES_OF_EACH} of a kind, so this says little"
+        facts = [
+            ("examples", f"{test.positive} yes, {test.negative} no"),
+            (
+                "told apart",
+                f"AUROC {number_format.figure(area.value)} ({low_high}), each by a probe that did"
+                f" not see it{'' if test.enough else doubt}",
+            ),
+            (
+                "agreement",
+                f"{test.agreement.part} of {test.agreement.of} examples at threshold"
+                f" {number_format.figure(self.threshold)}",
+            ),
+        ]
+        if test.precision is not None:
+            low_high = number_format.percent_range(test.precision.low, test.precision.high)
+            facts.append(
+                ("precision", f"{test.precision.part} of {test.precision.of} ({low_high})")
+            )
+        predicted = (
+            f"{test.above:,} of {test.conversations:,}; {test.proposed:,} of them not examples yet"
+        )
+        corrected = ", corrected for the probe's errors" if test.rate.corrected is not None else ""
+        facts += [
+            ("predicted yes", predicted),
+            ("share of all", test.rate.corrected_text + corrected),
+        ]
+        return facts
+
 
 @dataclass(frozen=True, slots=True)
 class ExampleProbeChange:
@@ -546,6 +604,39 @@ class ExampleProbeChange:
     then: ExampleProbe
     up: int
     down: int
+
+    @property
+    def text(self) -> str:
+        """What would change, in words."""
+        text = f"{self.up:,} would come above the threshold, {self.down:,} below"
+        before, after = self.now.test, self.then.test
+        if before is None or after is None:
+            return text
+        figures = (number_format.figure(test.auroc.value) for test in (before, after))
+        return f"{text}; AUROC {' -> '.join(figures)}"
+
+
+def success_facts(
+    newest: ExampleProbe, in_force: ExampleProbe | None, change: ExampleProbeChange | None
+) -> list[tuple[str, str]]:
+    """Returns the facts of the newest probe of success, and which one lists and filters use.
+
+    Args:
+        in_force: None before there are verdicts enough.
+        change: What the newest would change; None if it is in force.
+    """
+    facts = newest.facts()
+    if in_force is None:
+        facts.append(("not in force", f"{MIN_EXAMPLES_OF_EACH} verdicts of each kind are needed"))
+    elif not in_force.tells:
+        why = "no list shows these probabilities until more verdicts tell the two apart"
+        facts.append(("at chance", why))
+    elif change is not None and change.then.marks != change.now.marks:
+        how = "s on the calibration screen or `ask` with --use takes it over"
+        facts.append(("not in force", f"{change.text}; {how}"))
+    else:
+        facts.append(("in force", "the success column, `success<.3` and `--sort success`"))
+    return facts
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any
 from engine.conversations.tables.conversations import names, truth_by_record
 from engine.project.sql import to_json
 from engine.simulate.records import PlayRow, PlaySetting, TranscriptLine
-from engine.simulate.sharded.aptitude import Scored
+from engine.simulate.sharded.aptitude import ScoredPlay
 
 _ROW = (
     "SELECT play.id, config_hash, kind, key, run_id, conversation_id, reason, result FROM play"
@@ -120,15 +120,15 @@ def form_runs(conn: sqlite3.Connection) -> list[tuple[str, dict[str, Any]]]:
     return [*(_form_run(settings[play.config_hash], play) for play in played), *imported]
 
 
-def scores(conn: sqlite3.Connection) -> list[Scored]:
+def scores(conn: sqlite3.Connection) -> list[ScoredPlay]:
     """Returns the scores in the truth of all records: 0 where the log has null, because no answer was attempted."""
-    runs: list[Scored] = []
+    runs: list[ScoredPlay] = []
     for _, truth in truth_by_record(conn):
         score, instruction = truth.get("score", ...), truth.get("task_id")
         if instruction is not None and isinstance(score, int | float | None):
             names_of_run = ("task", "condition", "assistant_model")
             task, condition, model = (str(truth.get(name, "unknown")) for name in names_of_run)
-            runs.append(Scored(task, condition, model, str(instruction), float(score or 0)))
+            runs.append(ScoredPlay(task, condition, model, str(instruction), float(score or 0)))
     return runs
 
 

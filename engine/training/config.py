@@ -49,10 +49,10 @@ schedule, no warm-up and no selection of a checkpoint, so their recipe and its a
 VERSION = 1
 """Version of the config file and of the event file; a config of another version is refused."""
 
-LARGEST = 2**63
-"""Above every number of a run. A larger integer is no float either."""
+NUMBER_LIMIT = 2**63
+"""Bound above every number of a run, in configs and events. An integer far above it could not become a float."""
 
-WORDS = 32
+FIRST_WORDS_TOKENS = 32
 """Tokens of a next step that are learned beside its opening: the rest of its header, and its first words."""
 
 _ABOVE_ZERO = (
@@ -195,15 +195,16 @@ class TrainConfig:
         if unknown:
             raise ConfigError(f"{path.name} has unknown fields: {', '.join(unknown)}")
         for setting in fields(cls):
-            value = values.get(setting.name)
-            kind = type(setting.default) if setting.name != "base" else str
-            if setting.name in values and not isinstance(
-                value, (int, float) if kind is float else kind
-            ):
+            if setting.name not in values:
+                continue
+            value = values[setting.name]
+            # The type of a setting is that of its default; only `base` has none.
+            kind = str if setting.name == "base" else type(setting.default)
+            if not isinstance(value, (int, float) if kind is float else kind):
                 raise ConfigError(
                     f"{setting.name} is {value!r}; it must be of type {kind.__name__}"
                 )
-            if isinstance(value, int) and abs(value) >= LARGEST:
+            if isinstance(value, int) and abs(value) >= NUMBER_LIMIT:
                 raise ConfigError(f"{setting.name} is too large a number")
         if "base" not in values:
             raise ConfigError("base is missing")

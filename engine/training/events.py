@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engine.base.files import create_private_file
-from engine.training.config import LARGEST
+from engine.training.config import NUMBER_LIMIT
 
 State = Literal["new", "running", "interrupted", "stopped", "finished", "failed"]
 """The state of a run."""
@@ -235,13 +235,13 @@ def _is_event(event: Any) -> bool:
     return (
         all(value is None or _is_count(value) for value in counts)
         and all(value is None or isinstance(value, float) or _is_count(value) for value in figures)
-        and (time is None or abs(time) < LARGEST)
+        and (time is None or abs(time) < NUMBER_LIMIT)
     )
 
 
 def _is_count(value: Any) -> bool:
     """Whether it is a whole number that a run can have."""
-    return isinstance(value, int) and abs(value) < LARGEST
+    return isinstance(value, int) and abs(value) < NUMBER_LIMIT
 
 
 def _end_line(path: Path) -> None:

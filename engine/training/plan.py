@@ -27,7 +27,7 @@ from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.training import presets, run_files
 from engine.training.base import Base, Machine, base_for, this_machine
-from engine.training.config import RECIPE_SETTINGS, WORDS, TrainConfig
+from engine.training.config import FIRST_WORDS_TOKENS, RECIPE_SETTINGS, TrainConfig
 from engine.training.history import RunHistory
 from engine.training.presets import Preset
 from engine.training.records import TrainingEstimate
@@ -366,7 +366,7 @@ def _most_labels(config: TrainConfig, train: Sequence[Usable]) -> int:
     """Returns the largest number of labels that one log can have."""
     if config.recipe == "boundary":
         # At each boundary the opening of a step header, and the words after it.
-        labels_at_boundary = HEADER_TOKENS + (WORDS if config.words else 0)
+        labels_at_boundary = HEADER_TOKENS + (FIRST_WORDS_TOKENS if config.words else 0)
         return labels_at_boundary * max(conversation.boundaries for conversation in train)
     return min(REPLY_TOKENS, config.max_tokens)
 

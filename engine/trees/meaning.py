@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from engine.base.errors import UsageError
 from engine.model.embedders.embedder import embedder_for
-from engine.trees.measures import Answer, answers, bits, left_out
+from engine.trees.measures import Answer, answers, bits, mass_outside_leaves
 from engine.trees.tree import Tree
 
 Vectors = NDArray[np.float32]
@@ -91,7 +91,7 @@ def meanings(tree: Tree, answers: Sequence[Answer], vectors: Vectors, threshold:
     groups.sort(key=lambda group: (-group.probability, group.answers))
     masses = [group.probability for group in groups]
     covered = math.fsum(masses)
-    outside_mass, outside_entropy = left_out(tree)
+    outside_mass, outside_entropy = mass_outside_leaves(tree)
     # Adding to the most probable group makes the distribution the most uneven one, so its entropy is the least.
     low_terms = [bits(min(1.0, mass + outside_mass)) for mass in masses[:1]]
     low_terms += map(bits, masses[1:])

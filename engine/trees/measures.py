@@ -79,7 +79,7 @@ def measure(tree: Tree) -> Measures:
     best = tree.nodes[leaves[0]] if leaves else None
     masses = [tree.nodes[leaf].mass for leaf in leaves]
     leaf_entropy = math.fsum(map(bits, masses))
-    outside_mass, outside_entropy = left_out(tree)
+    outside_mass, outside_entropy = mass_outside_leaves(tree)
     return Measures(
         leaves=len(leaves),
         max_log_prob=best.path_log_p if best else -math.inf,
@@ -136,12 +136,12 @@ def subtree_mass(tree: Tree) -> list[float]:
     return masses
 
 
-def left_out(tree: Tree) -> tuple[float, float]:
+def mass_outside_leaves(tree: Tree) -> tuple[float, float]:
     """Returns the mass outside the leaves, and its entropy in bits with each pruned child and unread node an
     outcome."""
     account = tree.account()
-    pruned = math.fsum(n.pruned_entropy for n in tree.nodes if n.kind is Kind.INNER)
-    frontier = math.fsum(bits(n.mass) for n in tree.nodes if n.kind is Kind.FRONTIER)
+    pruned = math.fsum(node.pruned_entropy for node in tree.nodes if node.kind is Kind.INNER)
+    frontier = math.fsum(bits(node.mass) for node in tree.nodes if node.kind is Kind.FRONTIER)
     return account.pruned + account.unexpanded, pruned + frontier
 
 

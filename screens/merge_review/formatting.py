@@ -36,18 +36,21 @@ def counts_content(progress: ReviewProgress, skipped: int, *, brief: bool) -> Co
 
 def _decided(progress: ReviewProgress) -> str:
     """Returns how many pairs were merged and refused; where the rule or a model decided, too, who did what."""
-    by_rule, by_model = (
-        f"{merged:,} by {who}" if merged + refused else ""
-        for merged, refused, who in (
+    refused = progress.refused + progress.refused_by_rule + progress.refused_by_model
+    automatic = [
+        (merged, who)
+        for merged, refused_by_it, who in (
             (progress.merged_by_rule, progress.refused_by_rule, "the rule"),
             (progress.merged_by_model, progress.refused_by_model, "the model"),
         )
-    )
-    refused = progress.refused + progress.refused_by_rule + progress.refused_by_model
-    if not by_rule + by_model:
+        if merged + refused_by_it
+    ]
+    if not automatic:
         return f"{progress.merged:,} merged, {refused:,} refused"
-    merged = ", ".join(filter(None, (by_rule, by_model, f"{progress.merged:,} by you")))
-    return f"{merged.replace(' by', ' merged by', 1)}, {refused:,} refused"
+    (first_merged, first), *others = [*automatic, (progress.merged, "you")]
+    shares = [f"{first_merged:,} merged by {first}"]
+    shares += [f"{merged:,} by {who}" for merged, who in others]
+    return f"{', '.join(shares)}, {refused:,} refused"
 
 
 def _left_pieces(progress: ReviewProgress, *, brief: bool) -> list[Piece]:
@@ -129,10 +132,10 @@ def empty_state(shown: ClusteringSummary | None, progress: ReviewProgress | None
         return replace(
             CLUSTER, message="Nothing to merge: the conversations are not in groups yet."
         )
-    goals = "shows the groups"
+    effect = "shows the groups"
     if not progress.finished:
-        what = "No proposal is ready yet; the next ones are being computed."
-        return EmptyState(what, goals, "app.switch_mode('goals')")
+        message = "No proposal is ready yet; the next ones are being computed."
+        return EmptyState(message, effect, "app.switch_mode('goals')")
     least = _least_similarity(progress)
     lowers = (("desk.floor", "lowers the least similarity"),) if least else ()
     return EmptyState(
@@ -140,7 +143,7 @@ def empty_state(shown: ClusteringSummary | None, progress: ReviewProgress | None
         + (f" or lies below the {least}.\n" if least else ".\n")
         + f"{_decided(progress)};"
         f" {number_format.counted(shown.groups, 'group')} remain.",
-        goals,
+        effect,
         "app.switch_mode('goals')",
         others=(
             ("desk.history", "shows what was decided"),

@@ -20,6 +20,7 @@ from screens.models.formatting import Item, model_columns
 from screens.models.hub_dialog import HubDialog, HubRequest
 from screens.shell.dialogs import ChoiceDialog, TextDialog, ask, confirm
 from screens.shell.exporting import copy
+from screens.shell.reading_dialogs import PromptTrialDialog
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import ItemTable, RowTable
@@ -45,6 +46,7 @@ class ModelsScreen(WorkbenchScreen[None]):
         Binding("v", "verify", "Verify", tooltip="Compute the checksums again and read the header"),
         Binding("u", "use", "Use", tooltip="Choose what this project uses the model for"),
         Binding("t", "tune", "Tune", tooltip="Find the fastest format of its weights that stays accurate"),
+        Binding("r", "try", "Try", tooltip="Show its replies to a prompt on 3 conversations, groups or pairs"),
         Binding("D", "remove", "Remove", tooltip="Delete what was pulled, forget what was added; asks first"),
         Binding("y", "copy", "Copy", tooltip="Copy what is known of the model", show=False),
         Binding("q", "app.quit", "Quit", tooltip="Quit; pulls pause, and p goes on with them", show=False),
@@ -306,6 +308,21 @@ class ModelsScreen(WorkbenchScreen[None]):
 
         title = f"Use {words.name_of(row)} for"
         ask(self, ChoiceDialog(title, words.works_to_choose(self.rows)), chosen)
+
+    def action_try(self) -> None:
+        """Asks for a prompt, and shows what the model under the cursor replies to it."""
+        row = self._model_here("tried")
+        if row is None:
+            return
+        if row.kind == "adapter":
+            self.notify("Training (7) chooses the adapter; r is for models.", markup=False)
+            return
+        from engine.opener.prompt_trials import FORMS  # it brings numpy
+
+        def chosen(prompt: str) -> None:
+            self.app.push_screen(PromptTrialDialog(self.services, prompt, row.name))
+
+        ask(self, ChoiceDialog("Try the prompt", [(name, name) for name in FORMS]), chosen)
 
     def action_remove(self) -> None:
         """Removes what is under the cursor, once that is confirmed."""

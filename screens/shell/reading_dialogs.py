@@ -163,6 +163,36 @@ class EgressDialog(ReadingDialog):
         self._allow()
 
 
+class PromptTrialDialog(ReadingDialog):
+    """Shows what a model replies to a prompt on a few conversations, groups or pairs; stores nothing."""
+
+    WHAT = "the replies"
+    COUNT = 3
+    """Number of conversations, groups or pairs."""
+    BINDINGS: ClassVar[list[BindingType]] = reading_keys("r")
+
+    def __init__(self, services: OpenProject, prompt: str, model: str) -> None:
+        super().__init__()
+        self._services, self._prompt, self._model = services, prompt, model
+
+    def title_line(self) -> Content:
+        """Returns the prompt and the model."""
+        return Content(f"{self._prompt} with {self._model}")
+
+    def on_mount(self) -> None:
+        """Asks the model in a thread."""
+        self.query_one(TextPane).show("asking …")
+
+        def read() -> str:
+            """Returns the replies as lines."""
+            from engine.opener.prompt_trials import trial_lines, try_prompt  # it brings numpy
+
+            replies = try_prompt(self._services, self._prompt, [self._model], self.COUNT, None)
+            return "\n".join(trial_lines(replies)) or "There is nothing to try it on."
+
+        background(self, read, self.query_one(TextPane).show, self.show_error, group="trial")
+
+
 class QuarantineDialog(ReadingDialog):
     """Lists the records in the quarantine, in the order of import."""
 

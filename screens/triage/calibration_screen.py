@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.base.conversation import Verdict
-from engine.base.errors import FilterError
+from engine.base.conversation import SUCCEEDED, Verdict
 from engine.base.text import one_line
 from engine.completeness.records import DecisionRule
-from engine.conversations.filters import Filter, ListQuery, parse_filter
+from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.open_project import OpenProject
-from engine.questions.records import CalibrationReport
+from engine.questions.records import (
+    MIN_VERDICTS,
+    CalibrationReport,
+    format_threshold,
+    success_facts,
+)
 from screens.shell.dialogs import TextDialog
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import Figure, WorkbenchScreen, choose_figure
-from screens.triage import calibration_formatting as words
-from screens.triage.calibration_formatting import Reliability
 from screens.widgets.background import write_in_order
+from screens.widgets.empty_state import SCORE, EmptyState
 from screens.widgets.jobs import EngineFeed
 
 
 class CalibrationScreen(WorkbenchScreen[None]):
-    """Verdicts, threshold, rate, reliability, and the rate of each saved filter."""
+    """What verdicts say of the scores, of success, and of all who answered."""
 
     PLACE = "calibration"
     AUTO_FOCUS = "#page"
@@ -53,29 +57,19 @@ class CalibrationScreen(WorkbenchScreen[None]):
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
         self._report: CalibrationReport | None = None
+        self._success: list[tuple[str, str]] = []
 
     def compose_body(self) -> ComposeResult:
-        """Yields the figures of the scores beside the plot, filters below, then success and people."""
+        """Yields a section for the scores, for success and for agreement."""
         with VerticalScroll(id="page"):
-            with Horizontal(id="figures"):
-                with Vertical(id="texts"):
-                    for name, title in (
-                        ("verdicts", "Your verdicts on what is scored"),
-                        ("threshold", "Threshold"),
-                        ("rate", "Did they get it? By your verdicts"),
-                    ):
-                        yield _section(name, title)
-                plot = Reliability(id="plot")
-                plot.add_class("section")
-                plot.border_title = "Judged complete, by score"
-                yield plot
-            filters = Static(id="filters", classes="section")
-            filters.border_title = (
-                "Ended by score and complete by verdicts, overall and by saved filter"
-            )
-            yield filters
-            yield _section("success", "Did it succeed? By your verdicts")
-            yield _section("people", "Agreement of the people who judged")
+            for name, title in (
+                ("scores", "What your verdicts say of the scores"),
+                ("success", "Did it succeed? By your verdicts"),
+                ("agreement", "Agreement of those who answered"),
+            ):
+                section = Static(id=name, classes="section")
+                section.border_title = title
+                yield section
         yield Static(classes="empty")
 
     def on_mount(self) -> None:
@@ -87,17 +81,22 @@ class CalibrationScreen(WorkbenchScreen[None]):
         """Computes everything again."""
         probes, calibration = self.services.example_probes, self.services.calibration
 
-        def read() -> tuple[CalibrationReport, Content | None, list[str]]:
+        def read() -> tuple[CalibrationReport, list[tuple[str, str]], list[str]]:
             newest = probes.newest_success()
-            success = None
+            success = []
             if newest is not None:
-                success = words.success_content(probes.in_force(), newest, probes.change())
-            return calibration.report(), success, calibration.people().sentences()
+                success = success_facts(newest, probes.in_force(), probes.change())
+            checks = self.services.questions.checks(SUCCEEDED)
+            agreement = [
+                *calibration.people().sentences(),
+                *(line for check in checks for line in check.sentences()),
+            ]
+            return calibration.report(), success, agreement
 
         self.in_background(read, self._show, group="report")
 
     async def action_figures(self) -> None:
-        """Lists the verdicts, where they differ from the score, and the saved filters, to open those conversations.
+        """Lists the verdicts, and where they differ from the score or from each other, to open those conversations.
 
         Where there are none, starts what brings them.
         """
@@ -107,53 +106,44 @@ class CalibrationScreen(WorkbenchScreen[None]):
         services = self.services
 
         def read() -> list[Figure]:
-            figures = [(f"succeeded: {value}", f"succeeded:{value}") for value in Verdict]
-            figures += [
-                ("verdict and score differ", "disagreement:verdict"),
-                ("people disagree", "disagreement:people"),
-                *services.saved.filters().items(),
+            names = {f"succeeded: {value}": f"succeeded:{value}" for value in Verdict}
+            names["verdict and score differ"] = "disagreement:verdict"
+            names["people disagree"] = "disagreement:people"
+            filters = {name: parse_filter(text) for name, text in names.items()}
+            return [
+                Figure(name, filter, len(services.conversations.ids(ListQuery(filter))))
+                for name, filter in filters.items()
             ]
-            return [_figure(services, name, text) for name, text in figures]
 
         self.in_background(
             read, lambda figures: choose_figure(self, "Conversations", figures), group="figures"
         )
 
-    def _show(self, result: tuple[CalibrationReport, Content | None, list[str]]) -> None:
-        """Shows the report, the figures of success, and the agreement of people."""
-        report, success, people = result
-        self._report = report
-        section = self.query_one("#success", Static)
-        section.display = success is not None
-        if success is not None:
-            section.update(success)
-        section = self.query_one("#people", Static)
-        section.display = bool(people)
-        section.update(Content("\n".join(map(one_line, people))))
+    def _show(self, result: tuple[CalibrationReport, list[tuple[str, str]], list[str]]) -> None:
+        """Shows the report, the figures of success, and the agreement of people and of checked machines."""
+        self._report, self._success, agreement = result
+        self.query_one("#success").display = bool(self._success)
+        section = self.query_one("#agreement", Static)
+        section.display = bool(agreement)
+        section.update(Content("\n".join(map(one_line, agreement))))
         self.query_one(TitleLine).say(Content.styled("Calibration", "bold"))
-        empty = report.verdicts == 0
+        empty = self._report.verdicts == 0
         self.set_class(empty, "-empty")
         if empty:
-            self.show_empty(words.empty_state(report))
-            return
-        self.query_one("#verdicts", Static).update(words.verdicts_content(report))
-        self.query_one("#threshold", Static).update(words.threshold_content(report))
-        self.query_one("#rate", Static).update(words.rate_content(report.rate))
-        plot = self.query_one(Reliability)
-        plot.show(report.bins, report.rule.threshold)
-        if report.calibration_error is not None:
-            plot.border_subtitle = f"calibration error {report.calibration_error:.0%}"
-        self._show_filters()
+            self.show_empty(_empty_state(self._report))
+        self._show_facts()
 
-    def _show_filters(self) -> None:
-        """Shows the table of filters in the width there is."""
+    def _show_facts(self) -> None:
+        """Shows the facts in the width there is."""
         if self._report is not None:
             width = self.size.width - 4
-            self.query_one("#filters", Static).update(words.filters_content(self._report, width))
+            scores = facts_content(self._report.facts(), width)
+            self.query_one("#scores", Static).update(scores)
+            self.query_one("#success", Static).update(facts_content(self._success, width))
 
     def on_resize(self) -> None:
-        """The table uses the width there is."""
-        self._show_filters()
+        """The facts use the width there is."""
+        self._show_facts()
 
     def action_pin(self) -> None:
         """Pins a threshold that is asked for, or frees the pinned one."""
@@ -188,8 +178,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
             return
         proposal = report.proposal
         if proposal is None:
-            why = report.why or report.not_proposed or "the threshold in force is the best one"
-            message = f"Your verdicts suggest no other threshold: {one_line(why)}."
+            message = f"Your verdicts suggest no other threshold: {one_line(report.no_proposal)}."
             self.notify(message, severity="warning", markup=False)
             return
         self._change(lambda: self.services.calibration.use(proposal.rule))
@@ -225,8 +214,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
 
         def changed(rule: DecisionRule) -> None:
             pinned = "pinned at " if rule.source == "chosen" else ""
-            threshold = words.format_threshold(rule.threshold)
-            self.notify(f"The threshold is {pinned}{threshold}.", markup=False)
+            self.notify(f"The threshold is {pinned}{format_threshold(rule)}.", markup=False)
             self.refresh_data()
 
         write_in_order(self, work, changed, self.show_error)
@@ -240,19 +228,30 @@ class CalibrationScreen(WorkbenchScreen[None]):
             page.scroll_down(animate=False)
 
 
-def _section(name: str, title: str) -> Static:
-    """Returns an empty section with a title."""
-    section = Static(id=name, classes="section")
-    section.border_title = title
-    return section
+NAME_WIDTH = 15
+"""Cells of the name of a fact."""
 
 
-def _figure(services: OpenProject, name: str, text: str) -> Figure:
-    """Returns a figure with its count; of a filter that cannot be read any more, of no conversation."""
-    try:
-        parsed_filter = parse_filter(text)
-        return Figure(
-            name, parsed_filter, len(services.conversations.ids(ListQuery(parsed_filter)))
+def facts_content(facts: Sequence[tuple[str, str]], width: int) -> Content:
+    """Returns facts, as names and texts, each text wrapped beside its name."""
+    lines = []
+    for name, text in facts:
+        wrapped = textwrap.wrap(text, max(1, width - NAME_WIDTH))
+        lines.append(
+            Content.assemble(
+                (f"{name:<{NAME_WIDTH}}", "$tone-muted"), f"\n{' ' * NAME_WIDTH}".join(wrapped)
+            )
         )
-    except FilterError:
-        return Figure(name, Filter(), 0)
+    return Content("\n").join(lines)
+
+
+def _empty_state(report: CalibrationReport) -> EmptyState:
+    """Returns what to do when there is nothing to calibrate."""
+    if not report.rate.scored:
+        return SCORE
+    return EmptyState(
+        "Here your verdicts are compared with the scores. No scored conversation has a verdict yet.\n"
+        f"About {MIN_VERDICTS} verdicts suggest a threshold.",
+        "goes to triage; there, O and then “calibration” chooses a fair sample",
+        "app.switch_mode('triage')",
+    )

@@ -84,14 +84,10 @@ def rate_piece(
 
 
 def agreement_piece(agreement: Agreement) -> tuple[str, str]:
-    """Returns the share of equal answers, Cohen's kappa and the number of pairs, `86% [70, 94] κ .71 n 34`, and its
-    tone; a dash without pairs.
-    """
-    if agreement.same is None:
-        return "–", ""
-    kappa = "" if agreement.kappa is None else f"κ {number_format.signed(agreement.kappa)} "
-    share, tone = rate_piece(agreement.same.part, agreement.same.of)
-    return f"{share} {kappa}n {agreement.n}", tone
+    """Returns `Agreement.text` and its tone, which is faint where it is of few."""
+    return agreement.text, "$tone-muted" if agreement.n and number_format.is_few(
+        agreement.n
+    ) else ""
 
 
 def machine_answer_text(answerer: Answerer, answer: MachineAnswer) -> str:

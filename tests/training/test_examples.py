@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.base.errors import DataError
 from engine.completeness.scoring import LogItem
-from engine.training.config import WORDS, Recipe
+from engine.training.config import FIRST_WORDS_TOKENS, Recipe
 from tests.training.tiny_runs import item
 from training.examples import Example, Log, make_example, make_examples, read_logs
 
@@ -116,7 +116,7 @@ class TestRecipes:
             CharacterTokenizer(), item, "boundary", 9000, balance=balance, words=words
         )
         bare = make_example(CharacterTokenizer(), item, "boundary", 9000, balance=balance)
-        most = len("\n\nTURN") + WORDS
+        most = len("\n\nTURN") + FIRST_WORDS_TOKENS
         turn = zip(item.texts[2::2], item.texts[3::2], strict=True)
         said = [(asked + answered)[:most] for asked, answered in turn]
         assert taught(made) == "".join(said) + "■"

@@ -12,6 +12,7 @@ from engine.base.request_options import Option, check, choice, declared, share, 
 from engine.conversations.filters import FILTER, Filter, parse_filter
 from workbench.arguments import PROJECT, one_of, read_request, request_arguments, takes, titled
 from workbench.arguments import argument as word
+from workbench.cli import build_parser
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +112,12 @@ def test_words_and_groups_of_a_command() -> None:
     with pytest.raises(argparse.ArgumentError):
         parser.parse_args(["p.wb", "--a", "1", "--b", "2"])
     assert "more:" in parser.format_help()
+
+
+def test_unknown_argument_is_told_by_its_command() -> None:
+    """An argument that a command does not have is refused with the usage of that command."""
+    with pytest.raises(
+        UsageError, match=r"^goals list: unrecognized arguments: --property x"
+    ) as refused:
+        build_parser().parse_args(["goals", "list", "none.wb", "--property", "x"])
+    assert refused.value.hint.startswith("usage: workbench goals list")

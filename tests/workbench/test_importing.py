@@ -187,7 +187,9 @@ class TestMap:
         monkeypatch.setattr("builtins.input", lambda question: next(answers))
         project = tmp_path / "p.wb"
         assert main(["import", str(project), str(odd), "--map"]) == EXIT_DONE
-        assert "3 conversations, 3 messages" in capsys.readouterr().out
+        written = "".join(capsys.readouterr())
+        assert "3 conversations, 3 messages" in written
+        assert "import the file again with --format my_desk --replace" in written
         assert (tmp_path / "config" / "formats" / "my_desk.toml").exists()
         assert main(["status", str(project), "--json"]) == EXIT_DONE
         assert json.loads(capsys.readouterr().out)["counts"]["conversations"] == 3

@@ -18,7 +18,6 @@ from engine.opener.open_project import OpenProject
 from screens.conversations.query import Listing, read_counts, summary_content
 from screens.goals.formatting import rate_of
 from screens.overview.facts import load_goals, load_overview, rate_content
-from screens.triage.calibration_formatting import rate_content as calibration_content
 from tests.command_line import data, workbench
 from tests.engine.project.support import give_scores
 from workbench.api.project import Project, open
@@ -154,9 +153,9 @@ def test_screens(workspace: OpenProject) -> None:
     summary = summary_content(listing, 0).plain
     assert f"{PERCENT} [" in summary
     assert "ended, ≥ .60" in summary
-    calibrated = calibration_content(workspace.calibration.report().rate).plain
-    assert f"{PERCENT} [" in calibrated
-    assert "ended · 40 scored" in calibrated
+    facts = dict(workspace.calibration.report().facts())
+    assert facts["ended"].startswith(f"{PERCENT} [")
+    assert f"of {SCORED} scored" in facts["ended"]
     goals = load_goals(workspace)
     assert goals.lowest is not None
     lowest = next(one for one in goals.groups if one.id == goals.lowest.id)

@@ -38,7 +38,6 @@ from workbench.arguments import (
 )
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import run_stages
-from workbench.text_tables import agreement_text
 
 NO_GROUP = "none"
 """Stands for no group, where conversations are moved out of all."""
@@ -90,7 +89,7 @@ def _agreement_lines(agreements: Mapping[tuple[str, str], Agreement]) -> list[st
     """Returns how often answers on pairs agree with the decisions of people, by model and prompt, in words."""
     return [
         f"{one_line(model, 40)}{f', asked with {prompt},' if prompt else ''} agrees with your decisions:"
-        f" {agreement_text(agreement)}"
+        f" {agreement.text}"
         for (model, prompt), agreement in agreements.items()
     ]
 

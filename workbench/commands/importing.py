@@ -24,7 +24,7 @@ from engine.formats.inputs import open_inputs
 from engine.formats.mapping_draft import MappingDraft, Trial
 from engine.formats.opening.bounds import Bounds
 from engine.formats.records import PLACES, Parsed, SourceReport, Unread
-from engine.formats.registry import unusable_formats
+from engine.formats.registry import mapping_folder, unusable_formats
 from engine.opener.import_stages import import_stages
 from engine.opener.open_project import OpenProject
 from engine.signs.stages import SignStage
@@ -95,6 +95,12 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult | int:
     for refusal in stage.refused:
         if isinstance(refusal, UnknownFormat):
             lines += [refusal.message, f"  {with_command(refusal, arguments.project).hint}"]
+    hints = [f"Skipped: {unfit.message} {unfit.hint}" for unfit in unusable_formats()]
+    if arguments.map:
+        hints.append(
+            f"If something is read wrongly, edit {mapping_folder() / f'{request.format}.toml'} and import the file"
+            f" again with --format {request.format} --replace."
+        )
     document: dict[str, Any] = {name: getattr(stage, name) for name in JSON_COUNTS}
     document["sources"] = [_source_json(source) for source in stage.sources]
     document["signs"], document["check"] = signs.as_json(), check.as_json()
@@ -102,7 +108,7 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult | int:
         [*lines, signs.summary(), check.summary()],
         document,
         _exit_code(stage.sources, refused=bool(stage.refused)),
-        hints=[f"Skipped: {unfit.message} {unfit.hint}" for unfit in unusable_formats()],
+        hints=hints,
     )
 
 

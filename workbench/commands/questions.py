@@ -11,19 +11,12 @@ from typing import Any
 
 from engine.base.conversation import SUCCEEDED
 from engine.base.errors import FormatError, NotYet, UsageError
-from engine.base.number_format import counted, figure, figure_range, percent_range, probability
+from engine.base.number_format import counted, probability
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from engine.questions.question import NOTE, Question, hyphenated
-from engine.questions.records import (
-    MIN_EXAMPLES_OF_EACH,
-    NO_NAME,
-    Act,
-    ExampleProbe,
-    ExampleProbeChange,
-    Proposed,
-)
+from engine.questions.records import NO_NAME, Act, Proposed, success_facts
 from engine.questions.service.answer_tables import (
     IDS,
     VALUES,
@@ -55,7 +48,7 @@ from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.commands.goals import conversation
 from workbench.commands.scoring import estimate_text
 from workbench.narration import narrate, run_stages
-from workbench.text_tables import cost_lines, table_lines
+from workbench.text_tables import cost_lines, fact_lines, table_lines
 
 # Asking
 
@@ -197,24 +190,13 @@ def _ask_examples(
         probes.take_over()
     following = probes.next(name, arguments.next)
     document = {**asdict(probe), "next": [asdict(row) for row in following]}
-    lines = _probe_lines(probe)
     if name != SUCCEEDED:
-        lines.append(f"filter             {name}@examples:yes, {name}@examples>.8")
+        lines = fact_lines([*probe.facts(), ("filter", f"{name}@examples:yes, {name}@examples>.8")])
         lines.append(_check_line(workspace, question))
         return CommandResult(lines + _next_lines(following), document)
-    change, in_force = probes.change(), probes.in_force()
+    change = probes.change()
     document["change"] = None if change is None else {"up": change.up, "down": change.down}
-    if in_force is None:
-        lines.append(f"not in force       {MIN_EXAMPLES_OF_EACH} verdicts of each kind are needed")
-    elif not in_force.tells:
-        lines.append(
-            "at chance          no list shows these probabilities until more verdicts tell"
-        )
-        lines.append("                   the two apart")
-    elif change is not None and change.then.marks != change.now.marks:
-        lines.append(f"not in force       {_change_text(change)}; --use takes it over")
-    else:
-        lines.append("in force           the success column, `success<.3` and `--sort success`")
+    lines = fact_lines(success_facts(probe, probes.in_force(), change))
     return CommandResult(lines + _next_lines(following), document)
 
 
@@ -501,53 +483,6 @@ def _undo_or_redo(workspace: OpenProject, *, redo: bool) -> CommandResult:
 
 
 # Probes fitted to answers
-
-
-def _probe_lines(probe: ExampleProbe) -> list[str]:
-    """Returns how well a probe tells its examples apart, a fact a line."""
-    test = probe.test
-    if test is None:
-        return [
-            f"examples           {probe.marks}; two yes and two no are needed",
-        ]
-    doubt = (
-        "" if test.enough else f"; fewer than {MIN_EXAMPLES_OF_EACH} of a kind, so this says little"
-    )
-    area = test.auroc
-    lines = [
-        f"examples           {test.positive} yes, {test.negative} no",
-        f"told apart         AUROC {figure(area.value)} ({figure_range(area.low, area.high)}), each"
-        f" by a probe that did not see it{doubt}",
-        f"agreement          {test.agreement.part} of {test.agreement.of} examples at threshold"
-        f" {figure(probe.threshold)}",
-    ]
-    if test.precision is not None:
-        share_of = test.precision
-        lines.append(
-            f"precision          {share_of.part} of {share_of.of}"
-            f" ({percent_range(share_of.low, share_of.high)})"
-        )
-    lines.append(
-        f"predicted yes      {test.above:,} of {test.conversations:,}; {test.proposed:,} of them not examples yet"
-    )
-    rate = test.rate.corrected
-    if rate is not None:
-        lines.append(
-            f"share of all       {rate.value:.0%} ({percent_range(rate.low, rate.high)}), corrected"
-            " for the probe's errors"
-        )
-    elif test.rate.why:
-        lines.append(f"share of all       – {test.rate.why}")
-    return lines
-
-
-def _change_text(change: ExampleProbeChange) -> str:
-    """Returns what newer verdicts would change, in words."""
-    text = f"{change.up:,} would come above the threshold, {change.down:,} below"
-    before, after = change.now.test, change.then.test
-    if before is None or after is None:
-        return text
-    return f"{text}; AUROC {figure(before.auroc.value)} -> {figure(after.auroc.value)}"
 
 
 def _next_lines(rows: Sequence[Proposed]) -> list[str]:

@@ -29,8 +29,8 @@ SHELLS = ("bash", "zsh", "fish")
     switch("--reset", "go back to the built-in prompt"),
     number(
         "--on",
-        "try the prompt on N conversations, beside the built-in one if they differ; with --set the one in FILE, which"
-        " is not stored",
+        "try the prompt on N conversations (label-json: groups, merge-json: pairs), beside the built-in one if they"
+        " differ; with --set the one in FILE, which is not stored",
     ),
     argument(
         "--model",
@@ -70,25 +70,11 @@ def prompts(arguments: argparse.Namespace) -> CommandResult | int:
 
 def _try_prompt(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
     """Shows the replies to a prompt, and to the built-in one, side by side; stores nothing."""
-    from engine.model.prompt_files import parse_prompt, shipped_prompt
-    from engine.opener.prompt_trials import try_prompt
+    from engine.opener.prompt_trials import trial_lines, try_prompt
 
-    name, shipped = arguments.name, shipped_prompt(arguments.name)
-    text = _read(arguments.file) or workspace.prompts.source(name)
-    texts = {"yours": text, "built in": shipped} if text != shipped else {"built in": text}
-    replies = try_prompt(
-        workspace.run_setup,
-        {version: parse_prompt(name, each) for version, each in texts.items()},
-        arguments.model or [None],
-        arguments.on,
-    )
-    lines = []
-    for conversation, by_column in replies.items():
-        lines.append(conversation)
-        for column, reply in by_column.items():
-            indented = reply.replace("\n", "\n" + " " * 6)
-            lines.append(f"  {column}:\n      {indented}")
-    return CommandResult(lines, {"name": name, "replies": replies})
+    name, text = arguments.name, _read(arguments.file)
+    replies = try_prompt(workspace, name, arguments.model or [None], arguments.on, text)
+    return CommandResult(trial_lines(replies), {"name": name, "replies": replies})
 
 
 def _read(path: str | None) -> str | None:

@@ -24,7 +24,7 @@ from engine.simulate.service.result_tables import (
     tables_of,
 )
 from engine.simulate.service.simulations import Simulation, recsim_simulation
-from engine.simulate.sharded.aptitude import Scored, aptitudes
+from engine.simulate.sharded.aptitude import ScoredPlay, aptitudes
 from engine.simulate.sharded.scenario import CONDITIONS, Condition, place_of
 from workbench.arguments import PROJECT, Argument, argument, read_request, request_arguments, takes
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
@@ -144,7 +144,7 @@ def report_of_plays(rows: list[PlayRow], conditions: Sequence[Condition]) -> Com
 
 def _by_instruction(rows: Sequence[PlayRow]) -> list[dict[str, Any]]:
     """Returns the same figures for each instruction alone."""
-    scores: dict[str, list[Scored]] = {}
+    scores: dict[str, list[ScoredPlay]] = {}
     for score in sharded_service.scored(rows):
         scores.setdefault(score.instruction, []).append(score)
     return [
@@ -172,7 +172,7 @@ def results(arguments: argparse.Namespace) -> CommandResult:
     Raises:
         NotYet: No project has a simulation with a score, nor a filled form.
     """
-    scores: list[Scored] = []
+    scores: list[ScoredPlay] = []
     runs: list[tuple[str, Mapping[str, Any]]] = []
     for project in arguments.projects:
         with OpenProject(Path(project), read_only=True) as workspace:

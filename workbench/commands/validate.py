@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine.base.errors import NotYet, UsageError
-from engine.base.number_format import figure
+from engine.base.number_format import counted, figure
 from engine.base.request_options import options_of
 from engine.base.statistics.intervals import Contrast
 from engine.conversations.filters import ListQuery
@@ -175,7 +175,7 @@ def _trees_lines(validation: TreeValidation) -> list[str]:
     """Returns how many trees there are, a table for each claim about them, and their correlations."""
     lines = [
         f"{'trees':<15}{config_name(validation.config)}",
-        f"{'':<15}{validation.grown:,} trees of {validation.conversations:,} conversations,"
+        f"{'':<15}{counted(validation.grown, 'tree')} of {counted(validation.conversations, 'conversation')},"
         f" {validation.asked_for:,} asked for; median of {validation.leaves:g} leaves",
     ]
     for table, claim in zip(trees.tree_tables(validation), validation.tables, strict=True):

@@ -1,4 +1,8 @@
-"""How well a value separates two kinds, with intervals from bootstraps of conversations."""
+"""How well a value separates two kinds, with intervals from bootstraps of conversations.
+
+Two sets of metrics: `classify` computes those of a classifier at a threshold (`Classification`), `Resampling.rank`
+those of an order in which wrong cases should come first (`RANK_FIGURES`).
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,7 @@ from engine.base.statistics.ranking import (
 )
 
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 THRESHOLD = 0.5
 """Default value from which on a classifier says *complete*."""
@@ -45,10 +50,33 @@ _MAX_WEIGHTS_IN_MEMORY = 2_000_000
 
 
 NAMES = tuple(field.name for field in fields(Classification))
-"""Names of the metrics, in the order of arrays."""
+"""Names of the metrics of a classifier, in the order of arrays."""
 
 _ECE = NAMES.index("ece")
 """Index of the calibration error in arrays."""
+
+_MAX_STORED_WEIGHTS = 40_000_000
+"""Most bootstrap weights that are stored, two bytes each."""
+
+_MAX_RANKED_WEIGHTS = 1_000_000
+"""Most bootstrap weights that are processed at once."""
+
+RANK_FIGURES = ("auroc", "average_precision", "kept_accuracy", "rejection_ratio")
+"""Names of the ranking metrics, in the order of arrays.
+
+- `auroc`: area under the ROC curve.
+- `average_precision`: precision of finding the wrong cases from the highest score down.
+- `kept_accuracy`: area under the accuracy-rejection curve (Nadeem, Zucker and Hanczar 2009): the accuracy of
+  the k lowest scores, averaged over k from 1 to all.
+- `rejection_ratio`: that area on a scale from random rejection (0) to perfect rejection (1) (Malinin
+  and Gales 2021 with errors, Vashurin et al. 2025 with this area).
+"""
+
+_RATIO = RANK_FIGURES.index("rejection_ratio")
+"""Index of the rejection ratio in arrays."""
+
+
+# Classification
 
 
 def figures(
@@ -60,8 +88,8 @@ def figures(
         ValueError: One kind is missing, the lengths differ, or a value is not in [0, 1].
     """
     sample = _Sample.of(values, complete, None, threshold)
-    observed = sample.figures(np.ones((1, sample.groups)), None)[0]
-    return dict(zip(NAMES, map(float, observed), strict=True))
+    metrics = sample.figures(np.ones((1, sample.groups)), None)[0]
+    return dict(zip(NAMES, map(float, metrics), strict=True))
 
 
 def classify(
@@ -101,23 +129,23 @@ class BootstrapDraws:
     paired.
 
     Attributes:
-        seen: Observed metrics in the order of `NAMES`, shape (7,).
+        observed: Observed metrics in the order of `NAMES`, shape (7,).
         draws: Metrics of each draw, shape (draws, 7).
     """
 
-    seen: Floats
+    observed: Floats
     draws: Floats
 
     def classification(self) -> Classification:
         """Returns the metrics with their intervals."""
         low, high = np.quantile(self.draws, [0.025, 0.975], axis=0)
         # the basic bootstrap interval, which turns the percentiles around the observed value
-        turned = 2 * self.seen[_ECE] - high[_ECE], 2 * self.seen[_ECE] - low[_ECE]
+        turned = 2 * self.observed[_ECE] - high[_ECE], 2 * self.observed[_ECE] - low[_ECE]
         low[_ECE], high[_ECE] = np.clip(turned, 0.0, 1.0)
         return Classification(
             *(
                 Interval(float(value), float(min(bottom, value)), float(max(top, value)))
-                for value, bottom, top in zip(self.seen, low, high, strict=True)
+                for value, bottom, top in zip(self.observed, low, high, strict=True)
             )
         )
 
@@ -125,7 +153,7 @@ class BootstrapDraws:
         """Returns this metric minus the other score's, with its interval, and the two-sided p value of no
         difference."""
         index = NAMES.index(name)
-        value = float(self.seen[index] - other.seen[index])
+        value = float(self.observed[index] - other.observed[index])
         drawn = self.draws[:, index] - other.draws[:, index]
         low, high = np.quantile(drawn, [0.025, 0.975])
         interval = Interval(value, min(value, float(low)), max(value, float(high)))
@@ -162,7 +190,7 @@ class _Sample:
         group: Group of each value.
         groups: Number of groups.
         starts: Index of the first value of each run of equal values.
-        called: Index of the first run at or above the threshold.
+        first_called: Index of the first run at or above the threshold, whose values are called complete.
     """
 
     value: Floats
@@ -170,7 +198,7 @@ class _Sample:
     group: Ints
     groups: int
     starts: Ints
-    called: int
+    first_called: int
 
     @classmethod
     def of(
@@ -194,8 +222,8 @@ class _Sample:
         order = np.argsort(value, kind="stable")
         value, label, group = value[order], label[order], group[order]
         starts = np.flatnonzero(np.append(True, value[1:] != value[:-1]))
-        called = int(np.searchsorted(value[starts], threshold, "left"))
-        return cls(value, label.astype(float), group, int(group.max()) + 1, starts, called)
+        first_called = int(np.searchsorted(value[starts], threshold, "left"))
+        return cls(value, label.astype(float), group, int(group.max()) + 1, starts, first_called)
 
     def figures(self, weights: Floats, unseen: Floats | None) -> Floats:
         """Returns the metrics of each draw in the order of `NAMES`, shape (draws, 7).
@@ -208,21 +236,25 @@ class _Sample:
         weight = weights[:, self.group]
         if unseen is None:
             unseen = np.zeros((len(weights), 4))
-        highs = np.add.reduceat(weight * self.label, self.starts, axis=1)
-        lows = np.add.reduceat(weight * (1 - self.label), self.starts, axis=1)
-        highs = np.column_stack([unseen[:, 2], highs, unseen[:, 0]])
-        lows = np.column_stack([unseen[:, 3], lows, unseen[:, 1]])
-        first = 1 + self.called  # after the pseudo-observations with the lowest value
-        true, false = highs[:, first:].sum(axis=1), lows[:, first:].sum(axis=1)
-        positive, negative = highs.sum(axis=1), lows.sum(axis=1)
+        # Weight of the complete and the incomplete values in each run of equal values, shape (draws, runs).
+        complete = np.add.reduceat(weight * self.label, self.starts, axis=1)
+        incomplete = np.add.reduceat(weight * (1 - self.label), self.starts, axis=1)
+        complete = np.column_stack([unseen[:, 2], complete, unseen[:, 0]])
+        incomplete = np.column_stack([unseen[:, 3], incomplete, unseen[:, 1]])
+        first = 1 + self.first_called  # after the pseudo-observations with the lowest value
+        true_positive, false_positive = (
+            complete[:, first:].sum(axis=1),
+            incomplete[:, first:].sum(axis=1),
+        )
+        positive, negative = complete.sum(axis=1), incomplete.sum(axis=1)
         return np.column_stack(
             [
-                (true + negative - false) / (positive + negative),
-                ratio(true, true + false),
-                ratio(true, positive),
-                ratio(2 * true, positive + true + false),
-                weighted_area(highs, lows),
-                average_precision(highs, lows),
+                (true_positive + negative - false_positive) / (positive + negative),
+                ratio(true_positive, true_positive + false_positive),
+                ratio(true_positive, positive),
+                ratio(2 * true_positive, positive + true_positive + false_positive),
+                weighted_area(complete, incomplete),
+                average_precision(complete, incomplete),
                 self._calibration_error(weight),
             ]
         )
@@ -231,31 +263,11 @@ class _Sample:
         """Returns the ECE of each draw: mean of |share complete - mean value| over the bins, weighted by bin weight."""
         bin_of_value = np.minimum((self.value * BINS).astype(int), BINS - 1)
         _, starts = np.unique(bin_of_value, return_index=True)
-        off = np.add.reduceat(weight * (self.label - self.value), starts, axis=1)
-        return ratio(np.abs(off).sum(axis=1), weight.sum(axis=1))
+        gaps = np.add.reduceat(weight * (self.label - self.value), starts, axis=1)
+        return ratio(np.abs(gaps).sum(axis=1), weight.sum(axis=1))
 
 
-_MAX_STORED_WEIGHTS = 40_000_000
-"""Most bootstrap weights that are stored, two bytes each."""
-_MAX_RANKED_WEIGHTS = 1_000_000
-"""Most bootstrap weights that are processed at once."""
-
-Bools = npt.NDArray[np.bool_]
-
-RANK_FIGURES = ("auroc", "average_precision", "kept_accuracy", "rejection_ratio")
-"""Order of the figures in arrays.
-
-- `auroc`: area under the ROC curve.
-- `average_precision`: precision of finding the wrong cases from the highest score down.
-- `kept_accuracy`: area under the accuracy-rejection curve (Nadeem, Zucker and Hanczar 2009): the accuracy of
-  the k lowest scores, averaged over k from 1 to all.
-- `rejection_ratio`: that area on a scale from random rejection (0) to perfect rejection (1) (Malinin
-  and Gales 2021 with errors, Vashurin et al. 2025 with this area).
-"""
-
-
-_RATIO = RANK_FIGURES.index("rejection_ratio")
-"""Index of the rejection ratio in arrays."""
+# Ranking
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,26 +275,26 @@ class Ranking:
     """Ranking metrics of one score, with their bootstrap draws.
 
     Attributes:
-        seen: Observed metrics in the order of `RANK_FIGURES`, shape (4,).
+        observed: Observed metrics in the order of `RANK_FIGURES`, shape (4,).
         drawn: Metrics of each draw, shape (draws, 4); NaN where a draw has one class only. None when a class is in
             fewer than `MIN_GROUPS` conversations, where bootstrap intervals are far too narrow.
         least: Least possible value of each metric; the greatest is 1.
     """
 
-    seen: Floats
+    observed: Floats
     drawn: Floats | None
     least: Floats
 
     def figure(self, index: int) -> Interval:
         """Returns a metric with its 95% percentile interval; the whole range when `drawn` is None."""
-        value = float(self.seen[index])
+        value = float(self.observed[index])
         if self.drawn is None:
             return Interval(value, float(self.least[index]), 1.0)
         return _interval(value, self.drawn[:, index])
 
     def difference(self, other: Ranking, index: int) -> Interval:
         """Returns a metric minus that of another score over the same cases, with its 95% interval."""
-        difference = float(self.seen[index] - other.seen[index])
+        difference = float(self.observed[index] - other.observed[index])
         if self.drawn is None or other.drawn is None:
             largest = 1.0 - float(self.least[index])
             return Interval(difference, -largest, largest)
@@ -340,13 +352,13 @@ class Resampling:
         order = np.argsort(value, kind="stable")
         value, label, group = value[order], label[order], self._group[used][order]
         starts = np.flatnonzero(np.append(True, value[1:] != value[:-1]))
-        seen = _rank_figures(np.ones((1, len(value))), label, starts)[0]
+        observed = _rank_figures(np.ones((1, len(value))), label, starts)[0]
         least = np.zeros(len(RANK_FIGURES))
         # The worst order gives all wrong cases the lower of two scores, so that they are kept longest.
         kinds = np.array([[label.sum(), (~label).sum()]], dtype=float)
         least[_RATIO] = _rank_figures(kinds, np.array([True, False]), np.arange(2))[0, _RATIO]
         if min(len(np.unique(group[label])), len(np.unique(group[~label]))) < MIN_GROUPS:
-            return Ranking(seen, None, least)
+            return Ranking(observed, None, least)
         block = max(1, _MAX_RANKED_WEIGHTS // len(value))
         drawn = [
             _rank_figures(
@@ -354,7 +366,7 @@ class Resampling:
             )
             for start in range(0, len(self._weights), block)
         ]
-        return Ranking(seen, np.concatenate(drawn), least)
+        return Ranking(observed, np.concatenate(drawn), least)
 
 
 def _rank_figures(weight: Floats, label: Bools, starts: Ints) -> Floats:
@@ -365,18 +377,18 @@ def _rank_figures(weight: Floats, label: Bools, starts: Ints) -> Floats:
         label: Whether each case is wrong.
         starts: Index of the first case of each run of equal scores.
     """
-    highs = np.add.reduceat(weight * label, starts, axis=1)
-    lows = np.add.reduceat(weight * ~label, starts, axis=1)
-    right, wrong = lows.sum(axis=1), highs.sum(axis=1)
-    kept = ranking.kept_accuracy(highs, lows)
-    random = ranking.ratio(right, right + wrong)
-    best = ranking.best_kept_accuracy(highs, lows)
+    wrong_by_run = np.add.reduceat(weight * label, starts, axis=1)
+    right_by_run = np.add.reduceat(weight * ~label, starts, axis=1)
+    right, wrong = right_by_run.sum(axis=1), wrong_by_run.sum(axis=1)
+    accuracy = ranking.kept_accuracy(wrong_by_run, right_by_run)
+    at_random = ranking.ratio(right, right + wrong)
+    best = ranking.best_kept_accuracy(wrong_by_run, right_by_run)
     figures_of_draws = np.column_stack(
         [
-            ranking.weighted_area(highs, lows),
-            ranking.average_precision(highs, lows),
-            kept,
-            ranking.ratio(kept - random, best - random),
+            ranking.weighted_area(wrong_by_run, right_by_run),
+            ranking.average_precision(wrong_by_run, right_by_run),
+            accuracy,
+            ranking.ratio(accuracy - at_random, best - at_random),
         ]
     )
     figures_of_draws[(right == 0) | (wrong == 0)] = np.nan

@@ -78,7 +78,7 @@ class ScoringRuns:
         if mode == "probe":
             words, reading, make_fit = self._probe_stages(request, model)
             scoring = make_fit(True)
-            stages = [RefiningStage(reading, make_fit, rounds=request.features == "both")]
+            stages = [RefiningStage(reading, make_fit, while_reading=request.features == "both")]
         else:
             reading = scoring = self._scoring_stage(request, mode, model, question)
             stages = [scoring]

@@ -28,16 +28,20 @@ class RefiningStage:
     lane: Lane = "model"
 
     def __init__(
-        self, reading: ReadingStage, make_fit: Callable[[bool], FittingStage], *, rounds: bool
+        self,
+        reading: ReadingStage,
+        make_fit: Callable[[bool], FittingStage],
+        *,
+        while_reading: bool,
     ) -> None:
         """Prepares a run.
 
         Args:
             make_fit: Makes the stage of one fit; called with whether it is an error that there are too few
                 conversations. The fit is a part of this run.
-            rounds: Whether to fit at each doubling; else only at the end.
+            while_reading: Whether to fit at each doubling; else only at the end.
         """
-        self._reading, self._make_fit, self._rounds = reading, make_fit, rounds
+        self._reading, self._make_fit, self._while_reading = reading, make_fit, while_reading
         self._fit: FittingStage | None = None  # the last one
         self._cancels = 0
 
@@ -64,15 +68,19 @@ class RefiningStage:
             NotYet: There are too few conversations for a probe, and the bundled one does not fit the model.
             Cancelled: The run was cancelled; what was read is kept, and after a single cancel the scores rest on it.
         """
-        reading, last, fitted = self._reading, Progress(0, None), None
+        reading, last, fitted_count = self._reading, Progress(0, None), None
         try:
             for last in reading.run(run_id):
                 yield last
-                read = reading.read + reading.skipped
+                read_count = reading.read + reading.skipped
                 # What an earlier run read is fitted to; after the last block comes the fit at the end.
-                fitted = reading.skipped if fitted is None else fitted
-                if self._rounds and _doubled(fitted, read) and last.done != last.total:
-                    fitted = read
+                fitted_count = reading.skipped if fitted_count is None else fitted_count
+                if (
+                    self._while_reading
+                    and _doubled(fitted_count, read_count)
+                    and last.done != last.total
+                ):
+                    fitted_count = read_count
                     yield from self._run_fit(run_id, last, required=False)
         except (Cancelled, KeyboardInterrupt):
             for stage in (reading, self._fit):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from engine.formats.mappings.mapping import OTHER_SPEAKERS
 from engine.formats.messages.parts import part_kind
 from engine.formats.messages.roles import role_meant
-from engine.formats.messages.times import as_time
+from engine.formats.messages.times import as_time, date_of, is_usual_name
 from engine.formats.paths import as_word, decoded
 
 DEEPEST = 6
@@ -62,7 +62,7 @@ _GROUP_NAMES = re.compile(
     re.I,
 )
 """Finds names of what a row belongs to."""
-_ID_NAMES = re.compile(
+ID_NAMES = re.compile(
     r"(?:^|[._])(?:id|uuid|guid|key|nr|no|number|ref|reference|ticket|case|\w*_(?:id|ref|nr)|\w*(?:Id|ID))\Z"
 )
 """Finds names of ids."""
@@ -72,13 +72,19 @@ _OTHER_IDS = re.compile(
     re.I,
 )
 """Finds names of ids of something other than the conversation."""
+_ID_SHAPE = re.compile(r"(?=.*\d)(?!-?[\d.]+\Z)[\w./:#-]{3,64}\Z")
+"""Matches what an id looks like, whatever it is called: no blanks, a digit, and more than a number."""
+_FEWEST_IDS = 3
+"""Fewest different values from which a field without the name of an id may be one."""
 _PARENT_NAMES = re.compile(r"parent|repl(?:y|ies)_?to|in_?reply|previous|prev_|answers_to", re.I)
 """Finds names of fields with the id of the message before."""
 _TIME_WORDS = frozenset(
     ("time", "timestamp", "date", "datetime", "created", "ts", "sent", "at", "when", "start")
 )
 """Words of names of times."""
-_LATER_WORDS = frozenset(("end", "ended", "updated", "edited", "finished", "expires", "due"))
+_LATER_WORDS = frozenset(
+    ("end", "ended", "updated", "edited", "finished", "closed", "expires", "due", "birth")
+)
 """Words of names of times that are not the beginning."""
 _ORDER_NAMES = re.compile(
     r"(?:^|[._])(?:turn|seq(?:uence)?|index|idx|order|step|position|pos|line|number|nr|no|n)"
@@ -335,7 +341,7 @@ def group_field(fields: Sequence[Field], role: Field) -> Field | None:
         if field is role or field.present < 1 or different == len(values) or "[]" in field.path:
             return 0.0
         named = 2.0 if _GROUP_NAMES.search(field.path) else 0.0
-        is_id = 1.0 if _ID_NAMES.search(field.path) else 0.0
+        is_id = 1.0 if ID_NAMES.search(field.path) else 0.0
         if _OTHER_IDS.search(field.path) and not named:
             return 0.0
         several = 0.0
@@ -352,22 +358,53 @@ def group_field(fields: Sequence[Field], role: Field) -> Field | None:
     return best if best is not None and weight(best) > 0.9 else None
 
 
-def id_field(records: Sequence[Any]) -> str | None:
-    """Returns the path of a field whose values differ in all records and whose name is that of an id; None if there is
-    none."""
+def id_field(fields: Sequence[Field]) -> Field | None:
+    """Returns the field with the ids of records: its values differ in all of them, and its name is that of an id, or
+    else all values look like ids; None if there is none."""
 
-    def order(field: Field) -> tuple[bool, int, int]:
-        """Returns the rank of a field: named as a conversation, outside, with a short name."""
-        return not _GROUP_NAMES.search(field.path), field.path.count("."), len(field.path)
+    def order(field: Field) -> tuple[bool, bool, int, int]:
+        """Returns the rank of a field: named as an id, as a conversation, outside, with a short name."""
+        path = field.path
+        unnamed = not ID_NAMES.search(path)
+        return unnamed, not _GROUP_NAMES.search(path), path.count("."), len(path)
 
-    likely = [
+    likely = (
         field
-        for field in sorted(fields_of(records), key=order)
-        if field.present == 1 == len(set(field.values)) / len(records)
+        for field in fields
+        if field.present == 1
+        and len(set(field.values)) == len(field.values)
         and "[" not in field.path
         and not _OTHER_IDS.search(field.path)
+        and (ID_NAMES.search(field.path) or _looks_like_ids(field.values))
+    )
+    return min(likely, key=order, default=None)
+
+
+def _looks_like_ids(values: Sequence[str]) -> bool:
+    """Returns whether all of several different values have the shape of an id and are no dates."""
+    return len(values) >= _FEWEST_IDS and all(
+        _ID_SHAPE.match(value) and date_of(value) is None for value in values
+    )
+
+
+def began_field(fields: Sequence[Field]) -> Field | None:
+    """Returns the field of records that most likely is the time at which a conversation began: all values are dates as
+    `date_of` reads them; of several the earliest, but for those named as a later time. None if there is none."""
+    likely = [
+        field
+        for field in fields
+        if "[" not in field.path
+        and field.present >= _LEAST_PRESENT
+        and _LATER_WORDS.isdisjoint(_words_of(field.path))
+        and all(map(date_of, field.values))
+        and (_is_named_as_time(field.path) or not all(map(_NUMBER.match, field.values)))
     ]
-    return next((field.path for field in likely if _ID_NAMES.search(field.path)), None)
+
+    def order(field: Field) -> tuple[bool, str]:
+        """Returns the rank of a field: with a usual name, early."""
+        return not is_usual_name(field.path), min(filter(None, map(date_of, field.values)))
+
+    return min(likely, key=order, default=None)
 
 
 def parent_fields(fields: Sequence[Field]) -> tuple[str, str] | None:
@@ -481,11 +518,14 @@ def question_and_answer(fields: Sequence[Field]) -> tuple[Field, Field] | None:
     return max(questions, key=text_weight), max(answered, key=text_weight)
 
 
-def roles_of(role: Field, group: Field | None = None) -> dict[str, str]:
+def roles_of(
+    role: Field, group: Field | None = None, tools: Collection[str] = ()
+) -> dict[str, str]:
     """Returns what the values of a role field most likely stand for, as the table `[roles]` of a mapping file.
 
     Args:
         group: The field by which rows belong to a conversation: who speaks in all of them, as no other does, answers.
+        tools: Words that stand for a tool, unless nobody else would answer.
     """
     counts = Counter(role.values)
     if group is not None and len(group.values) == len(role.values):
@@ -503,11 +543,13 @@ def roles_of(role: Field, group: Field | None = None) -> dict[str, str]:
         word: known_role
         for word in counts
         if (known_role := role_by_value(word, role.path)) is not None
-    }
+    } | dict.fromkeys(tools, "tool")
     others = [word for word in counts if word not in roles]
     if others and "user" not in roles.values():
         roles[others.pop(0)] = "user"
     roles |= dict.fromkeys(others, "assistant")
+    if tools and not {"user", "assistant"} <= {*roles.values()}:
+        return roles_of(role, group)
     user_count = sum(counts[word] for word, role_said in roles.items() if role_said == "user")
     for word, role_said in roles.items():  # "the system" of task-oriented dialogues answers
         if (

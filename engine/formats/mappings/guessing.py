@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from engine.formats.mappings import fields as of
 from engine.formats.mappings.fields import DEEPEST, MOST_VALUES, Field, are_parts, quote_key
 from engine.formats.mappings.mapping import FIRST_SPEAKER, OTHER_SPEAKERS
 from engine.formats.messages.roles import role_meant
-from engine.formats.paths import decoded, read_path
+from engine.formats.messages.times import is_usual_name
+from engine.formats.paths import as_word, decoded, object_in, read_path, without
 
 _MARK = re.compile(r"(?:\A|\n)([A-Za-z][\w ]{0,20}):(?=\s)")
 """Finds a word with a colon at the beginning of a line, which may be a speaker."""
@@ -46,12 +48,14 @@ class Guess:
         where: Path of the messages in a record as it is in the file; `.` if each record is a message or a pair.
         text: The field that has the text.
         questions: What is not sure, as questions to a person.
+        metadata: Fields of the records that are beside the messages, without id and time.
     """
 
     table: dict[str, Any]
     where: str
     text: Field
     questions: tuple[str, ...] = ()
+    metadata: tuple[Field, ...] = ()
 
 
 class _ScoredGuess(NamedTuple):
@@ -114,16 +118,15 @@ def _in_lists(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
             continue
         if not objects:
             continue
-        outside = [_without_messages(record, each) for record in _records_at(values, split)]
-        if record_id := of.id_field(outside):
-            table["id"] = record_id
+        places, unsure, metadata = _beside_messages(_records_at(values, split), each)
+        table |= places
         fields = of.fields_of(objects)
         if pair := of.question_and_answer(fields):
             question, answer = pair
             turns = _question_turns(question, answer)
             asked_and_answered = table | {"messages": [{"each": each, "turns": turns}]}
             score = 0.6 * sum(map(of.text_weight, pair))
-            yield _ScoredGuess(score, Guess(asked_and_answered, path, answer))
+            yield _ScoredGuess(score, Guess(asked_and_answered, path, answer, unsure, metadata))
         draft = _guess_message(objects, fields)
         if draft is None:
             continue
@@ -133,7 +136,7 @@ def _in_lists(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
             table["tree"] = _tree_table(each, *parents, fields)
             each = "branch[]"
         table["messages"] = [{"each": each, **message}]
-        yield _ScoredGuess(score, Guess(table, path, text, questions))
+        yield _ScoredGuess(score, Guess(table, path, text, (*questions, *unsure), metadata))
 
 
 def _guess_message(
@@ -161,19 +164,58 @@ def _guess_message(
     certain = max(0.3, min(1.0, of.role_weight(role) / 1.5)) if role else 0.1
     score = of.text_weight(text) * certain
     group = of.group_field(fields, role) if role and of_several else None
-    roles = of.roles_of(role, group) if role else {}
-    questions = tuple(_questions(role, roles, text, others))
+    tools = _tool_words(items, role, text) if role else {}
+    roles = of.roles_of(role, group, tools) if role else {}
+    questions = tuple(_questions(role, roles, text, others, tools))
     return _MessageDraft(score, message, text, {"roles": roles} if roles else {}, questions)
 
+
+def _tool_words(items: Sequence[Any], role: Field, text: Field) -> dict[str, str]:
+    """Returns the words of a role that stand for a tool rather than for the assistant, each with what speaks for it.
+
+    The items of all conversations follow each other, so that who ends one is followed by who begins the next.
+    """
+    role_path, text_path = read_path(role.path), read_path(text.path)
+    words = [as_word(role_path.first(item)) for item in items]
+    counts = Counter(words)
+    spoken = zip(words, items, strict=True)
+    json_counts = Counter(word for word, item in spoken if object_in(text_path.first(item)))
+    unclear = [word for word in counts if of.role_by_value(word, role.path) in (None, "system")]
+    tools = {
+        word: "Most of its texts are JSON."
+        for word in unclear
+        if json_counts[word] > 0.5 * counts[word]
+    }
+    roles = of.roles_of(role, tools=tools)
+    to_user = {word for word, later in pairwise(words) if roles.get(later) == "user"}
+    to_user.update(words[-1:])
+    silent = [word for word in unclear if word not in to_user and counts[word] >= _FEWEST_OF_TOOL]
+    return tools | {
+        word: "The user never speaks next after it."
+        for word in silent
+        if roles.get(word) == "assistant"
+    }
+
+
+_FEWEST_OF_TOOL = 3
+"""Fewest messages by which it is told that nothing is said to the user."""
 
 _RIVAL = 0.7
 """Share of the weight of the field that is taken from which another might be meant as well."""
 
 
 def _questions(
-    role: Field | None, roles: dict[str, str], text: Field, others: Sequence[Field]
+    role: Field | None,
+    roles: dict[str, str],
+    text: Field,
+    others: Sequence[Field],
+    tools: Mapping[str, str],
 ) -> Iterator[str]:
-    """Yields what is not sure of where messages have their roles and texts, with what speaks for it."""
+    """Yields what is not sure of where messages have their roles and texts, with what speaks for it.
+
+    Args:
+        tools: Words that may stand for a tool, each with what speaks for it.
+    """
     if role is None:
         yield "No field says who speaks, so the two take turns: is that right?"
         return
@@ -182,13 +224,16 @@ def _questions(
         if rival is not role and least and of.role_weight(rival) >= least:
             yield f"Who speaks: `{role.path}` ({_words(role)}), or `{rival.path}` ({_words(rival)})?"
     unknown = [
-        word for word in dict.fromkeys(role.values) if of.role_by_value(word, role.path) is None
+        word
+        for word in dict.fromkeys(role.values)
+        if of.role_by_value(word, role.path) is None or word in tools
     ]
     if FIRST_SPEAKER in roles:
         yield f"Is the first of {_words(role)} and others the user, and are the others the assistant?"
     for word in unknown[:_MOST_SPEAKERS]:
         if OTHER_SPEAKERS not in roles:
-            yield f"Is `{word}` the {roles[word]}? It is no known word for a speaker."
+            evidence = tools.get(word, "It is no known word for a speaker.")
+            yield f"Is `{word}` the {roles[word]}? {evidence}"
         elif word in roles:
             yield f"Is `{word}` the {roles[word]}, and are all others the user? It alone is in all conversations."
     least = _RIVAL * of.text_weight(text)
@@ -282,10 +327,37 @@ def _records_at(values: Sequence[Any], split: str) -> list[Any]:
     return [match.value for value in values for match in path.find(value)]
 
 
-def _without_messages(record: Any, each: str) -> Any:
-    """Returns a record without the list of its messages."""
-    key = each.split(".")[0].split("[")[0].split("{")[0].strip('"')
-    return {k: v for k, v in record.items() if k != key} if isinstance(record, dict) else None
+def _beside_messages(
+    records: Sequence[Any], each: str
+) -> tuple[dict[str, str], tuple[str, ...], tuple[Field, ...]]:
+    """Returns where records have their id and time, as keys of a mapping file, what is not sure of that, as questions,
+    and the other fields beside the messages.
+
+    Args:
+        each: Path of the messages in a record.
+    """
+    path = read_path(each)
+    outside = [
+        without(record, [match.trail for match in path.find(record) if match.trail is not None])
+        for record in records
+    ]
+    fields = of.fields_of(outside)
+    places: dict[str, str] = {}
+    questions: list[str] = []
+    if record_id := of.id_field(fields):
+        places["id"] = record_id.path
+        if not of.ID_NAMES.search(record_id.path):
+            questions.append(
+                f"Is `{record_id.path}` the id ({_words(record_id)})? It differs in all records."
+            )
+    if began := of.began_field(fields):
+        places["created_at"] = began.path
+        if not is_usual_name(began.path):
+            questions.append(
+                f"Did a conversation begin at `{began.path}` ({_words(began)})? All its values are dates."
+            )
+    rest = tuple(field for field in fields if field.path not in places.values())
+    return places, tuple(questions), rest
 
 
 def _in_rows(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
@@ -314,10 +386,9 @@ def _in_rows(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
             yield _ScoredGuess(score * certain, Guess(table, ".", text, questions))
     if pair := of.question_and_answer(fields):
         question, answer = pair
-        table = {"messages": _question_turns(question, answer)}
-        if record_id := of.id_field(rows):
-            table["id"] = record_id
-        yield _ScoredGuess(0.6 * sum(map(of.text_weight, pair)), Guess(table, ".", answer))
+        places, unsure, _ = _beside_messages(rows, question.path)
+        table = {**places, "messages": _question_turns(question, answer)}
+        yield _ScoredGuess(0.6 * sum(map(of.text_weight, pair)), Guess(table, ".", answer, unsure))
 
 
 def _in_texts(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
@@ -342,10 +413,9 @@ def _in_texts(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
             "roles": {**of.roles_of(role), "": "metadata"},
             "messages": [{"each": f"{field.path}[]", "role": "role", "text": "content"}],
         }
-        rest = [_without_messages(value, field.path) for value in values]
-        if record_id := of.id_field(rest):
-            table["id"] = record_id
-        yield _ScoredGuess(2.0 * of.text_weight(field), Guess(table, field.path, field))
+        places, unsure, _ = _beside_messages(values, field.path)
+        guess = Guess(table | places, field.path, field, unsure)
+        yield _ScoredGuess(2.0 * of.text_weight(field), guess)
 
 
 def _speakers_in(text: str) -> list[str]:

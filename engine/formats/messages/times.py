@@ -5,6 +5,7 @@ Dates are texts that sort within a time zone: each keeps the offset that it was 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -121,8 +122,8 @@ class DateSource(NamedTuple):
     """Where the time of a conversation is from.
 
     Attributes:
-        field: The field of the metadata that it was taken from, as `metadata.date`; empty where the format has the time
-            itself, or nothing has it.
+        field: The field that it was taken from, as `metadata.date` or `messages[].time`; empty where the format has the
+            time itself, or nothing has it.
         unread: A value that should be the time and that `date_of` does not understand; empty for none.
     """
 
@@ -144,7 +145,18 @@ def with_date(conversation: Conversation) -> tuple[Conversation, DateSource]:
         *(value for key, value in conversation.meta.items() if _plain_name(key) in _SURE_NAMES),
     ]
     unread = next((str(value) for value in candidates if _may_be_time(value)), "")
-    return replace(conversation, created_at=None), DateSource(unread=unread)
+    date, name = _first_message_date(conversation)
+    return replace(conversation, created_at=date), DateSource(name, unread)
+
+
+def _first_message_date(conversation: Conversation) -> tuple[str | None, str]:
+    """Returns the date of the first message that has one, and its field; (None, "") if none has."""
+    for message in conversation.messages:
+        facts = json.loads(message.facts or "{}")
+        for key in TIMES:
+            if (date := date_of(facts.get(key))) is not None:
+                return date, f"messages[].{key}"
+    return None, ""
 
 
 def _may_be_time(value: Any) -> bool:
@@ -157,6 +169,11 @@ def _may_be_time(value: Any) -> bool:
 def _plain_name(key: str) -> str:
     """Returns a name without signs and in small letters."""
     return re.sub(r"[^a-z]", "", key.lower())
+
+
+def is_usual_name(path: str) -> bool:
+    """Returns whether the last key of a path usually has the time of the conversation."""
+    return _plain_name(path.rpartition(".")[2]) in _NAMES
 
 
 def date_of(value: Any) -> str | None:

@@ -3,8 +3,9 @@
 A name is supported by the members: its content words stand in at least half of them. Of the requests that are, one is
 chosen by the share of the members who make it, by its support, and by how much rarer its content words are in the other
 clusters; what many of the others ask for follows it. Where no request has that support, the name has the verb of most
-members and what they name ("Look for lamp, rug", "Ask about dogs", "Return something"), or says that they have
-different goals. Names of places, people and products are values, no part of a phrase; they follow it where two clusters
+members and what they ask for ("Look for lamp or rug", "Ask about dogs", "Return something", "Look for different
+things"), or "about" and what most name, or says that they have different goals. A name without a word of the members
+has no support. Names of places, people and products are values, no part of a phrase; they follow it where two clusters
 would have the same name ("Find a restaurant · Lebanese, Swedish").
 
 The *content* of a phrase is the set of the stems of its content words, without its verb: phrases of one content are
@@ -92,14 +93,15 @@ MAX_CONTINUED_SHARE = 0.6
 """A phrase does not end with a word that a further word of a noun phrase, or an adverb as of a verb, follows in more
 than this share of its uses: "gluten" ("free"), "pick" ("up")."""
 MIN_ADDED_SHARE = 0.1
-"""Least share of the members that a further thing adds to the support of a name."""
-OTHER_WORD_WEIGHT = 0.1
-"""Weight of a word that ends no noun phrase beside one that does, in a list of what members mention."""
-MAX_REQUESTS, MIN_THINGS, MAX_THINGS = 3, 2, 5
-"""Most requests in a name, and least and most things in the name of a cluster without a common request."""
+"""Least share of the members that a further thing adds to the support of a name; at least two members, which the first
+thing has, too."""
+MAX_REQUESTS, MAX_THINGS = 3, 3
+"""Most requests in a name, and most things in the name of a cluster without a common request."""
+MIN_THING_SHARE = 1 / 3
+"""Least share of the members that have a word which the name of a mixed cluster has."""
 LISTED_SUPPORT, LEAST_SUPPORT = 0.7, 0.4
-"""The support of a name from which on nothing more is listed; and the same where so many things are listed already, and
-of a phrase with a verb where no such phrase has `MIN_SUPPORT`."""
+"""The support of a name from which on nothing more is listed; and the least of a name that a
+model writes."""
 MIN_ASKED_SHARE = 0.05
 """Least weight of those who ask for what a name says, as a share of the members."""
 MAX_TELLING_WORDS, MIN_TELLING_SHARE = 2, 0.15
@@ -127,6 +129,8 @@ _QUESTION = re.compile(
 """How a text begins that asks a question."""
 _PARTS = re.compile(r"(?<=[.!?:])\s+|\n+")
 """What separates the parts of a text that a program may have written."""
+_DIFFERENT = "Different goals"
+"""Label of a cluster whose members have nothing in common."""
 _UNNAMED = "Unnamed goal"
 """Label of a cluster without any words."""
 
@@ -198,6 +202,29 @@ class _Cluster:
         forms = (verb, f"{verb}s", f"{base}ing", f"{base}ed", f"{verb}{verb[-1]}ing")
         texts = set().union(*(self._texts_with.get(form, set()) for form in forms))
         return len(texts) / len(self.texts)
+
+    def asks_about(self, verb: str) -> bool:
+        """Returns whether members ask about what a phrase with this verb names: they ask questions, and the verb says
+        little or most do not use it ("when do I play tennis?", not "schedule tennis")."""
+        is_plain = verb not in _WEAK_VERBS and _kind(verb) != "get"
+        says_little = verb in ("get", "count") or (is_plain and self.verb_share(verb) < MIN_SUPPORT)
+        return self.are_questions and says_little
+
+    @cached_property
+    def objects(self) -> dict[str, float]:
+        """Returns the stems of the nouns that requests ask for, each with the share of the texts, in (0, 1], that ask
+        for it: of "a chair for my room" the chair."""
+        counts: Counter[str] = Counter()
+        for text_phrases in self.phrases:
+            asked = {
+                stem(phrase.words[-1])
+                for phrase in text_phrases
+                if phrase.request_index >= 0
+                and phrase.verb not in ("", "will")
+                and PREPOSITIONS.isdisjoint(phrase.words[len(_verb_of(phrase)) :])
+            }
+            counts.update(filter(_says_much, asked))
+        return {word: count / len(self.texts) for word, count in counts.items()}
 
     @cached_property
     def requests(self) -> dict[frozenset[str], _Request]:
@@ -303,7 +330,7 @@ def phrase_labels(
     }
     chosen = {number: _best_request(number, clusters, usage) for number in numbers}
     names = {number: _name(number, chosen[number], clusters, usage) for number in numbers}
-    full_labels = _told_apart({key: name.label for key, name in names.items()}, clusters, usage)
+    full_labels = _told_apart(names, clusters, usage)
     return {
         number: replace(
             name,
@@ -398,14 +425,29 @@ class _Usage:
                     for first, second in pairwise(words):
                         self._pairs[first, second] += 1
                         self._continued[first] += second in PARTICLES or is_content(second)
+        self._before = {
+            second: (first,)
+            for (first, second), count in self._pairs.items()
+            if count >= max(2, FIXED_PAIR_SHARE * self._words[second]) and is_content(first)
+        }
 
     def is_whole(self, phrase: Phrase) -> bool:
         """Returns whether no word that was left out of a phrase is part of a name or a term, and whether its last word
         wants none after it."""
-        last = phrase.words[-1]
-        return self._continued[last] <= MAX_CONTINUED_SHARE * self._words[last] and all(
+        return self.is_thing(phrase.words[-1]) and all(
             self._pairs[pair] < FIXED_PAIR_SHARE * self._words[pair[1]] for pair in phrase.cut
         )
+
+    def is_thing(self, word: str) -> bool:
+        """Returns whether a word ends a noun phrase in most of its uses, so that it is no first half of a term."""
+        return self._continued[word] <= MAX_CONTINUED_SHARE * self._words[word]
+
+    def terms(self, words: Sequence[str]) -> list[str]:
+        """Returns words, each with the one that mostly stands before it ("remote control"), which is no further word
+        then."""
+        full = [(*self._before.get(word, ()), word) for word in words]
+        terms = [term for term in full if not any(set(term) < set(other) for other in full)]
+        return [" ".join(map(self.form, term)) for term in terms]
 
     def form(self, word: str) -> str:
         """Returns a word as most texts write it within sentences: "SQL", "Paris"."""
@@ -449,7 +491,7 @@ def _best_request(number: int, clusters: Mapping[int, _Cluster], usage: _Usage) 
     candidates = []
     for content, (share, phrase) in requests.items():
         inside = this_cluster.share(content)
-        if inside < LEAST_SUPPORT or share < MIN_ASKED_SHARE or usage.has_value(phrase):
+        if inside < MIN_SUPPORT or share < MIN_ASKED_SHARE or usage.has_value(phrase):
             continue
         contrast = max(
             _contrast(number, content, clusters), _verb_contrast(number, phrase.verb, clusters)
@@ -459,12 +501,7 @@ def _best_request(number: int, clusters: Mapping[int, _Cluster], usage: _Usage) 
             candidates.append(
                 _Candidate(score * (SPECIFIC_FACTOR if len(content) > 1 else 1.0), phrase)
             )
-    supported = [
-        candidate
-        for candidate in candidates
-        if this_cluster.share(candidate.phrase.content) >= MIN_SUPPORT
-    ]
-    candidates = sorted(supported or candidates, key=lambda candidate: -candidate.score)
+    candidates.sort(key=lambda candidate: -candidate.score)
     filled = [_with_score_of_part(candidate, candidates, this_cluster) for candidate in candidates]
     return max(filled, key=lambda candidate: candidate.score).phrase if filled else None
 
@@ -521,7 +558,7 @@ def _name(
 ) -> Named:
     """Returns the label of a cluster with its support: the chosen phrase, with what many of the other members ask for
     ("Reserve a table or check my balance"); without one a list of what most ask for, or what they do with which things
-    ("Look for lamp, chair"). Labels of several clusters may be alike."""
+    ("Look for lamp or chair"). Labels of several clusters may be alike."""
     cluster = clusters[number]
     requests = cluster.requests
     shares = {
@@ -536,25 +573,37 @@ def _name(
     support = cluster.support(*listed)
     if chosen or support.share >= MIN_SUPPORT:
         phrases = [requests[content].phrase for content in listed]
-        return Named(_spelled(_either(phrases, cluster.are_questions), usage), support=support)
+        return Named(_spelled(_either(phrases, cluster), usage), support=support)
     verb = cluster.activity()
     if verb and _kind(verb[0]) != "get" and _verb_contrast(number, verb[0], clusters) > 0:
         label = f"{' '.join(verb)} something"
         return Named(_spelled(label, usage), support=cluster.support(frozenset({verb[0]})))
-    heads = cluster.heads()
-    things = {
-        frozenset({word}): 1.0 if word in heads else OTHER_WORD_WEIGHT
+    mentioned = {
+        word: share
         for word in cluster.words()
-        if not usage.is_name(word)
+        if not any(map(usage.is_name, usage.terms([cluster.form(word)])[0].casefold().split()))
+        and ((share := cluster.share(frozenset({word}))) == 1 or usage.is_thing(cluster.form(word)))
     }
-    listed = _cover(number, clusters, things, MAX_THINGS, least=MIN_THINGS)
-    if not listed:
-        return Named(_UNNAMED, support=support)
-    if not verb:
-        is_common = cluster.share(listed[0]) > MIN_SUPPORT
-        verb = ("talk about",) if is_common else ("different goals:",)
-    label = f"{' '.join(verb)} {', '.join(cluster.form(word) for (word,) in listed)}"
-    return Named(_spelled(label, usage), support=cluster.support(*listed))
+    asked = dict.fromkeys(cluster.heads(), 1.0) if cluster.are_questions else cluster.objects
+    things = {frozenset({word}): asked[word] for word in mentioned if word in asked}
+    listed = _cover(number, clusters, things, MAX_THINGS)
+    support = cluster.support(*listed)
+    words = usage.terms([cluster.form(word) for (word,) in listed])
+    if verb and support.share >= MIN_SUPPORT:
+        return Named(_spelled(f"{' '.join(verb)} {_joined(words)}", usage), support=support)
+    if verb:
+        return Named(_spelled(f"{' '.join(verb)} different things", usage))
+    things = {
+        frozenset({word}): share for word, share in mentioned.items() if share >= MIN_THING_SHARE
+    }
+    listed = _cover(number, clusters, things, MAX_THINGS)
+    support = cluster.support(*listed)
+    words = usage.terms([cluster.form(word) for (word,) in listed])
+    if listed and cluster.share(listed[0]) > MIN_SUPPORT:
+        return Named(_spelled(f"about {_joined(words)}", usage), support=support)
+    if len(listed) > 1:
+        return Named(_spelled(f"{_DIFFERENT}: {', '.join(words)}", usage), support=support)
+    return Named(_DIFFERENT if mentioned else _UNNAMED)
 
 
 def _spelled(label: str, usage: _Usage) -> str:
@@ -571,14 +620,13 @@ def _cover(
     weights: Mapping[frozenset[str], float],
     most: int,
     first: Sequence[frozenset[str]] = (),
-    least: int = 1,
 ) -> list[frozenset[str]]:
     """Returns contents that members have and other clusters seldom: each time the one with the largest product of the
     texts that it adds, its weight and the square root of its contrast.
 
     Args:
-        most, least: Contents from which on those that have `LEAST_SUPPORT` are enough, or `LISTED_SUPPORT`.
-        first: The contents that the list begins with; what follows them adds `MIN_ADDED_SHARE` of the texts.
+        most: Most contents of the list, which ends before where they have `LISTED_SUPPORT`.
+        first: The contents that the list begins with.
     """
     cluster = clusters[number]
     worth = {
@@ -589,24 +637,18 @@ def _cover(
     listed = list(first)
     covered: set[int] = set().union(*map(cluster.texts_with, listed))
     count = len(cluster.texts)
-    min_added = MIN_ADDED_SHARE * count if first else min(2, (count + 1) // 2)
-    while len(listed) < least or len(covered) < count * (
-        LISTED_SUPPORT if len(listed) < most else LEAST_SUPPORT
-    ):
+    min_added = max(min(2, (count + 1) // 2), MIN_ADDED_SHARE * count if first else 0)
+    while len(listed) < most and len(covered) < LISTED_SUPPORT * count:
         gains = {
-            content: len(texts - covered) * value + len(texts) * value * (len(listed) < least)
+            content: len(texts - covered) * value
             for content, value in worth.items()
-            if (texts := cluster.texts_with(content))
+            if len((texts := cluster.texts_with(content)) - covered) >= min_added
             and not any(_alike(content, other) for other in listed)
-            and len(texts if len(listed) < least else texts - covered) >= min_added
         }
-        if gains:
-            listed.append(max(gains, key=gains.__getitem__))
-            covered |= cluster.texts_with(listed[-1])
-        elif least > 1 and min_added > 1 and len(covered) < LEAST_SUPPORT * count:
-            min_added = 1
-        else:
+        if not gains:
             break
+        listed.append(max(gains, key=gains.__getitem__))
+        covered |= cluster.texts_with(listed[-1])
     return listed
 
 
@@ -632,36 +674,41 @@ def _verb_of(phrase: Phrase) -> tuple[str, ...]:
     return phrase.words[:count]
 
 
-def _either(requests: Sequence[Phrase], are_questions: bool) -> str:
+def _either(requests: Sequence[Phrase], cluster: _Cluster) -> str:
     """Returns requests as one, which repeats no verb: "find a lamp or a chair", "cancel a card or report a fraud". In
-    questions "ask about" is said for verbs that say little."""
+    questions "ask about" is said for verbs that few use."""
     parts: list[str] = []
     last_verb: tuple[str, ...] = ()
     kind = _kind(requests[0].verb)
     for phrase in sorted(requests, key=lambda phrase: _kind(phrase.verb) != kind):
         phrase_verb = _verb_of(phrase)
-        verb = (
-            ("ask", "about") if are_questions and phrase.verb in ("get", "count") else phrase_verb
-        )
+        verb = ("ask", "about") if cluster.asks_about(phrase.verb) else phrase_verb
         same = last_verb and _kind(verb[0]) == _kind(last_verb[0])
         parts.append(" ".join((*(() if same else verb), *phrase.words[len(phrase_verb) :])))
         last_verb = verb
+    return _joined(parts)
+
+
+def _joined(parts: Sequence[str]) -> str:
+    """Returns parts as a list: "a, b or c"."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
 
 
 def _told_apart(
-    labels: Mapping[int, str], clusters: Mapping[int, _Cluster], usage: _Usage
+    names: Mapping[int, Named], clusters: Mapping[int, _Cluster], usage: _Usage
 ) -> dict[int, str]:
     """Returns the labels; those that several clusters have, with the words of each that the others seldom have, or with
     a number where there are none."""
     alike: defaultdict[str, list[int]] = defaultdict(list)
-    for number, label in labels.items():
-        alike[label].append(number)
-    full_labels = dict(labels)
+    for number, name in names.items():
+        alike[name.label].append(number)
+    full_labels = {number: name.label for number, name in names.items()}
     taken: Counter[str] = Counter(label for label, numbers in alike.items() if len(numbers) == 1)
     for label, numbers in alike.items():
         for number in numbers if len(numbers) > 1 else ():
-            words = _telling_words(number, {key: clusters[key] for key in numbers}, label, usage)
+            words = _telling_words(
+                number, {key: clusters[key] for key in numbers}, names[number], usage
+            )
             full = " · ".join(filter(None, (label, ", ".join(words))))
             taken[full] += 1
             full_labels[number] = full if taken[full] == 1 else f"{full} ({taken[full]})"
@@ -669,22 +716,24 @@ def _told_apart(
 
 
 def _telling_words(
-    number: int, clusters: Mapping[int, _Cluster], label: str, usage: _Usage
+    number: int, clusters: Mapping[int, _Cluster], name: Named, usage: _Usage
 ) -> list[str]:
-    """Returns the names, and the things, that tell a cluster best from others of the same label."""
-    cluster, label_stems = clusters[number], {stem(word) for word in label.casefold().split()}
+    """Returns the names, and the things, that tell a cluster best from others of the same label. More members must have
+    them where the label has no support, because there they alone say what the cluster is."""
+    cluster, label_stems = clusters[number], {stem(word) for word in name.label.casefold().split()}
     heads = cluster.heads()
+    least = MIN_TELLING_SHARE if name.support else MIN_THING_SHARE
     gains = {
         word: _contrast(number, frozenset({word}), clusters) * share
         for word in cluster.words()
         if word not in label_stems
-        and (word in heads or usage.is_name(word))
-        and (share := cluster.share(frozenset({word}))) >= MIN_TELLING_SHARE
+        and (usage.is_name(word) or (word in heads and usage.is_thing(cluster.form(word))))
+        and (share := cluster.share(frozenset({word}))) >= least
     }
     best = sorted(
         (word for word in gains if gains[word] > 0), key=lambda word: (-gains[word], word)
     )
-    return [usage.form(cluster.form(word)) for word in best[:MAX_TELLING_WORDS]]
+    return usage.terms([cluster.form(word) for word in best[:MAX_TELLING_WORDS]])
 
 
 def _sentence(

@@ -305,8 +305,8 @@ ADJECTIVES = word_set(
     "available possible cheap cheaper cheapest good better best new free different nearby near close closest nearest "
     "lower higher big small large certain specific particular single double full main able sure interested due "
     "important necessary easy hard difficult fast quick quickest fastest short long old young great expensive "
-    "inexpensive local largest smallest lowest biggest oldest newest latest youngest longest shortest larger smaller "
-    "ancient healthy simple common similar safe high low non above below soft organic "
+    "inexpensive friendly local largest smallest lowest biggest oldest newest latest youngest longest shortest larger "
+    "smaller ancient healthy simple common similar safe high low non above below soft organic "
     "black white red blue green grey gray pink brown purple yellow "
     "older newer following historical ready expert autonomous intelligent helpful comprehensive dr mr mrs"
 )
@@ -315,7 +315,7 @@ _LEADING_VERBS = word_set("take send bring drive lead direct guide navigate")
 """Verbs of which "me to" makes "go to"."""
 _DETERMINER = {
     "1": "a", "one": "a", "another": "a", "a": "a", "an": "a", "my": "my", "our": "our",
-    "the": "the", "this": "the", "that": "the", "these": "the", "those": "the", "your": "the",
+    "the": "the", "no": "no", "this": "the", "that": "the", "these": "the", "those": "the", "your": "the",
 }  # fmt: skip
 """The determiner that a label has for one in the text."""
 
@@ -414,10 +414,10 @@ _TAKE_PREPOSITION = word_set(
 )
 """Request verbs that a preposition may follow at once: "look for a flight", but not "generate for a schema"."""
 _VERBS_ONLY = word_set(
-    "add analyse analyze apply arrange assess attend borrow bring calculate choose collect complete configure confirm "
-    "create decide delete deliver describe determine develop enter explain explore extract generate get give go hear "
-    "identify implement improve install join learn locate modify navigate organise organize pick prepare receive "
-    "recommend "
+    "add analyse analyze apply arrange assess attend borrow bring calculate carry choose collect complete configure "
+    "confirm create decide delete deliver describe determine develop enter explain explore extract generate get give "
+    "go hear identify implement improve install join learn locate modify navigate organise organize pick prepare "
+    "receive recommend "
     "recover redeem reduce register remind remove replace reschedule resolve restore retrieve see select sell send "
     "solve speak submit subscribe suggest summarise summarize take teach tell translate upload verify withdraw write"
 )

@@ -98,13 +98,13 @@ ING_NOUNS = word_set(
     "painting clothing string ring spring king wing hearing housing writing reading cooking banking programming "
     "planning learning marketing engineering ceiling opening feeling savings dining sharing editing "
     "processing testing coding gaming accounting catering camping hiking fishing swimming skiing diving earring "
-    "flooring lighting"
+    "flooring lighting whitening cleansing"
 )
 """Nouns that end as verbs in -ing do."""
 ED_NOUNS = word_set("bed feed seed speed need weed shed thread bread red breed med creed")
 """Words that end as participles in -ed do, and are none."""
-LY_NOUNS = word_set("family supply assembly")
-"""Nouns that end as adverbs in -ly do."""
+LY_WORDS = word_set("family supply assembly friendly")
+"""Words that end as adverbs in -ly do, and are none."""
 
 _TOKENS = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*|\S+")
 """A word with its apostrophes and hyphens, or another run of characters."""
@@ -149,7 +149,7 @@ def is_content(word: str) -> bool:
         and word.removesuffix("'s") not in FUNCTION_WORDS
         and word not in NUMBERS
         and word not in TIMES
-        and not (word.endswith("ly") and len(word) > 4 and word not in LY_NOUNS)
+        and not (word.endswith("ly") and len(word) > 4 and word not in LY_WORDS)
     )
 
 
@@ -166,10 +166,10 @@ _VAGUE = word_set(
     "suggestion suggestions recommendation recommendations name number date place answer list problem issue "
     "reason look want need wants needs know think guess mean hope love prefer sense matter end part rest fact "
     "chance difference differences pack pair piece bunch color colour inch people person guys sir madam user goal "
-    "goals task tasks step steps turn order"
+    "goals task tasks step steps turn order size style quality ounce set package"
 )
 """Heads of noun phrases that say little."""
 VAGUE_STEMS = frozenset(map(stem, _VAGUE))
 """Stems of heads that say little; a noun phrase of them alone is no label."""
-TOLD_BY_VERB = word_set("order item items orders")
+TOLD_BY_VERB = word_set("order item items orders size sizes")
 """Heads that say little alone and much with a verb: "cancel an order"."""

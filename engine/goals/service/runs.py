@@ -36,6 +36,7 @@ from engine.model.embedders.embedder import HttpEmbedder, Served, embedder_for
 from engine.model.embedders.vectors import Vectors
 from engine.model.interface import LoadOptions, Spending
 from engine.model.process.requests import Embed
+from engine.model.prompt_files import Prompt
 from engine.model.records import ModelRequest
 from engine.model.service.run_setup import RunSetup
 from engine.project import runs, settings
@@ -247,6 +248,18 @@ class GoalStages:
         texts = texts or [SUMMARY_LIKE_OTHERS] * LABEL_EXAMPLES
         groups = request.k or most_proposed(len(ids))
         return GroupSample(groups, len(ids), texts, certain=1.0 if request.k else 0.0)
+
+    def bodies(self, model: LoadableModel, prompt: Prompt, count: int) -> dict[str, str]:
+        """Returns what the prompt `label-json` or `merge-json` is laid around for the first groups or pairs of the
+        clustering that is open, by their labels.
+
+        Raises:
+            NotYet: Nothing was clustered yet.
+        """
+        project, process = self.setup.project, self.setup.process
+        if prompt.name == "label-json":
+            return LabelStage(project, process, model, prompt).bodies(count)
+        return ProposeStage(project, process, model, self.queue_cache, prompt).bodies(count)
 
     def ask_stages(self, model: str | None = None, limit: int = MAX_ASKED_PAIRS) -> list[Stage]:
         """Returns the stages that ask a model about at most `limit` undecided pairs of the clustering that is open."""

@@ -487,6 +487,14 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         few = f"its words are in {support.members:,} of {support.read:,} members"
         return replace(name, reason=few if support.share < LEAST_SUPPORT else "", support=support)
 
+    def bodies(self, count: int) -> dict[str, str]:
+        """Returns the lists of the label questions on the first clusters, by the labels that these have."""
+        self._work.load()
+        return {
+            f"{number + 1}. {self._clusters[number].label}": self._body(number)
+            for number in sorted(self._clusters)[:count]
+        }
+
     def _body(self, number: int) -> str:
         """Returns the lists of the label question: members, other conversations, and labels of other clusters."""
         ids, numbers = self._members

@@ -99,11 +99,7 @@ class PairQuestions:
     ) -> list[AnswerEntry]:
         """Returns an answer on each of a block of pairs of current groups, in order."""
         start_time = time.monotonic()
-        samples = [self._samples(state, pair) for pair in pairs]
-        texts = self._texts([ids for shown in samples for ids in shown])
-        questions = [
-            MergeQuestion(*(tuple(texts[key] for key in ids) for ids in shown)) for shown in samples
-        ]
+        questions = self._read(state, pairs)
         if self._paper:
             answers = self._replies(questions, report)
         elif self._work.model.follows_instructions:
@@ -121,6 +117,28 @@ class PairQuestions:
             )
             for pair, (answer, requests) in zip(pairs, answers, strict=True)
         ]
+
+    def body(self, state: MergeState, pair: Pair) -> str:
+        """Returns the lists of the question on a pair for a model that follows instructions."""
+        (question,) = self._read(state, [pair])
+        return self._body(question)
+
+    def _read(self, state: MergeState, pairs: Sequence[Pair]) -> list[MergeQuestion]:
+        """Returns the texts in the question on each pair."""
+        samples = [self._samples(state, pair) for pair in pairs]
+        texts = self._texts([ids for shown in samples for ids in shown])
+        return [
+            MergeQuestion(*(tuple(texts[key] for key in ids) for ids in shown)) for shown in samples
+        ]
+
+    def _body(self, question: MergeQuestion) -> str:
+        """Returns the lists of a question, as much of each as there is room for."""
+        return numbered_lists(
+            self._work.room(self._prompt),
+            not_in_group=question.others,
+            group_1=question.first,
+            group_2=question.second,
+        )
 
     def _replies(
         self, questions: Sequence[MergeQuestion], report: OnProgress
@@ -147,19 +165,14 @@ class PairQuestions:
     ) -> list[tuple[PairAnswer, int]]:
         """Returns the verdict on each pair and the number of requests for it; with the reason why there is none where
         the reply cannot be read."""
-        room = self._work.room(self._prompt)
 
         def verdicts(asked: Sequence[MergeQuestion]) -> list[StructuredReply[MergeVerdict]]:
             """Asks some of the questions."""
-            bodies = [
-                numbered_lists(room, not_in_group=q.others, group_1=q.first, group_2=q.second)
-                for q in asked
-            ]
             return ask(
                 self._work.process,
                 self._prompt,
                 MergeVerdict,
-                bodies,
+                list(map(self._body, asked)),
                 report,
                 probability_of="same_goal",
             )
@@ -395,6 +408,18 @@ class ProposeStage(OnClustering, ModelStage):
         if mean is not None:
             return mean, mean
         return (1 if client.can.reads_verdicts else REQUESTS_PER_PAIR), REQUESTS_PER_PAIR
+
+    def bodies(self, count: int) -> dict[str, str]:
+        """Returns the lists of the questions on the first pairs of the merge queue, by the labels of both groups."""
+        self.load()
+        state, groups = self._state(), self._state().groups
+        pairs = self._queue_cache.snapshot(self._stored.id).ordered_pairs()[:count]
+        return {
+            f"{number}. {groups[first].label} / {groups[second].label}": self._questions.body(
+                state, (first, second)
+            )
+            for number, (first, second) in enumerate(pairs, 1)
+        }
 
     def show_answers(self) -> None:
         """Makes the answers of this configuration those that the merge queue shows."""

@@ -287,8 +287,10 @@ def _order(conn: sqlite3.Connection, noun: str) -> list[int]:
     """Returns `_clusterings_of`; raises WorkbenchError if there is none."""
     order = _clusterings_of(conn, noun)
     if not order:
-        command = "run cluster" if noun == "goal" else "run cluster --text explanation:QUESTION"
-        raise WorkbenchError(f"No {noun}s were clustered yet.", f"Run `workbench {command}` first.")
+        option = "" if noun == "goal" else " --text explanation:QUESTION"
+        raise WorkbenchError(
+            f"No {noun}s were clustered yet.", f"Run `workbench run cluster PROJECT{option}` first."
+        )
     return order
 
 
@@ -314,7 +316,7 @@ def _find_groups(
         f"No {noun} is called “{value}”.",
         f"Do you mean {' or '.join(f'“{match}”' for match in similar_labels)}?"
         if similar_labels
-        else f"{noun}: lists them.",
+        else "`workbench goals list PROJECT` lists them.",
     )
 
 
@@ -400,7 +402,9 @@ def _theme(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
         partly = [label for label in goals_by_theme if value in label.lower()]
         labels = list(goals_by_theme) if value in (ANY_VALUE, NO_VALUE) else whole or partly
         if not labels and value not in (ANY_VALUE, NO_VALUE):
-            raise WorkbenchError(f"No theme is called “{value}”.", "theme: lists them.")
+            raise WorkbenchError(
+                f"No theme is called “{value}”.", "`workbench goals list PROJECT` lists them."
+            )
         groups = [group for label in labels for group in goals_by_theme[label]]
         inside = _in_groups(conn, key, groups, among, second=False)
         matching |= among - inside if value == NO_VALUE else inside

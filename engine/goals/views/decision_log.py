@@ -323,7 +323,10 @@ def read_merge_state(conn: sqlite3.Connection, clustering_id: int) -> MergeState
 def _clusters_as_groups(conn: sqlite3.Connection, clustering_id: int) -> MergeState:
     """Returns the clusters of a clustering as groups without labels and decisions."""
     if clusterings.clustering(conn, clustering_id) is None:
-        raise NotFound(f"There is no clustering {clustering_id}.", "Run `workbench run cluster`.")
+        raise NotFound(
+            f"There is no clustering {clustering_id}.",
+            "`workbench goals clusterings PROJECT` lists them.",
+        )
     conversation_ids, numbers = (
         np.asarray(column, np.int64) for column in clusterings.membership(conn, clustering_id)
     )

@@ -16,25 +16,22 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.base.conversation import SUCCEEDED, State, Verdict
-from engine.base.errors import WorkbenchError
 from engine.base.number_format import counted, figure, figure_range
 from engine.base.statistics.agreement import LabelAgreement, agree, alpha, shared
 from engine.base.statistics.intervals import Interval
 from engine.base.statistics.ranking import auroc
 from engine.completeness.records import DecisionRule, RuleSource
 from engine.completeness.tables import score_sets, scores
-from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.service import SavedViews
+from engine.conversations.filters import ListQuery
 from engine.conversations.tables import selecting
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions import calibration
 from engine.questions.records import (
+    CHANCE,
     NO_NAME,
     Agreement,
     CalibrationReport,
-    CompletionRate,
-    FilterRate,
     ModelAgreement,
     Proposal,
 )
@@ -91,7 +88,6 @@ class ScoredConversations:
             judged.complete,
             scores,
             rule.threshold if is_measured else None,
-            chosen=rule.source == "calibrated",
         )
         return cls(rule, judged, np.asarray(ids, np.int64), scores, calibrated)
 
@@ -109,44 +105,37 @@ class CalibrationService:
         self._changed = changed
 
     def report(self, query: ListQuery | None = None) -> CalibrationReport:
-        """Returns thresholds, metrics and agreement from the verdicts, and the completion rate of the matching
+        """Returns thresholds, AUROC and agreement from the verdicts, and the completion rate of the matching
         conversations. Slow: reads all scores and draws bootstrap samples.
 
         Raises:
             WorkbenchError: The project cannot evaluate the filter.
         """
-        saved = SavedViews(self._project).filters()
+        query = query or ListQuery()
         with self._project.reading() as conn, snapshot(conn):
             scored = ScoredConversations.read(conn)
             rule, judged, calibrated = scored.rule, scored.judged, scored.calibration
-            proposal, not_proposed = _propose(calibrated.best, judged, scored.scores, rule)
-
-            def rate(rate_query: ListQuery) -> CompletionRate:
-                matching = np.asarray(selecting.ids(conn, rate_query), np.int64)
-                inside = _is_among(scored.ids, matching)
-                states = calibration.state_counts(scored.scores[inside], rule)
-                states = replace(states, unscored=len(matching) - states.scored)
-                by_score = any(rate_query.filter.of(field) for field in FIELDS_BY_SCORE)
-                return calibration.completion_rate(
-                    calibrated, states, CHOSEN_BY_SCORE if by_score else ""
-                )
-
+            area = None
+            if 0 < sum(judged.complete) < len(judged.complete):
+                area = auroc(judged.scores, judged.complete)
+            proposal, not_proposed = _propose(calibrated.best, area, judged, scored.scores, rule)
+            matching = np.asarray(selecting.ids(conn, query), np.int64)
+            states = calibration.state_counts(scored.scores[_is_among(scored.ids, matching)], rule)
+            states = replace(states, unscored=len(matching) - states.scored)
+            by_score = any(query.filter.of(field) for field in FIELDS_BY_SCORE)
             return CalibrationReport(
                 rule=rule,
                 complete=sum(judged.complete),
                 incomplete=len(judged.complete) - sum(judged.complete),
-                enough=not judged.lacking,
                 why=calibrated.why,
                 best=calibrated.best,
                 proposal=proposal,
                 not_proposed=not_proposed,
-                accuracy=calibrated.accuracy,
+                auroc=area,
                 covered=calibrated.covered,
-                bins=calibrated.bins,
-                calibration_error=calibrated.calibration_error,
-                rate=rate(query or ListQuery()),
-                filters=tuple(_filter_rates(saved, rate)),
-                model=_with_model(conn, rule),
+                rate=calibration.completion_rate(
+                    calibrated, states, CHOSEN_BY_SCORE if by_score else ""
+                ),
                 models=tuple(_with_each_model(conn)),
                 itself=_with_itself(conn),
             )
@@ -201,7 +190,11 @@ def _judged(conn: sqlite3.Connection) -> _Judged:
 
 
 def _propose(
-    best: float | None, judged: _Judged, population: npt.NDArray[np.float64], rule: DecisionRule
+    best: float | None,
+    area: Interval | None,
+    judged: _Judged,
+    population: npt.NDArray[np.float64],
+    rule: DecisionRule,
 ) -> tuple[Proposal | None, str]:
     """Returns the best threshold as a proposal, or None with the reason why it is not suggested.
 
@@ -209,19 +202,15 @@ def _propose(
 
     Args:
         best: The best threshold, as in `Calibration`; None if the verdicts give none.
+        area: The AUROC of the scores against the verdicts; None without verdicts of both kinds.
         population: The scores of all scored conversations.
     """
-    if best is None:
+    if best is None or area is None:
         return None, ""
-    area = auroc(judged.scores, judged.complete)
-    if area.low <= 0.5:
-        interval = figure_range(area.low, area.high)
-        return None, (
-            "the scores agree with your verdicts no better than by chance"
-            f" (AUROC {figure(area.value)}, {interval})"
-        )
+    if area.low <= CHANCE:
+        return None, "the scores agree with your verdicts no better than by chance"
     new = _rule(best, "calibrated")
-    at_best = calibration.calibrate(judged.scores, judged.complete, population, best, chosen=True)
+    at_best = calibration.calibrate(judged.scores, judged.complete, population, best)
     then = calibration.state_counts(population, new)
     rate = calibration.completion_rate(at_best, then)
     if rate.corrected is None:
@@ -241,20 +230,6 @@ def _is_among(ids: npt.NDArray[np.int64], others: npt.NDArray[np.int64]) -> npt.
     table[others] = True
     is_among: npt.NDArray[np.bool_] = table[ids]
     return is_among
-
-
-def _filter_rates(
-    saved: dict[str, str], rate: Callable[[ListQuery], CompletionRate]
-) -> list[FilterRate]:
-    """Returns the rate of each saved filter; of one that cannot be read, the reason."""
-    rates = []
-    for name, text in saved.items():
-        try:
-            rates.append(FilterRate(name, text, rate(ListQuery(parse_filter(text)))))
-        except WorkbenchError as error:
-            # A filter of another version of the program is reported, not hidden.
-            rates.append(FilterRate(name, text, CompletionRate(0, 0, None, None, error.message)))
-    return rates
 
 
 def _with_model(conn: sqlite3.Connection, rule: DecisionRule) -> Agreement:
@@ -289,8 +264,9 @@ def _with_each_model(conn: sqlite3.Connection) -> Iterator[ModelAgreement]:
             if state in (State.COMPLETE, State.INCOMPLETE)
         }
         number = f"set {score_set.number}"
+        made_by = (score_set.mode, score_set.model)  # words need no model
         for name, says in (
-            (f"{number}, {score_set.mode} · {score_set.model}", by_scores),
+            (f"{number}, {' · '.join(filter(None, made_by))}", by_scores),
             (f"remaining tasks of {number}", scores.without_tasks(conn, key)),
         ):
             pairs = [(verdicts[each], says[each]) for each in verdicts.keys() & says.keys()]

@@ -62,12 +62,6 @@ class TriageService:
         with self._project.reading() as conn:
             return triage_queue.queue(conn, order, query, only=only, question=question)
 
-    def _store(self, act: Callable[[sqlite3.Connection], T]) -> T:
-        """Stores an act of a person, tells that something changed, and returns what the act returns."""
-        result = self._project.write(act)
-        self._changed()
-        return result
-
     def give(
         self, conversation_id: int, value: str, note: str = "", question: str = SUCCEEDED
     ) -> AnswerRow:
@@ -86,8 +80,8 @@ class TriageService:
         return self._store(lambda conn: answers.note(conn, conversation_id, note, self.annotator))
 
     def answer(self, acts: Sequence[Act]) -> int:
-        """Answers questions in one act that one undo takes back, and returns on how many conversations that changes
-        something; what is there already is not stored again."""
+        """Stores several answers that one undo takes back, and returns the number of conversations that they change;
+        answers that are in force already are not stored again."""
         named = [replace(act, annotator=self.annotator) for act in acts]
         return self._store(lambda conn: answers.change(conn, named))
 
@@ -136,8 +130,8 @@ class TriageService:
         return TriagePlace(**{**stored, "skipped": tuple(stored.get("skipped", ()))})
 
     def start(self, question: str) -> TriagePlace:
-        """Returns the beginning of the order that suits a question: a check of what a machine answered, else what
-        tells most, before there are answers the most trouble."""
+        """Returns the beginning of the order that suits a question: the check of a machine if one answered, else
+        `informative`; while there are no answers, `trouble`."""
         with self._project.reading() as conn:
             is_yes_no = questions.get(conn, question).kind == "yes-no"
             order: QueueOrder = "threshold" if question == SUCCEEDED else "list"
@@ -153,3 +147,9 @@ class TriageService:
     def keep_place(self, place: TriagePlace) -> None:
         """Stores the place of the person in the queue."""
         self._project.write(lambda conn: settings.put(conn, PLACE, asdict(place)))
+
+    def _store(self, act: Callable[[sqlite3.Connection], T]) -> T:
+        """Runs a write that stores an act of a person, reports the change, and returns what the write returns."""
+        result = self._project.write(act)
+        self._changed()
+        return result

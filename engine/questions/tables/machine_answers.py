@@ -25,7 +25,7 @@ def configurations(conn: sqlite3.Connection, question: str) -> set[str]:
 
 
 def renew(conn: sqlite3.Connection, config_hash: str) -> None:
-    """Makes a configuration that has answered the newest one of its name again."""
+    """Makes a configuration that has answers already the newest one of its name again."""
     conn.execute(
         "UPDATE answerer SET rowid = (SELECT max(rowid) + 1 FROM answerer) WHERE config_hash = ?",
         (config_hash,),
@@ -35,7 +35,7 @@ def renew(conn: sqlite3.Connection, config_hash: str) -> None:
 def put(
     conn: sqlite3.Connection, answerer: Answerer, run_id: int, answers: Iterable[MachineAnswer]
 ) -> None:
-    """Stores answers in place of those on the same conversations, and who gives them."""
+    """Stores answers and their answerer; they replace its answers on the same conversations."""
     conn.execute(
         "INSERT INTO answerer (config_hash, question, kind, name) VALUES (?, ?, ?, ?)"
         " ON CONFLICT DO NOTHING",
@@ -60,7 +60,7 @@ def put(
 
 
 def answered(conn: sqlite3.Connection, config_hash: str) -> array[int]:
-    """Returns the ids of the conversations that a configuration has answered on."""
+    """Returns the ids of the conversations on which a configuration has an answer or a failure."""
     return read_ids(
         conn,
         "SELECT conversation_id FROM machine_answer WHERE config_hash = ?",
@@ -69,7 +69,7 @@ def answered(conn: sqlite3.Connection, config_hash: str) -> array[int]:
 
 
 def forget_failures(conn: sqlite3.Connection, config_hash: str) -> None:
-    """Deletes what a configuration said of conversations without an answer."""
+    """Deletes the rows of a configuration without a value, so that it can be asked again on their conversations."""
     conn.execute(
         "DELETE FROM machine_answer WHERE config_hash = ? AND value IS NULL", (config_hash,)
     )
@@ -84,7 +84,8 @@ def drop(conn: sqlite3.Connection, config_hash: str) -> None:
 def of_question(
     conn: sqlite3.Connection, question: str
 ) -> dict[int, list[tuple[Answerer, MachineAnswer]]]:
-    """Returns what answered a question how, by conversation, the newest first; answers without a value have a note."""
+    """Returns the answers in force to a question with their answerers, by conversation id, the newest answerer first.
+    Answers without a value are among them if they have a note."""
     result: dict[int, list[tuple[Answerer, MachineAnswer]]] = {}
     condition = "a.question = ? AND (m.value IS NOT NULL OR m.note <> '') ORDER BY a.rowid DESC"
     for answerer, answer in _in_force(conn, condition, question):
@@ -95,7 +96,7 @@ def of_question(
 def of_conversation(
     conn: sqlite3.Connection, conversation_id: int
 ) -> list[tuple[Answerer, MachineAnswer]]:
-    """Returns what answered which question how on a conversation, by question, the newest first."""
+    """Returns the answers in force on a conversation with their answerers, by question, the newest answerer first."""
     condition = "m.conversation_id = ? AND m.value IS NOT NULL ORDER BY a.question, a.rowid DESC"
     return list(_in_force(conn, condition, conversation_id))
 
@@ -103,7 +104,7 @@ def of_conversation(
 def _in_force(
     conn: sqlite3.Connection, condition: str, parameter: object
 ) -> Iterator[tuple[Answerer, MachineAnswer]]:
-    """Yields the answers in force that match a condition, with what gave them."""
+    """Yields the answers in force that match a condition in SQL, with their answerers."""
     for *answerer, key, value, p, explanation, cites, note in conn.execute(
         "SELECT a.config_hash, a.question, a.kind, a.name, m.conversation_id, m.value, m.p,"
         " m.explanation, m.cites, m.note FROM answerer AS a JOIN machine_answer AS m USING (config_hash)"
@@ -115,7 +116,7 @@ def _in_force(
 
 
 def answerers(conn: sqlite3.Connection, question: str) -> list[tuple[Answerer, dict[str, int]]]:
-    """Returns what answered a question, the newest first, each with the numbers of conversations by answer."""
+    """Returns the answerers of a question, the newest first, each with the number of conversations by answer."""
     result = []
     for row in conn.execute(
         "SELECT a.config_hash, a.question, a.kind, a.name FROM answerer AS a WHERE a.question = ?"
@@ -142,7 +143,7 @@ def of_answerer(conn: sqlite3.Connection, config_hash: str) -> list[MachineAnswe
 
 
 def values_by_name(conn: sqlite3.Connection, question: str) -> dict[str, dict[int, str]]:
-    """Returns the answers that have a value by the name of what gave them and conversation, the newest name first."""
+    """Returns the values by the name of the answerer and by conversation id, the newest answerer first."""
     result: dict[str, dict[int, str]] = {}
     for answerer, _ in answerers(conn, question):
         rows = of_answerer(conn, answerer.config_hash)

@@ -142,8 +142,8 @@ def cut_contrasts(
                 one=first_name,
                 other=second_name,
                 n=n,
-                first=float(draws[first_name].seen[_F1]),
-                second=float(draws[second_name].seen[_F1]),
+                first=float(draws[first_name].observed[_F1]),
+                second=float(draws[second_name].observed[_F1]),
                 difference=f1_difference,
                 p=p,
             )

@@ -224,7 +224,7 @@ class Talk:
             self._agent((answer,))
 
     def _identify(self, *, two_items: bool) -> None:
-        """Finds out whose order it is about, and looks it up; one customer in eight mistypes the number first."""
+        """Finds out whose order or account it is about, and looks it up."""
         agent, values = TEXTS.agent, self._values
         if self._name in _WITHOUT_ORDER:
             self._agent(agent["asks_email"])
@@ -234,18 +234,33 @@ class Talk:
             )
             return
         if values["order"] not in self.messages[-1].content:
-            self._agent(agent["asks_order"])
-            if self._chance(0.12):
-                mistyped = f"FH-{self._rng.randrange(11_000, 19_000)}"
-                right = values["order"]
-                values["order"] = mistyped
-                self._customer("order")
-                self._call("find_order", {"error": "no such order"}, order=mistyped)
-                self._agent(agent["not_found"])
-                values["order"] = right
-                self._customer("wrong_order")
-            else:
-                self._customer("order")
+            self._give_order_number()
+        self._look_up_order(two_items=two_items)
+        if two_items and self._name in ("return", "exchange", "damaged"):
+            self._agent(agent["two_items"])
+            self._customer("which")
+        if self._name == "address":
+            self._agent(agent["asks_address"])
+            self._customer("address")
+
+    def _give_order_number(self) -> None:
+        """Lets the agent ask for the number of the order; one customer in eight mistypes it first."""
+        agent, values = TEXTS.agent, self._values
+        self._agent(agent["asks_order"])
+        if not self._chance(0.12):
+            self._customer("order")
+            return
+        order, mistyped = values["order"], f"FH-{self._rng.randrange(11_000, 19_000)}"
+        values["order"] = mistyped
+        self._customer("order")
+        self._call("find_order", {"error": "no such order"}, order=mistyped)
+        self._agent(agent["not_found"])
+        values["order"] = order
+        self._customer("wrong_order")
+
+    def _look_up_order(self, *, two_items: bool) -> None:
+        """Adds the call that finds the order, with its status and its items."""
+        values = self._values
         items = [{"name": values["item"], "size": self._size, "price": self._price}]
         if two_items:
             items.append({"name": self._other, "size": "", "price": TEXTS.items[self._other][0]})
@@ -258,12 +273,6 @@ class Talk:
             "items": [{key: value for key, value in item.items() if value} for item in items],
         }
         self._call("find_order", record, order=values["order"])
-        if two_items and self._name in ("return", "exchange", "damaged"):
-            self._agent(agent["two_items"])
-            self._customer("which")
-        if self._name == "address":
-            self._agent(agent["asks_address"])
-            self._customer("address")
 
     def _act(self, text: str, item: str) -> None:
         """Calls the tool that does what the customer wants, for an item."""

@@ -196,23 +196,19 @@ class ModularRun:
         session = self.session
         section = {label: self.content[label] for label in open_labels}
         reply = yield from modules.question_about(session, section)
-        question, targets = reply["question"], list(dict.fromkeys(reply["fields"]))
-        chunk.last_question = question
-        answer = yield from session.answer(question)
-        dialogue = [{"Assistant": question}, {"User": answer}]
+        targets = list(dict.fromkeys(reply["fields"]))
+        dialogue: list[dict[str, str]] = []
+        yield from self._put_question(chunk, reply["question"], dialogue)
         while True:
             reply = yield from modules.next_after_answer(session, dialogue, targets, section)
             if reply["next action"] == modules.EXTRACT:
                 break
             if reply["next action"] == modules.FOLLOW_UP:
                 reply = yield from modules.follow_up(session, dialogue, targets, section)
-                question = reply["question"]
+                yield from self._put_question(chunk, reply["question"], dialogue)
             else:
                 reply = yield from modules.repeated_question(session, dialogue, targets, section)
-                question = reply["new question"]
-            chunk.last_question = question
-            answer = yield from session.answer(question)
-            dialogue += [{"Assistant": question}, {"User": answer}]
+                yield from self._put_question(chunk, reply["new question"], dialogue)
         facts = yield from modules.information_in(session, dialogue, section)
         chunk.information |= facts
         filled = yield from modules.filled_section(session, section, facts, targets)
@@ -220,6 +216,12 @@ class ModularRun:
         for label, state in chunk.states.items():
             if state != "validated":
                 chunk.states[label] = _state_of(self.content[label])
+
+    def _put_question(self, chunk: Chunk, question: str, dialogue: list[dict[str, str]]) -> Filling:
+        """Puts a question about a chunk to the user, and adds it and the answer to the dialogue."""
+        chunk.last_question = question
+        answer = yield from self.session.answer(question)
+        dialogue += [{"Assistant": question}, {"User": answer}]
 
     def _validate(self, chunk: Chunk) -> Filling:
         """Lets the validator correct the answers of a chunk; its answered labels count as validated then."""

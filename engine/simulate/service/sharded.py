@@ -17,7 +17,7 @@ from engine.model.interface import Sampling
 from engine.simulate.records import PlayRow
 from engine.simulate.request import Kind, SimulationRequest
 from engine.simulate.service.simulations import BY_SCHEMA, ProjectSimulations, Simulation
-from engine.simulate.sharded.aptitude import Scored
+from engine.simulate.sharded.aptitude import ScoredPlay
 from engine.simulate.sharded.instruction import (
     BUNDLED,
     Instruction,
@@ -114,10 +114,10 @@ def load_instructions(name: str) -> tuple[list[Instruction], str]:
     return read_instructions(_read(Path(name))), Path(name).name
 
 
-def scored(rows: Iterable[PlayRow]) -> list[Scored]:
+def scored(rows: Iterable[PlayRow]) -> list[ScoredPlay]:
     """Returns the scores, 0 to 1, of the plays that ended. A conversation without an answer attempt scores 0."""
     return [
-        Scored(
+        ScoredPlay(
             row.result["task"],
             row.result["conv_type"],
             row.result["model"],

@@ -15,7 +15,7 @@ from engine.simulate import tables as play_tables
 from engine.simulate.records import PlayRow, PlaySetting, TranscriptLine
 from engine.simulate.recsim.play import TASKS, Setting, profiles, recsim_scenarios, situations
 from engine.simulate.request import SimulationOptions, SimulationRequest
-from engine.simulate.sharded.aptitude import Scored
+from engine.simulate.sharded.aptitude import ScoredPlay
 from engine.simulate.stages import PlayStage
 
 BY_SCHEMA = Sampling(json_schema="{}")
@@ -132,7 +132,7 @@ class ProjectSimulations:
         with self._project.reading() as conn:
             return list(play_tables.all_plays(conn, kind))
 
-    def scores(self) -> list[Scored]:
+    def scores(self) -> list[ScoredPlay]:
         """Returns the score of every simulation, played or imported, whose truth has one; see `play_tables.scores`."""
         with self._project.reading() as conn:
             return play_tables.scores(conn)

@@ -67,12 +67,12 @@ class ActionsTask(Task):
         """Scores 1 if the calls in the answer match the reference, else 0 with the reason."""
         try:
             calls = read_calls(answer)
-            wrong = mismatch(calls, self._references, self._functions, self._category)
+            reason = mismatch(calls, self._references, self._functions, self._category)
         except NotCalls as error:
-            wrong = str(error)
+            reason = str(error)
         except (RecursionError, OverflowError):
-            wrong = "a value is too deep or too large"
-        return without_judge(Evaluation(0.0, {"wrong": wrong}) if wrong else Evaluation(1.0))
+            reason = "a value is too deep or too large"
+        return without_judge(Evaluation(0.0, {"wrong": reason}) if reason else Evaluation(1.0))
 
 
 def _objects(instruction: Instruction, key: str, kind: type[T]) -> list[T]:
@@ -324,31 +324,31 @@ def _is_accepted(value: Any, accepted: Sequence[Any], spec: Mapping[str, Any]) -
     Args:
         spec: The description of the parameter, with its declared type.
     """
-    kind = str(spec.get("type", "any"))
-    item_kind = (spec.get("items") or {}).get("type")
-    if kind == "float" and type(value) is int:
+    declared_name = str(spec.get("type", "any"))
+    declared_type = _TYPES.get(declared_name, str)
+    if declared_name == "float" and type(value) is int:
         value = float(value)
-    declared_type = _TYPES.get(kind, str)
-    item_type = _TYPES.get(item_kind, str) if declared_type is list and item_kind else None
     reference_type = _type_of(accepted)
-    as_declared = type(value) is declared_type
-    if not as_declared and type(value) is not reference_type:
-        return False
-    if (
-        as_declared
-        and item_type
-        and not any(_items_fit(value, reference, item_type) for reference in accepted)
+    is_declared_type = type(value) is declared_type
+    if not is_declared_type:
+        # A variable, say: it has the type of the reference, and is compared as it is.
+        return type(value) is reference_type and value in accepted
+    item_name = (spec.get("items") or {}).get("type")
+    item_type = _TYPES.get(item_name, str) if declared_type is list and item_name else None
+    if item_type and not any(
+        _items_have_type(value, reference, item_type) for reference in accepted
     ):
         return False
-    if not as_declared or reference_type not in (None, declared_type):
+    if reference_type not in (None, declared_type):
         return value in accepted
     if isinstance(value, dict):
         return any(
-            isinstance(reference, dict) and _dict_fits(value, reference) for reference in accepted
+            isinstance(reference, dict) and _matches_dict(value, reference)
+            for reference in accepted
         )
     if isinstance(value, list) and item_type is dict:
-        return any(_dicts_fit(value, reference) for reference in accepted)
-    return _standard(value) in [_standard(reference) for reference in accepted]
+        return any(_matches_dicts(value, reference) for reference in accepted)
+    return _normalized(value) in [_normalized(reference) for reference in accepted]
 
 
 def _type_of(accepted: Sequence[Any]) -> type | None:
@@ -356,7 +356,7 @@ def _type_of(accepted: Sequence[Any]) -> type | None:
     return next((type(item) for item in accepted if item != ""), None)
 
 
-def _items_fit(value: Sequence[Any], accepted: Any, item_type: type) -> bool:
+def _items_have_type(value: Sequence[Any], accepted: Any, item_type: type) -> bool:
     """Whether the items of a list have the declared type, or that of the reference."""
     if not isinstance(accepted, list):
         return True
@@ -364,30 +364,30 @@ def _items_fit(value: Sequence[Any], accepted: Any, item_type: type) -> bool:
     return all(type(item) is item_type or type(item) is reference_type for item in value)
 
 
-def _dict_fits(value: Mapping[str, Any], accepted: Mapping[str, Sequence[Any]]) -> bool:
+def _matches_dict(value: Mapping[str, Any], accepted: Mapping[str, Sequence[Any]]) -> bool:
     """Whether a dictionary has the keys of a reference, each with one of its accepted values."""
     return all(
-        key in accepted and _standard(item) in [_standard(other) for other in accepted[key]]
+        key in accepted and _normalized(item) in [_normalized(other) for other in accepted[key]]
         for key, item in value.items()
     ) and all(key in value or "" in values for key, values in accepted.items())
 
 
-def _dicts_fit(value: Sequence[Any], accepted: Any) -> bool:
+def _matches_dicts(value: Sequence[Any], accepted: Any) -> bool:
     """Whether a list of dictionaries matches a list of references, in order."""
     return (
         isinstance(accepted, list)
         and len(value) == len(accepted)
         and all(
-            isinstance(item, dict) and isinstance(other, dict) and _dict_fits(item, other)
+            isinstance(item, dict) and isinstance(other, dict) and _matches_dict(item, other)
             for item, other in zip(value, accepted, strict=True)
         )
     )
 
 
-def _standard(value: Any) -> Any:
+def _normalized(value: Any) -> Any:
     """Returns a value in the form that is compared: texts, also in lists, without case and ignored characters."""
     if isinstance(value, str):
         return _IGNORED.sub("", value).lower().replace("'", '"')
     if isinstance(value, list):
-        return [_standard(item) for item in value]
+        return [_normalized(item) for item in value]
     return value

@@ -23,7 +23,7 @@ LOW_PERCENTILE, HIGH_PERCENTILE = 10, 90
 """Percentiles of the runs of one instruction that count as its bad and its good runs."""
 
 
-class Scored(NamedTuple):
+class ScoredPlay(NamedTuple):
     """One simulated conversation: what was simulated, under which condition and by which model; `score` in [0, 1]."""
 
     task: str
@@ -55,14 +55,14 @@ class Aptitude:
     unreliability: float
 
 
-def aptitudes(scored: Iterable[Scored]) -> list[Aptitude]:
+def aptitudes(plays: Iterable[ScoredPlay]) -> list[Aptitude]:
     """Returns a row for each task, condition and model, sorted in that order."""
     groups: dict[tuple[str, str, str], dict[str, list[float]]] = defaultdict(
         lambda: defaultdict(list)
     )
-    for run in scored:
-        scores_by_instruction = groups[run.task, run.condition, run.model]
-        scores_by_instruction[run.instruction].append(SCORE_SCALE * run.score)
+    for play in plays:
+        scores_by_instruction = groups[play.task, play.condition, play.model]
+        scores_by_instruction[play.instruction].append(SCORE_SCALE * play.score)
     return [
         _row(task, condition, model, list(groups[task, condition, model].values()))
         for task, condition, model in sorted(groups)
@@ -72,8 +72,7 @@ def aptitudes(scored: Iterable[Scored]) -> list[Aptitude]:
 def _row(task: str, condition: str, model: str, scores: list[list[float]]) -> Aptitude:
     """Returns the means over instructions; `scores` has for each instruction the scores of its runs, in 0 to 100."""
     percentiles = [
-        np.percentile(of_instruction, (LOW_PERCENTILE, HIGH_PERCENTILE))
-        for of_instruction in scores
+        np.percentile(run_scores, (LOW_PERCENTILE, HIGH_PERCENTILE)) for run_scores in scores
     ]
     low, high = np.array(percentiles).T  # each of shape (instructions,)
     return Aptitude(
@@ -83,7 +82,7 @@ def _row(task: str, condition: str, model: str, scores: list[list[float]]) -> Ap
         instructions=len(scores),
         runs=sum(map(len, scores)),
         fewest=min(map(len, scores)),
-        performance=float(np.mean([np.mean(of_instruction) for of_instruction in scores])),
+        performance=float(np.mean([np.mean(run_scores) for run_scores in scores])),
         aptitude=float(high.mean()),
         unreliability=float((high - low).mean()),
     )

@@ -154,7 +154,7 @@ def test_majority_decides() -> None:
 def test_chosen_format_is_used() -> None:
     """A format that is given is used whatever the content looks like, and the reason says so."""
     found = opened(ROW, "sharegpt")
-    assert found.detection == Detection("sharegpt", "the format was chosen with --format")
+    assert found.detection == Detection("sharegpt", "it was chosen for this import")
     (rejected,) = found.records()
     assert isinstance(rejected, Rejected)
 

@@ -266,3 +266,67 @@ def test_what_is_not_sure_is_a_question() -> None:
     sure = [{"chat_id": number // 2, "role": role, "text": f"This is text {number} of us"}
             for number, role in enumerate(["user", "assistant"] * 3)]  # fmt: skip
     assert "Please check" not in draft_of(sure).texts[0]
+
+
+def odd_record(number: int, tool: str, answer: str) -> dict[str, Any]:
+    """A conversation under names of nobody else's, in which a tool speaks between the user and the assistant."""
+    said = [
+        ("patron", "Is it in at Hill Street?"),
+        ("robot", "I look it up."),
+        (tool, answer),
+        ("robot", "Yes it is."),
+    ]
+    return {
+        "ticketRef": f"LIB/2026-{number:04}",
+        "opened_on": f"{number + 1:02}.08.2026 11:21",
+        "closed_on": f"{number + 1:02}.08.2026 11:40",
+        "bot_release": "r8",
+        "call": {"desk": "north", "talk": [{"sprecher": who, "was": text} for who, text in said]},
+    }  # fmt: skip
+
+
+def test_fields_of_the_record() -> None:
+    """Beside the messages a field of unique, short values is the id and one of dates the time, both asked about; the
+    rest is listed."""
+    draft = draft_of([odd_record(number, "lookup", '{"status": 503}') for number in range(4)])
+    text = draft.texts[0]
+    assert 'id = "ticketRef"\ncreated_at = "opened_on"\n' in text
+    assert "# Please check: Is `ticketRef` the id (LIB/2026-0000, LIB/2026-0001," in text
+    assert "# Please check: Did a conversation begin at `opened_on` (01.08.2026 11:21," in text
+    assert "#   bot_release          r8\n" in text
+    assert "#   call.desk            north\n" in text
+    read = draft.try_out(text).shown[0]
+    assert (read.external_id, read.created_at) == ("LIB/2026-0000", "2026-08-01T11:21:00")
+
+
+def test_values_that_are_no_ids_or_dates() -> None:
+    """A number, a name with blanks and a date of the future are neither the id nor the time of a conversation."""
+    records = [
+        {"latency": 1.25 + n, "desk": f"desk {n}", "due": f"2027-01-0{n + 1}", "turns": TALK}
+        for n in range(4)
+    ]
+    text = draft_of(records).texts[0]
+    assert "\nid = " not in text
+    assert "created_at" not in text
+
+
+@pytest.mark.parametrize(
+    ("tool", "answer", "evidence"),
+    [
+        ("lookup", '{"status": 503}', "Most of its texts are JSON."),
+        ("SYSTEM", '{"status": 503}', "Most of its texts are JSON."),
+        ("shelf", "It stands in the second row.", "The user never speaks next after it."),
+    ],
+)
+def test_a_tool_among_the_speakers(tool: str, answer: str, evidence: str) -> None:
+    """Who writes JSON, or is never followed by the user, is a tool, which is asked about with what speaks for it."""
+    draft = draft_of([odd_record(number, tool, answer) for number in range(4)])
+    assert f"# Please check: Is `{tool}` the tool? {evidence}" in draft.texts[0]
+    assert draft.try_out(draft.texts[0]).roles == {"user": 4, "assistant": 8, "tool": 4}
+
+
+def test_an_assistant_that_writes_json() -> None:
+    """Of two speakers the one who writes JSON answers, and is no tool."""
+    turns = [{"who": "patron", "words": "Is it in?"}, {"who": "robot", "words": '{"say": "Yes."}'}]
+    draft = draft_of([{"nr": n, "turns": turns} for n in range(3)])
+    assert draft.try_out(draft.texts[0]).roles == {"user": 3, "assistant": 3}

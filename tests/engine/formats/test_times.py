@@ -251,3 +251,14 @@ def test_a_time_that_the_format_has_is_made_to_sort() -> None:
     assert record.conversation.created_at == "2026-03-14T09:30:00+01:00"
     assert record.account.dates == {}
     assert record.account.lost == {}
+
+
+def test_the_first_message_dates_a_conversation_without_a_date() -> None:
+    """Where nothing else says when a conversation began, its first message with a date does, and the account says
+    so."""
+    timed = [dict(message, timestamp=f"03.08.2026 11:2{n}") for n, message in enumerate(MESSAGES)]
+    record = one(json.dumps({"id": "c", "messages": timed}).encode())
+    assert record.conversation.created_at == "2026-08-03T11:20:00"
+    assert list(record.account.dates) == ["messages[].timestamp"]
+    dated = one(json.dumps({"id": "c", "messages": timed, "date": "2026-03-14"}).encode())
+    assert dated.conversation.created_at == "2026-03-14"

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.base.statistics.intervals import Interval, wilson
 from engine.completeness.records import StateCounts
 from engine.questions.calibration import (
     Calibration,
@@ -18,7 +17,6 @@ from engine.questions.calibration import (
     calibrate,
     completion_rate,
     lacking,
-    reliability,
     youden,
 )
 
@@ -39,15 +37,6 @@ def clean(count: int = 25) -> tuple[list[float], list[bool]]:
 
 
 class TestByHand:
-    def test_wilson(self) -> None:
-        """The Wilson interval of 8 of 10 is that of published tables; that of 0 of 10 begins at 0, that of 10 of 10
-        ends at 1.
-        """
-        share = wilson(8, 10)
-        assert (share.low, share.high) == pytest.approx((0.4902, 0.9433), abs=1e-4)
-        assert wilson(0, 5).low == 0
-        assert wilson(5, 5).high == 1
-
     def test_kappa_without_a_choice(self) -> None:
         """Kappa is None where only one answer was ever given, and without pairs the share of equal answers is
         None too.
@@ -55,25 +44,24 @@ class TestByHand:
         assert agreement([("y", "y")] * 4).kappa is None
         assert agreement([]).same is None
 
-    def test_youden_takes_half_where_it_may(self) -> None:
-        """The threshold is .5 where .5 separates complete from incomplete, else the middle between both."""
-        even = np.full(4, 0.25)
-        truth = np.array([False, False, True, True])
-        assert youden(np.array([0.1, 0.3, 0.6, 0.9]), truth, even) == 0.5
-        assert youden(np.array([0.1, 0.2, 0.3, 0.9]), truth, even) == pytest.approx(0.25)
-
-    def test_youden_prefers_the_tie_near_half(self) -> None:
-        """Of two equally good thresholds the one nearer to .5 is taken."""
-        p = np.array([0.1, 0.2, 0.6, 0.7])
-        truth = np.array([False, True, False, True])
-        assert youden(p, truth, np.full(4, 0.25)) == pytest.approx(0.65)
-
-    def test_youden_follows_weights(self) -> None:
-        """A verdict with a large weight moves the threshold to its side."""
-        p = np.array([0.1, 0.4, 0.6, 0.9])
-        truth = np.array([False, True, False, True])
-        assert youden(p, truth, np.array([0.1, 0.1, 0.7, 0.1])) == pytest.approx(0.75)
-        assert youden(p, truth, np.array([0.1, 0.7, 0.1, 0.1])) == pytest.approx(0.25)
+    @pytest.mark.parametrize(
+        ("p", "truth", "weights", "best"),
+        [
+            ([0.1, 0.3, 0.6, 0.9], [0, 0, 1, 1], [1, 1, 1, 1], 0.5),
+            ([0.1, 0.2, 0.3, 0.9], [0, 0, 1, 1], [1, 1, 1, 1], 0.25),
+            ([0.1, 0.2, 0.6, 0.7], [0, 1, 0, 1], [1, 1, 1, 1], 0.65),
+            ([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1], [1, 1, 7, 1], 0.75),
+            ([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1], [1, 7, 1, 1], 0.25),
+        ],
+        ids=["half", "middle", "tie near half", "weight above", "weight below"],
+    )
+    def test_youden(
+        self, p: list[float], truth: list[int], weights: list[float], best: float
+    ) -> None:
+        """The threshold is .5 where that separates complete from incomplete, else the middle between both; of equally
+        good ones that nearer to .5; a verdict with a large weight moves it to its side."""
+        found = youden(np.array(p), np.array(truth, bool), np.array(weights))
+        assert found == pytest.approx(best)
 
     def test_youden_of_a_useless_score(self) -> None:
         """A score that is lower for complete conversations, or the same for all, gives no threshold."""
@@ -81,26 +69,10 @@ class TestByHand:
         assert youden(np.array([0.1, 0.2, 0.8, 0.9]), truth, np.full(4, 0.25)) is None
         assert youden(np.full(4, 0.5), truth, np.full(4, 0.25)) is None
 
-    def test_reliability(self) -> None:
-        """A bin holds the mean score and the share of complete ones; the calibration error weighs a bin by its part of
-        the population.
-        """
-        p = np.array([0.12, 0.18, 0.9, 0.94])
-        truth = np.array([False, True, True, True])
-        population = np.array([0.1] * 3 + [0.92])
-        bins, error = reliability(p, truth, population)
-        assert [(b.low, b.high, b.observed.part, b.observed.of) for b in bins] == [
-            (0.1, 0.2, 1, 2),
-            (0.9, 1.0, 2, 2),
-        ]
-        assert [b.predicted for b in bins] == pytest.approx([0.15, 0.92])
-        assert error == pytest.approx((3 * 0.35 + 1 * 0.08) / 4)
-
     def test_rogan_gladen(self) -> None:
         """50% called complete with sensitivity .8 and specificity .9 are (.5 + .9 - 1) / .7 = 57% complete."""
         errors = np.tile([0.8, 0.9], (101, 1))
-        base = calibrate(*clean(), clean()[0])
-        found = Calibration("", 0.5, base.accuracy, 1.0, (), None, errors)
+        found = Calibration("", 0.5, 1.0, errors)
         rate = completion_rate(found, states(50_000, 100_000, 100_000)).corrected
         assert rate is not None
         assert rate.value == pytest.approx(0.4 / 0.7)
@@ -111,9 +83,8 @@ class TestByHand:
         """An apparent rate far outside of what sensitivity and specificity allow has no correction but a reason;
         slightly outside, the corrected rate is 0.
         """
-        base = calibrate(*clean(), clean()[0])
         errors = np.tile([0.8, 0.9], (101, 1))
-        found = Calibration("", 0.5, base.accuracy, 1.0, (), None, errors)
+        found = Calibration("", 0.5, 1.0, errors)
 
         for called in (0, 100):
             rate = completion_rate(found, states(called, 100, 100))
@@ -136,7 +107,6 @@ class TestRefusals:
     def test_no_verdicts_and_no_scores(self) -> None:
         """Without verdicts or scores every figure is None, with the reason."""
         found = calibrate([], [], [])
-        assert found.accuracy is None
         assert completion_rate(found, states(0, 0, 7)).why == "nothing is scored"
         assert (
             "needs 5 verdicts that say complete, has 0"
@@ -144,15 +114,11 @@ class TestRefusals:
         )
 
     def test_verdicts_that_reach_little(self) -> None:
-        """Verdicts on a narrow range of scores give no figure for all conversations, only the share of scores that they
-        cover.
-        """
+        """Verdicts on a narrow range of scores give no rate of all conversations, only the share of scores that they
+        cover."""
         scores, truth = clean()
         near = calibrate([0.4 + s / 5 for s in scores], truth, np.linspace(0, 1, 5000))
         assert near.covered < 0.5
-        assert near.accuracy is not None
-        assert near.accuracy.sensitivity is None
-        assert near.accuracy.raw_sensitivity.of == 25
         rate = completion_rate(near, states(10, 20, 20))
         assert rate.corrected is None
         assert "reach only" in rate.why
@@ -170,16 +136,12 @@ class TestRefusals:
 
 class TestCertainty:
     def test_no_error_seen_is_no_certainty(self) -> None:
-        """Verdicts without a single error give an interval that ends at 1 and begins below 1."""
+        """Verdicts without a single error leave room for errors: the interval of each kind begins below 1."""
         scores, truth = clean()
         found = calibrate(scores, truth, scores)
         assert found.best == 0.5
-        accuracy = found.accuracy
-        assert accuracy is not None
-        for estimate in (accuracy.sensitivity, accuracy.specificity, accuracy.precision):
-            assert estimate is not None
-            assert estimate.value > 0.97
-            assert 0.8 < estimate.low < 0.99
+        assert (found.errors[0] == 1).all()
+        assert (np.quantile(found.errors, 0.025, axis=0) < 0.99).all()
 
     def test_the_same_again(self) -> None:
         """Draws are seeded: the same verdicts in another order give the same figures."""
@@ -189,7 +151,7 @@ class TestCertainty:
         order = rng.permutation(80)
         assert calibrate(p, truth, p).best == calibrate(p[order], truth[order], p[order]).best
         first, second = calibrate(p, truth, p), calibrate(p, truth, p)
-        assert first.accuracy == second.accuracy
+        assert (first.errors == second.errors).all()
 
 
 @settings(max_examples=60, deadline=None)
@@ -203,26 +165,16 @@ class TestCertainty:
 def test_every_figure_is_a_share(
     judged: list[tuple[float, bool]], others: list[float], at: float | None
 ) -> None:
-    """For any verdicts each estimate is in [0, 1] and inside its interval, and the best threshold is among the
-    scores.
-    """
+    """For any verdicts the errors and the rate are in [0, 1], the rate inside its interval, and the best threshold is
+    among the scores."""
     scores, truth = [p for p, _ in judged], [t for _, t in judged]
     found = calibrate(scores, truth, [*scores, *others], at)
     if found.best is not None:
         assert min(scores) < found.best <= max(scores)
-    estimates: list[Interval | None] = []
-    if found.accuracy is not None:
-        estimates += [
-            found.accuracy.sensitivity,
-            found.accuracy.specificity,
-            found.accuracy.precision,
-        ]
-    estimates.append(
-        completion_rate(found, states(len(judged), len(scores) + len(others), 500)).corrected
-    )
-    for estimate in estimates:
-        if estimate is not None:
-            assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
+    assert ((found.errors >= 0) & (found.errors <= 1)).all()
+    rate = completion_rate(found, states(len(judged), len(scores) + len(others), 500)).corrected
+    if rate is not None:
+        assert 0 <= rate.low <= rate.value <= rate.high <= 1
 
 
 # Populations whose truth is known
@@ -251,27 +203,20 @@ def test_intervals_hold_the_truth(choose: Choose) -> None:
     judged first; the corrected rate is unbiased where the raw share of complete verdicts is not.
     """
     rng = np.random.default_rng(11)
-    held = {"sensitivity": 0, "specificity": 0, "rate": 0}
-    off, naive = [], []
+    held, off, naive = 0, [], []
     runs = 60
     for _ in range(runs):
         p, truth = population(rng)
         chosen = choose(rng, p, 120)
         found = calibrate(p[chosen], truth[chosen], p)
-        assert found.accuracy is not None
-        threshold = found.accuracy.threshold
-        rate = completion_rate(found, states(int((p >= threshold).sum()), len(p), len(p))).corrected
-        for name, estimate, real in (
-            ("sensitivity", found.accuracy.sensitivity, (p[truth] >= threshold).mean()),
-            ("specificity", found.accuracy.specificity, (p[~truth] < threshold).mean()),
-            ("rate", rate, truth.mean()),
-        ):
-            assert estimate is not None
-            held[name] += bool(estimate.low <= real <= estimate.high)
+        assert found.best is not None
+        above = int((p >= found.best).sum())
+        rate = completion_rate(found, states(above, len(p), len(p))).corrected
         assert rate is not None
+        held += rate.low <= truth.mean() <= rate.high
         off.append(rate.value - truth.mean())
         naive.append(truth[chosen].mean() - truth.mean())
-    assert all(count >= 0.85 * runs for count in held.values()), held
+    assert held >= 0.85 * runs
     assert abs(float(np.mean(off))) < 0.015
     if choose is uncertain_first:
         assert abs(float(np.mean(naive))) > 0.03

@@ -13,6 +13,7 @@ from engine.base import folders, number_format
 from engine.model.catalog_files import read_manifest
 from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.endpoint_book import EndpointEntry
+from engine.opener import prompt_trials
 from screens.models import screen as models_screen
 from screens.models.hub_dialog import HubDialog
 from screens.models.screen import ModelsScreen
@@ -333,6 +334,25 @@ class TestDoing:
             assert "for simulation, questions ·" in row(pilot, "smollm2-135m")
             await press(pilot, "u", "enter")
             assert "for all work ·" in row(pilot, "Qwen3-8B")
+
+    async def test_try_a_prompt(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """r asks for a prompt, and shows the replies of the model under the cursor to it."""
+
+        def replies(
+            workspace: object, name: str, models: list[str], count: int, text: None
+        ) -> dict[str, dict[str, str]]:
+            """Stands in for a model; the command is tested with real ones."""
+            return {f"{count} pairs": {models[0]: f"{name}: same goal"}}
+
+        monkeypatch.setattr(prompt_trials, "try_prompt", replies)
+        async with opened(stocked(), mode="8") as pilot:
+            await press(
+                pilot, "r", *["down"] * list(prompt_trials.FORMS).index("merge-json"), "enter"
+            )
+            await until(pilot, lambda: "merge-json: same goal" in text(pilot))
+            assert f"merge-json with {BUILT_IN}" in text(pilot)
+            await press(pilot, "r")
+            assert "same goal" not in text(pilot)
 
     async def test_tune(self) -> None:
         """t begins the job for a model, not for an adapter or an endpoint."""

@@ -113,7 +113,7 @@ async def test_an_hour_of_work(source: Path, tmp_path: Path) -> None:
 
         await press(pilot, "K")
         assert isinstance(pilot.app.screen, CalibrationScreen)
-        await until(pilot, lambda: "recall" in text(pilot).lower())
+        await until(pilot, lambda: "AUROC" in text(pilot))
         complete_ones = sum(verdict is Verdict.YES for verdict in given.values())
         assert f"{complete_ones} complete" in text(pilot)
         assert f"{JUDGED - complete_ones} incomplete" in text(pilot)

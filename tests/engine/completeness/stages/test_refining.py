@@ -92,7 +92,7 @@ class Followed:
                 act(runner, event)
 
         runner = JobRunner(project, listen)
-        self.outcome: RunOutcome = runner.run(RefiningStage(reading, fit, rounds=True))
+        self.outcome: RunOutcome = runner.run(RefiningStage(reading, fit, while_reading=True))
 
 
 def in_force(project: Project) -> ScoreSet:

@@ -145,8 +145,10 @@ class TestRepetition:
 
     @settings(max_examples=25, deadline=None)
     @given(st.integers(0, 10**6), st.integers(2, 120))
+    @example(10893, 5)
     def test_order_of_rows_does_not_matter(self, seed: int, count: int) -> None:
-        """Rows in another order get the same partition, bit for bit, even without structure."""
+        """Rows in another order get the same partition and centres, bit for bit, even without structure; distances to
+        the last digit, which depends on the place of a row in a product of matrices."""
         vectors = any_rows(seed, count, 5)
         if not has_vector(vectors).any():
             return
@@ -154,8 +156,10 @@ class TestRepetition:
         one, other = cluster(vectors, 6, seed), cluster(vectors[turned], 6, seed)
         assert one.inertia == other.inertia
         assert (one.centres == other.centres).all()
-        for name in ("labels", "distances", "nearest", "second", "second_distances"):
+        for name in ("labels", "nearest", "second"):
             assert (getattr(one, name)[turned] == getattr(other, name)).all()
+        for name in ("distances", "second_distances"):
+            assert np.allclose(getattr(one, name)[turned], getattr(other, name), atol=1e-6)
 
     def test_many_rows(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Above the limit of rows mini-batches find the groups too, and are reproducible bit for bit."""

@@ -38,10 +38,18 @@ def shown(question: str) -> list[list[str]]:
 def test_each_answer_is_a_decision(path: Path) -> None:
     """The model decides on the most similar descriptions first, until every pair was refused; each answer is a decision
     of its own with the reply, the description that came with a yes names the group, and a reply that says neither yes
-    nor no refuses and is counted.
+    nor no refuses and is counted. Questions have ten of each group, the group first, drawn anew for each; descriptions
+    of clusters come from ten and ten.
     """
-    with paper_project.scripted_model():
+    with paper_project.scripted_model() as server:
         stage = paper_project.run(path)
+        asked_labels, merges = questions(server, "[GROUP]"), questions(server, "[GROUP 1]")
+    assert all([len(part) for part in shown(question)] == [10, 10] for question in asked_labels)
+    assert len(asked_labels) == 5
+    assert all("You will see two groups of task descriptions" in question for question in merges)
+    assert all(len(part) == 10 for question in merges for part in shown(question)[:2])
+    lists = [tuple(part) for question in merges for part in shown(question)[:2]]
+    assert len(set(lists)) == len(lists)
     assert stage is not None
     with OpenProject(path, read_only=True) as workspace:
         groups, review = workspace.goals.groups(), workspace.merge_review
@@ -66,21 +74,6 @@ def test_each_answer_is_a_decision(path: Path) -> None:
         ("The user books a concert.", 12),
         ("The user books a something.", 12),
     ]
-
-
-def test_questions_of_the_source(path: Path) -> None:
-    """Ten of each group and ten others, the group first, drawn anew for each question; descriptions of clusters come
-    from ten and ten.
-    """
-    with paper_project.scripted_model() as server:
-        paper_project.run(path)
-        labels, merges = questions(server, "[GROUP]"), questions(server, "[GROUP 1]")
-    assert all([len(part) for part in shown(question)] == [10, 10] for question in labels)
-    assert len(labels) == 5
-    assert all("You will see two groups of task descriptions" in question for question in merges)
-    assert all(len(part) == 10 for question in merges for part in shown(question)[:2])
-    lists = [tuple(part) for question in merges for part in shown(question)[:2]]
-    assert len(set(lists)) == len(lists)
 
 
 def test_nothing_is_asked_twice(path: Path) -> None:

@@ -45,7 +45,8 @@ def project(tmp_path: Path) -> Path:
 
 def test_a_prompt_is_tried(project: Path, tmp_path: Path) -> None:
     """A prompt in a file is tried on some conversations beside the built-in one, with several models side by side; it
-    is not stored. A prompt that is asked of groups is refused."""
+    is not stored. Those of labels and merges are tried on groups and pairs; one that has no item of its own is refused.
+    """
     text = workbench("prompts", project, "judge-json").stdout.decode()
     file = tmp_path / "mine.toml"
     file.write_text(text.replace("Is the conversation finished", "Is it over"))
@@ -56,14 +57,23 @@ def test_a_prompt_is_tried(project: Path, tmp_path: Path) -> None:
         words = ("prompts", project, "judge-json", "--set", file, "--on", "2", *models, "--json")
         tried = data(workbench(*words))["replies"]
         assert any("Is it over" in str(body) for body in second.bodies)
-        refused = workbench("prompts", project, "label-json", "--on", "2", *models)
+        assert workbench("run", "cluster", project, "--no-labels", "--k1", "3").returncode == 0
+        for prompt, of in (
+            ("label-json", "label: Book a "),
+            ("merge-json", "reason_for: Both ask"),
+        ):
+            trial = workbench("prompts", project, prompt, "--on", "2", *models, "--json")
+            replies = data(trial)["replies"]
+            assert [len(by_model) for by_model in replies.values()] == [2, 2]
+            assert all(of in reply for by_model in replies.values() for reply in by_model.values())
+        refused = workbench("prompts", project, "base", "--on", "2", *models)
     assert list(tried) == ["taxi-0", "taxi-1"]
     assert len(tried["taxi-0"]) == 4
     assert all("outcome: done" in reply for reply in tried["taxi-0"].values())
     assert all("outcome: open" in reply for reply in tried["taxi-1"].values())
     assert workbench("prompts", project, "judge-json").stdout.decode() == text
     assert refused.returncode == 2
-    assert b"not asked of single conversations" in refused.stderr
+    assert b"cannot be tried alone" in refused.stderr
 
 
 def test_an_estimate_before_there_are_groups(project: Path) -> None:

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.simulate.sharded.aptitude import Scored, aptitudes
+from engine.simulate.sharded.aptitude import ScoredPlay, aptitudes
 
 
-def runs(instruction: str, *scores: float, condition: str = "sharded") -> list[Scored]:
+def runs(instruction: str, *scores: float, condition: str = "sharded") -> list[ScoredPlay]:
     """Repetitions of one instruction."""
-    return [Scored("math", condition, "m", instruction, score) for score in scores]
+    return [ScoredPlay("math", condition, "m", instruction, score) for score in scores]
 
 
 def test_means_over_instructions() -> None:
@@ -37,6 +37,6 @@ def test_rows() -> None:
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 1)), min_size=1))
 def test_bounds(pairs: list[tuple[str, float]]) -> None:
     """Aptitude is at most 100 and at least the unreliability."""
-    (row,) = aptitudes(Scored("t", "c", "m", name, score) for name, score in pairs)
+    (row,) = aptitudes(ScoredPlay("t", "c", "m", name, score) for name, score in pairs)
     assert -1e-9 <= row.unreliability <= row.aptitude + 1e-9 <= 100 + 2e-9
     assert row.runs == len(pairs)
