@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from engine.base.conversation import State
+from engine.base.conversation import State, Verdict
 from engine.base.number_format import probability
 from engine.conversations.filters import NO_FILTER, Filter, ListQuery
 from engine.opener.conversations import ConversationRow
@@ -29,12 +29,19 @@ class FirstReading(NamedTuple):
     reason: str
 
 
-def conversations_to_read(project: OpenProject, filter: Filter = NO_FILTER) -> list[FirstReading]:
+def conversations_to_read(
+    project: OpenProject, filter: Filter = NO_FILTER, *, failures: bool = False
+) -> list[FirstReading]:
     """Returns the conversations of a filter without a verdict to read first, the most trouble first; none where none of
-    them shows a sign."""
+    them shows a sign.
+
+    Args:
+        failures: Whether those that a person judged failed are among them.
+    """
     conversations = project.conversations
     ids = conversations.ids(ListQuery(filter, "trouble", descending=True))[:MOST_CONSIDERED]
-    rows = [row for row in conversations.rows(ids) if row.signs and row.verdict is None]
+    verdicts = (None, Verdict.NO) if failures else (None,)
+    rows = [row for row in conversations.rows(ids) if row.signs and row.verdict in verdicts]
     labels = goal_labels(project) if rows else {}
     first: list[ConversationRow] = []
     more: list[ConversationRow] = []
@@ -63,7 +70,8 @@ def goal_labels(project: OpenProject) -> dict[int, str]:
 
 def reason(row: ConversationRow, label: str | None) -> str:
     """Returns why a conversation is among those to read first, in words: its signs, whether it broke off, its goal."""
-    parts = [in_words(row.signs)]
+    parts = ["judged failed"] if row.verdict is Verdict.NO else []
+    parts.append(in_words(row.signs))
     if row.state == State.INCOMPLETE:
         parts.append(f"{row.state.word} ({probability(row.p_end_normalised)})")
     if label:

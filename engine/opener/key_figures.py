@@ -46,6 +46,7 @@ class KeyFigures:
         counts: Numbers of conversations, of verdicts, and of those that ended, broke off, are open or not scored.
         goals: (label, number of conversations) of each goal, the most frequent first.
         trouble: Of how many the signs of trouble were read, and how many of these have any.
+        judged: How many a person judged failed, and on how many people said yes or no.
         failures: How many failed by imported outcomes, and of how many these are known; None where they are not.
         succeeded: Share of those who got what they wanted, by verdicts; None where it is not known.
         change: The last month against the one before; None where there are not two months with enough conversations.
@@ -55,6 +56,7 @@ class KeyFigures:
     counts: Counts
     goals: Sequence[tuple[str, int]] = ()
     trouble: tuple[int, int] = (0, 0)
+    judged: tuple[int, int] = (0, 0)
     failures: tuple[int, int] | None = None
     succeeded: Interval | None = None
     change: MonthChange | None = None
@@ -83,21 +85,22 @@ class KeyFigures:
         return clauses
 
     def went_wrong(self) -> list[str]:
-        """Returns the share that got what they wanted where verdicts tell, else the share that failed by imported
-        outcomes, and the share with signs of trouble."""
-        clauses = []
+        """Returns how many people judged failed, which is no share of all since they choose what they judge; the share
+        that got what they wanted where verdicts tell, else the share that failed by imported outcomes; and how many
+        show signs of trouble."""
+        failed, judged = self.judged
+        clauses = [f"{failed:,} of {judged:,} judged failed"] if judged else []
         if self.succeeded is not None:
             share = self.succeeded
-            clauses += [
-                f"{share.value:.0%} ({share.low:.0%} to {share.high:.0%}) got what they wanted",
-                f"by {counted(self.counts.verdicts, 'verdict')}",
-            ]
+            clauses.append(
+                f"an estimated {share.value:.0%} ({share.low:.0%} to {share.high:.0%}) got what they wanted"
+            )
         elif self.failures is not None:
             clauses.append(f"{share_range(*self.failures)} failed, by imported outcomes")
         read, with_signs = self.trouble
         if read:
-            clauses.append(f"{share_range(with_signs, read)} show signs of trouble")
-        if self.succeeded is None and self.failures is None:
+            clauses.append(f"{with_signs:,} of {read:,} show signs of trouble")
+        if not judged and self.succeeded is None and self.failures is None:
             clauses.append("who failed, only verdicts say")
         return clauses
 

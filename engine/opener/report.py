@@ -11,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.base import folders
-from engine.base.conversation import SUCCEEDED, State
+from engine.base.conversation import SUCCEEDED, State, Verdict
 from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import counted, figure, is_few, rate, share_range, signed
 from engine.base.report_table import text_table
 from engine.base.sign import Sign
 from engine.base.text import one_line
 from engine.completeness.service.sets import in_force, name_of, reliability
-from engine.conversations.filters import Filter, ListQuery
+from engine.conversations.filters import Filter, ListQuery, Term
 from engine.conversations.text_checks import KIND_NAMES, KINDS
 from engine.goals.records import themes_of
 from engine.opener.conversations import ConversationService
@@ -217,10 +217,17 @@ class _Report:
         store = self._services.conversations
         by_score = self._services.comparison.goes_by_score(self._filter)
         now = in_force(self._sets)
+        no, yes = (
+            store.counts(
+                ListQuery(Filter((*self._filter.terms, Term(SUCCEEDED, ":", (verdict,)))))
+            ).conversations
+            for verdict in (Verdict.NO, Verdict.YES)
+        )
         return KeyFigures(
             store.counts(ListQuery(self._filter)),
             [(label, len(part.ids)) for label, part in self._parts],
             store.in_trouble(self._filter),
+            (no, no + yes),
             imported_failures(self._services, self._filter),
             self._measured.rate(by_score=by_score).corrected,
             month_change(self._services, self._filter),
@@ -244,7 +251,7 @@ class _Report:
         for question, clauses in answers.items():
             if clauses:
                 yield Paragraph(f"{question.rstrip('?')}: {'; '.join(clauses)}.", True)
-        for reading in conversations_to_read(self._services, self._filter)[:QUOTED]:
+        for reading in conversations_to_read(self._services, self._filter, failures=True)[:QUOTED]:
             quote = self._quote(reading.row.id)
             reason = " · ".join(reading.reason.split(" · ")[:2])
             yield replace(quote, source=f"{quote.source}: {reason}", more_in=TO_READ)
@@ -339,11 +346,18 @@ class _Report:
                     if count
                 ),
             )
+        failed, judged = figures.judged
+        if judged:
+            yield Paragraph(
+                f"Of {counted(judged, 'conversation')} that people judged, {failed:,} failed. People choose what they"
+                " judge, so this is no share of all.",
+                True,
+            )
         if figures.succeeded is None:
             by_score = self._services.comparison.goes_by_score(self._filter)
             why = self._measured.rate(by_score=by_score).why
             self._unknown.append(
-                f"How many got what they wanted is not known, which only verdicts say: {why}."
+                f"How many of all got what they wanted is not known, which only verdicts say: {why}."
             )
         else:
             share = figures.succeeded
@@ -361,7 +375,7 @@ class _Report:
         rows, checked = [], False
         for summary in [] if self._filter else self._services.questions.all():
             name = summary.question.name
-            if name in (SUCCEEDED, NOTE) or not summary.answers:
+            if name == NOTE or not summary.answers:
                 continue
             checks = {check.by: check for check in self._services.questions.checks(name)}
             for by, counts in summary.answers:
@@ -369,7 +383,9 @@ class _Report:
                     continue
                 check, total = checks.get(by), sum(counts.values())
                 shares = {share.value: share for share in check.shares} if check else {}
-                shown = [YES] if summary.question.kind == "yes-no" else list(counts)[:MAX_ANSWERS]
+                shown = list(counts)[:MAX_ANSWERS]
+                if summary.question.kind == "yes-no" and name != SUCCEEDED:
+                    shown = [YES]
                 for value in shown:
                     share = shares.get(value)
                     correction = "" if by == PEOPLE else "not checked"
@@ -381,7 +397,7 @@ class _Report:
                             one_line(by, GOAL_CHARACTERS),
                             one_line(value, GOAL_CHARACTERS),
                             f"{total:,}",
-                            f"{counts.get(value, 0) / total:.0%}",
+                            f"{counts.get(value, 0):,} ({counts.get(value, 0) / total:.0%})",
                             correction,
                         )
                     )
@@ -391,7 +407,7 @@ class _Report:
                 "answered by",
                 "answer",
                 "conversations",
-                "share",
+                "of these",
                 "corrected (95%)",
             )
             yield text_table("Questions and their answers", head, tuple(rows), (3, 4, 5))

@@ -317,10 +317,12 @@ def answer_lines(
     now = in_force(overview.sets)
     doubt = reliability(now, overview.sets).doubt if now else ""
     groups = () if goals is None else goals.groups
+    no = overview.tally.get(Verdict.NO, 0)
     figures = KeyFigures(
         overview.counts,
         [(str(label_of(group)), group.size) for group in groups],
         overview.trouble,
+        (no, no + overview.tally.get(Verdict.YES, 0)),
         later.failures,
         None if report is None else report.rate.corrected,
         later.change,
@@ -463,7 +465,7 @@ def corrected_content(report: CalibrationReport | None) -> Content:
 
 
 def verdicts_content(overview: Overview, per_hour: float | None, *, brief: bool) -> Content:
-    """Returns the verdicts, and how often the model agrees with them; two lines, one where `brief`."""
+    """Returns the verdicts, and how often the score of ended agrees with them; two lines, one where `brief`."""
     given = sum(overview.tally.values())
     split = "  " if brief else "\n"
     if not given:
@@ -482,7 +484,7 @@ def verdicts_content(overview: Overview, per_hour: float | None, *, brief: bool)
     parts.append(split)
     if overview.model.same is not None:
         same = overview.model.same
-        parts += ["model agrees ", rate_piece(same.part, same.of)]
+        parts += ["the score of ended agrees ", rate_piece(same.part, same.of)]
         kappa = (
             f"κ {number_format.signed(overview.model.kappa)} · "
             if overview.model.kappa is not None

@@ -55,7 +55,7 @@ PATH: tuple[Kind, ...] = (
 """The steps of the path in order; the other kinds come up beside it."""
 
 FIRST_VERDICTS = 20
-"""Verdicts after which one has seen whether the scores are right."""
+"""Verdicts after which one has seen what goes wrong."""
 
 LOWEST_VERDICTS = 10
 """Verdicts on the lowest goal after which one has seen what goes wrong in it."""
@@ -218,16 +218,16 @@ def _score(now: ProjectProgress) -> Iterator[Step]:
 
 
 def _check(now: ProjectProgress) -> Step:
-    """Returns the step of giving the first verdicts, which shows whether the scores are right."""
+    """Returns the step of giving the first verdicts."""
     given = sum(now.tally.values())
     needed = min(FIRST_VERDICTS, now.counts.conversations)
     if not now.counts.scored:
-        title = f"Check {FIRST_VERDICTS} in triage: are the scores right?"
+        title = f"Judge {FIRST_VERDICTS} in triage: did they get what they wanted?"
         return Step("triage", title, after="after scoring")
     if given >= needed:
-        return Step("triage", f"Check: {number_format.counted(given, 'verdict')}", done=True)
+        return Step("triage", f"Judge: {number_format.counted(given, 'verdict')}", done=True)
     more = needed - given
-    title = f"Check {more}{' more' if given else ''} in triage: are the scores right?"
+    title = f"Judge {more}{' more' if given else ''} in triage: did they get what they wanted?"
     return Step("triage", title, _verdict_time(now, more))
 
 

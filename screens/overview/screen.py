@@ -131,6 +131,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._cost_for: int | None = None  # number of unscored conversations that it is the cost of
         self._steps: list[Step] = []
         self._readings: list[FirstReading] = []
+        self._readings_for: dict[str, int] | None = None  # number of verdicts when these were read
         self._goals: GoalsOverview | None = None
         self._decided = False  # whether the person decided on goals since they were read
         self._proposals: int | None = None  # merge proposals that wait for a decision
@@ -190,7 +191,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._estimate(overview)
         self._show_steps()
         self._load_report(overview)
-        self._load_readings()
+        self._load_readings(overview.tally)
         self._load_goals()
         self._load_trees()
         self._load_training()
@@ -223,10 +224,12 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._show_answers()
         self._show_steps()
 
-    def _load_readings(self) -> None:
-        """Reads which conversations to read first, and not again while a job keeps changing them."""
-        if self._readings and self.services.jobs.active():
+    def _load_readings(self, tally: dict[str, int]) -> None:
+        """Reads which conversations to read first, and not again while a job keeps changing them, unless the person
+        judged some."""
+        if tally == self._readings_for and self.services.jobs.active():
             return
+        self._readings_for = tally
 
         def show(readings: list[FirstReading]) -> None:
             """Lists them in a card, if there are any."""

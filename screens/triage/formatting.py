@@ -116,7 +116,8 @@ def answers_line(question: Question) -> Content:
         keys = keys or [("r", f"writes a {question.kind}")]
     pieces: list[Piece] = [(f"{one_line(question.text, 120)}  ", "bold $tone-accent")]
     for key, answer in keys:
-        help = question.labels.get(answer, "")
+        # what the answers of verdicts mean is clear, and the line short enough for 80 columns
+        help = "" if question.name == SUCCEEDED else question.labels.get(answer, "")
         words = "" if key == answer else f"{answer} "
         pieces += [(key, "bold"), (f" {one_line(words + help, 60)}   ", "$tone-muted")]
     return Content.assemble(*pieces)
@@ -181,8 +182,8 @@ def status_line(
     *,
     with_tally: bool,
 ) -> Content:
-    """Returns the question unless it is that of verdicts, the order with its reason, agreement, and what the queue is
-    narrowed to, empty for everything."""
+    """Returns the name of the question unless it is that of verdicts, the order with its reason, agreement, and what
+    the queue is narrowed to, empty for everything."""
     name, reason = ORDERS[order]
     parts: list[Piece] = []
     if with_tally:
@@ -197,7 +198,7 @@ def status_line(
     elif not with_tally:
         parts.append((f" · {reason}", "$tone-muted"))
     if status.model.n:
-        parts += [(" · model agrees ", ""), agreement_piece(status.model)]
+        parts += [(" · the score of ended agrees ", ""), agreement_piece(status.model)]
     if status.itself.n:
         parts += [(" · you with yourself ", ""), agreement_piece(status.itself)]
     if status.probe is not None and status.probe.test is not None:

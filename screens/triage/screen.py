@@ -145,10 +145,10 @@ class TriageScreen(WorkbenchScreen[None]):
         return super().check_action(action, parameters)
 
     def compose_body(self) -> ComposeResult:
-        """Yields the summary, status line, turns, evidence; or that nothing is left."""
+        """Yields the question, summary, status line, turns, evidence; or that nothing is left."""
+        yield Static(id="question")
         yield Static(id="summary")
         yield Static(id="status")
-        yield Static(id="question")
         yield FilterLine(id="filter")
         with Horizontal(id="main"):
             yield Transcript(id="text")
@@ -206,7 +206,6 @@ class TriageScreen(WorkbenchScreen[None]):
                 return
             self.question = loaded.question
             self.query_one("#question", Static).update(formatting.answers_line(self.question))
-            self.query_one("#question").display = self.question.name != SUCCEEDED
             self.refresh_bindings()
             self._scored, self._conversations = loaded.scored, loaded.conversations
             self.queue.refresh(loaded.page)

@@ -15,7 +15,7 @@ from tests.engine.project.support import fill, talk
 
 def test_the_most_trouble_without_a_verdict_is_read_first(tmp_path: Path) -> None:
     """At most five conversations with signs are named, the most trouble first, each with its signs in words; one that
-    has a verdict is not. A filter has its own."""
+    has a verdict is not, unless judged failures are asked for. A filter has its own."""
     records = [talk(f"quiet {n}", f"Where is Rome {n}?", "In Italy.") for n in range(20)]
     records += [
         talk(f"refused {n}", f"Where is {n}?", "I am sorry, I do not know.") for n in range(6)
@@ -30,6 +30,9 @@ def test_the_most_trouble_without_a_verdict_is_read_first(tmp_path: Path) -> Non
         assert "the user has the last word" in readings[0].reason
         assert "user: wrong, why do you not know" in readings[0].reason
         project.triage.give(readings[0].row.id, Verdict.NO)
+        judged, *_ = conversations_to_read(project, failures=True)
+        assert judged.row.external_id == "worst"
+        assert judged.reason.startswith("judged failed · ")
         names = [reading.row.external_id for reading in conversations_to_read(project)]
         assert all(name.startswith("refused") for name in names)
         assert conversations_to_read(project, parse_filter("Rome")) == []

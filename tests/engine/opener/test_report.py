@@ -23,6 +23,7 @@ from engine.results.comparison.formatting import difference_cells
 from engine.results.document import Document, Paragraph, Quote, Section
 from engine.results.document_files import to_html, to_markdown
 from engine.results.validation import service as all_metrics
+from engine.signs.stages import SignStage
 from tests.engine.goals.service.goal_project import cluster, fill_topics, run, stages_of
 from tests.engine.project.support import fill, give_scores, talk
 from tests.engine.questions.tables.test_unsure_queue import give_trees
@@ -245,6 +246,30 @@ def test_empty_project(tmp_path: Path) -> None:
     checked(text)
     assert "0 conversations" in text
     assert "Nothing is scored" in text
+
+
+def test_what_people_judged(tmp_path: Path) -> None:
+    """Judged failures are counted among the judged ones, of the filter too, and quoted; the question stands with all
+    its answers."""
+    with OpenProject(tmp_path / "p.wb", create=True) as project:
+        names = ("no0", "no1", "yes0", "unsure0", "open0")
+        refused = "I am sorry, I do not know."
+        records = [talk(name, f"Where is {name}?", refused) for name in names]
+        records += [talk(f"quiet{n}", f"Where is Rome {n}?", "In Italy.") for n in range(3)]
+        fill(project.project, records)
+        run(project.project, [SignStage(project.project)])
+        for key, name in enumerate(names[:4], 1):
+            project.triage.give(key, name[:-1])
+        write_report(project, tmp_path / "all.md", Filter(), validate=False)
+        write_report(project, tmp_path / "one.md", parse_filter("no1"), validate=False)
+    text = (tmp_path / "all.md").read_text("utf-8")
+    short = "**Did it go wrong: {} judged failed; {} show signs of trouble.**"
+    assert short.format("2 of 3", "5 of 8") in text
+    assert short.format("1 of 1", "1 of 1") in (tmp_path / "one.md").read_text("utf-8")
+    assert "no share of all" in text
+    assert text.count(": judged failed · ") == 2
+    assert "| succeeded | people | no | 4 | 2 (50%) |" in text
+    assert "| succeeded | people | unsure | 4 | 1 (25%) |" in text
 
 
 def test_a_model_without_answers(tmp_path: Path) -> None:

@@ -138,11 +138,11 @@ class TestHowLong:
     def test_verdicts_take_the_persons_own_time(self) -> None:
         """Twenty seconds each at first, then the pace that was measured."""
         first = only(ProjectProgress(SCORED, {}), "triage")
-        assert first.title == "Check 20 in triage: are the scores right?"
+        assert first.title == "Judge 20 in triage: did they get what they wanted?"
         assert first.time == "about 7 min"
         assert only(ProjectProgress(SCORED, {}, per_hour=360), "triage").time == "about 3 min"
         begun = only(ProjectProgress(SCORED, {Verdict.YES: 7}), "triage")
-        assert begun.title == "Check 13 more in triage: are the scores right?"
+        assert begun.title == "Judge 13 more in triage: did they get what they wanted?"
 
     def test_the_goal_that_does_worst(self) -> None:
         """It is named with its share; the verdicts asked for are at most ten, and no more than there are failures."""
@@ -157,7 +157,7 @@ class TestHowLong:
         """No more verdicts are asked for than conversations are left."""
         counts = Counts(conversations=3, complete=2, incomplete=1)
         step = only(ProjectProgress(counts, {Verdict.YES: 2}), "triage")
-        assert step.title.startswith("Check 1 more")
+        assert step.title.startswith("Judge 1 more")
         assert only(ProjectProgress(counts, {Verdict.YES: 3}), "triage").done
 
     def test_where_every_goal_is_complete_none_is_the_lowest(self) -> None:

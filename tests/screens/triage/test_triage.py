@@ -37,7 +37,7 @@ class TestVerdicts:
         queue = [item.conversation_id for item in support.triage.queue().items]
         async with opened(support) as pilot:
             await press(pilot, "3")
-            assert "support/0002" in lines(pilot)[1]
+            assert "support/0002" in lines(pilot)[2]
             assert "1 of 21" in lines(pilot)[0]
 
             await press(pilot, "c", "i", "m")
@@ -47,7 +47,7 @@ class TestVerdicts:
                 (queue[1], Verdict.NO),
                 (queue[2], Verdict.UNSURE),
             ]
-            assert f"support/{queue[3]:04d}" in lines(pilot)[1]
+            assert f"support/{queue[3]:04d}" in lines(pilot)[2]
             assert "4 of 21" in lines(pilot)[0]
             assert "● 1  ○ 1  ◐ 1" in lines(pilot)[0]
 
@@ -82,13 +82,13 @@ class TestVerdicts:
             await press(pilot, "3", "c", "c", "u")
 
             assert len(support.acts()) == 1
-            assert "support/0014" in lines(pilot)[1]
+            assert "support/0014" in lines(pilot)[2]
             assert "no verdict yet" in text(pilot)
 
             await press(pilot, "U")
 
             assert len(support.acts()) == 2
-            assert "support/0026" in lines(pilot)[1]
+            assert "support/0026" in lines(pilot)[2]
 
     async def test_undo_of_an_import(self) -> None:
         """Verdicts that were imported are taken back and given again together, the notice says how many, and the queue
@@ -111,7 +111,7 @@ class TestVerdicts:
         support = project_of([conversation(number, 0.5) for number in range(1, 4)])
         async with opened(support) as pilot:
             await press(pilot, "3", "s", "c", "c")
-            assert "support/0001" in lines(pilot)[1]
+            assert "support/0001" in lines(pilot)[2]
 
             await press(pilot, "c")
             assert "Nothing is left in the queue. 3 answers given." in text(pilot)
@@ -124,7 +124,7 @@ class TestVerdicts:
 
             assert support.acts()[-1][1:3] == ("note", "odd")
             assert "odd" in text(pilot)
-            assert "support/0002" in lines(pilot)[1]
+            assert "support/0002" in lines(pilot)[2]
 
     async def test_remaining_tasks_are_copied(self) -> None:
         """`Y` copies the remaining tasks whole; where there are none it says so and leaves the clipboard alone."""
@@ -152,7 +152,7 @@ class TestVerdicts:
             assert isinstance(pilot.app.screen, ErrorDialog)
 
             await press(pilot, "enter")
-            assert "support/0002" in lines(pilot)[1]
+            assert "support/0002" in lines(pilot)[2]
             assert support.acts() == []
 
     async def test_read_only(self) -> None:
@@ -163,7 +163,7 @@ class TestVerdicts:
 
             assert support.acts() == []
             assert "another workbench is writing it" in text(pilot)
-            assert "support/0002" in lines(pilot)[1]
+            assert "support/0002" in lines(pilot)[2]
 
 
 class TestPlace:
@@ -171,24 +171,24 @@ class TestPlace:
         """Going to the list and back shows the same conversation."""
         async with opened(project()) as pilot:
             await press(pilot, "3", "s", "s")
-            before = lines(pilot)[1]
+            before = lines(pilot)[2]
             await press(pilot, "2", "down", "3")
 
-            assert lines(pilot)[1] == before
+            assert lines(pilot)[2] == before
 
     async def test_new_scores_do_not_move_what_is_shown(self) -> None:
         """When the queue changes, the item in front stays and what is to come is exchanged."""
         support = project()
         async with opened(support) as pilot:
             await press(pilot, "3", "s")
-            before = lines(pilot)[1]
+            before = lines(pilot)[2]
             support.add(conversation(99, 0.5))
             support.emit(DataChanged(frozenset({"score"})))
             await until(pilot, lambda: "2 of 22" in lines(pilot)[0])
 
-            assert lines(pilot)[1] == before
+            assert lines(pilot)[2] == before
             await press(pilot, "s")
-            assert "support/0099" in lines(pilot)[1]
+            assert "support/0099" in lines(pilot)[2]
 
     async def test_a_new_score_of_what_is_shown_appears(self) -> None:
         """The conversation in front shows the score that arrives for it."""
@@ -199,7 +199,7 @@ class TestPlace:
             support.emit(DataChanged(frozenset({"score"})))
             await until(pilot, lambda: ".93" in text(pilot))
 
-            assert "support/0002" in lines(pilot)[1]
+            assert "support/0002" in lines(pilot)[2]
 
     async def test_the_marked_turn_stays(self) -> None:
         """When the scores of others change, the turn that is read stays marked on the curve."""
@@ -224,7 +224,7 @@ class TestPlace:
             assert "support/0014" in lines(pilot)[1]
 
             await press(pilot, "q")
-            assert "support/0014" in lines(pilot)[1]
+            assert "support/0014" in lines(pilot)[2]
 
     async def test_pace(self) -> None:
         """The title line says how many items an hour, from the clock."""
@@ -335,14 +335,14 @@ class TestOrderAndFilter:
     async def test_another_order(self) -> None:
         """`O` offers the orders with their reasons; the queue begins anew in the chosen one, which is shown."""
         async with opened(project(), mode="3") as pilot:
-            assert "near the threshold first" in lines(pilot)[2]
+            assert "near the threshold first" in lines(pilot)[3]
             await press(pilot, "O")
             assert "spread over all scores" in text(pilot)
             await press(pilot, "down", "enter")
 
-            assert "lowest score first" in lines(pilot)[2]
+            assert "lowest score first" in lines(pilot)[3]
             assert "1 of 36" in lines(pilot)[0]
-            assert "support/0011" in lines(pilot)[1]
+            assert "support/0011" in lines(pilot)[2]
 
     async def test_the_lists_order(self) -> None:
         """In the list's order the queue has the list's filter and sorting."""
@@ -351,7 +351,7 @@ class TestOrderAndFilter:
         async with opened(support, mode="3") as pilot:
             await press(pilot, "O", "up", "up", "enter")
 
-            assert "the list's order" in lines(pilot)[2]
+            assert "the list's order" in lines(pilot)[3]
             assert "1 of 15" in lines(pilot)[0]
 
     async def test_filter(self) -> None:
@@ -371,12 +371,12 @@ class TestRestart:
         support = project()
         async with opened(support, mode="3") as pilot:
             await press(pilot, "O", "down", "enter", "s", "c", "s")
-            before, position = lines(pilot)[1], support.triage.place()
+            before, position = lines(pilot)[2], support.triage.place()
         assert position.order == "lowest"
         assert len(position.skipped) == 2
         async with opened(support, mode="3") as pilot:
-            assert lines(pilot)[1] == before
-            assert "lowest score first" in lines(pilot)[2]
+            assert lines(pilot)[2] == before
+            assert "lowest score first" in lines(pilot)[3]
             assert "3 of " in lines(pilot)[0]
 
 
@@ -387,7 +387,7 @@ async def choose_question(pilot: Pilot[None], name: str) -> None:
     dialog = pilot.app.screen
     assert isinstance(dialog, ChoiceDialog)
     dialog.dismiss(name)
-    await until(pilot, lambda: f"{name} · " in lines(pilot)[2])
+    await until(pilot, lambda: f"{name} · " in lines(pilot)[3])
     await settle(pilot)
 
 
@@ -427,7 +427,7 @@ class TestQuestions:
             place = support.triage.place()
             assert (place.question, place.skipped) == ("refused", (third,))
         async with opened(support, mode="3") as pilot:
-            await until(pilot, lambda: "refused · " in lines(pilot)[2])
+            await until(pilot, lambda: "refused · " in lines(pilot)[3])
 
     async def test_labels_numbers_and_texts(self, tmp_path: Path) -> None:
         """A digit answers with the label that it is, else with the label of its number; ticks answer several, a line a
@@ -474,13 +474,13 @@ class TestQuestions:
         answered_by(support, "refused", {key: "yes" if key < 10 else "no" for key in range(1, 37)})
         async with opened(support, mode="3") as pilot:
             await choose_question(pilot, "refused")
-            assert "20 drawn to check judge" in lines(pilot)[2]
+            assert "20 drawn to check judge" in lines(pilot)[3]
             assert "1 of 20" in lines(pilot)[0]
             await until(pilot, lambda: "It says so." not in text(pilot))
             await press(pilot, "y", "y", "n", "n")
-            await until(pilot, lambda: "judge right on 2 of 4 · yes " in lines(pilot)[2])
+            await until(pilot, lambda: "judge right on 2 of 4 · yes " in lines(pilot)[3])
             (checked,) = support.services().questions.checks("refused")
-            assert checked.shares[0].in_words in lines(pilot)[2]
+            assert checked.shares[0].in_words in lines(pilot)[3]
             await press(pilot, *["n"] * 16)
             await choose_order(pilot, "check")
             assert "16 left" not in text(pilot)
@@ -544,7 +544,7 @@ class TestTags:
             await press(pilot, "escape", "u")
             assert "Removal of odd on 1 conversation taken back." in text(pilot)
             assert "#odd" in text(pilot)
-            assert "support/0002" in lines(pilot)[1]
+            assert "support/0002" in lines(pilot)[2]
 
 
 def judged(count: int, verdicts: int) -> ScreenProject:
@@ -642,8 +642,8 @@ class TestAgreement:
     async def test_with_the_model(self) -> None:
         """The share of verdicts that agree with the model, and kappa, stand above the conversation."""
         async with opened(judged(60, 30), mode="3") as pilot:
-            assert "model agrees " in lines(pilot)[2]
-            assert "κ ." in lines(pilot)[2]
+            assert "the score of ended agrees " in lines(pilot)[3]
+            assert "κ ." in lines(pilot)[3]
 
 
 class TestNarrow:
