@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from engine.base.errors import UsageError
@@ -154,15 +154,6 @@ def options_of(request: Any) -> dict[str, Option]:
         declared_field.name: declared_field.metadata["option"]
         for declared_field in fields(request)
         if "option" in declared_field.metadata
-    }
-
-
-def defaults_of(request: Any) -> dict[str, Any]:
-    """Returns the defaults of the fields that have one, by their names."""
-    return {
-        declared_field.name: declared_field.default
-        for declared_field in fields(request)
-        if declared_field.default is not MISSING
     }
 
 

@@ -9,7 +9,6 @@ was asked for is one error. What is not covered: what the hub notes of the reque
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import os
 import re
 import socket
@@ -96,7 +95,7 @@ class Hub:
     @property
     def sent_token(self) -> str | bool:
         """The `token` argument for `huggingface_hub`: False if there is none or the connection would be unencrypted."""
-        private = self.url.startswith("https://") or is_this_machine(self.host)
+        private = self.url.startswith("https://") or network_guard.is_this_machine(self.host)
         return self.token if self.token and private else False
 
     @contextlib.contextmanager
@@ -419,13 +418,3 @@ def port_of(url: str) -> int:
     """Returns the port of a URL; raises ValueError for one that is none."""
     parts = urlsplit(url)
     return parts.port or (443 if parts.scheme == "https" else 80)
-
-
-def is_this_machine(host: str) -> bool:
-    """Whether a host name or address is this machine."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -13,7 +13,7 @@ from urllib.parse import urljoin, urlsplit
 from engine.base import network_guard
 from engine.base.errors import HubError, ModelError, Paused
 from engine.model.catalog_files import PartFile
-from engine.model.hub.access import BUSY_STATUSES, Hub, hub_library, is_this_machine, port_of
+from engine.model.hub.access import BUSY_STATUSES, Hub, hub_library, port_of
 
 MAX_ATTEMPTS = 6
 """Most connections in a row that bring no data."""
@@ -148,7 +148,9 @@ class Fetch:
             self._hub.port,
         ):
             headers.pop("authorization", None)
-            if is_this_machine(host) and not is_this_machine(self._hub.host):
+            if network_guard.is_this_machine(host) and not network_guard.is_this_machine(
+                self._hub.host
+            ):
                 raise HubError(f"{self._hub.host} sends the download to this machine.")
             self._on_redirect(host)
         return onward

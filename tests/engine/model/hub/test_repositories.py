@@ -325,4 +325,3 @@ class TestWhichHub:
         assert Hub("https://hub.example", TOKEN).sent_token == TOKEN
         assert Hub("http://127.0.0.1:80", TOKEN).sent_token == TOKEN
         assert Hub("http://hub.example", TOKEN).sent_token is False
-        assert access.is_this_machine("hub.example") is False
