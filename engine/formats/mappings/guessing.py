@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 from engine.formats.mappings import fields as of
@@ -171,34 +170,19 @@ def _guess_message(
 
 
 def _tool_words(items: Sequence[Any], role: Field, text: Field) -> dict[str, str]:
-    """Returns the words of a role that stand for a tool rather than for the assistant, each with what speaks for it.
-
-    The items of all conversations follow each other, so that who ends one is followed by who begins the next.
-    """
+    """Returns the words of a role that stand for a tool rather than for the assistant, each with what speaks for it."""
     role_path, text_path = read_path(role.path), read_path(text.path)
     words = [as_word(role_path.first(item)) for item in items]
     counts = Counter(words)
     spoken = zip(words, items, strict=True)
     json_counts = Counter(word for word, item in spoken if object_in(text_path.first(item)))
-    unclear = [word for word in counts if of.role_by_value(word, role.path) in (None, "system")]
-    tools = {
+    return {
         word: "Most of its texts are JSON."
-        for word in unclear
+        for word in counts
         if json_counts[word] > 0.5 * counts[word]
-    }
-    roles = of.roles_of(role, tools=tools)
-    to_user = {word for word, later in pairwise(words) if roles.get(later) == "user"}
-    to_user.update(words[-1:])
-    silent = [word for word in unclear if word not in to_user and counts[word] >= _FEWEST_OF_TOOL]
-    return tools | {
-        word: "The user never speaks next after it."
-        for word in silent
-        if roles.get(word) == "assistant"
+        and of.role_by_value(word, role.path) in (None, "system")
     }
 
-
-_FEWEST_OF_TOOL = 3
-"""Fewest messages by which it is told that nothing is said to the user."""
 
 _RIVAL = 0.7
 """Share of the weight of the field that is taken from which another might be meant as well."""

@@ -310,18 +310,11 @@ def test_values_that_are_no_ids_or_dates() -> None:
     assert "created_at" not in text
 
 
-@pytest.mark.parametrize(
-    ("tool", "answer", "evidence"),
-    [
-        ("lookup", '{"status": 503}', "Most of its texts are JSON."),
-        ("SYSTEM", '{"status": 503}', "Most of its texts are JSON."),
-        ("shelf", "It stands in the second row.", "The user never speaks next after it."),
-    ],
-)
-def test_a_tool_among_the_speakers(tool: str, answer: str, evidence: str) -> None:
-    """Who writes JSON, or is never followed by the user, is a tool, which is asked about with what speaks for it."""
-    draft = draft_of([odd_record(number, tool, answer) for number in range(4)])
-    assert f"# Please check: Is `{tool}` the tool? {evidence}" in draft.texts[0]
+@pytest.mark.parametrize("tool", ["lookup", "SYSTEM"])
+def test_a_tool_among_the_speakers(tool: str) -> None:
+    """Who writes JSON is a tool, which is asked about with what speaks for it."""
+    draft = draft_of([odd_record(number, tool, '{"status": 503}') for number in range(4)])
+    assert f"# Please check: Is `{tool}` the tool? Most of its texts are JSON." in draft.texts[0]
     assert draft.try_out(draft.texts[0]).roles == {"user": 4, "assistant": 8, "tool": 4}
 
 
