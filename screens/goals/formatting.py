@@ -197,11 +197,11 @@ def summary_content(
     shown: ClusteringSummary,
     groups: Sequence[GoalGroup],
     *,
-    beside: Sequence[str] = (),
+    other_titles: Sequence[str] = (),
     filtered: bool = False,
 ) -> Content:
     """Returns the number of groups, the conversations in none, how many groups are unstable, and the titles of the
-    clusterings `beside`; where a filter leaves conversations out, how many are in the groups.
+    clusterings that can be opened; where a filter leaves conversations out, how many are in the groups.
     """
     made = shown.clustering
     count = sum(group.size for group in groups) if filtered else made.conversations
@@ -232,6 +232,6 @@ def summary_content(
             if unstable
             else (" · all stable", "$tone-muted")
         )
-    if beside:
-        parts.append((f" · beside: {one_line(', '.join(beside))}", "$tone-muted"))
+    if other_titles:
+        parts.append((f" · beside: {one_line(', '.join(other_titles))}", "$tone-muted"))
     return Content.assemble(*parts)

@@ -135,7 +135,7 @@ class GoalsScreen(DecisionScreen):
         self.goal_runs, self.runner = services.goal_stages(), services.runner
         self.clustering: ClusteringSummary | None = None
         self.groups: Sequence[GoalGroup] = ()
-        self._beside: list[str] = []
+        self._other_titles: list[str] = []
         self._folded: set[str] = set()  # ids of the themes whose goals are not listed
         self.sort = ("size", True)
         self.filter = Filter()
@@ -173,9 +173,9 @@ class GoalsScreen(DecisionScreen):
         def read() -> tuple[ClusteringSummary | None, list[str], list[GoalGroup], str]:
             shown = goals.shown()
             titles = dict.fromkeys(row.clustering.title for row in goals.clusterings())
-            beside = [title for title in titles if shown and title != shown.clustering.title]
+            other_titles = [title for title in titles if shown and title != shown.clustering.title]
             groups = [] if shown is None else goals.groups(filter)
-            return shown, beside, groups, score_sets.name_in_force()
+            return shown, other_titles, groups, score_sets.name_in_force()
 
         def failed(error: WorkbenchError) -> None:
             if filter:
@@ -188,12 +188,12 @@ class GoalsScreen(DecisionScreen):
     def _show(
         self,
         shown: ClusteringSummary | None,
-        beside: list[str],
+        other_titles: list[str],
         groups: list[GoalGroup],
         scores: str,
     ) -> None:
         """Shows the groups, or what makes a first clustering."""
-        self._scores, self._beside = scores, beside
+        self._scores, self._other_titles = scores, other_titles
         self.query_one(FilterLine).complain(None)
         self.clustering, self.groups = shown, groups
         rows = [*groups, *(theme.as_group for theme in themes_of(groups) if not theme.single)]
@@ -224,9 +224,9 @@ class GoalsScreen(DecisionScreen):
             self.query_one(FindLine).say(f"{len(groups):,} of {len(self.groups):,}")
         if self.clustering is not None:
             key = self._key_of("goals.clustering")
-            beside = [f"{title} ({key})" for title in self._beside]
+            others = [f"{title} ({key})" for title in self._other_titles]
             summary = summary_content(
-                self.clustering, self.groups, beside=beside, filtered=bool(self.filter)
+                self.clustering, self.groups, other_titles=others, filtered=bool(self.filter)
             )
             if self._scores:
                 summary = Content.assemble(summary, (f" · scores: {self._scores}", "$tone-muted"))

@@ -216,14 +216,14 @@ class _Cluster:
         for it: of "a chair for my room" the chair."""
         counts: Counter[str] = Counter()
         for text_phrases in self.phrases:
-            asked = {
+            nouns = {
                 stem(phrase.words[-1])
                 for phrase in text_phrases
                 if phrase.request_index >= 0
                 and phrase.verb not in ("", "will")
                 and PREPOSITIONS.isdisjoint(phrase.words[len(_verb_of(phrase)) :])
             }
-            counts.update(filter(_says_much, asked))
+            counts.update(filter(_says_much, nouns))
         return {word: count / len(self.texts) for word, count in counts.items()}
 
     @cached_property
@@ -584,8 +584,8 @@ def _name(
         if not any(map(usage.is_name, usage.terms([cluster.form(word)])[0].casefold().split()))
         and ((share := cluster.share(frozenset({word}))) == 1 or usage.is_thing(cluster.form(word)))
     }
-    asked = dict.fromkeys(cluster.heads(), 1.0) if cluster.are_questions else cluster.objects
-    things = {frozenset({word}): asked[word] for word in mentioned if word in asked}
+    nouns = dict.fromkeys(cluster.heads(), 1.0) if cluster.are_questions else cluster.objects
+    things = {frozenset({word}): nouns[word] for word in mentioned if word in nouns}
     listed = _cover(number, clusters, things, MAX_THINGS)
     support = cluster.support(*listed)
     words = usage.terms([cluster.form(word) for (word,) in listed])

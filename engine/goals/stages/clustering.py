@@ -336,7 +336,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
 
         Args:
             prompt: The prompt `paper-label` for a clustering as in the paper, else `label-json`.
-            cluster: The stage before that makes the clustering; None takes the one that is shown.
+            cluster: The stage before that makes the clustering; None takes the one that is open.
         """
         super().__init__(project, process, model)
         self._prompt, self._cluster = prompt, cluster

@@ -7,6 +7,7 @@ each with its author, and can be undone like them. Pairs that a person refused a
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
@@ -132,7 +133,7 @@ class DecideStage(OnClustering, CpuStage):
         """Reads nothing yet.
 
         Args:
-            cluster: The stage before that makes the clustering; None takes the one that is shown.
+            cluster: The stage before that makes the clustering; None takes the one that is open.
             asking: The stage that asks the model about pairs; None decides without a model.
             threshold: Merge probability from which `auto` merges.
             embedder: Makes the vectors of descriptions in this run, where it is behind an endpoint.
@@ -308,12 +309,8 @@ class DecideStage(OnClustering, CpuStage):
         self.unanswered += self._rule == "llm" and answer.yes is None
 
 
-class NameStage(OnClustering, CpuStage):
-    """Renames, as one act, the current groups that no person named, by phrases of their members."""
-
-    name = "name"
-    title = "Naming groups"
-    unit = "groups"
+class OneActStage(OnClustering, CpuStage):
+    """Decides about the groups of a clustering and stores the decisions as one act."""
 
     def __init__(
         self, project: Project, decision_log: DecisionLog, *, cluster: ClusterStage | None = None
@@ -321,11 +318,10 @@ class NameStage(OnClustering, CpuStage):
         """Reads nothing yet.
 
         Args:
-            cluster: The stage before that makes the clustering; None takes the one that is shown.
+            cluster: The stage before that makes the clustering; None takes the one that is open.
         """
         super().__init__(project)
         self._decision_log, self._cluster = decision_log, cluster
-        self.renamed = 0
 
     @cached_property
     def params(self) -> Mapping[str, Any]:
@@ -333,23 +329,48 @@ class NameStage(OnClustering, CpuStage):
         return {"clustering": self._stored.config_hash}
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Names all groups together, so that no two get the same name.
+        """Finds all decisions together, and stores them.
 
         Raises:
             UsageError: Nothing was clustered yet, or somebody changed the groups meanwhile.
             Cancelled: `interrupt` was called.
         """
         self._check()
-        state = self._decision_log.state(self._stored.id)
-        if not any(group.made_of for group in _open_groups(state)):
-            return  # no group is more than its cluster, which has its label
-        results: list[dict[int, Named]] = []
-        for done, note in self._run_on_thread(
-            lambda report: self._find_names(state, report), results.append
-        ):
+        results: list[list[GoalDecision]] = []
+        for done, note in self._run_on_thread(self._find_decisions, results.append):
             yield Progress(done, None, note)
         self._check()
-        (names,) = results
+        (decisions,) = results
+        self._decision_log.decide(self._stored.id, lambda _: decisions)
+        count = len(decisions)
+        self._project.write(lambda conn: runs.count(conn, run_id, count, count))
+        yield Progress(count, count)
+
+    @abstractmethod
+    def _find_decisions(self, report: OnProgress) -> list[GoalDecision]:
+        """Returns the decisions of the act."""
+
+
+class NameStage(OneActStage):
+    """Renames, as one act, the current groups that no person named, by phrases of their members."""
+
+    name = "name"
+    title = "Naming groups"
+    unit = "groups"
+    renamed = 0
+    """Number of groups that got another name."""
+
+    def summary(self) -> str:
+        """Returns the result in one sentence with counts."""
+        return f"Named {counted(self.renamed, 'group')} by phrases of their members."
+
+    def _find_decisions(self, report: OnProgress) -> list[GoalDecision]:
+        """Returns a decision for each group that gets another name; all are named together, so that no two get the
+        same."""
+        state = self._decision_log.state(self._stored.id)
+        if not any(group.made_of for group in _open_groups(state)):
+            return []  # no group is more than its cluster, which has its label
+        names = self._find_names(state, report)
         number_of = {key: number for number, key in enumerate(state.current)}
         decisions = []
         for group in _open_groups(state):
@@ -364,14 +385,8 @@ class NameStage(OnClustering, CpuStage):
                         evidence={"support": name.support},
                     )
                 )
-        self._decision_log.decide(self._stored.id, lambda _: decisions)
         self.renamed = len(decisions)
-        self._project.write(lambda conn: runs.count(conn, run_id, self.renamed, self.renamed))
-        yield Progress(self.renamed, self.renamed)
-
-    def summary(self) -> str:
-        """Returns the result in one sentence with counts."""
-        return f"Named {counted(self.renamed, 'group')} by phrases of their members."
+        return decisions
 
     def _find_names(self, state: MergeState, report: OnProgress) -> dict[int, Named]:
         """Returns the name of each current group, by its index in `state.current`."""

@@ -329,7 +329,7 @@ class ProposeStage(OnClustering, ModelStage):
             queue_cache: Reads the merge queue.
             prompt: The prompt of the question; see `PairQuestions`.
             limit: Most pairs to ask about; None asks about all.
-            cluster: The stage before that makes the clustering; None takes the one that is shown.
+            cluster: The stage before that makes the clustering; None takes the one that is open.
         """
         super().__init__(project, process, model)
         self._queue_cache, self._prompt = queue_cache, prompt
