@@ -230,8 +230,8 @@ def _field_lines(title: str, fields: Sequence[of.Field]) -> list[str]:
     return [
         f"# {title}, each with an example:",
         *(
-            f"#   {one_line(one.path, _EXAMPLE):<20} {one_line(one.example, _EXAMPLE)}".rstrip()
-            for one in fields[:_FIELDS_LISTED]
+            f"#   {one_line(shown.path, _EXAMPLE):<20} {one_line(shown.example, _EXAMPLE)}".rstrip()
+            for shown in fields[:_FIELDS_LISTED]
         ),
     ]
 
