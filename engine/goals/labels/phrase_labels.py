@@ -623,7 +623,7 @@ def _name(
     nouns = cluster.objects if is_search else cluster.heads()
     if topic := _topic(number, clusters, usage, nouns):
         noun = usage.noun_phrase(cluster.form(topic))
-        support = cluster.support(frozenset({topic}))
+        support = cluster.support(frozenset(stems(noun.casefold())))
         return Named(_spelled(f"{activity} {noun}", usage), support=support)
     return Named(_spelled(f"{activity} other things", usage) if is_search else OTHER_REQUESTS)
 
@@ -694,7 +694,7 @@ def _topic(
         word: contrast * cluster.share(frozenset({word}))
         for word in cluster.words()
         if word in nouns
-        and not usage.is_name(cluster.form(word))
+        and not any(map(usage.is_name, usage.terms([cluster.form(word)])[0].casefold().split()))
         and cluster.has(MIN_LIST_SUPPORT, frozenset({word}))
         and cluster.support(frozenset({word})).members >= MIN_ECHOES
         and (contrast := _contrast(number, frozenset({word}), clusters)) >= MIN_TOPIC_CONTRAST
