@@ -70,6 +70,9 @@ has this many words."""
 MIN_ECHOES = 3
 """Times that one text has a sentence from which on it is a program's, as "Give me one action."; and members that begin
 alike from which on a list shows what follows."""
+MIN_REQUEST_SUPPORT, MANY_ASKING = 0.65, 0.3
+"""Least support of a request that is a name alone; and the weight of those who ask for it, as a share of the members,
+from which on it may be asked for in other clusters as well."""
 LATER_REQUEST_DECAY = 0.5
 """The n-th request of a text counts 1 / (1 + LATER_REQUEST_DECAY n): what is asked for first is the goal more often."""
 ASIDE_WEIGHT = 0.1
@@ -116,8 +119,8 @@ MIN_VERB_AGREEMENT = 0.6
 """Least share of the members' first requests that have one verb where a name lists things with it."""
 MIN_NOUNS = 3
 """Least number of different things of which members want a quality that names a cluster."""
-MIN_DETERMINER_SHARE = 0.1
-"""Least share of the uses of a noun that have its commonest determiner, where a name has it."""
+MIN_DETERMINER_SHARE = 0.2
+"""Least share of the uses of a noun that have its commonest determiner where a name has it."""
 GET_SHARE, MIN_VERB_SHARE = 0.2, 0.05
 """The share of the members that is taken for those who say "get", which stands for several verbs; and the share below
 which it stands for the verb of a phrase, too."""
@@ -460,19 +463,23 @@ class _Usage:
         """Returns whether a word ends a noun phrase in most of its uses, so that it is no first half of a term."""
         return self._continued[word] <= MAX_CONTINUED_SHARE * self._words[word]
 
-    def noun_phrase(self, noun: str) -> str:
-        """Returns a noun with the word that mostly stands before it: its plural where texts have one ("taxes"), else
-        with its commonest determiner ("the life support"), as also where that is "my"."""
-        (term,) = self.terms([noun])
-        first = term.split()[0].casefold()
-        counts = {article: self._pairs[article, first] for article in ("my", "the", "a", "an")}
+    def with_article(self, words: Sequence[str]) -> str:
+        """Returns a noun phrase without a determiner with the commonest one of its first word, "my account"; as it is
+        where it is a plural, or where few uses have one."""
+        counts = {article: self._pairs[article, words[0]] for article in ("my", "the", "a", "an")}
         article = max(counts, key=counts.__getitem__)
-        plural = next((form for form in (f"{noun}s", f"{noun}es") if self._words[form]), "")
-        if stem(noun) != noun or counts[article] < MIN_DETERMINER_SHARE * self._words[first]:
-            return term
-        return (
-            term.removesuffix(noun) + plural if plural and article != "my" else f"{article} {term}"
-        )
+        least = MIN_DETERMINER_SHARE * self._words[words[0]]
+        has_article = stem(words[-1]) == words[-1] and counts[article] > least
+        return " ".join((article, *words) if has_article else words)
+
+    def topic(self, noun: str) -> str:
+        """Returns a noun with the word that mostly stands before it, in the plural where that is common: "taxes", "my
+        account", "the life support"."""
+        words = (*self._before.get(noun, ()), noun)
+        plural = max((f"{noun}s", f"{noun}es"), key=self._words.__getitem__)
+        phrase = self.with_article(words)
+        has_plural = 2 * self._words[plural] >= self._words[noun] and not phrase.startswith("my ")
+        return " ".join((*words[:-1], plural)) if has_plural else phrase
 
     def terms(self, words: Sequence[str]) -> list[str]:
         """Returns words, each with the one that mostly stands before it ("remote control"), which is no further word
@@ -532,14 +539,19 @@ def _best_request(number: int, clusters: Mapping[int, _Cluster], usage: _Usage) 
         contrast = max(
             _contrast(number, content, clusters), _verb_contrast(number, phrase.verb, clusters)
         )
-        if contrast > 0:
+        if contrast > (0 if share >= MANY_ASKING else MIN_TOPIC_CONTRAST):
             score = share * math.sqrt(inside) * contrast
             candidates.append(
                 _Candidate(score * (SPECIFIC_FACTOR if len(content) > 1 else 1.0), phrase)
             )
     candidates.sort(key=lambda candidate: -candidate.score)
-    filled = [_with_score_of_part(candidate, candidates, this_cluster) for candidate in candidates]
-    return max(filled, key=lambda candidate: candidate.score).phrase if filled else None
+    supported = [
+        scored
+        for candidate in candidates
+        if (scored := _with_score_of_part(candidate, candidates, this_cluster)) is not candidate
+        or this_cluster.has(MIN_REQUEST_SUPPORT, candidate.phrase.content)
+    ]
+    return max(supported, key=lambda candidate: candidate.score).phrase if supported else None
 
 
 def _contrast(number: int, content: frozenset[str], clusters: Mapping[int, _Cluster]) -> float:
@@ -608,9 +620,9 @@ def _name(
         label = f"{activity} {' '.join(quality.words)}"
         return Named(_spelled(label, usage), support=cluster.support(quality.content))
     listed = _listed_requests(number, chosen, clusters, usage)
-    if listed and cluster.has(MIN_SUPPORT if chosen else MIN_LIST_SUPPORT, *listed):
+    if (chosen or len(listed) > 1) and cluster.has(MIN_LIST_SUPPORT, *listed):
         phrases = [cluster.requests[content].phrase for content in listed]
-        label = _either(phrases, cluster)
+        label = _either(phrases, cluster, usage)
         return Named(_spelled(label, usage), support=cluster.support(*listed))
     if (
         verb
@@ -622,7 +634,7 @@ def _name(
         return Named(_spelled(label, usage), support=cluster.support(frozenset({verb[0]})))
     nouns = cluster.objects if is_search else cluster.heads()
     if topic := _topic(number, clusters, usage, nouns):
-        noun = usage.noun_phrase(cluster.form(topic))
+        noun = usage.topic(cluster.form(topic))
         support = cluster.support(frozenset(stems(noun.casefold())))
         return Named(_spelled(f"{activity} {noun}", usage), support=support)
     return Named(_spelled(f"{activity} other things", usage) if is_search else OTHER_REQUESTS)
@@ -770,25 +782,29 @@ def _verb_of(phrase: Phrase) -> tuple[str, ...]:
     return phrase.words[:count]
 
 
-def _either(requests: Sequence[Phrase], cluster: _Cluster) -> str:
+def _either(requests: Sequence[Phrase], cluster: _Cluster, usage: _Usage) -> str:
     """Returns requests as one, which repeats no verb: "find a lamp or a chair", "cancel a card or report a fraud". In
     questions "ask about" is said for verbs that few use."""
     parts: list[str] = []
     last_verb: tuple[str, ...] = ()
     kind = _kind(requests[0].verb)
     for phrase in sorted(requests, key=lambda phrase: _kind(phrase.verb) != kind):
-        phrase_verb = _verb_of(phrase)
-        verb = phrase_verb
+        verb = _verb_of(phrase)
+        noun_phrase = phrase.words[len(verb) :]
         if cluster.asks_about(phrase.verb):
             verb = ("ask", "about")
         elif (
             phrase.verb == "get"
             and len(requests) == len(phrase.content) == 1
+            and cluster.requests[phrase.content].share < MIN_SUPPORT
             and not cluster.activity()
         ):
             verb = ("get", "help", "with")
         same = last_verb and _kind(verb[0]) == _kind(last_verb[0])
-        parts.append(" ".join((*(() if same else verb), *phrase.words[len(phrase_verb) :])))
+        written = (
+            usage.with_article(noun_phrase) if len(noun_phrase) == 1 else " ".join(noun_phrase)
+        )
+        parts.append(" ".join((*(() if same else verb), written)))
         last_verb = verb
     return _joined(parts)
 

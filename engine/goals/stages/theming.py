@@ -47,7 +47,8 @@ class ThemeStage(OneActStage):
         """Returns the plan of the decisions that give each goal the theme that it does not have yet."""
         report(0, "looking for themes")
         view = self._cache.view(self._stored.id)
-        state, keys = view.state, list(view.sizes)
+        state = view.state
+        keys = [key for key in view.sizes if not state.groups[key].is_rest]
         centres = view.centres(keys, self._cache.space(view.stored)).astype(np.float64)
         themes = group_by_theme(centres @ centres.T)
         self.themes = len(themes)
