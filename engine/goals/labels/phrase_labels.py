@@ -31,6 +31,7 @@ from engine.goals.labels.phrases import (
     PARTICLES,
     Phrase,
     clauses,
+    indefinite_article,
     is_role,
     phrases,
     qualities,
@@ -468,8 +469,10 @@ class _Usage:
         where it is a plural, or where few uses have one."""
         counts = {article: self._pairs[article, words[0]] for article in ("my", "the", "a", "an")}
         article = max(counts, key=counts.__getitem__)
+        if article in ("a", "an"):
+            article = indefinite_article(words[0])
         least = MIN_DETERMINER_SHARE * self._words[words[0]]
-        has_article = stem(words[-1]) == words[-1] and counts[article] > least
+        has_article = stem(words[-1]) == words[-1] and max(counts.values()) > least
         return " ".join((article, *words) if has_article else words)
 
     def topic(self, noun: str) -> str:
@@ -620,7 +623,10 @@ def _name(
         label = f"{activity} {' '.join(quality.words)}"
         return Named(_spelled(label, usage), support=cluster.support(quality.content))
     listed = _listed_requests(number, chosen, clusters, usage)
-    if (chosen or len(listed) > 1) and cluster.has(MIN_LIST_SUPPORT, *listed):
+    is_one = not chosen and len(listed) == 1
+    if is_one and _contrast(number, listed[0], clusters) < MIN_TOPIC_CONTRAST:
+        listed = []
+    if listed and cluster.has(MIN_REQUEST_SUPPORT if is_one else MIN_LIST_SUPPORT, *listed):
         phrases = [cluster.requests[content].phrase for content in listed]
         label = _either(phrases, cluster, usage)
         return Named(_spelled(label, usage), support=cluster.support(*listed))

@@ -194,6 +194,12 @@ def clauses(sentence: str) -> tuple[str, ...]:
     return tuple(stripped for part in _CLAUSES.split(plain) if (stripped := part.strip()))
 
 
+def indefinite_article(word: str) -> str:
+    """Returns the indefinite article before a word, by its first letters."""
+    has_vowel = word[0] in "aeiou" and not word.startswith(("uni", "use", "one", "eu"))
+    return "an" if has_vowel else "a"
+
+
 def is_role(clause: str) -> bool:
     """Returns whether a clause tells a model a role to play."""
     return _ROLE.match(clause) is not None
@@ -291,10 +297,7 @@ class _NounPhrase:
                 continue  # "priced restaurant", of "moderately priced restaurant"
             determiner = self.determiner
             if determiner in ("a", "an"):
-                vowel = tail[0][0] in "aeiou" and not tail[0].startswith(
-                    ("uni", "use", "one", "eu")
-                )
-                determiner = "an" if vowel else "a"
+                determiner = indefinite_article(tail[0])
                 if stem(tail[-1]) != tail[-1] or tail[-1] in MASS_NOUNS:
                     determiner = ""
             cut = ((self.run[-count - 1], tail[0]),) if count < len(self.run) else ()
