@@ -135,7 +135,7 @@ def test_several_requests() -> None:
 
 
 def test_no_common_request() -> None:
-    """Members that ask for nothing in common give a name that says so, without support, with the verb that they have."""
+    """Members that ask for nothing in common give a name that says so, without support."""
     things = ["The lamp is old.", "A door was there.", "The chair is red.", "Snow is white."]
     assert named(things, FLIGHTS)[0] == Named("Other requests", "The lamp is old.")
     wares = ["a lamp", "a chair", "a machine washable rug", "a mirror", "a machine washable hat"]
