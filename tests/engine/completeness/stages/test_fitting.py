@@ -346,15 +346,15 @@ class TestWords:
     ) -> None:
         """With more conversations than are learned from, the others are scored page by page about as if they had been
         cross-fitted, and told apart as well; the size of a page changes nothing."""
-        write_jsonl(sample_conversations(400, seed=3), tmp_path / "many.jsonl")
+        write_jsonl(sample_conversations(200, seed=3), tmp_path / "many.jsonl")
         with Project.open(tmp_path / "many.wb", create=True) as project:
             run(project, ImportStage(project, [str(tmp_path / "many.jsonl")]))
             run(project, fitting(project, "words"))
             fitted = curves(project)
-            monkeypatch.setattr(probe, "MAX_CONVERSATIONS", 200)
+            monkeypatch.setattr(probe, "MAX_CONVERSATIONS", 100)
             outcome = run(project, fitting(project, "words"))
             assert isinstance(outcome, JobDone)
-            assert "learned from 200 conversations drawn at random" in outcome.message
+            assert "learned from 100 conversations drawn at random" in outcome.message
             streamed = curves(project)
             drawn_key = fitting(project, "words").config_hash
             project.write(lambda conn: score_sets.drop(conn, drawn_key))
@@ -366,7 +366,7 @@ class TestWords:
             assert list(curve) == list(fitted[key])
             assert list(in_pages[key].values()) == pytest.approx(list(curve.values()))
         unseen = set(fitted).difference(probe.sample_conversations(list(fitted)))
-        assert len(unseen) == 200
+        assert len(unseen) == 100
         values = [
             np.array([p for key in sorted(unseen) for p in one[key].values()], dtype=float)
             for one in (fitted, streamed)
