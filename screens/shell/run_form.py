@@ -273,7 +273,6 @@ SCORING_CHOICES = (
     ScoringChoice("probe", "read all", "words, then the model reads every conversation"),
     ScoringChoice("base", "base", "an unadapted model, asked what remains; often near chance"),
     ScoringChoice("tuned", "tuned", "with an adapter of yours"),
-    ScoringChoice("judge", "judge", "a yes/no question; the baseline to compare with"),
 )
 """The ways of scoring in the order of the dialog, each with a few words on what it does."""
 

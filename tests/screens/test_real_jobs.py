@@ -114,7 +114,7 @@ async def test_what_leaves_the_machine_is_shown_before_the_first_request(tmp_pat
             await until(pilot, lambda: bool(recorded.started))
         assert opened.egress.allows(entry.address)
     (request,) = recorded.requests
-    assert (request.mode, request.max_cost, request.fresh) == ("judge", 2, True)
+    assert (request.mode, request.max_cost, request.fresh) == ("tuned", 2, True)
 
 
 async def test_estimate_and_play(workspace: Path, tmp_path: Path) -> None:

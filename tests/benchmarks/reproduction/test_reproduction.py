@@ -140,7 +140,10 @@ def test_held_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     logs, out = tmp_path / "talks.wb", tmp_path / "out"
     with Project.open(logs, create=True) as project:
         fill(project, [record(key) for key in range(1, COUNT + 1)])
-        score(project, config("judge"), flat)
+        score(project, config("base"), flat)
+        base = config("base").config_hash
+        ends = [(key, 2 * turn + 1, turn == 2) for key in range(1, COUNT + 1) for turn in range(3)]
+        project.write(lambda conn: scores.add_generated_ends(conn, base, ends))
     words = [str(logs), "-o", str(out), "--model", "no-such-model", "--no-train"]
     sentence = "Of talks, all are tested on conversations that the training did not read."
     assert main([*words, "--json"]) == 3

@@ -59,7 +59,7 @@ class TestFiles:
 
     def test_an_unknown_name(self) -> None:
         """A prompt that does not exist is refused with the names of those that do."""
-        with pytest.raises(UsageError, match="judge"):
+        with pytest.raises(UsageError, match="merge"):
             prompt_text("nonsense")
 
 
