@@ -10,7 +10,7 @@ import pytest
 from engine.base.errors import UsageError
 from engine.completeness.model_requests import Score
 from engine.completeness.scoring import BoundaryScorer, ItemScore, LogItem, Question, score_block
-from tests.engine.completeness.test_block import JUDGE, TALK, item, long_talk
+from tests.engine.completeness.test_block import PROMPTED, TALK, item, long_talk
 from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
 from tests.engine.model.endpoints.toy_peer import Manner, ToyPeer, says
 from tests.engine.model.toy import ToyModel
@@ -38,7 +38,7 @@ def same(found: list[ItemScore], expected: list[ItemScore]) -> None:
 
 
 class TestParity:
-    @pytest.mark.parametrize("question", [Question(None), TAGGED, JUDGE])
+    @pytest.mark.parametrize("question", [Question(None), TAGGED, PROMPTED])
     @pytest.mark.parametrize("manner", ["vllm", "llama-server"])
     def test_same_curves(self, manner: Manner, question: Question) -> None:
         """Servers that name tokens by ids give every probability exactly, in their list or not."""
@@ -79,8 +79,8 @@ class TestHonesty:
             ("chat", Question(None), "answers messages only"),
             ("bare", Question(None), "no log-probabilities"),
             ("llama-cpp-python", Question(None), "names tokens by their texts"),
-            ("llama-cpp-python", JUDGE, "does not say how it lays out messages"),
-            ("chat", JUDGE, "answers messages only"),
+            ("llama-cpp-python", PROMPTED, "does not say how it lays out messages"),
+            ("chat", PROMPTED, "answers messages only"),
         ],
     )
     def test_refused_before_anything_is_asked(

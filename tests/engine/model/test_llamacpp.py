@@ -73,7 +73,7 @@ class TestTokens:
 
     def test_chat_frame(self, model: LlamaModel) -> None:
         """A chat prompt has one start token at its beginning, closes the user's turn and opens the assistant's."""
-        around = frame(parse_prompt("judge", prompt_text("judge")), model)
+        around = frame(parse_prompt("base", prompt_text("base")), model)
         (opens,) = model.tokenize("<|im_start|>", special=True)
         assert around.head[0] == opens
         assert opens not in around.head[1:2]

@@ -257,19 +257,18 @@ class TestEverySet:
 
 
 class TestRemaining:
-    def test_only_what_is_below_the_threshold(self, project: Project) -> None:
-        """Remaining tasks are asked for below the threshold, once for each configuration."""
+    def test_of_the_score_in_force(self, project: Project) -> None:
+        """The remaining tasks of a conversation are those that were written for its score in force."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(5)])
         give_scores(project, {1: 0.9, 2: 0.49, 3: None, 4: 0.1}, "s")
         run_id = _run(project)
-        assert list(scores.ids_without_remaining(project.reader(), "r", "s")) == [2, 4]
+        assert list(scores.below_threshold(project.reader(), "s")) == [2, 4]
         project.write(
             lambda conn: scores.add_remaining(
                 conn, "r", "s", run_id, [RemainingTasks(2, "pay"), RemainingTasks(4, "", "empty")]
             )
         )
-        assert list(scores.ids_without_remaining(project.reader(), "r", "s")) == []
-        assert list(scores.ids_without_remaining(project.reader(), "r2", "s")) == [2, 4]
+        assert scores.ids_with_remaining(project.reader(), "r") == {2, 4}
         row = scores.current_remaining(project.reader(), 2)
         assert row is not None
         assert (row.text, row.reason) == ("pay", None)

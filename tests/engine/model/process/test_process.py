@@ -49,8 +49,8 @@ class TestTheSameAnswers:
     def test_scores(self, shared_process: ModelProcess, shallow_weights: Path) -> None:
         """Scores from the process equal those of a model in this process, bit for bit."""
         model = LlamaModel(shallow_weights, OPTIONS, lambda: False)
-        judge = Question(parse_prompt("judge", prompt_text("judge")))
-        for question in (TUNED, judge):
+        base = Question(parse_prompt("base", prompt_text("base")))
+        for question in (TUNED, base):
             expected = score_block(BoundaryScorer(model), BLOCK, question)
             model.clear()
             assert shared_process.ask(Score(BLOCK, question)) == expected

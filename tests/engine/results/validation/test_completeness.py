@@ -110,11 +110,10 @@ def config(mode: Mode = "base", adapter: str | None = None, key: str = "") -> Sc
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A project with scores of modes base and judge, without truth."""
+    """A project with scores of mode base, without truth."""
     path = tmp_path / "p.wb"
     with Project.open(path, create=True) as project:
         fill(project, [record(key) for key in range(1, COUNT + 1)])
-        score(project, config("judge"), flat)
         score(project, config("base"), flat)
     return path
 
@@ -156,7 +155,7 @@ def as_json(capsys: pytest.CaptureFixture[str], path: Path, *words: str) -> Any:
 
 class TestTable:
     def test_a_row_for_each_score(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Words, probe, base, tuned, judge, then two baselines, all over the same conversations, every figure with an
+        """Words, probe, base, tuned, then two baselines, all over the same conversations, every figure with an
         interval."""
         with Project.open(path) as project:
             score(project, config("probe"), flat)
@@ -170,7 +169,6 @@ class TestTable:
             "probe",
             "base",
             "tuned (star-1)",
-            "judge",
             "keyword rule",
             "position alone",
         ]
@@ -179,7 +177,7 @@ class TestTable:
             for key in KEYS:
                 low, high = row["ci"][key]
                 assert 0 <= low <= row[key] <= high <= 1
-        _, _, base, tuned, _, keywords, position = found["rows"]
+        _, _, base, tuned, keywords, position = found["rows"]
         assert (base["auroc"], base["f1"], base["recall"]) == (0.5, 0, 0)
         assert tuned["auroc"] == tuned["f1"] == keywords["f1"] == 1
         assert tuned["ci"]["f1"][0] < 1
@@ -207,9 +205,8 @@ class TestTable:
             "24 conversations of the project, each whole and cut at a random turn (seed 0)" in out
         )
         assert "24 asked for, 0 cannot be cut, 100% of the others are scored by all rows" in out
-        assert [line.split("  ")[0] for line in out.splitlines()[4:7]] == [
+        assert [line.split("  ")[0] for line in out.splitlines()[4:6]] == [
             "base",
-            "judge",
             "keyword rule",
         ]
         head, base = out.splitlines()[3:5]
@@ -231,7 +228,7 @@ class TestTable:
             fill(project, [*short, *(record(key) for key in range(half + 1, COUNT + 1))])
             for keys, turns in ((range(1, half + 1), 2), (range(half + 1, COUNT + 1), 3)):
                 score(project, config("base"), lambda key, turn: turn / 3, keys, turns)
-                score(project, config("judge"), ends, keys, turns)
+                score(project, config("tuned"), ends, keys, turns)
         grows, knows, keywords, position = as_json(capsys, path)["rows"]
         assert (grows["matched"], knows["matched"]) == (0.5, 1)
         assert {row["matched_pairs"] for row in (grows, knows, position)} == {half * half}
