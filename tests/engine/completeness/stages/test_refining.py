@@ -28,10 +28,10 @@ COUNT = 44
 
 
 @pytest.fixture(scope="module", autouse=True)
-def few_layers(shallow_weights: Path) -> Iterator[None]:
-    """Reads with five layers of the shipped weights, in small blocks; fits first at 24 conversations."""
+def single_layer(single_layer_weights: Path) -> Iterator[None]:
+    """Reads with one layer of the shipped weights, in small blocks; fits first at 24 conversations."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(scored.WEIGHTS, str(shallow_weights))
+        patch.setenv(scored.WEIGHTS, str(single_layer_weights))
         patch.setattr("engine.jobs.contract.BLOCK_CHARS", 1)
         patch.setattr(refining, "FIRST_READ", 24)
         yield
