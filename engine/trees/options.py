@@ -131,15 +131,13 @@ class TreeOptions:
 def options_frame(options: TreeOptions) -> dict[str, Any]:
     """Returns the options as JSON values."""
     transform = options.transform
-    # Left out at its default, so that the keys of trees that were stored before this option stay the same.
-    widest = {"widest": options.widest} if options.widest else {}
     return {
         "alpha": options.alpha,
         "mode": options.mode,
         "max_tokens": options.max_tokens,
         "stop": list(options.stop),
         "transform": {name: getattr(transform, name) for name in Transform.__slots__},
-        **widest,
+        "widest": options.widest,
     }
 
 

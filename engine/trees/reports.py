@@ -12,7 +12,6 @@ from engine.base.conversation import State
 from engine.base.number_format import counted
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable
 from engine.base.text import one_line
-from engine.trees.meaning import GroupedAnswers
 from engine.trees.measures import answers
 from engine.trees.records import TreeItem, TreeRow
 from engine.trees.tree import Tree, TreeRecord, restore
@@ -191,25 +190,6 @@ def tree_line(name: str, row: TreeRow, tree: Tree | None) -> dict[str, Any]:
 def stored_tree_line(name: str, row: TreeRow, frame: Mapping[str, Any] | None) -> dict[str, Any]:
     """Returns `tree_line` for a stored tree; `frame` is None when there is no tree."""
     return tree_line(name, row, None if frame is None else restore(TreeRecord.from_frame(frame)))
-
-
-def meanings_line(grouped: GroupedAnswers, threshold: float) -> dict[str, Any]:
-    """Returns the answers grouped by meaning as JSON values: texts by group, and the entropies in bits."""
-    meanings = grouped.meanings
-    return {
-        "threshold": threshold,
-        "by": grouped.by,
-        "entropy": meanings.entropy,
-        "entropy_low": meanings.entropy_low,
-        "entropy_high": meanings.entropy_high,
-        "groups": [
-            {
-                "probability": group.probability,
-                "texts": [grouped.answers[index].text for index in group.answers],
-            }
-            for group in meanings.groups
-        ],
-    }
 
 
 def _answers(tree: Tree) -> list[dict[str, Any]]:

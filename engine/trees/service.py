@@ -25,7 +25,6 @@ from engine.project.records import Estimate, RunRow
 from engine.trees import tables as trees
 from engine.trees.endpoint_growth import refuse_trees
 from engine.trees.guarantee import guarantee, parse_predicate
-from engine.trees.meaning import AnswerMeanings, GroupedAnswers
 from engine.trees.measures import Answer, answers, subtree_mass
 from engine.trees.records import (
     NodeColumns,
@@ -64,7 +63,6 @@ class TreeService:
         self._runner, self._changed, self._first_goals = runner, changed, first_goals
         # By the row: each tree with the tokens of its recorded answer, the one used last at the end.
         self._tree_cache: OrderedDict[TreeRow, tuple[Tree, list[int]]] = OrderedDict()
-        self._meanings = AnswerMeanings()
         self._guard = Lock()
 
     # Reading
@@ -114,13 +112,6 @@ class TreeService:
         tree, _ = self._find(conversation_id, step, config_hash)
         return answers(tree)
 
-    def meanings(
-        self, conversation_id: int, step: int, config_hash: str, threshold: float
-    ) -> GroupedAnswers:
-        """Returns the texts of a tree's leaves grouped by meaning; raises UsageError where texts cannot be compared."""
-        tree, _ = self._find(conversation_id, step, config_hash)
-        return self._meanings.of(tree, threshold)
-
     def bounds(
         self, conversation_id: int, step: int, config_hash: str, text: str
     ) -> PropertyBounds:
@@ -163,7 +154,7 @@ class TreeService:
             frame = trees.frame(conn, row.conversation_id, row.step, row.config_hash)
         if frame is None:
             raise NotFound("There is no tree here.", row.reason or "")
-        tree_and_answer = restore(TreeRecord.from_frame(frame)), list(frame.get("answer", ()))
+        tree_and_answer = restore(TreeRecord.from_frame(frame)), list(frame["answer"])
         with self._guard:
             self._tree_cache[row] = tree_and_answer
             while len(self._tree_cache) > MAX_CACHED_TREES:

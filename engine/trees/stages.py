@@ -29,7 +29,7 @@ from engine.trees.tables import TreeEntry
 from engine.trees.tree import Tree, TreeRecord, record
 
 ANSWER_KEYS = ("answer", "answer_log_probs")
-"""Keys of the recorded answer in a stored tree; trees of older versions have the first one only."""
+"""Keys of the recorded answer in a stored tree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +336,7 @@ class GrowOnStage(ModelStage):
                 # Also when the runner closes this generator on a cancel: the finished part is stored first.
                 grown, work = part.result()
                 self._read += work.nodes
-                answer = {key: frame[key] for key in ANSWER_KEYS if key in frame}
+                answer = {key: frame[key] for key in ANSWER_KEYS}
                 frame = {**grown.record.as_frame(), **answer}
                 self._project.write(
                     partial(self._commit, run_id=run_id, grown=grown, frame=frame, work=work)
@@ -360,7 +360,7 @@ class GrowOnStage(ModelStage):
         at_step = [place for place in log_places if place.step == row.step]
         if not at_step:
             raise UsageError("The conversation has changed where the tree was grown.")
-        return at_step[0], {"answer": [], **frame}
+        return at_step[0], frame
 
     def _ask(
         self, place: Place, frame: dict[str, Any], nodes: int, report: OnProgress
