@@ -81,7 +81,7 @@ class TestTiny:
         assert (found.passed, "other tokens" in found.failing) == (False, True)
         assert replace(found, same_tokens=True).passed
 
-    @pytest.mark.parametrize("factor", [0.0, 0.5, -1.0])
+    @pytest.mark.parametrize("factor", [0.0, 0.5])
     def test_applied_wrongly(self, run: RunDirectory, factor: float) -> None:
         """An adapter that llama.cpp applies with another strength, or not at all, fails."""
         config = tiny_model("llama").config

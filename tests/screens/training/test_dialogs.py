@@ -71,7 +71,7 @@ class TestNew:
             await until(pilot, lambda: "15 conversations" in text(pilot))
             await press(pilot, "enter")
             assert training.estimated == TrainingRequest(
-                parse_filter("turns>7"), "mine", "paper", "cpu", "smollm2-135m"
+                parse_filter("turns>7"), "mine", "paper", "smollm2-135m"
             )
             run = directory(support, "mine")
             assert TrainConfig.load(run.config).recipe == "paper"
