@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from engine.model.chat import Call, Completion, Ending, Play, Role, Scenario
@@ -17,9 +17,6 @@ _log = logging.getLogger(__name__)
 
 DEFAULT_PARALLEL_PLAYS = 32
 """Default number of plays that run at once."""
-
-OVERRUN_SHARE = 0.25
-"""Share of its replies so far that is estimated to remain of a play that took more replies than expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +106,6 @@ class ParallelPlays:
         self._answering_model: Hashable = None
         self._start_plays()
 
-    @property
-    def waiting_keys(self) -> list[str]:
-        """The keys of the plays that have not started, in order of the scenarios."""
-        return [scenario.key for _, scenario in self._not_started]
-
-    @property
-    def reply_counts(self) -> dict[str, int]:
-        """The number of replies so far of each running play, by its key."""
-        return {running.key: len(running.lines) for running in self._running}
-
     def take_ended(self) -> list[EndedPlay]:
         """Returns the plays that have ended since the last call, in order of the scenarios."""
         ended_plays = [played for _, played in sorted(self._ended, key=lambda pair: pair[0])]
@@ -179,46 +166,3 @@ class ParallelPlays:
         """Takes a play out of the running ones."""
         self._running.remove(running)
         self._ended.append((running.number, played))
-
-
-class ReplyForecast:
-    """Estimates the number of replies of a run from the expected replies of each play.
-
-    They are scaled by the ratio of actual to expected replies of the plays that have ended.
-    """
-
-    def __init__(
-        self, playing: ParallelPlays, scenarios: Sequence[Scenario], missing: Collection[str]
-    ) -> None:
-        """Expects no reply yet.
-
-        Args:
-            missing: Keys of the plays whose results are not stored yet; the others are played again from known replies.
-        """
-        self._playing, self._missing = playing, missing
-        self._expected = {scenario.key: scenario.expected for scenario in scenarios}
-        self._actual_replies = self._expected_of_ended = 0.0
-        self._ended_missing = 0
-
-    @property
-    def progress_note(self) -> str:
-        """How many of the missing plays have ended, as text."""
-        return f"{self._ended_missing:,} of {len(self._missing):,} played"
-
-    def add_ended(self, played: EndedPlay) -> None:
-        """Counts a play that has ended."""
-        self._actual_replies += len(played.transcript)
-        self._expected_of_ended += self._expected[played.key]
-        self._ended_missing += played.key in self._missing
-
-    def estimate_total(self, written: int) -> int | None:
-        """Returns the estimated number of replies of the whole run, `written` of which are there; None before the first
-        play has ended."""
-        if not self._expected_of_ended:
-            return None
-        scale = self._actual_replies / self._expected_of_ended
-        remaining = scale * sum(self._expected[key] for key in self._playing.waiting_keys)
-        for key, reply_count in self._playing.reply_counts.items():
-            expected_more = scale * self._expected[key] - reply_count
-            remaining += expected_more if expected_more > 0 else max(OVERRUN_SHARE * reply_count, 1)
-        return written + round(remaining)

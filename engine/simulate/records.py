@@ -75,13 +75,11 @@ class PlayEstimate:
 
     Attributes:
         plays: Number of plays left to do.
-        replies: Number of replies that they will take; None if there was no such run.
         seconds: Time that they will take; None if there was no such run.
         models: Names of the models.
     """
 
     plays: int
-    replies: int | None
     seconds: float | None
     models: tuple[str, ...]
 

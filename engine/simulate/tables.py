@@ -12,6 +12,7 @@ from typing import Any
 
 from engine.conversations.tables.conversations import names, truth_by_record
 from engine.project.sql import to_json
+from engine.simulate.forms.table import FilledForm
 from engine.simulate.records import PlayRow, PlaySetting, TranscriptLine
 from engine.simulate.sharded.aptitude import ScoredPlay
 
@@ -105,19 +106,20 @@ _COUNTS = {"form", "length", "required", "optional", "turns", "repetitions"}
 """Keys by which truth is known to be of a filled form."""
 
 
-def form_runs(conn: sqlite3.Connection) -> list[tuple[str, dict[str, Any]]]:
-    """Returns the assistant's model and the result of every run of form filling: those that were played, then those
-    that were imported, whose result is their truth. The variant says where replies followed no schema (`modular,
-    free`)."""
+def form_runs(conn: sqlite3.Connection) -> list[FilledForm]:
+    """Returns every form that was filled: those that were played, then those that were imported, whose result is their
+    truth."""
     settings = {setting.config_hash: setting for setting in settings_of(conn, "forms")}
     played = [play for play in all_plays(conn, "forms") if play.reason is None]
     played_conversations = {play.conversation_id for play in played}
     imported = [
-        (str(truth.get("assistant_model", "unknown")), truth)
+        FilledForm(
+            str(truth.get("assistant_model", "unknown")), str(truth.get("variant", "")), truth
+        )
         for key, truth in truth_by_record(conn)
         if key not in played_conversations and truth.keys() >= _COUNTS
     ]
-    return [*(_form_run(settings[play.config_hash], play) for play in played), *imported]
+    return [*(filled_form(settings[play.config_hash], play) for play in played), *imported]
 
 
 def scores(conn: sqlite3.Connection) -> list[ScoredPlay]:
@@ -132,11 +134,11 @@ def scores(conn: sqlite3.Connection) -> list[ScoredPlay]:
     return runs
 
 
-def _form_run(setting: PlaySetting, row: PlayRow) -> tuple[str, dict[str, Any]]:
-    """Returns the assistant's model and the result of a play, with its variant as `form_runs` names it."""
-    free = not setting.params.get("rules", {}).get("schemas", True)
-    variant = f"{row.result['variant']}, free" if free else row.result["variant"]
-    return setting.models.get("assistant", ""), {**row.result, "variant": variant}
+def filled_form(setting: PlaySetting, play: PlayRow) -> FilledForm:
+    """Returns a form that was filled in a play of a setting."""
+    free = not setting.params["rules"]["schemas"]
+    variant = f"{play.result['variant']}, free" if free else play.result["variant"]
+    return FilledForm(setting.models.get("assistant", ""), variant, play.result, play.id)
 
 
 def of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[PlayRow]:
@@ -147,18 +149,17 @@ def of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[Play
 
 def latest_run(
     conn: sqlite3.Connection, kind: str, models: Mapping[str, str]
-) -> tuple[int, int, float] | None:
-    """Returns (plays ended, replies asked for, seconds) of the latest finished run of a kind with these models, or
-    None."""
+) -> tuple[int, float] | None:
+    """Returns (plays ended, seconds) of the latest finished run of a kind with these models; None without any."""
     row = conn.execute(
-        "SELECT count(play.id), run.done, 86400 * (julianday(finished_at) - julianday(started_at))"
+        "SELECT count(play.id), 86400 * (julianday(finished_at) - julianday(started_at))"
         " FROM run JOIN play ON run_id = run.id AND reason IS NULL"
         " JOIN play_config ON play_config.config_hash = play.config_hash"
-        " WHERE kind = ? AND models = ? AND finished_at IS NOT NULL AND done > 0"
+        " WHERE kind = ? AND models = ? AND finished_at IS NOT NULL"
         " GROUP BY run.id ORDER BY run.id DESC LIMIT 1",
         (kind, to_json(models)),
     ).fetchone()
-    return None if row is None else (row[0], row[1], row[2])
+    return None if row is None else (row[0], row[1])
 
 
 def transcript(conn: sqlite3.Connection, play_id: int) -> list[TranscriptLine]:

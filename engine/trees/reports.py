@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.base.conversation import State
 from engine.base.number_format import counted
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable
 from engine.base.text import one_line
@@ -76,54 +75,24 @@ class Deciles:
         return self.many(row) and self.unsure(row)
 
 
-@dataclass(frozen=True, slots=True)
-class UnusualTree:
-    """A tree that stands out by both figures, as one row of C.2.2.
-
-    Attributes:
-        conversation: The id of the conversation in its source.
-        step: Step of the log at which the tree was grown.
-        branches: Leaves of the tree.
-        max_logprob: Natural log-probability of its most probable response.
-        completed: State of its conversation by the completeness scores in force.
-        goal: Label of its goal; "" without one.
-    """
-
-    conversation: str
-    step: int
-    branches: int
-    max_logprob: float
-    completed: State
-    goal: str
-
-
-def unusual(items: Sequence[TreeItem]) -> list[UnusualTree]:
+def unusual(items: Sequence[TreeItem]) -> list[TreeItem]:
     """Returns the trees of a list that stand out by both figures, those with the most leaves first."""
     deciles = Deciles.of(items)
-    trees = [
-        UnusualTree(
-            conversation=item.name,
-            step=item.row.step,
-            branches=item.row.leaves,
-            max_logprob=item.row.max_log_prob,
-            completed=item.completed,
-            goal=item.goal,
-        )
-        for item in items
-        if deciles.both(item.row) and item.row.max_log_prob is not None
-    ]
-    return sorted(trees, key=lambda tree: (-tree.branches, tree.max_logprob))
+    return sorted(
+        (item for item in items if deciles.both(item.row)),
+        key=lambda item: (-item.row.leaves, item.row.max_log_prob or 0.0),
+    )
 
 
-def table(unusual_trees: Sequence[UnusualTree], trees: int) -> ReportTable:
-    """Returns the rows as a table; `trees` is the number of trees that they are of."""
+def table(unusual_trees: Sequence[TreeItem], trees: int) -> ReportTable:
+    """Returns trees that stand out as the table of C.2.2; `trees` is the number of trees that they are of."""
     rows = [
         ReportRow(
             (
-                one_line(tree.conversation, _LONGEST_NAME),
-                tree.step,
-                tree.branches,
-                tree.max_logprob,
+                one_line(tree.name, _LONGEST_NAME),
+                tree.row.step,
+                tree.row.leaves,
+                tree.row.max_log_prob,
                 tree.completed.word,
                 one_line(tree.goal, _LONGEST_NAME) or "–",
             )
@@ -136,14 +105,14 @@ def table(unusual_trees: Sequence[UnusualTree], trees: int) -> ReportTable:
     return ReportTable("unusual trees", _COLUMNS, tuple(rows), (note,))
 
 
-def lines(unusual_trees: Sequence[UnusualTree]) -> list[dict[str, Any]]:
-    """Returns the rows as JSON values, for exports."""
+def lines(unusual_trees: Sequence[TreeItem]) -> list[dict[str, Any]]:
+    """Returns trees that stand out as JSON values, for exports."""
     return [
         {
-            "id": tree.conversation,
-            "step": tree.step,
-            "branches": tree.branches,
-            "max_logprob": tree.max_logprob,
+            "id": tree.name,
+            "step": tree.row.step,
+            "branches": tree.row.leaves,
+            "max_logprob": tree.row.max_log_prob,
             "completed": tree.completed.value,
             "goal": tree.goal or None,
         }

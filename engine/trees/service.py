@@ -89,8 +89,7 @@ class TreeService:
 
     def steps(self, conversation_id: int) -> list[int]:
         """Quick. Returns the steps of a conversation at which there is a tree, in order."""
-        with self._project.reading() as conn:
-            return [row.step for row in trees.trees(conn, conversation_id) if row.reason is None]
+        return [row.step for row in self.turns(conversation_id)]
 
     def turns(self, conversation_id: int, config_hash: str | None = None) -> list[TreeRow]:
         """Quick. Returns the measures of a conversation's trees by step, of the selected configuration or a given

@@ -197,11 +197,10 @@ def estimate_content(estimate: PlayEstimate) -> Content:
     if not estimate.plays:
         return Content("All of this has been played; there is nothing to do.")
     facts = [f"{estimate.plays:,} to play"]
-    if estimate.replies is None or estimate.seconds is None:
+    if estimate.seconds is None:
         facts.append("how long it takes is known once the first is over")
     else:
-        replies = f"about {estimate.replies:,} replies"
-        facts.append(f"{replies}, {number_format.duration(estimate.seconds)}, as the last time")
+        facts.append(f"about {number_format.duration(estimate.seconds)}, as the last time")
     models = ", ".join(one_line(label, _MAX_LABEL_CHARS) for label in estimate.models)
     return Content.assemble(" · ".join(facts), "\nwith ", (models, "bold"))
 

@@ -13,7 +13,7 @@ from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.line_files import write_file
 from engine.base.number_format import bar, counted
 from engine.base.text import one_line
-from engine.conversations.filters import Filter, ListQuery, Term
+from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from engine.trees import reports
 from engine.trees.growth import Budget
@@ -332,22 +332,10 @@ def _places(workspace: OpenProject, arguments: argparse.Namespace, at: At) -> li
 
     Raises:
         NotFound: There is no such conversation.
-        UsageError: Several have the name, or the step is no answer of the assistant.
+        UsageError: The step is no answer of the assistant.
     """
-    name = arguments.conversation
-    query = ListQuery(Filter((Term("name", ":", (name,)),)))
-    conversations = workspace.conversations
-    similar = conversations.rows(conversations.ids(query)[:1000])
-    exact = [row for row in similar if row.external_id == name]
-    if not exact:
-        near = ", ".join(one_line(row.external_id, 40) for row in similar[:3])
-        raise NotFound(
-            f"There is no conversation {name!r}.",
-            f"Similar names: {near}." if near else "`workbench list` shows their names.",
-        )
-    if len(exact) > 1:
-        raise UsageError(f"{len(exact)} conversations are named {name!r}.")
-    log = conversations.log(exact[0].id)
+    key = conversation(workspace, arguments.conversation)
+    log = workspace.conversations.log(key)
     if arguments.step is None:
         return places(log, at)
     every = places(log, "every")
@@ -384,16 +372,18 @@ def whole_answers(grown: Tree) -> int:
 
 def summary(measures: Measures, whole: int) -> str:
     """Returns the figures of a tree in one line, given how many of its leaves are whole answers."""
-    fork = measures.first_fork
+    best = "–" if measures.max_log_prob is None else f"{measures.max_log_prob:.2f}"
     parts = [
         f"{measures.leaves} {'leaf' if measures.leaves == 1 else 'leaves'}, {whole} of them whole answers",
         counted(measures.answers, "distinct text"),
-        f"best {measures.max_log_prob:.2f}",
+        f"best {best}",
         f"covered {measures.covered:.2f}, pruned {measures.pruned:.2f}, unexpanded {measures.unexpanded:.2f}",
         f"entropy {measures.entropy_low:.1f}-{measures.entropy_high:.1f} bits",
     ]
-    if fork is not None:
-        parts.append(f"first fork after {fork.depth} tokens ({fork.entropy:.1f} bits)")
+    if measures.fork_entropy is not None:
+        parts.append(
+            f"first fork after {measures.fork_depth} tokens ({measures.fork_entropy:.1f} bits)"
+        )
     return " · ".join(parts)
 
 

@@ -19,11 +19,6 @@ class Talk:
     fault: int = -1
     closed: list[str] = field(default_factory=list)
 
-    @property
-    def expected(self) -> float:
-        """A reply for each role."""
-        return float(len(self.roles))
-
     def play(self) -> Play:
         """Raises instead of making the call with the number `fault`."""
         said = []

@@ -112,7 +112,7 @@ class TestAsking:
         """What it costs is shown before enter starts it."""
         async with opened(fake, (80, 24), mode="9") as pilot:
             await press(pilot, "n")
-            assert "12 to play · about 300 replies, 2 min" in text(pilot)
+            assert "12 to play · about 2 min" in text(pilot)
             await press(pilot, "enter")
             assert fake.simulations.started == [SimulationRequest("sharded", instructions="math")]
 

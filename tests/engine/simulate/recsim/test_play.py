@@ -81,9 +81,7 @@ class TestTurns:
         [
             ("Great! Thank you so much. GoodBye.", True),
             ("Thank you.", False),
-            ("Goodbye.", False),
             ("好的，谢谢，再见。", True),
-            ("谢谢", False),
         ],
     )
     def test_farewells(self, reply: str, ends: bool) -> None:
@@ -211,12 +209,3 @@ def test_profiles() -> None:
             said = one.mapped[field]
             for pair in said if isinstance(said, list) else [said]:
                 assert words[pair["en"]] == pair["zh"]
-
-
-def test_situations() -> None:
-    """Every task has at least two, each in both languages."""
-    for task in TASKS:
-        found = [one for one in situations() if one.task == task]
-        assert len(found) >= 2
-        assert all(one.text["en"] and one.text["zh"] for one in found)
-    assert len({one.id for one in situations()}) == len(situations())
