@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,17 +31,6 @@ from engine.training.config import TrainConfig
 from engine.training.events import RunDirectory
 from training.base import load_base, load_tokenizer
 from training.examples import read_logs
-
-
-class BaseConfig(Protocol):
-    """The fields of a `transformers` config that conversion reads."""
-
-    model_type: str
-    num_hidden_layers: int
-    num_attention_heads: int
-    num_key_value_heads: int
-    hidden_size: int
-    intermediate_size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +90,9 @@ _NORM = re.compile(
 after the last block, `model.norm.weight`; the latter leaves both groups empty."""
 
 
-def architecture_of(config: BaseConfig) -> Architecture:
-    """Returns the architecture of a base. Checked before training, so that no run ends without a usable adapter.
+def architecture_of(config: Any) -> Architecture:
+    """Returns the architecture of a base, by its `transformers` config. Checked before training, so that no run ends
+    without a usable adapter.
 
     Raises:
         ModelError: Adapters for it cannot be converted.
@@ -122,7 +112,7 @@ def fingerprint_of(model: Any) -> str:
     Raises:
         ModelError: Its architecture is not one that adapters can be converted for.
     """
-    config: BaseConfig = model.config
+    config = model.config
     norms = {}
     for name, weight in model.named_parameters():
         match = _NORM.fullmatch(name)
@@ -144,12 +134,12 @@ def fingerprint_of(model: Any) -> str:
     return fingerprint(architecture_of(config).name, sizes, norms)
 
 
-def convert(adapter: Path, config: BaseConfig, out: Path, origin: AdapterOrigin) -> None:
+def convert(adapter: Path, config: Any, out: Path, origin: AdapterOrigin) -> None:
     """Writes an adapter as a GGUF file with matrices in 16 bits, completely or not at all.
 
     Args:
         adapter: Folder with `adapter_config.json` and `adapter_model.safetensors`, as a run leaves them.
-        config: Config of the base that it was trained on.
+        config: The `transformers` config of the base that it was trained on.
         origin: Metadata that goes into the file.
 
     Raises:

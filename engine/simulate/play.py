@@ -9,22 +9,15 @@ from __future__ import annotations
 import logging
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from engine.model.chat import Call, Completion, Ending, Play, Role, Scenario
+from engine.simulate.records import TranscriptLine
 
 _log = logging.getLogger(__name__)
 
 DEFAULT_PARALLEL_PLAYS = 32
 """Default number of plays that run at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One call of a play with its reply, for the transcript."""
-
-    call: Call
-    reply: Completion
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +39,7 @@ class EndedPlay:
 
     key: str
     ending: Ending
-    transcript: tuple[Line, ...]
+    transcript: tuple[TranscriptLine, ...]
     reason: str | None = None
 
 
@@ -75,7 +68,7 @@ class _RunningPlay:
     key: str
     play: Play
     call: Call
-    lines: list[Line] = field(default_factory=list)
+    lines: list[TranscriptLine] = field(default_factory=list)
 
 
 def _use_role_as_model(role: Role) -> Hashable:
@@ -123,7 +116,7 @@ class ParallelPlays:
                 running.play.close()
                 self._abort(running, reply.reason)
                 continue
-            running.lines.append(Line(running.call, reply))
+            running.lines.append(_transcript_line(running.call, reply))
             self._advance(running, reply)
         self._start_plays()
 
@@ -166,3 +159,19 @@ class ParallelPlays:
         """Takes a play out of the running ones."""
         self._running.remove(running)
         self._ended.append((running.number, played))
+
+
+def _transcript_line(call: Call, reply: Completion) -> TranscriptLine:
+    """Returns a call with its reply as the transcript has it."""
+    sampling = {name: value for name, value in asdict(call.sampling).items() if value is not None}
+    return TranscriptLine(
+        module=call.module,
+        role=call.role,
+        messages=tuple((message.speaker, message.content) for message in call.messages),
+        opening=call.opening,
+        text=reply.text,
+        stopped=reply.stopped,
+        note=reply.note,
+        seed=call.seed,
+        sampling=sampling,
+    )

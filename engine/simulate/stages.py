@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -28,8 +28,8 @@ from engine.model.stages import ModelWork
 from engine.project import runs
 from engine.project.project import Project
 from engine.simulate import tables as plays
-from engine.simulate.play import DEFAULT_PARALLEL_PLAYS, EndedPlay, FailedCall, Line, ParallelPlays
-from engine.simulate.records import PlayEstimate, PlayRow, PlaySetting, TranscriptLine
+from engine.simulate.play import DEFAULT_PARALLEL_PLAYS, EndedPlay, FailedCall, ParallelPlays
+from engine.simulate.records import PlayEstimate, PlayRow, PlaySetting
 
 CALLS_PER_REQUEST = 64
 """Calls in one request; their replies are committed together."""
@@ -348,7 +348,7 @@ class PlayStage:
                 reason=reason,
                 result=played.ending.result,
             )
-            plays.add(conn, play, [_line(line) for line in played.transcript])
+            plays.add(conn, play, played.transcript)
             runs.count(conn, run_id, self.played + self.broken, total)
 
         self.played += played.reason is None
@@ -375,21 +375,3 @@ class PlayStage:
             return None, f"its record is no conversation: {parsed.reason}"
         imports.add_records(conn, source_id, [parsed])
         return imports.find_by_messages(conn, parsed.conversation.messages), played.reason
-
-
-def _line(line: Line) -> TranscriptLine:
-    """Returns a call with its reply as the transcript stores it."""
-    call, reply = line.call, line.reply
-    return TranscriptLine(
-        module=call.module,
-        role=call.role,
-        messages=tuple((message.speaker, message.content) for message in call.messages),
-        opening=call.opening,
-        text=reply.text,
-        stopped=reply.stopped,
-        note=reply.note,
-        seed=call.seed,
-        sampling={
-            name: value for name, value in asdict(call.sampling).items() if value is not None
-        },
-    )

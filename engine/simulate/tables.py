@@ -141,7 +141,7 @@ def filled_form(setting: PlaySetting, play: PlayRow) -> FilledForm:
     return FilledForm(setting.models.get("assistant", ""), variant, play.result, play.id)
 
 
-def of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[PlayRow]:
+def plays_of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[PlayRow]:
     """Returns the plays that resulted in this conversation; several where models wrote the same text."""
     plays = conn.execute(f"{_ROW} WHERE conversation_id = ? ORDER BY play.id", (conversation_id,))
     return [_row(row) for row in plays]
@@ -184,7 +184,7 @@ def transcript_lines(
         # Rows are small; the transcripts are read one play at a time.
         played: Iterable[PlayRow] = list(all_plays(conn))
     else:
-        played = (row for key in conversation_ids for row in of_conversation(conn, key))
+        played = (row for key in conversation_ids for row in plays_of_conversation(conn, key))
     for row in played:
         key = row.conversation_id
         yield {

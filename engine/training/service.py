@@ -226,12 +226,10 @@ class TrainingService:
             ProjectReadOnly: The project is read-only.
         """
         self._check_writable()
-        machine = self._machine()
-        process.check_libraries(plan.config, int(machine.has_gpu))
         self.run_directories.trainers.check_libraries(plan.config)
         self.run_directories.check_idle()
         if not force:
-            _check_memory(plan.estimate, machine)
+            _check_memory(plan.estimate, self._machine())
         return run_files.create_run(self._project, plan.name, plan.config, plan.data)
 
     def stop(self, name: str) -> None:

@@ -50,7 +50,7 @@ class Deciles:
     surprise: float = math.inf
 
     @classmethod
-    def of(cls, items: Sequence[TreeItem]) -> Deciles:
+    def from_items(cls, items: Sequence[TreeItem]) -> Deciles:
         """Returns the limits for the trees of a list; with few trees none stands out."""
         grown = [item.row for item in items if item.row.reason is None]
         if len(grown) < MIN_TREES_FOR_DECILES:
@@ -77,7 +77,7 @@ class Deciles:
 
 def unusual(items: Sequence[TreeItem]) -> list[TreeItem]:
     """Returns the trees of a list that stand out by both figures, those with the most leaves first."""
-    deciles = Deciles.of(items)
+    deciles = Deciles.from_items(items)
     return sorted(
         (item for item in items if deciles.both(item.row)),
         key=lambda item: (-item.row.leaves, item.row.max_log_prob or 0.0),

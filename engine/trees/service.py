@@ -36,7 +36,7 @@ from engine.trees.records import (
     TreeRow,
 )
 from engine.trees.reports import stored_tree_line
-from engine.trees.stages import Below, GrowOnStage, TreeStage
+from engine.trees.stages import GrowOnStage, LoweredAlpha, TreeStage
 from engine.trees.tree import ROOT, Tree, TreeRecord, restore
 
 MAX_CACHED_TREES = 3
@@ -225,7 +225,7 @@ class TreeService:
             UsageError: The model that it was grown with is not in the catalog.
         """
         model = self._model_of(self._run(row))
-        below = None if node is None or alpha is None else Below(node, alpha)
+        below = None if node is None or alpha is None else LoweredAlpha(node, alpha)
         return GrowOnStage(self._project, self._setup.process, model, row, below)
 
     def _model_of(self, run: RunRow) -> LoadableModel:

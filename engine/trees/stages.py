@@ -238,7 +238,7 @@ MAX_NODES_PER_PART = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Below:
+class LoweredAlpha:
     """The node below which a tree is grown further, and the alpha to which."""
 
     node: int
@@ -258,7 +258,7 @@ class GrowOnStage(ModelStage):
         process: ModelProcess,
         model: LoadableModel,
         row: TreeRow,
-        below: Below | None = None,
+        below: LoweredAlpha | None = None,
     ) -> None:
         """Prepares a run.
 

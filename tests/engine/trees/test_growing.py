@@ -15,7 +15,7 @@ from engine.project.project import Project
 from engine.trees import tables as trees
 from engine.trees.options import TreeOptions
 from engine.trees.records import At, TreeRow
-from engine.trees.stages import Below, GrowOnStage, TreeStage
+from engine.trees.stages import GrowOnStage, LoweredAlpha, TreeStage
 from engine.trees.tree import TreeRecord, restore
 from tests.engine.completeness import scored
 
@@ -102,7 +102,7 @@ def test_grown_on_below_a_node(tmp_path: Path) -> None:
         runner.run(stage)
         with project.reading() as conn:
             (before,) = trees.measures(conn)
-        grow = GrowOnStage(project, process, scored.model(), before, Below(1, 0.0005))
+        grow = GrowOnStage(project, process, scored.model(), before, LoweredAlpha(1, 0.0005))
         outcome = runner.run(grow)
         with project.reading() as conn:
             (after,) = trees.measures(conn)

@@ -136,7 +136,7 @@ class TestWhatStandsOut:
     def test_a_tenth(self) -> None:
         """Of 100 trees the ten with the most leaves, and the ten least sure of their best answer."""
         items = self.items(100)
-        deciles = Deciles.of(items)
+        deciles = Deciles.from_items(items)
         assert sum(deciles.many(item.row) for item in items) == 10
         assert sum(deciles.unsure(item.row) for item in items) == 10
 

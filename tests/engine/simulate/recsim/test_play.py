@@ -36,11 +36,14 @@ def meeting(setting: Setting = SETTING, task: str = "preparing gifts") -> RecSim
 def played(scenario: Scenario, answer: Answer) -> tuple[Ending, list[Call]]:
     """The end of a play and its calls."""
 
+    asked: list[Call] = []
+
     def say(calls: Sequence[Call]) -> list[Completion]:
+        asked.extend(calls)
         return [Completion(answer(call), "end") for call in calls]
 
     (one,) = play_all([scenario], say, parallel=1)
-    return one.ending, [line.call for line in one.transcript]
+    return one.ending, asked
 
 
 def leaves_after(turns: int) -> Answer:
