@@ -13,9 +13,10 @@ from engine.jobs.runner import JobRunner
 from engine.model.records import ModelRequest
 from engine.model.service.run_setup import RunSetup
 from engine.project import settings
+from engine.project.records import Estimate
 from engine.simulate import tables as play_tables
 from engine.simulate.forms.table import FilledForm
-from engine.simulate.records import PlayEstimate, PlayRow, PlaySetting, SetResults, TranscriptLine
+from engine.simulate.records import PlayRow, PlaySetting, SetResults, TranscriptLine
 from engine.simulate.request import (
     Kind,
     SimulationOffers,
@@ -115,7 +116,7 @@ class SimulationService:
         )
         return Simulation(before, play)
 
-    def estimate(self, request: SimulationRequest) -> PlayEstimate:
+    def estimate(self, request: SimulationRequest) -> Estimate:
         """Returns how many plays are left, and the time that they take by the latest run of the kind with these models.
 
         Raises:
