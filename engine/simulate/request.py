@@ -261,10 +261,20 @@ class SimulationOffers:
     Attributes:
         models: Names of models; the one that the project uses for simulations is first.
         last: The last request, or None.
+        usual_conditions: The conditions of the default.
+        forms: Name and subject of each bundled form.
+        variants: Ways to fill a form.
+        tasks: What users with profiles plan.
+        languages: Languages of their conversations.
     """
 
     models: tuple[str, ...]
     last: SimulationRequest | None = None
+    usual_conditions: tuple[str, ...] = CONDITIONS
+    forms: tuple[tuple[str, str], ...] = tuple(TOPICS.items())
+    variants: tuple[str, ...] = VARIANTS
+    tasks: tuple[str, ...] = TASKS
+    languages: tuple[Language, ...] = LANGUAGES
 
 
 OPTIONS: Mapping[str, Option] = options_of(SimulationRequest)

@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.conversations.tables.conversations import names, truth_by_record
 from engine.project.sql import to_json
-from engine.simulate.forms.table import FilledForm
+from engine.simulate.forms.table import FilledForm, filled_form
 from engine.simulate.records import PlayRow, PlaySetting, TranscriptLine
 from engine.simulate.sharded.aptitude import ScoredPlay
 
@@ -132,13 +132,6 @@ def scores(conn: sqlite3.Connection) -> list[ScoredPlay]:
             task, condition, model = (str(truth.get(name, "unknown")) for name in names_of_run)
             runs.append(ScoredPlay(task, condition, model, str(instruction), float(score or 0)))
     return runs
-
-
-def filled_form(setting: PlaySetting, play: PlayRow) -> FilledForm:
-    """Returns a form that was filled in a play of a setting."""
-    free = not setting.params["rules"]["schemas"]
-    variant = f"{play.result['variant']}, free" if free else play.result["variant"]
-    return FilledForm(setting.models.get("assistant", ""), variant, play.result, play.id)
 
 
 def plays_of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[PlayRow]:

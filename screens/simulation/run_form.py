@@ -12,9 +12,6 @@ from textual.widgets import Input
 
 from engine.base.text import display_safe, one_line
 from engine.project.records import Estimate
-from engine.simulate.forms.form import TOPICS
-from engine.simulate.forms.run import VARIANTS
-from engine.simulate.recsim.play import LANGUAGES, TASKS
 from engine.simulate.request import (
     BOTH,
     FIELDS,
@@ -26,7 +23,6 @@ from engine.simulate.request import (
     read_request,
 )
 from engine.simulate.service.service import SimulationService
-from engine.simulate.sharded.scenario import CONDITIONS
 from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
 from screens.simulation import formatting
 from screens.widgets.controls import LineInput
@@ -74,15 +70,15 @@ class SimulationRunForm(RunForm[SimulationRequest, Estimate]):
             "model": {None: FormChoice(f"{offers.models[0]} (the project's)"), **models},
             "user_model": {None: FormChoice("the same"), **models},
             "judge_model": {None: FormChoice("the same"), **models},
-            "variants": {name: FormChoice(name) for name in (BOTH, *VARIANTS)},
+            "variants": {name: FormChoice(name) for name in (BOTH, *offers.variants)},
             "profile": PROFILES,
             "free_replies": REPLIES,
-            "language": {name: FormChoice(name) for name in LANGUAGES},
+            "language": {name: FormChoice(name) for name in offers.languages},
         }
 
     def compose_fields(self) -> ComposeResult:
         """Yields the fields of all kinds, filled with the last request."""
-        last = self._offers.last or SimulationRequest(KINDS[0])
+        offers, last = self._offers, self._offers.last or SimulationRequest(KINDS[0])
         variant = last.variants[0] if len(last.variants) == 1 else BOTH
         yield field_line("kind", self.choice_field("kind", last.kind))
         yield field_line("model", self.choice_field("model", last.model))
@@ -91,13 +87,13 @@ class SimulationRunForm(RunForm[SimulationRequest, Estimate]):
         yield field_line("runs", _input(last, "runs"), _input(last, "limit"), "limit")
         yield field_line("seed", _input(last, "seed"), _input(last, "temperature"), "temperature")
         yield field_line("instructions", _input(last, "instructions"))
-        yield field_line("conditions", _input(last, "conditions", CONDITIONS))
+        yield field_line("conditions", _input(last, "conditions", offers.usual_conditions))
         yield field_line("user temp.", _input(last, "user_temperature"))
-        yield field_line("forms", _input(last, "forms", list(TOPICS)))
+        yield field_line("forms", _input(last, "forms", [name for name, _ in offers.forms]))
         yield field_line("variant", self.choice_field("variants", variant))
         yield field_line("user is", self.choice_field("profile", last.profile))
         yield field_line("replies", self.choice_field("free_replies", last.free_replies))
-        yield field_line("tasks", _input(last, "tasks", TASKS))
+        yield field_line("tasks", _input(last, "tasks", offers.tasks))
         yield field_line("language", self.choice_field("language", last.language))
         yield field_line("turns", _input(last, "turns"))
 
@@ -130,7 +126,8 @@ class SimulationRunForm(RunForm[SimulationRequest, Estimate]):
         """Returns the help of a field, and for the forms their names and subjects."""
         if field == "forms":
             return (
-                "; ".join(f"{name}: {topic}" for name, topic in TOPICS.items()) + "; or JSON files."
+                "; ".join(f"{name}: {topic}" for name, topic in self._offers.forms)
+                + "; or JSON files."
             )
         return super().field_help(field)
 

@@ -12,7 +12,7 @@ from engine.base.errors import NotYet
 from engine.base.report_table import ReportTable
 from engine.opener.open_project import OpenProject
 from engine.project.estimate_text import estimate_lines
-from engine.simulate.forms.table import FilledForm, form_rows
+from engine.simulate.forms.table import FilledForm, filled_form, form_rows
 from engine.simulate.records import PlayRow
 from engine.simulate.recsim.play import by_task
 from engine.simulate.request import COMMON, FIELDS, OPTIONS, Kind, SimulationRequest
@@ -28,7 +28,6 @@ from engine.simulate.service.result_tables import (
 from engine.simulate.service.service import Simulation
 from engine.simulate.sharded.aptitude import ScoredPlay, aptitudes
 from engine.simulate.sharded.scenario import CONDITIONS, Condition, place_of
-from engine.simulate.tables import filled_form
 from workbench.arguments import PROJECT, Argument, argument, read_request, request_arguments, takes
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import narrate, run_stages

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from engine.formats.form_runs import FormScores
 from engine.simulate.forms.form import TOPICS
 from engine.simulate.forms.run import BAD_OUTPUTS
+from engine.simulate.records import PlayRow, PlaySetting
 
 
 class FilledForm(NamedTuple):
@@ -29,6 +30,13 @@ class FilledForm(NamedTuple):
     variant: str
     result: Mapping[str, Any]
     play_id: int | None = None
+
+
+def filled_form(setting: PlaySetting, play: PlayRow) -> FilledForm:
+    """Returns a form that was filled in a play of a setting."""
+    free = not setting.params["rules"]["schemas"]
+    variant = f"{play.result['variant']}, free" if free else play.result["variant"]
+    return FilledForm(setting.models.get("assistant", ""), variant, play.result, play.id)
 
 
 def _form_order(form: str) -> tuple[int, str]:
