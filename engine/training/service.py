@@ -27,9 +27,8 @@ from engine.training.records import (
 from engine.training.request import SETTINGS, TrainingRequest
 from engine.training.run_files import all_runs, run_named
 
-CHANGEABLE = ("rows", "recompute", "threads", "patience")
-"""Settings that may change when a run is resumed: they affect how it is computed and how long, not what is learned."""
-
+CHANGEABLE = ("rows", "recompute", "threads")
+"""Settings that may change when a run is resumed: they affect how it is computed, not what is learned."""
 
 GB = 1e9
 """Bytes of a gigabyte."""
@@ -168,8 +167,6 @@ class TrainingService:
         missing = missing_libraries()
         return TrainingChoices(
             recipes=tuple(Choice(name, text) for name, text in RECIPE_HELP.items()),
-            presets=tuple(Choice(preset.name, preset.help) for preset in presets.PRESETS.values()),
-            preset=presets.preset_for(machine.gpu_memory).name,
             bases=tuple(
                 Choice(entry.name, f"{entry.origin}, {entry.path.name}")
                 for entry in self._catalog.entries()
@@ -229,12 +226,10 @@ class TrainingService:
             ProjectReadOnly: The project is read-only.
         """
         self._check_writable()
-        machine = self._machine()
-        process.check_libraries(plan.config, 0 if machine.gpu_memory is None else 1)
         self.run_directories.trainers.check_libraries(plan.config)
         self.run_directories.check_idle()
         if not force:
-            _check_memory(plan.estimate, machine)
+            _check_memory(plan.estimate, self._machine())
         return run_files.create_run(self._project, plan.name, plan.config, plan.data)
 
     def stop(self, name: str) -> None:

@@ -47,11 +47,9 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
     def __init__(self, training: TrainingService, choices: TrainingChoices) -> None:
         super().__init__()
         self._training = training
-        self._default_preset = choices.preset
         self._settings = choices.settings
         self.choices = {
             "recipe": _form_choices(choices.recipes),
-            "preset": _form_choices(choices.presets),
             "base": {
                 **_form_choices(choices.bases),
                 OTHER_BASE: FormChoice("another: a path", PATH_HELP),
@@ -64,12 +62,11 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
         yield field_line("filter", LineInput(id="filter", placeholder=OPTIONS["filter"].default))
         yield field_line("name", LineInput(id="name"))
         yield field_line("recipe", self.choice_field("recipe"))
-        yield field_line("preset", self.choice_field("preset", self._default_preset))
         yield field_line("base", self.choice_field("base"))
         yield field_line("path", LineInput(id="path"))
         yield field_line("held out", self.choice_field("held_out"))
         yield field_line("limit", LineInput(id="limit", placeholder="all"))
-        yield field_line("settings", LineInput(id="settings", placeholder="as in the preset"))
+        yield field_line("settings", LineInput(id="settings", placeholder="what fits this machine"))
 
     def update_lines(self) -> None:
         """Shows the field `path` only where other weights are chosen."""

@@ -319,8 +319,6 @@ def run_facts(detail: RunDetail) -> list[tuple[str, str]]:
 
 def parts_text(run: TrainingRun) -> str:
     """Returns how many conversations are in each part of the data of a run."""
-    if run.test is None:
-        return f"{run.conversations:,} trained on, {run.held_out:,} held out"
     return f"{run.conversations:,} train, {run.selection:,} select, {run.test:,} test"
 
 
