@@ -634,7 +634,7 @@ def _name(
         verb
         and not is_search
         and cluster.has(MIN_SUPPORT, frozenset({verb[0]}))
-        and _verb_contrast(number, verb[0], clusters) > 0
+        and _verb_contrast(number, verb[0], clusters) >= MIN_TOPIC_CONTRAST
     ):
         label = f"{' '.join(verb)} something"
         return Named(_spelled(label, usage), support=cluster.support(frozenset({verb[0]})))

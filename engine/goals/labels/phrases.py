@@ -518,7 +518,8 @@ def _modifiers(words: list[str]) -> Iterator[Quality]:
             continue
         single = [(modifiers[0],)] if len(modifiers) == 1 or modifiers[0] in _COLORS else []
         for modifier in (*single, *pairwise(modifiers)):
-            if stem(modifier[-1]) == modifier[-1]:
+            is_degree = len(modifier) == 1 and modifier[0] in ADJECTIVES - _COLORS
+            if stem(modifier[-1]) == modifier[-1] and not is_degree:
                 content = frozenset(map(stem, modifier))
                 yield Quality(Phrase((*modifier, "things"), content, "", -1), noun)
 
