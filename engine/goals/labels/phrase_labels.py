@@ -65,6 +65,8 @@ MAX_SENTENCE_CHARS = 220
 """Most characters of the description of a cluster."""
 MIN_SUPPORT = 0.5
 """Least share of the members that contain the content words of a phrase which names the cluster."""
+NEARLY_HALF = 0.46
+"""Least support without one member."""
 MIN_INSTRUCTION_WORDS = 8
 """What half of the members repeat word for word was written by a program, and is no request, where one sentence of it
 has this many words."""
@@ -73,7 +75,7 @@ MIN_ECHOES = 3
 alike from which on a list shows what follows."""
 MIN_REQUEST_SUPPORT, MANY_ASKING = 0.65, 0.3
 """Least support of a request that is a name alone; and the weight of those who ask for it, as a share of the members,
-from which on it may be asked for in other clusters as well."""
+from which on half is enough, and it may be asked for in other clusters as well."""
 LATER_REQUEST_DECAY = 0.5
 """The n-th request of a text counts 1 / (1 + LATER_REQUEST_DECAY n): what is asked for first is the goal more often."""
 ASIDE_WEIGHT = 0.1
@@ -122,7 +124,7 @@ MIN_NOUNS = 3
 """Least number of different things of which members want a quality that names a cluster."""
 MIN_DETERMINER_SHARE = 0.2
 """Least share of the uses of a noun that have its commonest determiner where a name has it."""
-GET_SHARE, MIN_VERB_SHARE = 0.2, 0.05
+GET_SHARE, MIN_VERB_SHARE = 0.25, 0.05
 """The share of the members that is taken for those who say "get", which stands for several verbs; and the share below
 which it stands for the verb of a phrase, too."""
 _WEAK_VERBS = {"": 1.0, "do": 1.0, "get": 0.5, "will": 0.5, "count": 0.5, "go": 1.0}
@@ -194,10 +196,10 @@ class _Cluster:
         return Support(len(set().union(*map(self.texts_with, contents))), len(self.texts))
 
     def has(self, least: float, *contents: frozenset[str]) -> bool:
-        """Returns whether the share of the texts that contain one of these contents reaches a threshold, and half
-        without one text, which may have it by chance."""
+        """Returns whether the share of the texts that contain one of these contents reaches a threshold, and nearly
+        half without one text, which may have it by chance."""
         support = self.support(*contents)
-        return support.share >= least and support.members - 1 >= MIN_SUPPORT * support.read
+        return support.share >= least and support.members - 1 >= NEARLY_HALF * support.read
 
     def words(self) -> list[str]:
         """Returns the stems of the content words of the texts, and the pairs of signs, those of most texts first."""
@@ -552,6 +554,7 @@ def _best_request(number: int, clusters: Mapping[int, _Cluster], usage: _Usage) 
         scored
         for candidate in candidates
         if (scored := _with_score_of_part(candidate, candidates, this_cluster)) is not candidate
+        or requests[candidate.phrase.content].share >= MANY_ASKING
         or this_cluster.has(MIN_REQUEST_SUPPORT, candidate.phrase.content)
     ]
     return max(supported, key=lambda candidate: candidate.score).phrase if supported else None
@@ -626,7 +629,8 @@ def _name(
     is_one = not chosen and len(listed) == 1
     if is_one and _contrast(number, listed[0], clusters) < MIN_TOPIC_CONTRAST:
         listed = []
-    if listed and cluster.has(MIN_REQUEST_SUPPORT if is_one else MIN_LIST_SUPPORT, *listed):
+    least = MIN_SUPPORT if chosen else MIN_REQUEST_SUPPORT if is_one else MIN_LIST_SUPPORT
+    if listed and cluster.has(least, *listed):
         phrases = [cluster.requests[content].phrase for content in listed]
         label = _either(phrases, cluster, usage)
         return Named(_spelled(label, usage), support=cluster.support(*listed))
