@@ -124,7 +124,7 @@ MIN_NOUNS = 3
 """Least number of different things of which members want a quality that names a cluster."""
 MIN_DETERMINER_SHARE = 0.2
 """Least share of the uses of a noun that have its commonest determiner where a name has it."""
-GET_SHARE, MIN_VERB_SHARE = 0.25, 0.05
+GET_SHARE, MIN_VERB_SHARE = 0.2, 0.05
 """The share of the members that is taken for those who say "get", which stands for several verbs; and the share below
 which it stands for the verb of a phrase, too."""
 _WEAK_VERBS = {"": 1.0, "do": 1.0, "get": 0.5, "will": 0.5, "count": 0.5, "go": 1.0}
