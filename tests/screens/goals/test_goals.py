@@ -333,11 +333,12 @@ class TestRuns:
             form = pilot.app.screen
             assert isinstance(form, GoalRunForm)
             await until(pilot, lambda: "33 conversations · time unknown" in text(pilot))
-            assert "it was 7 for 32 conversations" in text(pilot)
             assert "asked of smollm2-135m: merges" in text(pilot)
-            await press(pilot, "down", "right", "down", "down", *"40", "down", *"3", "down")
+            await press(pilot, "down", "right", "down", "down", *"40")
+            assert "It was 7 for 32 conversations" in text(pilot)
+            await press(pilot, "down")
             assert "Every proposed merge waits for your yes or no" in text(pilot)
-            await press(pilot, "right")
+            await press(pilot, "right", "down", "down", "down", *"3")
             assert form.request() == ClusteringRequest(
                 "all-user", "tfidf", 40, seed=3, decide="auto"
             )
@@ -348,25 +349,14 @@ class TestRuns:
             assert stages == ["tune", "embed", "cluster", "decide", "name", "theme"]
 
     def test_time(self) -> None:
-        """The time of a run is shown where it is known."""
-        asked = ("summaries", "labels", "merges")
-        cost = ClusteringEstimate(36, None, None, 5.0, "SmolLM2-135M-Instruct", asked=asked)
-        told = "36 conversations · about 5 s\nasked of SmolLM2-135M-Instruct: summaries, labels, merges"
-        assert estimate_content(cost).plain == told
-
-    async def test_a_run_over_endpoints(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Where endpoints are asked, the form has what the run may cost and what becomes of failures."""
+        """The time of a run is shown where it is known, and the requests over endpoints."""
         costs = (StageCost("label", 7, 900, 90, 0.5),)
-        cost = ClusteringEstimate(36, None, None, None, "gpu1", asked=("labels",), costs=costs)
-        monkeypatch.setattr(GoalRunForm, "estimate", lambda form, request: cost)
-        async with opened(clustered(), mode="5") as pilot:
-            await press(pilot, "r")
-            form = pilot.app.screen
-            assert isinstance(form, GoalRunForm)
-            await until(pilot, lambda: "most cost" in text(pilot))
-            await until(pilot, lambda: "label: about 7 requests" in text(pilot))
-            await press(pilot, *["down"] * 6, *"0.25", "down", "right")
-            assert (form.request().max_cost, form.request().fresh) == (0.25, True)
+        cost = ClusteringEstimate(
+            36, None, None, 5.0, "gpu1", asked=("summaries", "labels"), costs=costs
+        )
+        shown = estimate_content(cost).plain
+        assert shown.startswith("36 conversations · about 5 s\nasked of gpu1: summaries, labels")
+        assert "label: about 7 requests" in shown
 
     async def test_mistakes_do_not_start(self) -> None:
         """A text that is no number, or an unknown embedder, is refused with the reason; no run starts. a assigns
