@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import math
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -28,7 +27,7 @@ from screens.shell.exporting import copy
 from screens.trees.columns import whole_count
 from screens.trees.tree_view import KIND_LOOKS, shown_text
 from screens.widgets.background import background
-from screens.widgets.row_table import Column, Piece, RowTable
+from screens.widgets.row_table import Column, ItemTable, Piece, RowTable
 
 THRESHOLD = 0.85
 """Default similarity at or above which two answers count as equal in meaning."""
@@ -91,10 +90,9 @@ class AnswersDialog(Dialog[int | None]):
         super().__init__()
         self._trees, self._item = trees, item
         self._answers: Sequence[Answer] = ()
-        self._lines: Sequence[Line] = ()
         self._meanings: GroupedAnswers | None = None
         self._threshold = THRESHOLD
-        self.table = RowTable[Line](self._columns(), self._fetch, lambda line: line.number)
+        self.table = ItemTable(self._columns(), lambda line: line.number)
 
     def compose(self) -> ComposeResult:
         """Yields a title, the table, the whole answer under the cursor, the keys."""
@@ -136,11 +134,11 @@ class AnswersDialog(Dialog[int | None]):
         """Shows the answers, by wording or by meaning."""
         grouped = self._meanings
         if grouped is None:
-            self._lines = lines_of(self._answers)
+            lines = lines_of(self._answers)
         else:
-            self._lines = lines_of(grouped.answers, grouped.meanings.groups)
+            lines = lines_of(grouped.answers, grouped.meanings.groups)
         self.table.show_columns(self._columns())
-        self.table.show(array("q", range(len(self._lines))))
+        self.table.show_items(lines)
         self.query_one("#about", Static).update(self._about())
         self._show_answer()
 
@@ -154,7 +152,7 @@ class AnswersDialog(Dialog[int | None]):
         bits = number_format.between(meanings.entropy_low, meanings.entropy_high)
         return Content.assemble(
             (number_format.counted(groups, "meaning"), "bold"),
-            f" of {number_format.counted(len(self._lines), 'text')} · alike from ",
+            f" of {number_format.counted(len(self.table.items), 'text')} · alike from ",
             (number_format.probability(self._threshold), "bold $tone-accent"),
             f" on · entropy over meanings {bits} bits",
             (f" · {one_line(grouped.by, 60)}", "$tone-muted"),
@@ -213,14 +211,10 @@ class AnswersDialog(Dialog[int | None]):
             columns.insert(0, Column("meaning", "meaning", 8, _meaning_cell))
         return columns
 
-    def _fetch(self, ids: Sequence[int]) -> list[Line]:
-        """Returns the lines of these rows."""
-        return [self._lines[index] for index in ids if index < len(self._lines)]
-
     def _show_answer(self) -> None:
         """Shows the whole answer under the cursor."""
-        number = self.table.cursor_id
-        text = "" if number is None else one_line(self._lines[number].answer.text, 400)
+        line = self.table.here
+        text = "" if line is None else one_line(line.answer.text, 400)
         self.query_one("#whole", Static).update(Content.styled(text, "$tone-muted"))
 
     def on_row_table_highlighted(self) -> None:
@@ -229,13 +223,14 @@ class AnswersDialog(Dialog[int | None]):
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter goes to the leaf."""
-        self.dismiss(self._lines[message.row_id].answer.leaves[0])
+        if self.table.here is not None:
+            self.dismiss(self.table.here.answer.leaves[0])
 
     def action_copy(self) -> None:
         """Copies the answer under the cursor."""
-        number = self.table.cursor_id
-        if number is not None:
-            copy(self, self._lines[number].answer.text, f"answer {number + 1}")
+        line = self.table.here
+        if line is not None:
+            copy(self, line.answer.text, f"answer {line.number + 1}")
 
 
 def _kind_cell(line: Line) -> Sequence[Piece]:
@@ -312,7 +307,7 @@ class TokensDialog(Dialog[None]):
     def __init__(self, columns: NodeColumns, nodes: Sequence[int]) -> None:
         super().__init__()
         self._rows = token_rows(columns, nodes)
-        self.table = RowTable[TokenRow](
+        self.table = ItemTable(
             [
                 Column("at", "", 4, lambda r: [(str(r.at + 1), "tone--muted")], right=True, keep=4),
                 Column("token", "id", 7, lambda r: [(str(r.token), "")], right=True),
@@ -335,7 +330,6 @@ class TokensDialog(Dialog[None]):
                 ),
                 Column("bits", "bits", 5, _bits_cell, right=True, keep=3),
             ],
-            self._fetch,
             lambda row: row.at,
         )
 
@@ -348,13 +342,9 @@ class TokensDialog(Dialog[None]):
 
     def on_mount(self) -> None:
         """Begins at the last token, which is the one under the cursor."""
-        self.table.show(array("q", range(len(self._rows))))
+        self.table.show_items(self._rows)
         self.table.focus()
         self.call_after_refresh(self.table.action_move_to, -1)
-
-    def _fetch(self, ids: Sequence[int]) -> list[TokenRow]:
-        """Returns the tokens of these rows."""
-        return [self._rows[index] for index in ids if index < len(self._rows)]
 
 
 def hexes(data: bytes) -> str:
