@@ -11,14 +11,13 @@ from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.content import Content
 
 from engine.base import number_format
 from engine.base.request_options import options_of
 from engine.base.text import one_line
 from engine.goals.records import EXPLANATION, ClusteringSummary, Decide, GoalText
 from engine.goals.requests import ClusteringRequest
-from engine.project.records import ClusteringEstimate
+from engine.project.records import Estimate
 from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, choices_of
 
 TEXT_CHOICES: dict[GoalText, FormChoice] = {
@@ -85,7 +84,7 @@ MERGE_DECIDERS: dict[Decide, FormChoice] = {
 """Who decides on proposed merges."""
 
 
-class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
+class GoalRunForm(RunForm[ClusteringRequest, Estimate]):
     """Asks for the algorithm, the text, who decides on merges, and all other options; shows how long the run takes."""
 
     PLACE = "goal-run"
@@ -96,7 +95,7 @@ class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
 
     def __init__(
         self,
-        estimate: Callable[[ClusteringRequest], ClusteringEstimate],
+        estimate: Callable[[ClusteringRequest], Estimate],
         shown: ClusteringSummary | None,
         questions: Sequence[str],
         *,
@@ -151,31 +150,6 @@ class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
         """
         return ClusteringRequest(**self.values_of(ClusteringRequest))
 
-    def estimate(self, request: ClusteringRequest) -> ClusteringEstimate:
+    def estimate(self, request: ClusteringRequest) -> Estimate:
         """Returns the estimate of the run."""
         return self._estimate(request)
-
-    def estimate_text(self, request: ClusteringRequest, cost: ClusteringEstimate) -> Content:
-        """Returns the estimate in words."""
-        return estimate_content(cost)
-
-
-def estimate_content(estimate: ClusteringEstimate) -> Content:
-    """Returns the number of conversations, the time, and what the model is asked for, in words."""
-    time = (
-        "time unknown until the first are done"
-        if estimate.seconds is None
-        else f"about {number_format.duration(estimate.seconds)}"
-    )
-    parts: list[tuple[str, str] | str] = [
-        (number_format.counted(estimate.items, "conversation"), "bold"),
-        f" · {time}",
-    ]
-    if estimate.asked:
-        model = one_line(estimate.model, 60)
-        parts += ["\nasked of ", (model, "bold"), f": {', '.join(estimate.asked)}"]
-        for cost in estimate.costs:
-            parts.append(f"\n{cost.stage}: {number_format.cost_text(*cost.ranges)}")
-    else:
-        parts.append("\nno model is asked")
-    return Content.assemble(*parts)

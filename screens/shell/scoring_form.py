@@ -14,7 +14,7 @@ from engine.completeness.scoring_request import ScoringRequest
 from engine.conversations.filters import Filter
 from engine.opener.jobs import JobService
 from engine.project.records import Estimate
-from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, choices_of, estimate_content
+from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, choices_of
 
 DEFAULT_MINUTES = 10
 """For how long the model reads in mode `probe` if nothing else is typed; where reading takes less, all is read."""
@@ -24,7 +24,6 @@ MODES: dict[Mode, FormChoice] = {
     "probe": FormChoice("words, then a model", "The model reads first what the words leave open."),
     "base": FormChoice("a model as it is", "It is asked what remains; often near chance."),
     "tuned": FormChoice("a model with an adapter", "The adapter in use, or one of yours."),
-    "judge": FormChoice("a judge", "A yes/no question; the baseline to compare with."),
 }
 """The ways of scoring, each with what it does."""
 
@@ -37,7 +36,7 @@ MODES_OF_FIELDS: dict[str, tuple[Mode, ...]] = {
     "paper": ("base", "tuned"),
     **dict.fromkeys(
         ("model", "context", "remaining", "tune", "max_cost", "fresh"),
-        ("probe", "base", "tuned", "judge"),
+        ("probe", "base", "tuned"),
     ),
 }
 """The modes in which a field means something; the others apply in every mode."""
@@ -91,10 +90,11 @@ class ScoringForm(RunForm[ScoringRequest, Estimate]):
         """Returns the estimate of the run."""
         return self._jobs.estimate_scoring(request)
 
-    def estimate_text(self, request: ScoringRequest, cost: Estimate) -> Content:
+    def estimate_content(self, cost: Estimate) -> Content:
         """Returns the estimate in words, and which scores are in force."""
+        estimate = super().estimate_content(cost)
         if self._in_force is None:
-            return estimate_content(cost)
+            return estimate
         sentence = "scores of another mode are stored beside them; S on the overview chooses"
         in_force = f"\nin force: {self._in_force}\n{sentence}"
-        return Content.assemble(estimate_content(cost), (in_force, "$tone-muted"))
+        return Content.assemble(estimate, (in_force, "$tone-muted"))

@@ -133,10 +133,8 @@ class AnswersDialog(Dialog[int | None]):
     def _show(self) -> None:
         """Shows the answers, by wording or by meaning."""
         grouped = self._meanings
-        if grouped is None:
-            lines = lines_of(self._answers)
-        else:
-            lines = lines_of(grouped.answers, grouped.meanings.groups)
+        groups = None if grouped is None else grouped.meanings.groups
+        lines = lines_of(self._answers if grouped is None else grouped.answers, groups)
         self.table.show_columns(self._columns())
         self.table.show_items(lines)
         self.query_one("#about", Static).update(self._about())

@@ -108,7 +108,7 @@ async def test_what_leaves_the_machine_is_shown_before_the_first_request(tmp_pat
         opened.models_in_use.use("far", ["scoring"])
         async with screens_of(opened) as pilot:
             await press(pilot, "2", "r")
-            await choose_mode(pilot, "a judge")
+            await choose_mode(pilot, "a model with an adapter")
             pilot.app.screen.query_one("#max_cost", Input).value = "2"
             pilot.app.screen.query_one("#fresh", Cycle).action_step(1)
             await shown(pilot, lambda seen: "with far" in seen)
@@ -122,7 +122,7 @@ async def test_what_leaves_the_machine_is_shown_before_the_first_request(tmp_pat
             await until(pilot, lambda: bool(recorded.started))
         assert opened.egress.allows(entry.address)
     (request,) = recorded.requests
-    assert (request.mode, request.max_cost, request.fresh) == ("judge", 2, True)
+    assert (request.mode, request.max_cost, request.fresh) == ("tuned", 2, True)
 
 
 async def test_estimate_and_play(workspace: Path, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ async def test_estimate_and_play(workspace: Path, tmp_path: Path) -> None:
             fields.query_one("#instructions", Input).value = str(source)
             fields.query_one("#conditions", Input).value = "full"
             fields.query_one("#temperature", Input).value = "0"
-            await shown(pilot, lambda seen: "1 to play" in seen)
+            await shown(pilot, lambda seen: "1 play ·" in seen)
             await press(pilot, "enter")
             await shown(pilot, lambda seen: "plums/full" in seen)
             await press(pilot, "enter", "enter")

@@ -111,24 +111,6 @@ class TestBrokenOff:
         assert events(run, "started")[1]["step"] >= 2
         same_outcome(run, whole)
 
-    def test_the_newest_checkpoint_is_lost(self, whole: RunDirectory, tmp_path: Path) -> None:
-        """A checkpoint that was damaged by a loss of power is removed, and the one before is resumed; the damage is
-        told."""
-        run = tiny_run(tmp_path / "run")
-        process = start(run)
-        _wait_for(run, "checkpoint", 4)
-        process.send_signal(SIGKILL)
-        process.wait()
-        newest = max(run.checkpoints.iterdir(), key=lambda path: int(path.name.split("-")[1]))
-        (newest / "optimizer.pt").write_bytes(b"")
-
-        assert finished(run) == 0, run.log.read_text()
-
-        same_outcome(run, whole)
-        assert [one["message"] for one in events(run, "warning")] == [
-            f"{newest.name} is damaged (optimizer.pt); it is not used."
-        ]
-
     def test_stopped_and_resumed(self, whole: RunDirectory, tmp_path: Path) -> None:
         """A STOP file ends a run after its step with an adapter; started again it completes."""
         run = tiny_run(tmp_path / "run")

@@ -20,7 +20,7 @@ from tests.engine.model.endpoints.toy_peer import Manner
 from tests.engine.model.toy import END, START, ToyModel
 
 PLACE = Place(("Where is ", "my parcel?"), 0, 3, "Here")
-OPTIONS = TreeOptions(alpha=0.002, max_tokens=3)
+OPTIONS = TreeOptions(alpha=0.008, max_tokens=3)
 
 
 def total(account: Account) -> float:

@@ -13,12 +13,11 @@ from textual.widgets import Static
 from engine.base.events import JobProgress
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.goals.requests import ClusteringRequest
-from engine.project.records import ClusteringEstimate, StageCost
 from screens.conversations.screen import ConversationsBehindScreen
 from screens.goals.detail_pane import DetailPane
 from screens.goals.drift_screen import GoalDriftScreen
 from screens.goals.members_screen import GoalMembersScreen
-from screens.goals.run_form import GoalRunForm, estimate_content
+from screens.goals.run_form import GoalRunForm
 from screens.goals.screen import GoalsScreen
 from screens.reader.screen import ReaderScreen
 from screens.triage.screen import TriageScreen
@@ -333,7 +332,7 @@ class TestRuns:
             form = pilot.app.screen
             assert isinstance(form, GoalRunForm)
             await until(pilot, lambda: "33 conversations · time unknown" in text(pilot))
-            assert "asked of smollm2-135m: merges" in text(pilot)
+            assert "with smollm2-135m: merges" in text(pilot)
             await press(pilot, "down", "right", "down", "down", *"40")
             assert "It was 7 for 32 conversations" in text(pilot)
             await press(pilot, "down")
@@ -347,16 +346,6 @@ class TestRuns:
             await until(pilot, lambda: support.jobs.started != [])
             (stages,) = support.jobs.started
             assert stages == ["tune", "embed", "cluster", "decide", "name", "theme"]
-
-    def test_time(self) -> None:
-        """The time of a run is shown where it is known, and the requests over endpoints."""
-        costs = (StageCost("label", 7, 900, 90, 0.5),)
-        cost = ClusteringEstimate(
-            36, None, None, 5.0, "gpu1", asked=("summaries", "labels"), costs=costs
-        )
-        shown = estimate_content(cost).plain
-        assert shown.startswith("36 conversations · about 5 s\nasked of gpu1: summaries, labels")
-        assert "label: about 7 requests" in shown
 
     async def test_mistakes_do_not_start(self) -> None:
         """A text that is no number, or an unknown embedder, is refused with the reason; no run starts. a assigns

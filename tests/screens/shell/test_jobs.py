@@ -108,7 +108,7 @@ class TestStart:
     async def test_mode_that_cannot_run_says_why(self) -> None:
         """A mode that cannot run shows the reason and the way out."""
         async with opened(project()) as pilot:
-            await press(pilot, "r", "right", "right")
+            await press(pilot, "r", "left")
 
             assert "There is no adapter." in text(pilot)
             assert "Train one" in text(pilot)

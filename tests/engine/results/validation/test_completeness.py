@@ -110,11 +110,10 @@ def config(mode: Mode = "base", adapter: str | None = None, key: str = "") -> Sc
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A project with scores of modes base and judge, without truth."""
+    """A project with scores of mode base, without truth."""
     path = tmp_path / "p.wb"
     with Project.open(path, create=True) as project:
         fill(project, [record(key) for key in range(1, COUNT + 1)])
-        score(project, config("judge"), flat)
         score(project, config("base"), flat)
     return path
 
@@ -156,7 +155,7 @@ def as_json(capsys: pytest.CaptureFixture[str], path: Path, *words: str) -> Any:
 
 class TestTable:
     def test_a_row_for_each_score(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Words, probe, base, tuned, judge, then two baselines, all over the same conversations, every figure with an
+        """Words, probe, base, tuned, then two baselines, all over the same conversations, every figure with an
         interval."""
         with Project.open(path) as project:
             score(project, config("probe"), flat)
@@ -170,7 +169,6 @@ class TestTable:
             "probe",
             "base",
             "tuned (star-1)",
-            "judge",
             "keyword rule",
             "position alone",
         ]
@@ -179,7 +177,7 @@ class TestTable:
             for key in KEYS:
                 low, high = row["ci"][key]
                 assert 0 <= low <= row[key] <= high <= 1
-        _, _, base, tuned, _, keywords, position = found["rows"]
+        _, _, base, tuned, keywords, position = found["rows"]
         assert (base["auroc"], base["f1"], base["recall"]) == (0.5, 0, 0)
         assert tuned["auroc"] == tuned["f1"] == keywords["f1"] == 1
         assert tuned["ci"]["f1"][0] < 1
@@ -207,9 +205,8 @@ class TestTable:
             "24 conversations of the project, each whole and cut at a random turn (seed 0)" in out
         )
         assert "24 asked for, 0 cannot be cut, 100% of the others are scored by all rows" in out
-        assert [line.split("  ")[0] for line in out.splitlines()[4:7]] == [
+        assert [line.split("  ")[0] for line in out.splitlines()[4:6]] == [
             "base",
-            "judge",
             "keyword rule",
         ]
         head, base = out.splitlines()[3:5]
@@ -217,22 +214,6 @@ class TestTable:
         assert head.index("ECE") + len("ECE") == len(base)
         assert all(line == line.rstrip() for line in out.splitlines())
         assert "No single training run" in told
-
-    def test_some_rows_only(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """A mode or an adapter, by name or path, selects its rows; the baselines stay."""
-        with Project.open(path) as project:
-            score(project, config("tuned", "a.gguf"), rising)
-            score(project, config("tuned", "b.gguf"), flat)
-
-        def names(*words: str) -> list[str]:
-            return [row["name"] for row in as_json(capsys, path, *words)["rows"]]
-
-        rules = ["keyword rule", "position alone"]
-        assert names("--mode", "judge") == ["judge", *rules]
-        assert names("--adapter", "b.gguf") == ["tuned (b.gguf)", *rules]
-        assert names("--adapter", "some/where/a.gguf") == ["tuned (a.gguf)", *rules]
-        assert names("--adapter", "runs/a.gguf/adapter.gguf") == ["tuned (a.gguf)", *rules]
-        assert len(names("--mode", "tuned")) == 4
 
     def test_at_the_same_step(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """Whole conversations of two turns are compared with the second turn of those of three: what only knows the
@@ -247,7 +228,7 @@ class TestTable:
             fill(project, [*short, *(record(key) for key in range(half + 1, COUNT + 1))])
             for keys, turns in ((range(1, half + 1), 2), (range(half + 1, COUNT + 1), 3)):
                 score(project, config("base"), lambda key, turn: turn / 3, keys, turns)
-                score(project, config("judge"), ends, keys, turns)
+                score(project, config("tuned"), ends, keys, turns)
         grows, knows, keywords, position = as_json(capsys, path)["rows"]
         assert (grows["matched"], knows["matched"]) == (0.5, 1)
         assert {row["matched_pairs"] for row in (grows, knows, position)} == {half * half}
@@ -274,16 +255,6 @@ class TestTable:
         assert (row["recipe"], row["conversations"], row["cut"]) == ("paper", 200, 40)
         assert (rule["recipe"], rule["conversations"], rule["cut"]) == (None, None, None)
 
-    def test_names_tell_rows_apart(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Rows of one mode get longer names until they differ."""
-        with Project.open(path) as project:
-            score(project, config("base", key="0123456789"), flat)
-            score(project, ScoreConfig("other", "judge", "big model"), flat)
-        first, second, third, fourth, *_ = (row["name"] for row in as_json(capsys, path)["rows"])
-        assert first == "base, smollm2-135m (bf16), base-Non"
-        assert second == "base, smollm2-135m (bf16), 01234567"
-        assert (third, fourth) == ("judge, smollm2-135m (bf16)", "judge, big model")
-
 
 class TestCoverage:
     def test_the_same_conversations_for_all(
@@ -303,20 +274,6 @@ class TestCoverage:
         assert "No row for tuned (trial): it covers 3 of 24 conversations." in told
         few = as_json(capsys, path, "--limit", "3")
         assert (few["n"], few["asked_for"], few["left_out"]) == (3, 3, [])
-
-    def test_what_cannot_be_cut(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Conversations with one boundary only are counted apart."""
-        with Project.open(path) as project:
-            fill(project, [talk(f"short/{n}", f"Hi {n}", "Bye.") for n in range(6)], "b.jsonl")
-            more = range(COUNT + 1, COUNT + 7)
-            score(project, config("tuned", "x"), rising)
-            score(project, config("tuned", "x", key="again"), flat, more, turns=1)
-            score(project, config("base", key="again2"), flat, more, turns=1)
-        found = as_json(capsys, path, "--filter", "turns>2")
-        assert (found["asked_for"], found["single"]) == (COUNT, 0)
-        code, _, told = asked(capsys, path, "--filter", "turns<2")
-        assert code == 2
-        assert "nothing can be cut" in told
 
 
 class TestHeldOut:
@@ -398,29 +355,6 @@ class TestTruth:
 
 
 class TestNothingToTell:
-    def test_nothing_is_scored(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Without scores the error names the command that scores."""
-        with Project.open(tmp_path / "p.wb", create=True) as project:
-            fill(project, [record(1)])
-        code, _, told = asked(capsys, tmp_path / "p.wb")
-        assert code == 2
-        assert "Nothing is scored yet" in told
-        assert "run complete PROJECT" in told
-
-    def test_no_such_scores(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """For a mode or adapter without scores the error names the command that makes them."""
-        code, _, told = asked(capsys, path, "--mode", "tuned", "--adapter", "x")
-        assert code == 2
-        assert "no scores of mode tuned and adapter x" in told
-        assert "run complete PROJECT --mode tuned --adapter x" in told
-
-    def test_none_of_those_held_out(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Scores that cover none of the conversations are an error, not an empty table."""
-        training_run(path, "one", [100])
-        code, _, told = asked(capsys, path)
-        assert code == 2
-        assert "None of the 0 conversations" in told
-
     @pytest.mark.parametrize(
         ("words", "said"),
         [
@@ -436,13 +370,6 @@ class TestNothingToTell:
         code, _, told = asked(capsys, path, *words)
         assert code == 2
         assert said in told
-
-    def test_a_run_that_does_not_say(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """A run directory without a list of held-out conversations is an error."""
-        training_run(path, "one", [])
-        code, _, told = asked(capsys, path)
-        assert code == 2
-        assert "does not name the conversations that it tests on" in told
 
 
 class TestAsInThePaper:
