@@ -15,7 +15,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from engine.base.errors import WorkbenchError
+from engine.base.errors import AddressNotAllowed, WorkbenchError
 from engine.base.request_options import Option, label_of, options_of, read_values
 from engine.base.text import display_safe, one_line
 from engine.project.estimate_text import estimate_lines
@@ -250,8 +250,8 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
         background(
             self,
             lambda: self.estimate(request),
-            lambda cost: self._accept_estimate(request, cost),
-            self._show_refusal,
+            lambda cost: self._accept(request, self.estimate_content(cost)),
+            lambda error: self._refuse(request, error),
             group="estimate",
         )
 
@@ -260,10 +260,18 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
         self._start_pressed = False
         self._show_estimate(refusal_content(error))
 
-    def _accept_estimate(self, request: Request, cost: Cost) -> None:
-        """Shows an estimate, and dismisses the form with its request if enter was pressed meanwhile."""
+    def _refuse(self, request: Request, error: WorkbenchError) -> None:
+        """Shows why the run cannot be estimated. A start asks where nobody allowed what it sends."""
+        if isinstance(error, AddressNotAllowed):
+            asks = Content.styled("\nenter shows what would be sent, and asks", "$tone-accent")
+            self._accept(request, Content.assemble(one_line(error.message), asks))
+        else:
+            self._show_refusal(error)
+
+    def _accept(self, request: Request, content: Content) -> None:
+        """Shows the estimate of a run that can be started, and starts it if enter was pressed meanwhile."""
         self._estimated_request = request
-        self._show_estimate(self.estimate_content(cost))
+        self._show_estimate(content)
         if self._start_pressed:
             self.dismiss(request)
 

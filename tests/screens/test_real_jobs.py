@@ -98,7 +98,18 @@ async def test_what_leaves_the_machine_is_shown_before_the_first_request(tmp_pat
     entry = EndpointEntry(
         "far",
         "http://far.example:9/v1#big",
-        Capabilities(chat=True, structure="json_schema"),
+        Capabilities(
+            chat=True,
+            structure="json_schema",
+            completions=True,
+            top=20,
+            tokens="vllm",
+            template="vllm",
+            named=True,
+            end_token=2,
+            chars_per_token=4.0,
+            tokens_per_piece=1.3,
+        ),
         prices=Prices(1, 2),
     )
     folders.data_dir().mkdir(parents=True, exist_ok=True)
@@ -109,9 +120,12 @@ async def test_what_leaves_the_machine_is_shown_before_the_first_request(tmp_pat
         async with screens_of(opened) as pilot:
             await press(pilot, "2", "r")
             await choose_mode(pilot, "a model with an adapter")
-            pilot.app.screen.query_one("#max_cost", Input).value = "2"
-            pilot.app.screen.query_one("#fresh", Cycle).action_step(1)
-            await shown(pilot, lambda seen: "with far" in seen)
+            form = pilot.app.screen
+            assert isinstance(form, ScoringForm)
+            form.query_one("#max_cost", Input).value = "2"
+            form.query_one("#fresh", Cycle).action_step(1)
+            await until(pilot, lambda: form._estimated_request == form.request())
+            assert "enter shows what would be sent" in text(pilot)
             await press(pilot, "enter")
             await shown(pilot, lambda seen: "http://far.example:9/v1" in seen and "[email " in seen)
             assert "ada@" not in text(pilot)
