@@ -132,3 +132,14 @@ def shallow_weights(shipped: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     write_shallow(shipped, path)
     yield path
     path.unlink()
+
+
+@pytest.fixture(scope="session")
+def single_layer_weights(shipped: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """One of the thirty layers of the shipped weights, in Q8_0, for tests in which a model reads and writes nothing."""
+    from tests.engine.model.weights import ALL_BUT_FIRST, write_shallow
+
+    path = tmp_path_factory.mktemp("weights") / "single_layer.gguf"
+    write_shallow(shipped, path, ALL_BUT_FIRST)
+    yield path
+    path.unlink()

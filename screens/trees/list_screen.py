@@ -107,7 +107,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         if self._turns and self._worst_only:
             items = worst_turns(items)
         self._items = items
-        self._deciles = Deciles.of(items)
+        self._deciles = Deciles.from_items(items)
         if self._unusual_only:
             items = [item for item in items if self._deciles.both(item.row)]
             summary = Content.assemble(

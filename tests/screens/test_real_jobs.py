@@ -164,7 +164,7 @@ async def test_estimate_and_play(workspace: Path, tmp_path: Path) -> None:
             await shown(pilot, lambda seen: "plums/full" in seen)
             await press(pilot, "enter", "enter")
             assert question in text(pilot)
-        (setting,) = opened.simulation_runs.settings("sharded")
+        (setting,) = opened.simulations.sets()
     assert setting.played == 1
 
 

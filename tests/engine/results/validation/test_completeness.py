@@ -245,15 +245,15 @@ class TestTable:
     ) -> None:
         """An adapter is found by its name in the catalogue; file and card say how it was trained."""
         file = adapter_file(tmp_path / "a.gguf", origin=AdapterOrigin(recipe="paper"))
-        file.with_suffix(".json").write_text('{"conversations": 200, "cut": 40}', "utf-8")
+        file.with_suffix(".json").write_text('{"conversations": 200}', "utf-8")
         assert main(["models", "add", str(file), "--name", "shop"]) == 0
         capsys.readouterr()
         with Project.open(path) as project:
             score(project, config("tuned", "a.gguf"), rising, adapter=file)
         row, rule, _ = as_json(capsys, path, "--adapter", "shop")["rows"]
         assert row["name"] == "tuned paper (a.gguf)"
-        assert (row["recipe"], row["conversations"], row["cut"]) == ("paper", 200, 40)
-        assert (rule["recipe"], rule["conversations"], rule["cut"]) == (None, None, None)
+        assert (row["recipe"], row["conversations"]) == ("paper", 200)
+        assert (rule["recipe"], rule["conversations"]) == (None, None)
 
 
 class TestCoverage:
