@@ -128,6 +128,8 @@ class TestRefusing:
             ("since:2026..2027", 6, "no value"),
             ("tool<x", 4, "compared"),
             ("leaves>-1", 7, "no value"),
+            ("like:any", 5, "no value"),
+            ("like:none", 5, "no value"),
             ('""', 0, "Nothing"),
             ('a -"  "', 3, "Nothing"),
             ("a - tag:b", 2, "without a space"),

@@ -16,18 +16,15 @@ from engine.base.errors import RequestRefused
 from engine.conversations.tables.conversations import truth_by_conversation
 from engine.jobs.contract import OnProgress
 from engine.jobs.runner import JobDone, JobRunner
-from engine.model.catalog import LoadableModel
-from engine.model.chat import Call, Completion, Ending, Play, Role
+from engine.model.chat import Call, Completion, Ending, Play
 from engine.model.process import requests
-from engine.model.process.process import ModelProcess, RoutedProcess
+from engine.model.process.process import ModelProcess
 from engine.model.process.protocol import Request
 from engine.opener.conversations import ConversationService
 from engine.project import runs
 from engine.project.project import Project
 from engine.simulate import tables as plays
-from engine.simulate.stages import PlayStage
 from tests.engine.completeness import scored
-from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
 from tests.engine.project.support import REPOSITORY, check_whole, content
 from tests.engine.simulate import simulated
 from tests.engine.simulate.simulated import Chat
@@ -178,40 +175,6 @@ class TestModels:
         assert all(len({call.role for call in batch}) == 1 for batch in scripted.batches)
         first = [path.name for path in scripted.loads[:2]]
         assert first == ["other", scored.model().path.name]
-
-
-class TestEndpoints:
-    def served(self, name: str) -> LoadableModel:
-        """An endpoint model of this name."""
-        return replace(
-            scored.model(), label=name, endpoints=(name,), fingerprints={"endpoint": name}
-        )
-
-    def test_roles_over_http(self, tmp_path: Path, project: Project) -> None:
-        """Roles can be played by endpoints; replies are cached, so no call is repeated, and their usage is reported."""
-        with endpoint("vllm", 2) as (_, peers):
-            can = capabilities("vllm")
-            by_name = {name: client([peer], can) for name, peer in zip("ab", peers, strict=True)}
-            routed = RoutedProcess(tmp_path / "log", lambda names: by_name[names[0]])
-            chosen: dict[Role, Any] = {
-                "user": self.served("a"),
-                "assistant": self.served("b"),
-            }
-
-            def stage() -> PlayStage:
-                return PlayStage(
-                    project, routed, "chat", simulated.scenarios, {}, {}, chosen, parallel=9
-                )
-
-            done = JobRunner(project, lambda event: None).run(stage())
-            assert isinstance(done, JobDone)
-            assert "Played 9" in done.message
-            assert "requests" in done.message
-            asked = [len(peer.requests) for peer in peers]
-            assert min(asked) >= 18
-            again = JobRunner(project, lambda event: None).run(stage())
-            assert "9 were played before" in again.message
-            assert [len(peer.requests) for peer in peers] == asked
 
 
 class TestBreakingOff:

@@ -195,20 +195,6 @@ class TestEndings:
         assert "memory ran out" in row.problem
         assert "Resume" in row.hint
 
-    def test_nobody_saw_the_end(self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A run whose end nobody saw is interrupted and can be resumed."""
-        monkeypatch.setenv("FAKE_TRAINER", "obeys")
-        pid = fake_trainers().start(run)
-        wait_for(lambda: steps(run) > 1)
-        os.kill(pid, signal.SIGKILL)
-        wait_for_end(run)
-        wait_for((run.path / "exit.json").exists)
-        (run.path / "exit.json").unlink()
-        row = RunHistory(run).row()
-
-        assert row.state == "interrupted"
-        assert "without an error" in row.problem
-
 
 class TestSeveralGpus:
     def test_gpus_are_counted(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
