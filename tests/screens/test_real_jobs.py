@@ -91,7 +91,7 @@ async def test_what_leaves_the_machine_is_shown_before_the_first_request(tmp_pat
     entry = EndpointEntry(
         "far",
         "http://far.example:9/v1#big",
-        Capabilities(chat=True, structure="json_schema"),
+        Capabilities(completions=True, top=20, tokens="llama", template="llama", chat=True),
         prices=Prices(1, 2),
     )
     folders.data_dir().mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ async def test_what_leaves_the_machine_is_shown_before_the_first_request(tmp_pat
         fill(opened.project, [talk("c1", "Write to ada@example.org.", "Done.")])
         opened.models_in_use.use("far", ["scoring"])
         async with screens_of(opened) as pilot:
-            await press(pilot, "2", "r", "end")
+            await press(pilot, "2", "r", "home", "down", "down", "down")
             await shown(pilot, lambda seen: "far" in seen and "most cost no limit" in seen)
             await press(pilot, "f", "c", "2", "enter")
             await shown(pilot, lambda seen: "most cost 2" in seen and "asked about again" in seen)
@@ -114,7 +114,7 @@ async def test_what_leaves_the_machine_is_shown_before_the_first_request(tmp_pat
             await until(pilot, lambda: bool(recorded.started))
         assert opened.egress.allows(entry.address)
     (request,) = recorded.requests
-    assert (request.mode, request.max_cost, request.fresh) == ("tuned", 2, True)
+    assert (request.mode, request.max_cost, request.fresh) == ("base", 2, True)
 
 
 async def test_estimate_and_play(workspace: Path, tmp_path: Path) -> None:
