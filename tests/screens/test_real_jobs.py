@@ -91,7 +91,7 @@ async def test_what_leaves_the_machine_is_shown_before_the_first_request(tmp_pat
     entry = EndpointEntry(
         "far",
         "http://far.example:9/v1#big",
-        Capabilities(completions=True, top=20, tokens="llama", template="llama", chat=True),
+        Capabilities(completions=True, top=20, tokens="vllm", template="vllm", chat=True),
         prices=Prices(1, 2),
     )
     folders.data_dir().mkdir(parents=True, exist_ok=True)

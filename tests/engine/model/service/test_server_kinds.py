@@ -157,11 +157,11 @@ def test_remaining_tasks_follow_an_answer(tmp_path: Path) -> None:
         Conversation(
             f"c{number}",
             tuple(
-                Message(role, text)
+                message
                 for turn in range(2)
-                for role, text in (
-                    ("user", f"I need taxi {number}-{turn}." if number % 4 else "Thank you, bye!"),
-                    ("assistant", f"I look for number {number * 7 + turn}."),
+                for message in (
+                    Message("user", f"Taxi {number}-{turn}." if number % 4 else "Thank you, bye!"),
+                    Message("assistant", f"I look for number {number * 7 + turn}."),
                 )
             ),
         )

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from engine.results.comparison.differences import (
-    cases_needed,
     least_difference,
     mean_difference,
     share_difference,
@@ -66,12 +65,6 @@ class TestMeans:
 
 
 class TestSizes:
-    def test_printed_sizes(self) -> None:
-        """Equal groups for .6 against .7 and for .1 against .2: 356 and 199 (Fleiss, without correction)."""
-        assert cases_needed(0.6, 0.7) == 356
-        assert cases_needed(0.1, 0.2) == 199
-        assert cases_needed(0.4, 0.4) is None
-
     def test_so_many_find_it(self) -> None:
         """The difference that samples are said to show is found in about 80 of 100 draws."""
         random = np.random.default_rng(2)
