@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from engine.results.comparison.differences import (
-    cases_needed,
-    least_difference,
-    share_difference,
-    shares_differ,
-)
+from engine.results.comparison.differences import least_difference, share_difference, shares_differ
 
 counts = st.integers(1, 200).flatmap(lambda of: st.tuples(st.integers(0, of), st.just(of)))
 
@@ -46,12 +41,6 @@ class TestShares:
 
 
 class TestSizes:
-    def test_printed_sizes(self) -> None:
-        """Equal groups for .6 against .7 and for .1 against .2: 356 and 199 (Fleiss, without correction)."""
-        assert cases_needed(0.6, 0.7) == 356
-        assert cases_needed(0.1, 0.2) == 199
-        assert cases_needed(0.4, 0.4) is None
-
     def test_so_many_find_it(self) -> None:
         """The difference that samples are said to show is found in about 80 of 100 draws."""
         random = np.random.default_rng(2)
