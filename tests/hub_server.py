@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -31,6 +31,7 @@ class Repository:
 
     Attributes:
         files: Content by path.
+        sizes: Sizes that it claims in place of the right ones.
     """
 
     files: dict[str, bytes]
@@ -38,6 +39,7 @@ class Repository:
     gated: bool = False
     private: bool = False
     downloads: int = 100
+    sizes: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass

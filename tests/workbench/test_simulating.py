@@ -100,13 +100,6 @@ class TestTable:
         ]  # fmt: skip
         assert {"by condition", "kinds of replies"} < set(found.lines)
 
-    def test_replies_by_condition(self) -> None:
-        """The categories of replies are counted where replies are classified."""
-        found = report_of_plays([row("full", 1.0, 0), row("recap", 0.0, 0)], ("full", "recap"))
-        (replies,) = found.json["replies"]
-        assert (replies["condition"], replies["hedge"], replies["refuse"]) == ("recap", 1, 0)
-        assert (replies["turns"], replies["stand_ins"]) == (2, 1)
-
 
 class TestWords:
     def test_conditions(self, capsys: pytest.CaptureFixture[str]) -> None:
