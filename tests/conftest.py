@@ -57,7 +57,6 @@ LONGEST = (
     "engine/formats/test_containers.py",
     "screens/trees/test_trees.py",
     "screens/shell/test_session.py",
-    "workbench/test_train_for_real.py",
 )
 """Files that take half a minute and more: those that compute and those that wait by turns."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
 
-from engine.base.number_format import Range, cost_text, figure_range
+from engine.base.number_format import figure_range
 from engine.base.report_table import (
     Cell,
     CellKind,
@@ -17,7 +17,6 @@ from engine.base.report_table import (
 )
 from engine.base.statistics.intervals import Interval
 from engine.base.text import one_line
-from engine.project.records import StageCost
 
 UNKNOWN_FIGURE = "-"
 """Printed for a figure that is unknown."""
@@ -61,28 +60,9 @@ def table_lines(
     ]
 
 
-def cost_lines(costs: Sequence[StageCost]) -> list[str]:
-    """Returns the estimated costs of stages, one a line, and the total."""
-    if not costs:
-        return []
-    rows = [(cost.stage, cost_text(*cost.ranges)) for cost in costs]
-    requests, read, written, prices = (
-        [span for span in spans if span is not None]
-        for spans in zip(*(cost.ranges for cost in costs), strict=True)
-    )
-    total = _total(prices) if prices else None
-    rows.append(("in all", cost_text(_total(requests), _total(read), _total(written), total)))
-    return [f"{name:<10} {text}" for name, text in rows]
-
-
 def fact_lines(facts: Iterable[tuple[str, str]]) -> list[str]:
     """Returns facts, as names and texts, a line each."""
     return [f"{name:<17}  {text}" for name, text in facts]
-
-
-def _total(spans: Sequence[Range]) -> Range:
-    """Returns the least and the most of several amounts together."""
-    return sum(least for least, _ in spans), sum(most for _, most in spans)
 
 
 def cell_lines(

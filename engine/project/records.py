@@ -79,14 +79,16 @@ class Estimate:
     """Estimated cost of a run on this machine.
 
     Attributes:
-        items: Number of conversations left to do.
+        items: Number of conversations, plays or others that are left to do.
         tokens: Number of their tokens; None if unknown, where no model reads them, and where `costs` has them.
         tokens_per_second: Speed of the model on this machine; None if it was not measured.
         seconds: Time that they take; None where no speed was measured.
-        model: Name of the model that would run; `words alone` where none would.
+        model: Name of the model that would run, or of several; `words alone` where none would.
         adapter: Name of the adapter that it would run with; None without one.
         of: Number of conversations that are left, where the time is over before; None where all are done.
         costs: Of each stage that asks endpoints.
+        asked: What the model is asked for in a clustering: any of `summaries`, `labels`, `merges`.
+        unit: What `items` counts, in the singular.
     """
 
     items: int
@@ -97,14 +99,5 @@ class Estimate:
     adapter: str | None = None
     of: int | None = None
     costs: tuple[StageCost, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ClusteringEstimate(Estimate):
-    """Estimated cost of a clustering.
-
-    Attributes:
-        asked: What the model is asked for: any of `summaries`, `labels`, `merges`.
-    """
-
     asked: tuple[str, ...] = ()
+    unit: str = "conversation"

@@ -70,23 +70,6 @@ class PlayRow:
 
 
 @dataclass(frozen=True, slots=True)
-class PlayEstimate:
-    """Estimated cost of plays, from the latest run of their kind with the same models.
-
-    Attributes:
-        plays: Number of plays left to do.
-        replies: Number of replies that they will take; None if there was no such run.
-        seconds: Time that they will take; None if there was no such run.
-        models: Names of the models.
-    """
-
-    plays: int
-    replies: int | None
-    seconds: float | None
-    models: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class TranscriptLine:
     """One call of a play with its reply.
 

@@ -27,6 +27,7 @@ from engine.model.process.requests import Chat
 from engine.model.stages import ModelWork
 from engine.project import runs
 from engine.project.project import Project
+from engine.project.records import Estimate
 from engine.simulate import tables as plays
 from engine.simulate.play import (
     DEFAULT_PARALLEL_PLAYS,
@@ -36,7 +37,7 @@ from engine.simulate.play import (
     ParallelPlays,
     ReplyForecast,
 )
-from engine.simulate.records import PlayEstimate, PlayRow, PlaySetting, TranscriptLine
+from engine.simulate.records import PlayRow, PlaySetting, TranscriptLine
 
 CALLS_PER_REQUEST = 64
 """Calls in one request; their replies are committed together."""
@@ -278,18 +279,18 @@ class PlayStage:
             ended = plays.ended_keys(conn, self.config_hash)
         return [scenario for scenario in self.scenarios if scenario.key not in ended]
 
-    def estimate(self) -> PlayEstimate:
-        """Returns the expected cost of the missing plays."""
+    def estimate(self) -> Estimate:
+        """Returns the cost of the missing plays by the latest run of their kind with the same models; without one no
+        time."""
         count = len(self.missing())
         models = self._models
         with self._project.reading() as conn:
             latest = plays.latest_run(conn, self._kind, models)
-        labels = tuple(dict.fromkeys(models.values()))
+        labels = ", ".join(dict.fromkeys(models.values()))
         if latest is None:
-            return PlayEstimate(count, None, None, labels)
-        played, replies, seconds = latest
-        share = count / played
-        return PlayEstimate(count, round(replies * share), seconds * share, labels)
+            return Estimate(count, None, None, None, labels, unit="play")
+        played, seconds = latest
+        return Estimate(count, None, None, seconds * count / played, labels, unit="play")
 
     @property
     def _models(self) -> dict[str, str]:

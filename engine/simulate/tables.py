@@ -147,18 +147,17 @@ def of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[Play
 
 def latest_run(
     conn: sqlite3.Connection, kind: str, models: Mapping[str, str]
-) -> tuple[int, int, float] | None:
-    """Returns (plays ended, replies asked for, seconds) of the latest finished run of a kind with these models, or
-    None."""
+) -> tuple[int, float] | None:
+    """Returns (plays ended, seconds) of the latest finished run of a kind with these models; None without one."""
     row = conn.execute(
-        "SELECT count(play.id), run.done, 86400 * (julianday(finished_at) - julianday(started_at))"
+        "SELECT count(play.id), 86400 * (julianday(finished_at) - julianday(started_at))"
         " FROM run JOIN play ON run_id = run.id AND reason IS NULL"
         " JOIN play_config ON play_config.config_hash = play.config_hash"
         " WHERE kind = ? AND models = ? AND finished_at IS NOT NULL AND done > 0"
         " GROUP BY run.id ORDER BY run.id DESC LIMIT 1",
         (kind, to_json(models)),
     ).fetchone()
-    return None if row is None else (row[0], row[1], row[2])
+    return None if row is None else (row[0], row[1])
 
 
 def transcript(conn: sqlite3.Connection, play_id: int) -> list[TranscriptLine]:

@@ -6,7 +6,6 @@ from typing import ClassVar, Literal
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.content import Content
 
 from engine.base.errors import UsageError
 from engine.base.request_options import Option, options_of
@@ -14,7 +13,7 @@ from engine.conversations.filters import Filter
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
 from engine.questions.service.asking import AskRequest
-from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, estimate_content, field_line
+from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
 from screens.widgets.controls import LineInput
 
 ANSWERERS: dict[Literal["pattern", "model"], FormChoice] = {
@@ -74,9 +73,3 @@ class AskForm(RunForm[tuple[str, AskRequest], Estimate]):
         """Returns the estimate of the run."""
         text, run = request
         return self._services.asking.estimate(self._services.questions.find(text), run)
-
-    def estimate_text(self, request: tuple[str, AskRequest], cost: Estimate) -> Content:
-        """Returns the estimate in words."""
-        if not cost.items:
-            return Content("Nothing to ask: all of these are answered in this way already.")
-        return estimate_content(cost)

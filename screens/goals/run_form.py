@@ -18,8 +18,8 @@ from engine.base.request_options import options_of
 from engine.base.text import one_line
 from engine.goals.records import EXPLANATION, ClusteringSummary, Decide, GoalText
 from engine.goals.requests import ClusteringRequest
-from engine.project.records import ClusteringEstimate
-from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
+from engine.project.records import Estimate
+from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, estimate_content, field_line
 from screens.widgets.controls import LineInput
 
 TEXT_CHOICES: dict[GoalText, FormChoice] = {
@@ -95,7 +95,7 @@ DEFAULT_REQUEST = ClusteringRequest()
 """What the form begins with where no clustering is shown."""
 
 
-class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
+class GoalRunForm(RunForm[ClusteringRequest, Estimate]):
     """Asks for algorithm, text, embedder, clusters, seed and who decides on merges; shows how long the run takes."""
 
     PLACE = "goal-run"
@@ -106,7 +106,7 @@ class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
 
     def __init__(
         self,
-        estimate: Callable[[ClusteringRequest], ClusteringEstimate],
+        estimate: Callable[[ClusteringRequest], Estimate],
         shown: ClusteringSummary | None,
         questions: Sequence[str],
         *,
@@ -171,32 +171,11 @@ class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
             **self.typed_values("embedder", "k", "seed", "max_cost"),
         )
 
-    def estimate(self, request: ClusteringRequest) -> ClusteringEstimate:
+    def estimate(self, request: ClusteringRequest) -> Estimate:
         """Returns the estimate of the run."""
         return self._estimate(request)
 
-    def estimate_text(self, request: ClusteringRequest, cost: ClusteringEstimate) -> Content:
-        """Returns the estimate in words; shows what concerns endpoints where one is asked."""
+    def estimate_content(self, cost: Estimate) -> Content:
+        """Returns the estimate as text; shows what concerns endpoints where one is asked."""
         self.query_one("#field-max_cost").display = bool(cost.costs)
         return estimate_content(cost)
-
-
-def estimate_content(estimate: ClusteringEstimate) -> Content:
-    """Returns the number of conversations, the time, and what the model is asked for, in words."""
-    time = (
-        "time unknown until the first are done"
-        if estimate.seconds is None
-        else f"about {number_format.duration(estimate.seconds)}"
-    )
-    parts: list[tuple[str, str] | str] = [
-        (number_format.counted(estimate.items, "conversation"), "bold"),
-        f" · {time}",
-    ]
-    if estimate.asked:
-        model = one_line(estimate.model, 60)
-        parts += ["\nasked of ", (model, "bold"), f": {', '.join(estimate.asked)}"]
-        for cost in estimate.costs:
-            parts.append(f"\n{cost.stage}: {number_format.cost_text(*cost.ranges)}")
-    else:
-        parts.append("\nno model is asked")
-    return Content.assemble(*parts)

@@ -15,12 +15,12 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option as ListOption
 
-from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.base.request_options import Option, options_of, read_values
 from engine.base.text import display_safe, one_line
 from engine.completeness.records import Mode
 from engine.conversations.filters import Filter
+from engine.project.estimate_text import estimate_lines
 from engine.project.records import Estimate
 from screens.shell.dialogs import Dialog, TextDialog, ask, hint_line
 from screens.widgets.background import background
@@ -107,9 +107,10 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
         """
         raise NotImplementedError
 
-    def estimate_text(self, request: Request, cost: Cost) -> Content:
-        """Returns the estimate as text."""
-        raise NotImplementedError
+    def estimate_content(self, cost: Cost) -> Content:
+        """Returns the estimate as text; a form with a cost that is no `Estimate` has its own."""
+        assert isinstance(cost, Estimate)
+        return estimate_content(cost)
 
     def field_help(self, field: str) -> str:
         """Returns what the chosen value of a field means, else what the field means; empty if it has no help."""
@@ -212,7 +213,7 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
     def _accept_estimate(self, request: Request, cost: Cost) -> None:
         """Shows an estimate, and dismisses the form with its request if enter was pressed meanwhile."""
         self._estimated_request = request
-        self._show_estimate(self.estimate_text(request, cost))
+        self._show_estimate(self.estimate_content(cost))
         if self._start_pressed:
             self.dismiss(request)
 
@@ -467,32 +468,8 @@ def _spending_content(max_cost: float | None, *, fresh: bool) -> Content:
 
 
 def estimate_content(estimate: Estimate) -> Content:
-    """Returns the estimate of a scoring run in words."""
-    if estimate.items == 0:
-        return Content(
-            "Everything has been scored in this mode. Starting again writes the remaining tasks that are missing."
-        )
-    if estimate.tokens == 0:
-        count = number_format.counted(estimate.items, "conversation")
-        return Content(f"{count} read already; only the fit is left, which takes seconds")
-    facts = [number_format.counted(estimate.items, "conversation")]
-    if estimate.of is not None:
-        facts = [f"about {estimate.items:,} of {estimate.of:,}, those that words leave open first"]
-    if estimate.tokens is not None:
-        facts.append(f"{number_format.amount(estimate.tokens)} tokens")
-    if estimate.seconds is not None:
-        facts.append(f"about {number_format.duration(estimate.seconds)}")
-    else:
-        facts.append("time unknown until the first batch")
-    if estimate.tokens_per_second is not None:
-        facts.append(f"{number_format.amount(estimate.tokens_per_second)} tokens/s")
-    adapter = Content("")
-    if estimate.adapter:
-        adapter = Content.assemble(" and the adapter ", (one_line(estimate.adapter), "bold"))
-    costs = [f"\n{cost.stage}: {number_format.cost_text(*cost.ranges)}" for cost in estimate.costs]
-    return Content.assemble(
-        " · ".join(facts), "\nwith ", (one_line(estimate.model), "bold"), adapter, *costs
-    )
+    """Returns the lines of an estimate."""
+    return Content("\n".join(estimate_lines(estimate)))
 
 
 def _scores_in_force_content(in_force: str) -> Content:

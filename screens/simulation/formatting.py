@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 from textual.content import Content
 
-from engine.base import number_format
 from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
 from engine.base.statistics.intervals import Interval
 from engine.base.text import as_json, one_line
-from engine.simulate.records import PlayEstimate, PlayItem, PlaySetting, TranscriptLine
+from engine.simulate.records import PlayItem, PlaySetting, TranscriptLine
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.row_table import Column, Piece, ordered_by
 
@@ -187,23 +186,6 @@ NOTHING_PLAYED = EmptyState(
     needs_no_conversations=True,
 )
 """What to do when nothing was played yet."""
-
-
-# Cost
-
-
-def estimate_content(estimate: PlayEstimate) -> Content:
-    """Returns an estimate in words."""
-    if not estimate.plays:
-        return Content("All of this has been played; there is nothing to do.")
-    facts = [f"{estimate.plays:,} to play"]
-    if estimate.replies is None or estimate.seconds is None:
-        facts.append("how long it takes is known once the first is over")
-    else:
-        replies = f"about {estimate.replies:,} replies"
-        facts.append(f"{replies}, {number_format.duration(estimate.seconds)}, as the last time")
-    models = ", ".join(one_line(label, _MAX_LABEL_CHARS) for label in estimate.models)
-    return Content.assemble(" · ".join(facts), "\nwith ", (models, "bold"))
 
 
 def call_text(line: TranscriptLine) -> str:

@@ -8,11 +8,10 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.content import Content
 from textual.widgets import Input
 
 from engine.base.text import display_safe, one_line
-from engine.simulate.records import PlayEstimate
+from engine.project.records import Estimate
 from engine.simulate.request import (
     BOTH,
     FIELDS,
@@ -51,7 +50,7 @@ _MAX_PLACEHOLDER_CHARS = 70
 """Most characters of a default that stands in an empty field."""
 
 
-class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
+class SimulationRunForm(RunForm[SimulationRequest, Estimate]):
     """Asks what to play; estimates the calls and the time as the fields change."""
 
     PLACE = "simulation-new"
@@ -119,13 +118,9 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
         request = read_request(kind, texts)
         return replace(request, free_replies=kind == "forms" and self.chosen("free_replies"))
 
-    def estimate(self, request: SimulationRequest) -> PlayEstimate:
+    def estimate(self, request: SimulationRequest) -> Estimate:
         """Returns how many plays are left, and what they take."""
         return self._simulations.estimate(request)
-
-    def estimate_text(self, request: SimulationRequest, cost: PlayEstimate) -> Content:
-        """Returns the cost as text."""
-        return formatting.estimate_content(cost)
 
     def field_help(self, field: str) -> str:
         """Returns the help of a field, and for the forms their names and subjects."""

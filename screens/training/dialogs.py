@@ -97,7 +97,7 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
         """Returns the estimate of the run."""
         return self._training.estimate(request)
 
-    def estimate_text(self, request: TrainingRequest, cost: TrainingEstimate) -> Content:
+    def estimate_content(self, cost: TrainingEstimate) -> Content:
         """Returns the estimate as text; also shows the proposed name in its field."""
         self.query_one("#name", Input).placeholder = one_line(cost.name, 60)
         return formatting.estimate_content(cost)

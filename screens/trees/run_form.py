@@ -12,11 +12,8 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.content import Content
 
-from engine.base import number_format
 from engine.base.request_options import Option, options_of
-from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.project.records import Estimate
 from engine.trees.options import Growth, TreeOptions
@@ -103,25 +100,3 @@ class TreeRunForm(RunForm[TreeRequest, Estimate]):
     def estimate(self, request: TreeRequest) -> Estimate:
         """Returns the estimate of the run."""
         return self._trees.estimate(request)
-
-    def estimate_text(self, request: TreeRequest, cost: Estimate) -> Content:
-        """Returns the estimate in words."""
-        return estimate_content(cost)
-
-
-def estimate_content(estimate: Estimate) -> Content:
-    """Returns how many conversations get trees, how long that takes, and with which model, in words."""
-    if estimate.items == 0:
-        return Content(
-            "Nothing to grow: these trees are there already, or no conversation matches."
-        )
-    time = (
-        "time unknown until the first trees are grown"
-        if estimate.seconds is None
-        else f"about {number_format.duration(estimate.seconds)}, as long as those grown before took"
-    )
-    return Content.assemble(
-        (number_format.counted(estimate.items, "conversation"), "bold"),
-        f" · {time}\nwith ",
-        (one_line(estimate.model), "bold"),
-    )

@@ -7,54 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.metrics import adjusted_rand_score
 
-from engine.goals.clusters.clustering import cluster
-from engine.goals.records import MergeOrder
 from engine.model.embedders.tfidf import TfidfEmbedder
-from engine.model.embedders.vectors import Numbers
-from tests.benchmarks.goal_board import Board, every_threshold, merged, work_queue
 from tests.benchmarks.goal_quality import main, measure, read
 from tests.engine.goals.groups import same_partition, wishes
 from workbench import cli
-
-
-def board() -> tuple[Board, Numbers]:
-    """Nine clusters of texts of three kinds."""
-    texts, kinds = wishes()
-    embedder = TfidfEmbedder()
-    embedder.fit(texts)
-    vectors = embedder.embed(texts)
-    gold = np.array([sorted(set(kinds)).index(kind) for kind in kinds], dtype=np.int32)
-    return Board(vectors, cluster(vectors, 9), texts, embedder), gold
-
-
-def test_merging_leaves_the_board() -> None:
-    """Every threshold from no merge to one group is tried, and the board stays as it was."""
-    desk, _ = board()
-    before = desk.labels.copy()
-    found = every_threshold(desk)
-    counts = [len(set(labels[labels >= 0].tolist())) for labels in found]
-    assert counts == list(range(counts[0], 0, -1))
-    assert merged(desk, least=1.1).tolist() == before.tolist()
-    assert desk.labels.tolist() == before.tolist()
-
-
-@pytest.mark.parametrize("order", ["similarity", "probability", "informative"])
-def test_a_person_ends_at_the_goals(order: MergeOrder) -> None:
-    """Whoever answers every question from the gold ends with the gold goals, whatever the order."""
-    desk, gold = board()
-    seen: dict[int, float] = {}
-
-    def note(count: int, decided: Numbers, rest: Numbers) -> None:
-        inside = decided >= 0
-        seen[count] = float(adjusted_rand_score(gold[inside], decided[inside]))
-        assert len(rest) == len(gold)
-
-    work_queue(desk, gold, order, (0, 3, 60), note)
-    assert list(seen) == [0, 3, 60]
-    assert seen[0] <= seen[60]
-    assert seen[60] > 0.95
 
 
 def test_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -137,7 +137,7 @@ async def test_estimate_and_play(workspace: Path, tmp_path: Path) -> None:
             fields.query_one("#instructions", Input).value = str(source)
             fields.query_one("#conditions", Input).value = "full"
             fields.query_one("#temperature", Input).value = "0"
-            await shown(pilot, lambda seen: "1 to play" in seen)
+            await shown(pilot, lambda seen: "1 play ·" in seen)
             await press(pilot, "enter")
             await shown(pilot, lambda seen: "plums/full" in seen)
             await press(pilot, "enter", "enter")

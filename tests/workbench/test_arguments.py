@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from engine.base.errors import FilterError, UsageError
+from engine.base.errors import UsageError
 from engine.base.request_options import Option, check, choice, declared, share, switch, whole_number
 from engine.conversations.filters import FILTER, Filter, parse_filter
 from workbench.arguments import PROJECT, one_of, read_request, request_arguments, takes, titled
@@ -39,12 +39,6 @@ def request_of(*words: str) -> Order:
     for each in request_arguments(Order):
         each.add_to(parser)
     return read_request(Order, parser.parse_args(words))
-
-
-def test_what_is_not_given_has_the_default_of_its_field() -> None:
-    """Without options the request is the default one; an undeclared field has no option."""
-    assert request_of() == Order()
-    assert all("--seconds" not in each.names for each in request_arguments(Order))
 
 
 def test_each_kind_of_option_is_read() -> None:
@@ -79,22 +73,6 @@ def test_the_request_refuses_what_the_option_refuses() -> None:
     """A caller in Python gets the same check."""
     with pytest.raises(UsageError, match="a whole number from 1 on"):
         Order(size=0)
-
-
-def test_a_filter_is_shown_with_the_place() -> None:
-    """What is wrong in a filter has a caret below it."""
-    with pytest.raises(FilterError) as caught:
-        request_of("--filter", "turns>")
-    assert caught.value.message.endswith("  turns>\n        ^")
-
-
-def test_help_says_the_default() -> None:
-    """In words where it is declared so, else as its value; a switch has none."""
-    helps = {each.names[0]: each.settings["help"] for each in request_arguments(Order)}
-    assert helps["--size"] == "how many (default: as many as fit)"
-    assert helps["--at-least"] == "least share (default: 0.5)"
-    assert helps["--names"] == "names; may be repeated"
-    assert helps["--no-tidy"] == "leave it as it is"
 
 
 def test_words_and_groups_of_a_command() -> None:

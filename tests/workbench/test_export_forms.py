@@ -76,28 +76,6 @@ def test_what_is_known_is_no_truth(
         assert known["workbench"]["p"] == 0.25
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["conversations", "--as", "argilla", "-o", "x.json", "--with", "scores"],
-        ["conversations", "--as", "label-studio", "-o", "x.json", "--truth"],
-        ["conversations", "--as", "label-studio"],
-        ["conversations", "--as", "csv", "--format", "jsonl"],
-        ["conversations", "--with", "scores,colours"],
-        ["conversations", "--truth"],
-        ["scores", "--with", "goals"],
-    ],
-    ids=" ".join,
-)
-def test_what_does_not_go_together(
-    project: Path, words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Options that contradict each other are refused, and no file is written."""
-    code, out, told = run(capsys, "export", project, *words)
-    assert (code, out) == (2, ""), told
-    assert list(Path().glob("x*")) == []
-
-
 def test_there_and_back(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tasks go to Label Studio with their settings, without what is known; answers come back as verdicts, with exit
     code 3 where some were not taken."""

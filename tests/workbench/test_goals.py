@@ -16,7 +16,7 @@ from engine.goals.service.merge_review import MergeReviewService
 from engine.goals.views.decision_log import DecisionLog
 from engine.project.project import Project
 from workbench.cli import main
-from workbench.command_result import EXIT_INCOMPLETE, EXIT_USAGE
+from workbench.command_result import EXIT_USAGE
 
 Run = Callable[..., Any]
 
@@ -103,16 +103,6 @@ def test_themes(run: Run) -> None:
     assert (theme["groups"], theme["size"]) == ([groups[0]["id"]], groups[0]["size"])
     assert run("themes", "--group", "1", "--under", "none")["groups"][0]["theme"] == ""
     assert run("themes", "--group", "1")[0] == EXIT_USAGE
-
-
-def test_like_words_rank(clustered: Project, capsys: pytest.CaptureFixture[str]) -> None:
-    """A list with `like` has the conversations nearest to the words first, unless it has another order."""
-    words = ["list", str(clustered.path), "--filter", 'like:"book a flight"', "--json"]
-    assert main(words) == 0
-    ranked = [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()]
-    assert main([*words, "--sort", "name"]) == 0
-    named = [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()]
-    assert ranked != named == sorted(ranked)
 
 
 def test_members_split_off(run: Run, clustered: Project) -> None:
@@ -235,29 +225,3 @@ def test_decisions_by_file(
     again = json.loads(capsys.readouterr().out)
     assert again["repeated"] == 0
     assert again["left_out"][2] == "Line 3: the group is pinned here already."
-
-
-def test_clusterings(run: Run, clustered: Project, capsys: pytest.CaptureFixture[str]) -> None:
-    """The clusterings are listed with the one that is shown, and another one is shown when asked for by its number."""
-    first = run("clusterings")["shown"]
-    assert main(["run", "cluster", str(clustered.path), "--no-labels"]) == EXIT_INCOMPLETE
-    capsys.readouterr()
-    found = run("clusterings")
-    assert found["shown"] != first
-    assert [one["id"] for one in found["clusterings"]] == [first, found["shown"]]
-    assert run("clusterings", "--show", str(first))["shown"] == first
-    assert run("clusterings")["shown"] == first
-    code, error = run("clusterings", "--show", "99")
-    assert code == EXIT_USAGE
-    assert "There is no clustering 99." in str(error)
-
-
-def test_a_label_goes_before_an_id_and_a_number(run: Run) -> None:
-    """A group that is named like the number or the id of another one is the one that is meant."""
-    first, second, third = list(labels(run))[:3]
-    run("rename", second, "1")
-    run("pin", "1")
-    run("rename", third, first)
-    run("pin", first)
-
-    assert {one["id"] for one in run("list")["groups"] if one["pinned"]} == {second, third}

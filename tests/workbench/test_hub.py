@@ -111,22 +111,6 @@ class TestPull:
 
 
 class TestSearch:
-    def test_words_and_files(self, hub: HubServer) -> None:
-        """A word finds repositories, a repository's name lists its files."""
-        found = data(workbench("models", "search", "smollm2", "--json"))
-        assert [one["name"] for one in found["found"]] == [NAME]
-        files = workbench("models", "search", NAME)
-        assert FILE in files.stdout.decode()
-        assert "license apache-2.0" in said(files)
-
-    def test_recommended(self, hub: HubServer) -> None:
-        """Without arguments the recommended sets are printed, without a request."""
-        shown = data(workbench("models", "search", "--json"))["recommended"]
-        assert [one["memory"] // 10**9 for one in shown] == [8, 16, 24, 80]
-        text = workbench("models", "search").stdout.decode()
-        assert "embedder" in text
-        assert hub.requests == []
-
     def test_hostile_names(self, hub: HubServer) -> None:
         """Text from a hub is made safe to print."""
         hub.repositories[NAME].licence = "mit\x1b[2J\x9b1m"

@@ -85,19 +85,6 @@ def test_a_refusal_names_the_command_that_maps(
     assert not Path("p.wb").exists()
 
 
-def test_lost_text_names_the_command_that_maps(
-    logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """An import that lost text names the whole command that asks where the messages are; one that did not, none."""
-    main(["import", str(tmp_path / "p.wb"), str(logs)])
-    assert (
-        f"workbench import {tmp_path / 'p.wb'} {logs} --map --replace\n" in capsys.readouterr().out
-    )
-    logs.write_text(json.dumps(WHOLE), encoding="utf-8")
-    main(["import", str(tmp_path / "p.wb"), str(logs)])
-    assert "--map" not in capsys.readouterr().out
-
-
 def test_a_named_file_that_is_refused_is_a_gap(
     logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 
 from engine.base import folders
-from screens.shell.themes import THEMES
 from workbench import cli
-from workbench.commands import opening
-from workbench.launcher import MOST_RECENT, Chosen, Preferences, load_shell
+from workbench.launcher import Chosen, Preferences, load_shell
 
 NOON = datetime(2026, 10, 1, 12, tzinfo=UTC)
 
@@ -41,14 +39,6 @@ class TestFile:
         assert problem is None
         assert chosen.theme == "light"
         assert [Path(entry.path).name for entry in chosen.recent] == ["a.wb", "b.wb"]
-
-    def test_list_is_bounded(self, preferences: Preferences, tmp_path: Path) -> None:
-        """Only the most recent projects are stored."""
-        for number in range(MOST_RECENT + 5):
-            preferences.opened(tmp_path / f"{number}.wb", NOON)
-        recent = preferences.read()[0].recent
-        assert len(recent) == MOST_RECENT
-        assert recent[0].path.endswith(f"{MOST_RECENT + 4}.wb")
 
     @pytest.mark.parametrize("content", [b"{", b'{"recent": [{}]}'])
     def test_broken_file(self, content: bytes, preferences: Preferences) -> None:
@@ -81,18 +71,6 @@ class TestShell:
         assert load_shell("ansi").theme == "ansi"
         preferences.choose_theme("purple")
         assert load_shell().theme == "dark"
-
-    def test_themes_of_the_command_line(self) -> None:
-        """The names that the parser accepts are those of the themes."""
-        assert tuple(THEMES) == opening.THEMES
-
-    def test_recent_projects_have_sizes(self, tmp_path: Path) -> None:
-        """The sizes of files are read when the list is shown; a missing file has none."""
-        (tmp_path / "a.wb").write_bytes(b"12345")
-        preferences = Preferences(folders.preferences_file())
-        preferences.opened(tmp_path / "gone.wb", NOON)
-        preferences.opened(tmp_path / "a.wb", NOON)
-        assert [project.size for project in load_shell().recent()] == [5, None]
 
     def test_keymap_in_force(self, config_folder: Path) -> None:
         """keymap.toml in the config folder is read, and its errors are shown at the start."""

@@ -143,15 +143,6 @@ class TestRuns:
         assert main(["train", str(project), "--resume", "mine"]) == 2
         assert "mine is finished" in capsys.readouterr().err
 
-    def test_a_failure(
-        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        """A failed run gives exit code 1 with message and hint."""
-        monkeypatch.setenv("FAKE_TRAINER", "fails")
-
-        assert main(["train", str(project)]) == 1
-        assert "The base is broken.\n  Get it again." in capsys.readouterr().err
-
 
 class TestWords:
     def test_the_estimate_begins_nothing(

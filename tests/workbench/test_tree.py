@@ -52,16 +52,6 @@ class TestTree:
         assert line["max_logprob"] >= math.log(0.05)
         assert 0 <= line["property"]["low"] <= line["property"]["high"] <= 1
 
-    def test_as_text(self, project: Path) -> None:
-        """Branches, figures and the recorded answer are on standard output; progress is on standard error."""
-        done = workbench("tree", project, "paris/1", "--alpha", "0.05", "--max-tokens", "8")
-        text = done.stdout.decode()
-
-        assert done.returncode == 0
-        assert "leaves, 0 of them whole answers · " in text
-        assert "recorded answer: log-probability -" in text
-        assert "Growing a tree" in done.stderr.decode()
-
     def test_a_run_over_the_project(self, project: Path) -> None:
         """`run trees` grows all trees and reports the conversation without one; `export trees` writes a line
         for each.
@@ -81,18 +71,6 @@ class TestTree:
         ]
         assert lines[0]["answers"]
         assert lines[1]["reason"]
-
-    def test_all_steps_of_one(self, project: Path) -> None:
-        """`--at every` grows a tree before each answer of a conversation; each is about the tree that `--step` grows
-        alone.
-        """
-        size = ("--alpha", "0.05", "--max-tokens", "6", "--json")
-        every = data(workbench("tree", project, "rome/2", "--at", "every", *size))
-        first = data(workbench("tree", project, "rome/2", "--step", "2", *size))
-
-        assert [line["step"] for line in every] == [2, 4]
-        assert first["step"] == 2
-        assert first["max_logprob"] == pytest.approx(every[0]["max_logprob"], abs=0.1)
 
     @pytest.mark.parametrize(
         ("words", "told"),

@@ -101,16 +101,6 @@ class TestWholeConversations:
         assert leaves["auroc"] == leaves["high"] == leaves["average_precision"] == 1
         assert 0.4 < leaves["low"] < 1
 
-    def test_length(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Leaves that rise with the length have a correlation of 1 with it; the length is among the baselines."""
-        truths = [{"reward": n % 2} for n in range(1, COUNT + 1)]
-        found = as_json(capsys, with_trees(tmp_path / "p.wb", truths), "trees")
-
-        by_names = {(one["first"], one["second"]): one for one in found["correlations"]}
-        assert by_names["leaves", "length"]["spearman"] == pytest.approx(1)
-        rows = figures(found, "reward 0")
-        assert rows["length"]["auroc"] == rows["leaves"]["auroc"]
-
 
 class TestAnswers:
     def test_every_answer(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,23 +121,8 @@ class TestAnswers:
         assert figures(found, "hallucinated")["leaves"]["auroc"] == pytest.approx(1 - 1 / (2 * 21))
         assert {"leaves mean", "leaves most", "length"} <= figures(found, "reward 0").keys()
 
-    def test_the_end(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """A tree at the end of a log belongs to no judged answer."""
-        truths = [{"hallucination": [True, n > 8]} for n in range(1, COUNT + 1)]
-        path = with_trees(tmp_path / "p.wb", truths, replace(CONFIG, place="end"))
-        code, _, told = asked(capsys, path, "trees")
-        assert code == 0
-        assert "concerns none that has a tree" in told
-
 
 class TestNothingToTell:
-    def test_no_truth(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Without truth the message says where it comes from; correlations are printed all the same."""
-        code, out, told = asked(capsys, with_trees(tmp_path / "p.wb", [None] * COUNT), "trees")
-        assert code == 0
-        assert "no reward, no completion, no answerability" in told
-        assert "leaves and length" in out
-
     def test_another_configuration(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

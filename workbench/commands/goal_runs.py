@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import UsageError
-from engine.base.number_format import counted
 from engine.base.text import one_line
 from engine.goals.records import SplitProposal, subject_of_reasons
 from engine.goals.requests import ClusteringRequest
@@ -17,6 +16,7 @@ from engine.goals.service.results import assignment_result, clustering_result, s
 from engine.goals.service.runs import ABOUT_KEY
 from engine.opener.open_project import OpenProject
 from engine.project import settings
+from engine.project.estimate_text import estimate_lines
 from workbench.arguments import (
     PROJECT,
     argument,
@@ -29,7 +29,7 @@ from workbench.arguments import (
 )
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import narrate, run_stages
-from workbench.text_tables import cell_lines, cost_lines
+from workbench.text_tables import cell_lines
 
 MAX_GROUP_LINES = 40
 """Groups that are printed for people; `--json` and `export clusters` have all."""
@@ -52,9 +52,7 @@ def run_cluster(arguments: argparse.Namespace) -> CommandResult:
             workspace.project.write(lambda conn: settings.put(conn, ABOUT_KEY, about))
         if arguments.estimate:
             estimate = workspace.goal_stages().estimate(request)
-            asked = f": {', '.join(estimate.asked)}" if estimate.asked else ""
-            line = f"{counted(estimate.items, 'conversation')} with {estimate.model}{asked}"
-            return CommandResult([line, *cost_lines(estimate.costs)], asdict(estimate))
+            return CommandResult(estimate_lines(estimate), asdict(estimate))
         run_stages(workspace, workspace.goal_stages().cluster_stages(request))
         clustering = shown_clustering(workspace)
     groups, without = clustering["groups"], clustering["without"]

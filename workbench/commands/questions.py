@@ -15,6 +15,7 @@ from engine.base.number_format import counted, probability
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
+from engine.project.estimate_text import estimate_lines
 from engine.questions.question import NOTE, Question, hyphenated
 from engine.questions.records import NO_NAME, Act, Proposed, success_facts
 from engine.questions.service.answer_tables import (
@@ -46,9 +47,8 @@ from workbench.arguments import (
 )
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.commands.goals import conversation
-from workbench.commands.scoring import estimate_text
 from workbench.narration import narrate, run_stages
-from workbench.text_tables import cost_lines, fact_lines, table_lines
+from workbench.text_tables import fact_lines, table_lines
 
 # Asking
 
@@ -107,7 +107,7 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
         estimate = workspace.asking.estimate(question, request)
         if arguments.estimate:
             return CommandResult(
-                [estimate_text(estimate), *cost_lines(estimate.costs)],
+                estimate_lines(estimate),
                 {
                     "question": question.name,
                     "by": by,
@@ -115,7 +115,7 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
                     **asdict(estimate),
                 },
             )
-        narrate(estimate_text(estimate))
+        narrate("\n".join(estimate_lines(estimate)))
         stage, stages = workspace.asking.stages(question, request)
         run_stages(workspace, stages)
         summary = workspace.questions.summary(question.name)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import UsageError
-from engine.base.number_format import counted, duration, probability, signed
+from engine.base.number_format import probability, signed
 from engine.base.report_table import Cell, CellKind
 from engine.base.text import one_line
 from engine.completeness.scoring_request import ScoringRequest
@@ -17,7 +17,7 @@ from engine.completeness.service.sets import in_force
 from engine.completeness.word_reasons import Reason, ScoreReasons, in_words
 from engine.model.service.adapter_in_use import use_adapter
 from engine.opener.open_project import OpenProject
-from engine.project.records import Estimate
+from engine.project.estimate_text import estimate_lines
 from workbench.arguments import (
     PROJECT,
     argument,
@@ -39,7 +39,7 @@ from workbench.commands.summaries import (
     sets_json,
 )
 from workbench.narration import narrate, run_stages
-from workbench.text_tables import cell_lines, cost_lines
+from workbench.text_tables import cell_lines
 
 
 @takes(
@@ -58,10 +58,9 @@ def run_complete(arguments: argparse.Namespace) -> CommandResult:
             narrate(f"With the adapter {adapter}; --adapter takes another.")
         if arguments.estimate:
             estimate = workspace.scoring_runs.estimate(run)
-            lines = [estimate_text(estimate), *cost_lines(estimate.costs)]
-            return CommandResult(lines, asdict(estimate))
+            return CommandResult(estimate_lines(estimate), asdict(estimate))
         if model is not None and model.tokens_per_s:
-            narrate(estimate_text(workspace.scoring_runs.estimate(run)))
+            narrate("\n".join(estimate_lines(workspace.scoring_runs.estimate(run))))
         run_stages(workspace, run.stages)
         if adapter and request.adapter is not None:
             use_adapter(workspace.project, adapter)
@@ -95,25 +94,6 @@ def run_complete(arguments: argparse.Namespace) -> CommandResult:
             f"`workbench scores {arguments.project} --use {new_set.number}` shows them.",
         ]
     return CommandResult(lines, document, EXIT_INCOMPLETE if unscored > 0 else EXIT_DONE, notes)
-
-
-def estimate_text(estimate: Estimate) -> str:
-    """Returns an estimate in words."""
-    if not estimate.items:
-        return "Nothing is left to read."
-    if estimate.of is None:
-        text = counted(estimate.items, "conversation")
-    else:  # the time that was asked for ends before all are read
-        text = f"about {estimate.items:,} of {estimate.of:,} conversations, those that words leave open first"
-    if estimate.tokens is not None:
-        text += f", {estimate.tokens:,} tokens"
-    if estimate.costs:
-        return f"{text} with {estimate.model}"
-    if estimate.seconds is None:
-        return (
-            f"{text}; the speed of {estimate.model} was not measured yet (`workbench models tune`)"
-        )
-    return f"{text}: about {duration(estimate.seconds)} with {estimate.model}"
 
 
 @takes(

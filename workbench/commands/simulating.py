@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import NotYet
-from engine.base.number_format import duration
 from engine.opener.open_project import OpenProject
+from engine.project.estimate_text import estimate_lines
 from engine.simulate.forms.table import by_model, table_of
-from engine.simulate.records import PlayEstimate, PlayRow
+from engine.simulate.records import PlayRow
 from engine.simulate.recsim.play import by_task
 from engine.simulate.request import COMMON, FIELDS, OPTIONS, Kind, SimulationRequest
 from engine.simulate.service import forms as forms_service
@@ -205,7 +205,7 @@ def played(workspace: OpenProject, simulation: Simulation) -> list[PlayRow]:
     """
     # A model that is tuned first may change its name.
     if not simulation.before:
-        narrate(estimate_text(simulation.play.estimate()))
+        narrate("\n".join(estimate_lines(simulation.play.estimate())))
     run_stages(workspace, simulation.stages)
     rows = {row.key: row for row in workspace.simulation_runs.rows(simulation.play.config_hash)}
     plays = [rows[scenario.key] for scenario in simulation.play.scenarios if scenario.key in rows]
@@ -213,18 +213,6 @@ def played(workspace: OpenProject, simulation: Simulation) -> list[PlayRow]:
         if row.reason is not None:
             narrate(f"{row.key} broke off: {row.reason}")
     return plays
-
-
-def estimate_text(estimate: PlayEstimate) -> str:
-    """Returns an estimate in words."""
-    if not estimate.plays:
-        return "Nothing is left to play."
-    text = f"{estimate.plays:,} to play with {', '.join(estimate.models)}"
-    if estimate.replies is None or estimate.seconds is None:
-        return f"{text}; how long that takes is known once the first is over."
-    return (
-        f"{text}: about {estimate.replies:,} replies, {duration(estimate.seconds)}, as last time."
-    )
 
 
 def exit_code(rows: list[PlayRow]) -> int:

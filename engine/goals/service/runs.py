@@ -41,7 +41,7 @@ from engine.model.prompt_files import Prompt
 from engine.model.records import ModelRequest
 from engine.model.service.run_setup import RunSetup
 from engine.project import runs, settings
-from engine.project.records import ClusteringEstimate, RunRow, StageCost
+from engine.project.records import Estimate, RunRow, StageCost
 from engine.questions.tables import questions
 
 PER_CONVERSATION = ("summarise", "embed", "cluster")
@@ -191,7 +191,7 @@ class GoalStages:
         """Returns the stage that puts goals under themes, for None those of the clustering that is open."""
         return ThemeStage(self.setup.project, self.queue_cache, cluster=cluster)
 
-    def estimate(self, request: ClusteringRequest) -> ClusteringEstimate:
+    def estimate(self, request: ClusteringRequest) -> Estimate:
         """Returns how many conversations a clustering run would select by its filter and limit, what the model is asked
         for, and the seconds it takes by the last runs of its stages in this project; None for the seconds where one of
         them never ran.
@@ -206,7 +206,7 @@ class GoalStages:
         seconds = [_seconds(stage.name, conversations, earlier_runs) for stage in stages]
         known_seconds = [value for value in seconds if value is not None]
         with_model = [stage.name for stage in stages if stage.lane == "model"]
-        return ClusteringEstimate(
+        return Estimate(
             costs=self._costs(request, stages),
             items=conversations,
             tokens=None,  # of a clustering neither tokens nor speed are estimated

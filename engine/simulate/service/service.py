@@ -11,7 +11,8 @@ from engine.base.report_table import Cell, ReportRow
 from engine.jobs.runner import JobRunner
 from engine.project import settings
 from engine.project.project import Project
-from engine.simulate.records import PlayEstimate, PlaySetting, SetResults, TranscriptLine
+from engine.project.records import Estimate
+from engine.simulate.records import PlaySetting, SetResults, TranscriptLine
 from engine.simulate.request import (
     Kind,
     SimulationOffers,
@@ -59,7 +60,7 @@ class SimulationService:
             last = None
         return SimulationOffers(tuple(self._simulations.model_names()), last)
 
-    def estimate(self, request: SimulationRequest) -> PlayEstimate:
+    def estimate(self, request: SimulationRequest) -> Estimate:
         """Returns how many plays are left, and the time and replies they take by the latest run of the kind with
         these models.
 

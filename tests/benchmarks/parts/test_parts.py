@@ -6,13 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from engine.base.errors import UsageError, WorkbenchError
 from engine.conversations.stages import ImportStage
 from engine.jobs.runner import JobRunner
 from engine.project.project import Project
-from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.benchmarks.parts.bare_import import bare_import
 from tests.benchmarks.parts.datasets import write_import_file
 from tests.benchmarks.parts.runner import run
@@ -47,15 +43,6 @@ class TestParts:
         positive(found, "messages_per_s", "bare_messages_per_s", "fraction_of_bare_sqlite")
         positive(found, "mapped_messages_per_s", "mapped_fraction_of_coded")
 
-    def test_import_that_fails_is_no_figure(self, tmp_path: Path) -> None:
-        """A file that cannot be imported completely ends the bench with the reason."""
-        source = tmp_path / "broken.jsonl"
-        write_jsonl(sample_conversations(count=3), source)
-        with source.open("a") as file:
-            file.write("{}\n")
-        with pytest.raises(WorkbenchError, match="quarantined"):
-            quick(tmp_path, "import", file=source)
-
     def test_model(self, shallow_weights: Path, tmp_path: Path) -> None:
         """Scoring and tuning are measured on the default model, and both ways of scoring agree within its
         noise."""
@@ -84,21 +71,6 @@ class TestParts:
         positive(found["tune"], "gain", "tokens_per_s", "shipped_tokens_per_s", "threads")
         assert found["tune"]["chosen"] == "q8_0"
         assert "CPU" in found["machine"]["llama_cpp"]
-
-    def test_trees(self, shallow_weights: Path, tmp_path: Path) -> None:
-        """Trees are grown in three ways, with a ratio for each round, and are the same within the model's noise."""
-        tune(shallow_weights, tmp_path / "data", tmp_path / "cache")
-        found = quick(tmp_path, "trees")["trees"]
-        positive(found, "speedup_over_reprompt", "speedup_over_sequential", "overhead_over_raw")
-        assert found["trees"] == 1
-        assert len(found["reprompt_ratios"]) == len(found["sequential_ratios"]) == 1
-        assert 0 < found["reprompted_branches"] <= found["branches"]
-        assert found["same_leaves"]
-
-    def test_unknown_part(self, tmp_path: Path) -> None:
-        """A part that does not exist is an error of usage that names those that do."""
-        with pytest.raises(UsageError, match="completeness"):
-            quick(tmp_path, "speed")
 
 
 class TestMaterial:

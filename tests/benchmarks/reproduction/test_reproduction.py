@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from bisect import bisect_left
 from pathlib import Path
-from random import Random
 
 import pytest
 
@@ -15,7 +13,7 @@ from engine.project import settings
 from engine.project.project import Project
 from engine.training import service
 from engine.training.events import locked
-from tests.benchmarks.reproduction.__main__ import DONE_KEY, draw_filter, main, run_once
+from tests.benchmarks.reproduction.__main__ import DONE_KEY, main
 from tests.benchmarks.reproduction.data_sets import RUN, RUN_WITHOUT_TAG
 from tests.engine.project.support import fill
 from tests.engine.results.validation.test_completeness import (
@@ -30,7 +28,6 @@ from tests.engine.training.training_project import bare_run, fake_trainers
 from tests.screens.trees.tree_project import with_trees
 
 TREES = 12
-LINE = '{"messages": [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi."}]}\n'
 
 
 @pytest.fixture
@@ -79,20 +76,6 @@ def done(project: Path) -> list[str]:
         return found
 
 
-def test_gaps_are_no_end(project: Path, tmp_path: Path) -> None:
-    """A command that ended with gaps is run again the next time, and one without is not."""
-    logs = tmp_path / "logs.jsonl"
-    logs.write_text(LINE + "{\n", "utf-8")
-    words = ["import", str(project), str(logs)]
-    run_once(project, words)
-    assert done(project) == []
-    logs.write_text(LINE, "utf-8")
-    run_once(project, words)
-    assert done(project) == [f"import {project} {logs}"]
-    logs.unlink()
-    run_once(project, words)
-
-
 def test_training_that_is_there(
     project: Path,
     tmp_path: Path,
@@ -135,23 +118,6 @@ def test_training_that_is_there(
     assert "with other options" in missing("--set", "epochs=1")
 
 
-def test_held_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The report says that conversations were held out where a training run did so, and only there."""
-    logs, out = tmp_path / "talks.wb", tmp_path / "out"
-    with Project.open(logs, create=True) as project:
-        fill(project, [record(key) for key in range(1, COUNT + 1)])
-        score(project, config("judge"), flat)
-    words = [str(logs), "-o", str(out), "--model", "no-such-model", "--no-train"]
-    sentence = "Of talks, all are tested on conversations that the training did not read."
-    assert main([*words, "--json"]) == 3
-    assert json.loads(capsys.readouterr().out)["tables"][1]["rows"][0]["n"] == COUNT
-    assert sentence not in (out / "report.md").read_text("utf-8")
-    training_run(out / "talks.wb", RUN, held_out=range(1, 11))
-    assert main([*words, "--json"]) == 3
-    assert json.loads(capsys.readouterr().out)["tables"][1]["rows"][0]["n"] == 10
-    assert sentence in (out / "report.md").read_text("utf-8")
-
-
 def test_ablation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Table 2 has a row for the adapter that was trained without the end tag, before the other one's as in the
     paper."""
@@ -181,50 +147,6 @@ def test_ablation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         for row in rows
         if row["data_set"] == "talks" and "tuned" in row["evaluator"]
     ] == [("fine-tuned without end tag", 0), ("fine-tuned", 1)]
-
-
-def test_import_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An import that was stopped goes on where it was, and is not taken as whole."""
-    out, logs = tmp_path / "out", tmp_path / "logs.jsonl"
-    out.mkdir()
-    logs.write_text(LINE, "utf-8")
-    part = out / ".logs.part.wb"
-    with Project.open(part, create=True):
-        pass
-    words = [str(logs), "-o", str(out), "--model", "no-such-model", "--no-train"]
-    assert main([*words, "--json"]) == 3
-    found = json.loads(capsys.readouterr().out)
-    assert found["tables"][0]["rows"][0]["size"] == 1
-    assert found["commands"][0] == f"import {out / 'logs.wb'} {logs}"
-    assert not part.exists()
-
-
-@pytest.mark.parametrize("limit", [1, 2, 11])
-def test_limit_is_exact(
-    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], limit: int
-) -> None:
-    """So many conversations are taken as the limit says."""
-    words = [str(project), "-o", str(tmp_path / "out"), "--no-train", "--json"]
-    assert main([*words, "--model", "no-such-model", "--limit", str(limit)]) == 3
-    [shop] = json.loads(capsys.readouterr().out)["data_sets"]
-    assert len(shop["trees"]) == limit
-
-
-def test_limit_of_a_million() -> None:
-    """A small share of many conversations keeps its digits."""
-    draw = Random(0).random
-    draws = sorted(draw() for _ in range(1_000_000))
-    wanted = draw_filter(lambda text: bisect_left(draws, float(text[5:])), 20)
-    assert draws[19] < float(wanted[5:]) <= draws[20]
-
-
-def test_nothing_to_take(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A project without a conversation is refused before the first step."""
-    words = ["-o", str(tmp_path / "out"), "--no-train", "--limit", "1"]
-    with Project.open(tmp_path / "empty.wb", create=True):
-        pass
-    assert main([*words, str(tmp_path / "empty.wb")]) == 2
-    assert "has no conversation" in capsys.readouterr().err
 
 
 def test_refusals(project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,18 +27,6 @@ class TestProbability:
         """A probability has no leading zero and is never longer than three characters."""
         assert number_format.probability(p, digits) == shown
 
-    @pytest.mark.parametrize(
-        ("noise", "digits"), [(None, 2), (0.0001, 2), (0.006, 2), (0.01, 2), (0.015, 1), (0.035, 1)]
-    )
-    def test_digits(self, noise: float | None, digits: int) -> None:
-        """A digit smaller than the model's noise is not shown."""
-        assert number_format.digits_for(noise) == digits
-
-    def test_nothing_is_certain(self) -> None:
-        """What a model estimates is never printed as certain."""
-        estimates = [number_format.estimate(p) for p in (0.999, 1.0, 0.994, 0.006, 0.001, None)]
-        assert estimates == [">.99", ">.99", ".99", ".01", "<.01", "–"]
-
     def test_signed(self) -> None:
         """Two digits and no zero before the point; what rounds to nothing has no sign."""
         numbers = (0.634, -0.2, -0.001, 0.999, -1.2)
@@ -50,11 +38,6 @@ class TestProbability:
             "−1.20",
         ]
         assert number_format.ends(-0.2, 0.999) == "[−.20, 1.0]"
-
-    @given(st.floats(0, 1), st.integers(1, 40))
-    def test_bar_has_its_width(self, p: float, width: int) -> None:
-        """A bar fills exactly its cells."""
-        assert len(number_format.bar(p, width)) == width
 
 
 class TestRate:
@@ -73,10 +56,6 @@ class TestRate:
         share_of = wilson(part, whole)
         assert 0 <= share_of.low <= part / whole <= share_of.high <= 1
         assert len(number_format.rate(part, whole)) <= number_format.RATE_WIDTH
-
-    def test_nothing(self) -> None:
-        """Without conversations a dash stands for the rate."""
-        assert number_format.rate(0, 0) == "–"
 
 
 class TestDuration:

@@ -55,26 +55,6 @@ def test_goes_on(user: str, assistant: str) -> None:
     assert not sounds_complete(log(("user", user), ("assistant", assistant)))
 
 
-def test_only_the_last_turn_counts() -> None:
-    """Only the last turn counts, without its headers."""
-    steps = log(
-        ("user", "Thanks, bye"),
-        ("assistant", "Goodbye!"),
-        ("user", "Wait, one more"),
-        ("assistant", "Yes?"),
-    )
-    assert sounds_complete(steps[:2])
-    assert not sounds_complete(steps)
-    named = render_log([Message("user", "hi", name="bye"), Message("assistant", "Hello")])
-    assert not sounds_complete(named)
-
-
-def test_without_words() -> None:
-    """A log without an assistant, or empty, does not sound complete."""
-    assert not sounds_complete([])
-    assert not sounds_complete(log(("user", "Hello")))
-
-
 def _balanced_accuracy(path: Path, count: int = 200) -> float:
     """The balanced accuracy of the rule on whole and cut conversations."""
     wholes = cuts = n = 0

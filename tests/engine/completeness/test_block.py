@@ -75,13 +75,6 @@ class TestWhatTheModelReads:
         assert (scored.note, scored.unscored) == (None, None)
         assert scored.tokens == len("".join(texts).encode())
 
-    def test_a_text_tag_of_a_tuned_model(self) -> None:
-        """A text end tag is scored token by token on a fork."""
-        (scored,) = score(ToyModel(), Question(None, "<bye>"), item(TALK, 4))
-        prefix = [START, *"".join(item(TALK, 4).texts).encode()]
-        expected = chance(prefix, list(b"<bye>"))
-        assert scored.curve[0].p_end == pytest.approx(expected)
-
     def test_chat_question(self) -> None:
         """A judge prompt is put around the log in the model's chat template; control tokens come from the program only,
         not from the log.
@@ -93,13 +86,6 @@ class TestWhatTheModelReads:
         assert END not in prefix
         assert scored.curve[0].p_end == pytest.approx(chance(prefix, list(b" yes")))
         assert scored.curve[0].p_continue == pytest.approx(chance(prefix, list(b" no")))
-
-    def test_what_follows_the_last_boundary_is_not_read(self) -> None:
-        """An unanswered question at the end of a log changes neither its scores nor the number of tokens read."""
-        open_end = [*TALK, Message("user", "And socks?")]
-        (one,) = score(ToyModel(), BARE, item(TALK, 2, 4))
-        (other,) = score(ToyModel(), BARE, item(open_end, 2, 4))
-        assert one == other
 
 
 class TestWindows:
@@ -132,14 +118,6 @@ class TestWindows:
         shortened = step[:front] + GAP.encode() + step[-back:]
         expected = chance([START, *system, *answer, *shortened, *last], [END])
         assert scored.curve[0].p_end == pytest.approx(expected)
-
-    def test_a_context_without_room_for_a_log(self) -> None:
-        """Where the prompt alone fills the context, conversations are unscored with the reason."""
-        model = ToyModel(replace(ROOMY, context=120))
-        (scored,) = score(model, JUDGE, item(TALK, 4))
-        assert scored.curve == ()
-        assert scored.unscored == "a context of 120 tokens has no room for a log"
-        assert model.decoded == 0
 
 
 @pytest.mark.parametrize("place", ["log_end", "log_continue"])

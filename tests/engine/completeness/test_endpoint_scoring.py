@@ -10,11 +10,10 @@ import pytest
 from engine.base.errors import UsageError
 from engine.completeness.model_requests import Score
 from engine.completeness.scoring import BoundaryScorer, ItemScore, LogItem, Question, score_block
-from engine.model.endpoints.capabilities import Capabilities
 from tests.engine.completeness.test_block import JUDGE, TALK, item, long_talk
 from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
 from tests.engine.model.endpoints.toy_peer import Manner, ToyPeer, says
-from tests.engine.model.toy import CONTROL, ToyModel
+from tests.engine.model.toy import ToyModel
 
 TAGGED = Question(None, "<end>")
 PLAIN = [replace(message, content=message.content.replace("<|end|>", "!")) for message in TALK]
@@ -74,18 +73,6 @@ class TestParity:
 
 
 class TestHonesty:
-    def without_echo(self) -> Capabilities:
-        return replace(capabilities("vllm"), echo=False, top=3)
-
-    def test_hidden(self) -> None:
-        """A log with boundaries whose tokens are not in the list is unscored, with their number as the reason."""
-        with endpoint("vllm") as (_, peers):
-            model = client(peers, self.without_echo())
-            (score,) = model.ask(Score([item(PLAIN, 2, 4)], Question(None)))
-        assert not score.curve
-        assert score.unscored is not None
-        assert "not among the 3 most probable tokens at" in score.unscored
-
     @pytest.mark.parametrize(
         ("manner", "question", "why"),
         [
@@ -159,14 +146,3 @@ class TestHonesty:
             "the endpoint cuts its text into other tokens than the model process",
             None,
         ]
-
-    def test_control_tokens_in_a_log(self) -> None:
-        """Control tokens in a log are broken up, and the score has a note."""
-        with endpoint("vllm") as (model, (peer,)):
-            (score,) = model.ask(Score([item(TALK, 2, 4)], Question(None)))
-            sent = [token for body in peer.completions for token in body["prompt"]]
-        assert score.note == "1 control tokens in its text were broken up"
-        # The end token stands after the log only, where it is asked about.
-        ends = [body["prompt"][:-1] for body in peer.completions]
-        assert all(CONTROL["<|end|>"] not in prompt for prompt in ends)
-        assert sent

@@ -82,14 +82,6 @@ class TestSources:
         assert kinds.names == ("chats",)
         assert kinds.index_of(source("a")) == kinds.index_of(source("b")) == 0
 
-    def test_other_words_are_another_kind(self) -> None:
-        """Chats that share no words are two kinds, each named after the file name of its source."""
-        kinds = found(
-            (source("logs/a.jsonl"), CHAT, "good bye then", ENOUGH + 1),
-            (source("logs/b.jsonl"), CHAT, "merci et au revoir", ENOUGH),
-        )
-        assert kinds.names == ("chats like a.jsonl", "chats like b.jsonl")
-
     def test_a_file_for_each_session_is_one_kind(self) -> None:
         """Sources with too few conversations are taken together by their format."""
         files = [(source(f"{number}.json"), CHAT, "good bye", 1) for number in range(ENOUGH)]
@@ -108,11 +100,3 @@ class TestSources:
         kinds = found((source("a"), CHAT, "good bye", count), boundaries=boundaries)
         assert kinds.names == ()
         assert kinds.index_of(source("a")) == -1
-
-
-def test_kinds_get_other_numbers_by_their_place() -> None:
-    """Kinds of one name are told apart, and those without a fit become none."""
-    kinds = Kinds(("chats like a", "chats like a", "runs of an agent"), {"x": 0, "y": 1, "z": 2})
-    reindexed = kinds.reindexed([-1, 0, 1])
-    assert reindexed.names == ("chats like a", "runs of an agent")
-    assert [reindexed.index_of(source(label)) for label in "xyz"] == [-1, 0, 1]

@@ -17,7 +17,6 @@ from engine.completeness.probe import (
     INVERSE_STRENGTHS_OF_WORDS,
     MAX_TRAINING_BOUNDARIES,
     REPEATS,
-    STEPS,
     CrossFit,
     cross_fit,
     stack,
@@ -95,17 +94,6 @@ class TestCrossFit:
         found_area = auroc(found.p.tolist(), end.tolist(), group.tolist())
         assert 0.35 < found_area.value < 0.65
 
-    def test_stored_states_in_pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """States as they are stored give the bits of the same ones in single precision; pieces change no more than the
-        last digits.
-        """
-        states, end, group = made(40, signal=1.0)
-        stored = states.astype(np.float16)
-        whole = cross_fit(stored.astype(np.float32), end, group).p
-        assert cross_fit(stored, end, group).p.tolist() == whole.tolist()
-        monkeypatch.setattr(probe, "MAX_BOUNDARIES_PER_BATCH", 7)
-        assert cross_fit(stored, end, group).p == pytest.approx(whole, abs=1e-4)
-
     def test_many_boundaries_are_drawn_from(self) -> None:
         """With more boundaries than are trained on, all are scored, and as well as the best rule."""
         states, end, group = made(2 * MAX_TRAINING_BOUNDARIES // 4, signal=2.0, dimensions=4)
@@ -113,11 +101,6 @@ class TestCrossFit:
         found = cross_fit(states, end, group)
         best = auroc(states[:, 0].tolist(), end.tolist()).value
         assert auroc(found.p.tolist(), end.tolist()).value > best - 0.01
-
-    def test_too_few_groups(self) -> None:
-        """Fewer conversations than folds are refused."""
-        with pytest.raises(ValueError, match="cannot be divided"):
-            cross_fit(*made(4, signal=1.0))
 
     def test_what_is_not_learnt_from_is_scored_alike_whatever_its_label(self) -> None:
         """Boundaries beside those to learn from get the scores of their kind, and their labels change no bit."""
@@ -143,12 +126,6 @@ class TestCrossFit:
         weight = even_weights(end[~own], group[~own])
         assert weight @ p == pytest.approx(weight @ end[~own], abs=0.03)
 
-    def test_conversations_without_a_second_boundary_teach_nothing(self) -> None:
-        """Ends alone are refused: nothing could be learnt from them."""
-        states = np.zeros((20, 3), dtype=np.float32)
-        with pytest.raises(ValueError, match="needs ends and other boundaries"):
-            cross_fit(states, np.ones(20, dtype=bool), np.arange(20))
-
 
 def fit_words(data: MadeWords) -> CrossFit:
     """Cross-fits words as the stage does."""
@@ -164,14 +141,6 @@ class TestCrossFitOfWords:
         silent, end, group = made_words(200, thanks=0.1)
         later = (silent.messages >= 0).all(axis=1)
         assert 0.4 < area(fit_words((silent, end, group)).p[later], end[later]) < 0.6
-
-    def test_the_same_twice(self) -> None:
-        """The same words give the same bits, though the fits run side by side, and every fold is reported."""
-        data = made_words(40, thanks=0.9)
-        folds: list[int] = []
-        first = cross_fit(*data, lambda: folds.append(1), INVERSE_STRENGTHS_OF_WORDS)
-        assert len(folds) == STEPS
-        assert fit_words(data).log_odds.tolist() == first.log_odds.tolist()
 
     def test_copies_in_one_group_are_not_learnt_by_heart(self) -> None:
         """Copies in one group stand in one fold in each repeat, and score as without copies; in groups of their own
@@ -232,17 +201,6 @@ class TestStack:
         weights = stack(one, other, end, group).weights
         assert np.isfinite(weights).all()
         assert (weights >= 0).all()
-
-    def test_no_label_changes_the_scores_of_its_own_group(self) -> None:
-        """With its labels turned round, a conversation gets the same log-odds from the sum."""
-        values, end, group = made(40, 1.0)
-        one, other = (given_log_odds(values[:, at].astype(np.float64)) for at in (0, 1))
-        own = group == 5
-        before, after = (
-            stack(one, other, each, group).joined.log_odds for each in (end, end ^ own)
-        )
-        assert after[:, own].tolist() == before[:, own].tolist()
-        assert after[:, ~own].tolist() != before[:, ~own].tolist()
 
 
 def broken_off(end: NDArray[np.bool_], group: NDArray[np.int64], share: float) -> Labels:

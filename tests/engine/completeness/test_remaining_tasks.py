@@ -11,11 +11,7 @@ from hypothesis import strategies as st
 from engine.base.conversation import Message, render_log
 from engine.base.errors import Cancelled
 from engine.completeness.packing import PREFIX_SEQUENCE
-from engine.completeness.remaining_tasks import (
-    MAX_TASKS_PER_CONVERSATION,
-    RemainingRequest,
-    remaining_tasks,
-)
+from engine.completeness.remaining_tasks import RemainingRequest, remaining_tasks
 from engine.completeness.scoring import (
     BoundaryScorer,
     ItemScore,
@@ -28,7 +24,7 @@ from engine.model.batched_replies import generate
 from engine.model.generation import uniform_tasks
 from engine.model.interface import Capacity, Sampling
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
-from tests.engine.model.toy import ROOMY, START, ToyModel
+from tests.engine.model.toy import START, ToyModel
 
 GO_ON = parse_prompt("remaining-tuned", prompt_text("remaining-tuned"))
 BARE = Question(None)
@@ -105,23 +101,6 @@ def test_one_reading_gives_both(items: list[LogItem], capacity: Capacity, below:
 
 
 class TestWhatIsLeftToAReadingOfItsOwn:
-    def test_windows(self) -> None:
-        """A log of several windows is scored, but gets no reply from the decode of its last window."""
-        small = replace(ROOMY, context=400, cells=400)
-        long = item("Sell.", ["some words " * 8] * 6, unanswered=False)
-        (found,) = score(ToyModel(small), [long], ALWAYS)
-        assert found.curve
-        assert found.written is None
-
-    def test_no_room_for_the_reply(self) -> None:
-        """A log that fills the context is scored without a reply."""
-        one = item("Sell.", ["some words " * 8], unanswered=False)
-        length = 1 + len("".join(one.texts).encode())
-        tight = replace(ROOMY, context=length + 40, cells=length + 40)
-        (found,) = score(ToyModel(tight), [one], ALWAYS)
-        assert found.written is None
-        assert not found.note
-
     def test_another_beginning(self) -> None:
         """A reply prompt with another text before the log needs a decode of its own."""
         framed = RemainingRequest(replace(GO_ON, before="Read this.\n"), 1.1)
@@ -202,14 +181,6 @@ class TestTidying:
         assert reason
         assert "names no task" in reason
         assert remaining_tasks(SPOKEN, reply, cut=False)[0]
-
-    def test_endless_lists(self) -> None:
-        """Of a reply that does not stop only the first tasks are kept."""
-        reply = "".join(f" task {number}\n-" for number in range(50))
-        text, _ = remaining_tasks(LISTED, reply, cut=True)
-        assert text.splitlines() == [
-            f"- task {number}" for number in range(MAX_TASKS_PER_CONVERSATION)
-        ]
 
     @given(st.text(max_size=60), st.booleans())
     def test_any_reply(self, reply: str, cut: bool) -> None:

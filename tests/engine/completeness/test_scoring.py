@@ -145,14 +145,6 @@ def test_each_mark_gets_its_own_hidden_state(segments: list[Segment], capacity: 
             assert reading.state.tolist() == alone.hidden_states()[0].tolist()
 
 
-def test_states_need_an_end_tag_of_one_token() -> None:
-    """A question that is asked on forks gives no states, and says so."""
-    with pytest.raises(ModelError, match="one token"):
-        BoundaryScorer(ToyModel()).score(
-            [made([[1], [2]])], replace(QUESTIONS["question"], states=True)
-        )
-
-
 class TestSharing:
     def test_a_shared_prefix_is_decoded_once_for_all_blocks(self) -> None:
         """Ten logs under one long prompt in two blocks decode the prompt once."""
@@ -182,26 +174,12 @@ class TestLimits:
             BoundaryScorer(model).score([made([[1]])], QUESTIONS["question"])
         assert model.decoded == 0
 
-    def test_a_log_over_the_context_is_refused(self) -> None:
-        """A segment that does not fit is an error, not a wrong number, and nothing stays in the cache."""
-        model = ToyModel(replace(ROOMY, context=20))
-        with pytest.raises(ModelError, match="exceeds the context"):
-            BoundaryScorer(model).score([made([[1] * 20])], QUESTIONS["question"])
-        model.check_empty()
-
     def test_a_log_that_goes_on_otherwise_is_refused(self) -> None:
         """A log in which a mark is not followed by the header is an error: the inline probability would be of something
         else.
         """
         with pytest.raises(ModelError, match="does not continue"):
             BoundaryScorer(ToyModel()).score([Segment([1, 2, 3, 10], (2, 4))], INLINE)
-
-    def test_question_over_one_batch_is_refused(self) -> None:
-        """A question that no batch holds is an error that says its length, before anything is decoded."""
-        model = ToyModel(replace(ROOMY, batch=32))
-        asked = QuestionTokens(tuple([3] * 40), (4, 5), (6, 7))
-        with pytest.raises(ModelError, match="42 tokens"):
-            BoundaryScorer(model).score([made([[6, 7, 8], [3]])], asked)
 
     @pytest.mark.parametrize("number", [1, 4])
     def test_cancelled_at_any_decode(self, number: int) -> None:
@@ -279,12 +257,3 @@ class TestLogsThatGrow:
         tokens = made(self.steps(0, 6)).tokens
         assert kept.known_prefix(tokens, ()).tokens == len(tokens)
         assert len(kept) == 2
-
-    def test_a_mark_where_nothing_was_read_is_read(self) -> None:
-        """A log that could not end at a place before is read from there."""
-        scorer, kept = BoundaryScorer(ToyModel(ROOMY)), KeptLogs()
-        whole = made(self.steps(0, 3))
-        scorer.score([Segment(whole.tokens, whole.marks[-1:])], INLINE, kept_logs=kept)
-        scored = values(scorer.score([whole], INLINE, kept_logs=kept))
-        for reading, expected in zip(scored[0], known(whole, INLINE), strict=True):
-            assert reading == pytest.approx(expected, abs=1e-9)

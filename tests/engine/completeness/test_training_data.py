@@ -62,18 +62,6 @@ class TestSides:
         assert found.held_out_names() == []
 
 
-class TestSizes:
-    def test_a_smaller_training_set_is_part_of_a_larger_one(self) -> None:
-        """Each training set of a learning curve contains the smaller ones, and what is held out stays the same."""
-        found = [split(usable(300), seed=0, held_out=0.5, limit=n) for n in (25, 50, 100, None)]
-        sets = [{one.key for one in each.train} for each in found]
-
-        assert [len(each) for each in sets[:3]] == [25, 50, 100]
-        assert sets[0] < sets[1] < sets[2] < sets[3]
-        assert len({each.held_out for each in found}) == 1
-        assert found[0].beyond == len(sets[3]) - 25
-
-
 class TestThreeParts:
     @given(st.integers(2, 400), st.sampled_from([0.2, 0.5, 0.8]), st.integers(0, 3))
     def test_the_parts_share_nothing(self, count: int, share: float, seed: int) -> None:
@@ -96,18 +84,6 @@ class TestThreeParts:
         assert 20 < len(few.selection) < 50
         assert len(many.selection) == MAX_SELECTION_CONVERSATIONS
         assert len(many.selection) + len(many.test) == len(many.held_out)
-
-    def test_a_name_in_two_parts_is_not_named_as_tested(self) -> None:
-        """A name that selects the checkpoint in one source is not listed as a test conversation of another."""
-        found = split(
-            [Usable(n, f"c/{n % 40}", text_digest([str(n)]), 2, 1) for n in range(80)],
-            seed=0,
-            held_out=0.5,
-        )
-        others = {one.name for one in (*found.train, *found.selection)}
-
-        assert found.test_names()
-        assert not others & set(found.test_names())
 
 
 class TestCutting:

@@ -125,20 +125,6 @@ class TestSignatures:
         error = np.sqrt(max(true * (1 - true), 0.01) / minhash.HASHES_PER_SIGNATURE)
         assert abs((first == second).mean() - true) < 4.5 * error + 1e-9
 
-    def test_no_group_without_a_copy(self) -> None:
-        """A thousand texts of their own form no group; of copies in another order one."""
-        random = np.random.default_rng(4)
-        rows = [random.choice(2**32, 200, replace=False).astype(np.uint32) for _ in range(1000)]
-        joined = b"".join(minhash.signature(row) for row in rows)
-        assert minhash.near_duplicate_groups(range(1, 1001), joined) == []
-        joined += minhash.signature(rows[6][::-1])
-        assert minhash.near_duplicate_groups(range(1, 1002), joined) == [[7, 1001]]
-
-    def test_short_texts_have_none(self) -> None:
-        """A greeting is no copy of another one."""
-        assert minhash.signature(np.arange(minhash.MIN_SHINGLES - 1, dtype=np.uint32)) == b""
-        assert minhash.near_duplicate_groups([], b"") == []
-
 
 class TestLanguage:
     @pytest.mark.parametrize(

@@ -47,10 +47,6 @@ class TestReading:
         assert parse_filter("  ") == Filter()
         assert not parse_filter("")
 
-    def test_equals_is_colon_and_case_of_choices_does_not_matter(self) -> None:
-        """`State=Ended` is `state:ended`."""
-        assert parse_filter("State=Ended") == parse_filter("state:ended")
-
     @pytest.mark.parametrize("state", State)
     def test_a_state_is_read_by_its_word_and_its_value(self, state: State) -> None:
         """`state:broken-off`, `state:"broken off"` and `state:incomplete` are one filter, written with the word."""
@@ -174,16 +170,6 @@ class TestCompleting:
         text = "turns>2 state:ended,bro"
 
         assert [(c.start, c.text) for c in completions(text, len(text), {})] == [(20, "broken-off")]
-
-    def test_values_that_occur_in_the_project(self) -> None:
-        """Sources with spaces are offered quoted."""
-        found = completions("-source:", 8, {"source": [("a b.json", 3), ("web", 2)]})
-
-        assert [c.text for c in found] == ['"a b.json"', "web"]
-
-    def test_nothing_inside_quotation_marks(self) -> None:
-        """Text that is searched for is not completed."""
-        assert completions('"sta', 4, {}) == []
 
     def test_values_with_their_counts(self) -> None:
         """A value is offered with its count, also by a word inside it and while its quotation mark is open."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import io
 import json
 import random
 import subprocess
@@ -17,7 +16,6 @@ from typing import Any
 import pytest
 
 from engine.base.conversation import Conversation, Message
-from engine.base.errors import Cancelled
 from engine.conversations import stages as importing
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.stages import ImportStage
@@ -123,14 +121,6 @@ class TestInputs:
         (run,) = runs.all_runs(project.reader())
         assert run.done == run.total
 
-    def test_standard_input(self, project: Project) -> None:
-        """Standard input has no size, so progress counts records."""
-        stage, _ = execute(project, "-", stdin=io.BytesIO(line("1", "a").encode()))
-        assert counted(stage) == (1, 1, 0, 0, 0)
-        assert stage.unit == "records"
-        (run,) = runs.all_runs(project.reader())
-        assert (run.done, run.total) == (1, None)
-
     def test_one_of_several_cannot_be_opened(self, project: Project, tmp_path: Path) -> None:
         """Where one of several files cannot be opened, the others are imported and the summary names it."""
         (tmp_path / "a.jsonl").write_text(line("1", "a"))
@@ -139,13 +129,6 @@ class TestInputs:
         assert stage.new == 1
         assert "not read" in outcome.message
         assert "missing.jsonl" in outcome.message
-
-    def test_the_only_one_cannot_be_opened(self, project: Project, tmp_path: Path) -> None:
-        """Where the only file cannot be opened, the run fails with the reason and a hint."""
-        _, outcome = execute(project, tmp_path / "missing.jsonl")
-        assert isinstance(outcome, JobFailed)
-        assert "missing.jsonl" in outcome.message
-        assert outcome.hint
 
     def test_a_name_that_is_not_utf8(self, project: Project, tmp_path: Path) -> None:
         """A file whose name is not UTF-8 can be imported."""
@@ -203,17 +186,6 @@ class TestStopping:
         assert stage.read % importing.BATCH_RECORDS == 0
         found = selecting.ids(project.reader(), ListQuery())
         assert list(found) == list(range(1, stage.read + 1))
-
-    def test_interrupt_reaches_the_reader_of_records(
-        self, project: Project, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """An interrupt before the first record imports nothing."""
-        monkeypatch.setattr(importing, "open_inputs", lambda *a, **k: iter([_EndlessInput()]))
-        stage = ImportStage(project, ["-"])
-        stage.interrupt()
-        with pytest.raises(Cancelled):
-            list(stage.run(1))
-        assert stage.read == 0
 
     def test_an_error_in_the_middle_keeps_what_was_committed(
         self, project: Project, monkeypatch: pytest.MonkeyPatch
@@ -360,25 +332,6 @@ class TestSharedText:
         execute(project, path)
         found = self._openings(project)
         assert found == [*(f"Buy {n}" for n in range(6)), self.PROMPT]
-
-    def test_killed_between(self, project: Project, tmp_path: Path) -> None:
-        """An import that is cancelled while openings are taken anew is made up for by the next."""
-        path = tmp_path / "a.jsonl"
-        path.write_text(self._lines(range(9)))
-        stage = ImportStage(project, [str(path)])
-        run_id = project.write(lambda conn: runs.create(
-            conn, stage="import", config_hash="c", params={}, fingerprints={}, code_version="test"
-        ))  # fmt: skip
-        steps = stage.run(run_id)
-        while "many share" not in next(steps).note:
-            pass
-        stage.interrupt()
-        with pytest.raises(Cancelled):
-            list(steps)
-        assert self._openings(project)[0].startswith("You are")
-        stage, _ = execute(project, path)
-        assert stage.new == 0
-        assert sorted(self._openings(project)) == [f"Buy {n} blue lamps" for n in range(9)]
 
 
 def test_the_project_itself_is_no_log(tmp_path: Path) -> None:

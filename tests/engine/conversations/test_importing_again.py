@@ -140,16 +140,6 @@ class TestUnchanged:
             assert counted(read(project, path)) == {"grew": 1}
         assert texts(project) == {"1": ["hi", "ho", "more"]}
 
-    def test_a_folder_with_more_files(self, project: Project, tmp_path: Path) -> None:
-        """Of a folder only new files bring conversations."""
-        folder = tmp_path / "logs"
-        folder.mkdir()
-        write(folder / "a.jsonl", ("1", ["a"]))
-        read(project, folder)
-        write(folder / "b.jsonl", ("1", ["b"]), ("2", ["c"]))
-        assert counted(read(project, folder)) == {"new": 2, "unchanged": 1}
-        assert texts(project) == {"1": ["a"], "1*": ["b"], "2": ["c"]}
-
 
 class TestGrown:
     OLD = ("tram", ["Where is the tram?", "At the corner."])
@@ -177,24 +167,6 @@ class TestGrown:
         assert state.replaced_at.startswith("20")
         assert list(truth_by_conversation(project.reader())) == []
         assert counted(read(project, path)) == {"unchanged": 1}
-
-    def test_a_message_that_was_being_written(self, project: Project, tmp_path: Path) -> None:
-        """A last message that is longer now, as in a log that was imported while it was written, has grown."""
-        read(project, write(tmp_path / "a.jsonl", ("tram", ["Where is the tram?", "At the"])))
-        assert counted(self._grow(project, tmp_path)) == {"grew": 1}
-        write(tmp_path / "a.jsonl", ("tram", [*self.NEW[1][:3], self.NEW[1][3] + " Now."]))
-        assert counted(read(project, tmp_path / "a.jsonl")) == {"grew": 1}
-        assert texts(project)["tram"][3].endswith("harbour. Now.")
-
-    def test_again_and_again(self, project: Project, tmp_path: Path) -> None:
-        """Every state is kept, and an older copy of the file brings nothing."""
-        for count in (1, 2, 4):
-            read(project, write(tmp_path / "a.jsonl", ("tram", self.NEW[1][:count])))
-        states = ConversationService(project).earlier_states(1)
-        assert [len(state.messages) for state in states] == [2, 1]
-        older = read(project, write(tmp_path / "a.jsonl", self.OLD))
-        assert counted(older) == {"unchanged": 1}
-        assert texts(project) == {"tram": self.NEW[1]}
 
     def test_what_was_computed_is_not_of_the_new_text(
         self, project: Project, tmp_path: Path
@@ -334,25 +306,6 @@ class TestDuplicates:
         (_, second) = imported(project.reader(), [1, 2])
         assert [each.external_id for each in second.duplicates] == ["c"]
         assert found_by(project, "你好") == [1, 2]
-
-    def test_the_duplicate_grows(self, project: Project, tmp_path: Path) -> None:
-        """A duplicate that grows becomes a conversation with the shared text as its earlier state."""
-        path = write(tmp_path / "a.jsonl", ("a", ["Hi", "Ho"]), ("b", ["Hi", "Ho"]))
-        read(project, path)
-        write(path, ("a", ["Hi", "Ho"]), ("b", ["Hi", "Ho", "Bye"]))
-        assert counted(read(project, path)) == {"grew": 1, "unchanged": 1}
-        assert texts(project) == {"a": ["Hi", "Ho"], "b": ["Hi", "Ho", "Bye"]}
-        assert all(not each.duplicates for each in imported(project.reader(), [1, 2]))
-        (state,) = ConversationService(project).earlier_states(2)
-        assert [message.content for message in state.messages] == ["Hi", "Ho"]
-
-    def test_both_grow(self, project: Project, tmp_path: Path) -> None:
-        """If both grow, each into its own text or into one text again, they are told apart by their ids."""
-        path = write(tmp_path / "a.jsonl", ("a", ["Hi"]), ("b", ["Hi"]))
-        read(project, path)
-        write(path, ("a", ["Hi", "Ho"]), ("b", ["Hi", "Hum"]))
-        assert counted(read(project, path)) == {"grew": 2}
-        assert texts(project) == {"a": ["Hi", "Ho"], "b": ["Hi", "Hum"]}
 
 
 class TestRunsAfterwards:

@@ -62,15 +62,3 @@ class TestView:
         project.write(lambda conn: settings.put(conn, "list.view", view))
 
         assert SavedViews(project).view() == (ListQuery(), None)
-
-    def test_parts_that_are_not_understood(self, project: Project) -> None:
-        """An unknown order becomes the order of import; the filter stays."""
-        view = {"filter": "lamp", "sort": "moon", "descending": 1, "conversation": "x"}
-        project.write(lambda conn: settings.put(conn, "list.view", view))
-        project.write(lambda conn: settings.put(conn, "filters", {"a": 1, "b": "lamp"}))
-        project.write(lambda conn: settings.put(conn, "list.columns", {"a": 1}))
-
-        saved = SavedViews(project)
-        assert saved.view() == (ListQuery(parse_filter("lamp")), None)
-        assert saved.filters() == {"b": "lamp"}
-        assert saved.columns() is None

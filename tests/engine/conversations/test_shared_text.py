@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 
 import pytest
@@ -103,23 +102,10 @@ class TestWhatIsFound:
         assert shared.without("assistant", "How can I help?") == ""
         assert shared.without("user", "How can I help?") == "How can I help?"
 
-    def test_chinese_without_spaces(self) -> None:
-        """Instructions without spaces are found as well, in front of a goal on the same line."""
-        prompt = "你是一个乐于助人的助手，请根据用户的要求一步一步地完成任务，每次只回答一个动作，不要解释原因。"
-        goals = [f"帮我订{n}张票" for n in range(10, 40)]
-        shared = find_shared_text([{"user": (prompt + goal,)} for goal in goals])
-        assert [shared.without("user", prompt + goal) for goal in goals] == goals
-
     @pytest.mark.parametrize("count", [0, 1, 4])
     def test_few_conversations(self, count: int) -> None:
         """Nothing is shared by fewer than five conversations."""
         assert find_shared_text(with_prompt()[:1] * count) == SharedText((), count)
-
-    def test_equal_conversations(self) -> None:
-        """Of equal conversations all text is shared, and the count is right."""
-        shared = find_shared_text(with_prompt()[:1] * 7)
-        assert shared.without("user", with_prompt()[0]["user"][0]) == ""
-        assert {one.conversations for one in shared.blocks} == {7}
 
     def test_counts(self) -> None:
         """A block is counted in the conversations that contain all of it."""
@@ -154,37 +140,12 @@ class TestWithout:
                     assert is_part([w for w in rest if re.search(r"\w", w)], left)
 
     @settings(max_examples=20)
-    @given(CONVERSATIONS, st.randoms(use_true_random=False))
-    def test_order_does_not_matter(self, conversations: list[Texts], rng: random.Random) -> None:
-        """The same conversations in another order share the same text."""
-        other = rng.sample(conversations, len(conversations))
-        assert find_shared_text(other) == find_shared_text(conversations)
-
-    @settings(max_examples=20)
-    @given(CONVERSATIONS)
-    def test_twice_is_once(self, conversations: list[Texts]) -> None:
-        """What is left of a text has nothing to leave out."""
-        shared = find_shared_text(conversations)
-        for one in conversations:
-            for role, texts in one.items():
-                for text in texts:
-                    left = shared.without(role, text)
-                    assert shared.without(role, left) == left
-
-    @settings(max_examples=20)
     @given(CONVERSATIONS)
     def test_as_stored(self, conversations: list[Texts]) -> None:
         """Stored and read again it is the same."""
         shared = find_shared_text(conversations)
         assert SharedText.from_json(shared.as_json()) == shared
         assert bool(shared.digest) == bool(shared)
-
-    @settings(max_examples=20)
-    @given(st.text())
-    def test_nothing_shared(self, text: str) -> None:
-        """Where nothing is shared a text stays as it is, to the letter."""
-        assert NOTHING_SHARED.without("user", text) == text
-        assert find_shared_text(with_prompt()).without("tool", text) == text
 
 
 def test_an_opening_has_no_markup() -> None:

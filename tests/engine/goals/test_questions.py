@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.goals.questions import (
-    EXAMPLES,
     MAX_LABEL_WORDS,
-    MERGE_CHARS,
     LogProb,
     MergeQuestion,
     ask_merges,
@@ -25,7 +23,6 @@ from engine.goals.questions import (
     numbered_lists,
     read_mixed,
     read_summary,
-    with_context,
     yes_probability,
 )
 from engine.goals.records import model_says_yes
@@ -83,12 +80,6 @@ class TestSummary:
         assert read_summary(SUMMARY, " find a cheap", cut=False)[0].endswith("cheap")
         assert read_summary(SUMMARY, " find it. And", cut=True)[0].endswith("find it.")
 
-    def test_context(self) -> None:
-        """A project's context paragraph comes before the prompt; an empty one changes nothing."""
-        assert with_context(SUMMARY, " \n") == SUMMARY
-        before = with_context(SUMMARY, "You will see insurance chats. ").before
-        assert before == f"You will see insurance chats.\n\n{SUMMARY.before}"
-
 
 class TestBodies:
     @given(st.text(), st.integers(20, 300))
@@ -97,12 +88,6 @@ class TestBodies:
         short = clipped(text, chars)
         assert len(short) <= chars
         assert len(short.splitlines()) <= 1
-
-    def test_both_ends_stay(self) -> None:
-        """A long message keeps its beginning and its end."""
-        short = clipped("begin " + "filler " * 5000 + "end", 100)
-        assert short.startswith("begin")
-        assert short.endswith("end")
 
     def test_no_text_forges_a_list(self) -> None:
         """A transcript that writes list names itself stays one item of its list."""
@@ -113,11 +98,6 @@ class TestBodies:
             "[GROUP 2]",
             "[NOT IN GROUP]",
         ]
-
-    def test_short_enough(self) -> None:
-        """Ten texts of each list, however long, stay within what a small context holds."""
-        texts = ["word " * 1000] * EXAMPLES
-        assert len(merge_body(texts, texts, texts)) < 3 * EXAMPLES * (MERGE_CHARS + 3) + 60
 
     def test_numbered_lists(self) -> None:
         """Each list is numbered between its marks, which no text can close; what there is no room for is counted."""
@@ -139,10 +119,6 @@ class TestChoose:
         assert len(drawn) == len(set(drawn)) == min(number, len(members))
         assert set(drawn) <= set(members)
         assert choose(members[::-1], number, seed) == drawn
-
-    def test_seed(self) -> None:
-        """Another seed gives another sample."""
-        assert choose(range(100), 10, 0) != choose(range(100), 10, 1)
 
 
 class TestNames:
@@ -236,8 +212,3 @@ def test_each_text_on_its_own() -> None:
         (list_prefix(["one", "two", "three"]), continuation("four")),
         *((list_prefix(["four"]), continuation(text)) for text in texts["a"]),
     ]
-
-
-def test_no_pairs() -> None:
-    """Without pairs the model is not called."""
-    assert likelihood_ratios(ToyAsker().log_probs, [], {}, {}) == []

@@ -20,14 +20,6 @@ def test_every_conversation_once_and_in_order(chars: list[int]) -> None:
     assert all(len(block) >= LEAST_ITEMS for block in made[:-1])
 
 
-@given(lengths)
-def test_no_block_is_larger_than_it_must_be(chars: list[int]) -> None:
-    """Without its last conversation a block has less than its share of text, or fewer than the least number."""
-    for block in blocks(range(len(chars)), chars):
-        but_last = block[:-1]
-        assert len(but_last) < LEAST_ITEMS or sum(chars[i] for i in but_last) < BLOCK_CHARS
-
-
 @given(lengths, lengths)
 def test_later_imports_only_add_blocks(chars: list[int], more: list[int]) -> None:
     """Later imports change no block but the last."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.jobs.progress import MIN_GROWTH_SHOWN, RateMeter, TimeLeft, time_left_text
+from engine.jobs.progress import RateMeter, TimeLeft, time_left_text
 
 
 class Clock:
@@ -22,29 +22,6 @@ class Clock:
 
 
 class TestPace:
-    def test_only_the_recent_past_counts(self) -> None:
-        """After a slow beginning the rate becomes that of the recent window."""
-        clock = Clock()
-        pace = RateMeter(clock)
-        pace.mark(0)
-        clock.now += 1000
-        pace.mark(10)
-        for done in range(20, 420, 10):
-            clock.now += 1
-            pace.mark(done)
-        assert pace.rate() == pytest.approx(10.0)
-
-    def test_a_stall_lowers_the_rate(self) -> None:
-        """Time without progress lowers the rate."""
-        clock = Clock()
-        pace = RateMeter(clock)
-        pace.mark(0)
-        clock.now += 1
-        pace.mark(10)
-        assert pace.rate() == 10
-        clock.now += 9
-        assert pace.rate() == 1
-
     @given(st.lists(st.tuples(st.floats(0, 100), st.integers(0, 1000)), max_size=30))
     def test_never_nonsense(self, steps: list[tuple[float, int]]) -> None:
         """Rates and remaining times are never negative."""
@@ -138,15 +115,6 @@ class TestTimeLeft:
         for before, after in pairwise(shown[: 4 * len(shown) // 5]):
             assert 0.5 * before <= after <= 1.5 * before
 
-    @given(st.lists(st.floats(0.5, 2.0), min_size=5, max_size=60))
-    def test_small_rises_are_not_shown(self, batches: list[float]) -> None:
-        """The estimate shown falls, or grows by a quarter or more."""
-        left = TimeLeft()
-        left.expect("read", 30.0)
-        shown = [estimate for _, estimate in read(left, batches)]
-        for before, after in pairwise(shown):
-            assert after <= before or after >= MIN_GROWTH_SHOWN * before
-
     @given(SECONDS, SECONDS)
     def test_steps_add_up_and_end(self, first: float, second: float) -> None:
         """What is expected of all steps is left before anything is measured, and nothing once all are done."""
@@ -158,29 +126,6 @@ class TestTimeLeft:
         assert left.seconds_left() == pytest.approx(second)
         left.end("read")
         assert left.seconds_left() == 0
-
-    def test_nothing_is_said_of_an_unknown_speed(self) -> None:
-        """Without an expectation nothing is said until some of the step is measured."""
-        left = TimeLeft()
-        left.expect("read", None)
-        left.begin("read")
-        left.mark("read", 0.0, 0.0)
-        left.mark("read", 0.01, 1.0)
-        assert left.seconds_left() is None
-        left.mark("read", 0.1, 10.0)
-        assert left.seconds_left() == pytest.approx(90.0)
-
-    def test_a_step_is_taken_up_again(self) -> None:
-        """Neither the time between two runs of a step counts, nor what was done before it was measured."""
-        left = TimeLeft()
-        left.expect("read", None)
-        left.begin("read")
-        left.mark("read", 0.5, 0.0)
-        left.mark("read", 0.6, 10.0)
-        left.begin("read")
-        left.mark("read", 0.6, 1000.0)
-        left.mark("read", 0.7, 1010.0)
-        assert left.seconds_left() == pytest.approx(30.0)
 
 
 @pytest.mark.parametrize(

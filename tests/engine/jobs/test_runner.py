@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
-from engine.base.errors import Cancelled, ModelError, ProjectError, ProjectReadOnly
+from engine.base.errors import Cancelled, ModelError, ProjectError
 from engine.base.events import DataChanged, Event, JobEnded, JobProgress, JobStarted
 from engine.jobs.contract import Progress, Stage, config_hash
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
@@ -162,16 +162,6 @@ class TestOutcomes:
         assert outcome == JobCancelled(1, "Cancelled. Counted to 2.", 2)
         assert _finished(project) == [(1, "cancelled", 2, "Cancelled. Counted to 2.")]
 
-    def test_read_only(self, project: Project) -> None:
-        """Nothing runs on a project that is open read-only."""
-        with Project.open(project.path, read_only=True) as reader:
-            runner = JobRunner(reader, Listener())
-            with pytest.raises(ProjectReadOnly):
-                runner.run(CountingStage(reader))
-            with pytest.raises(ProjectReadOnly):
-                runner.start([CountingStage(reader)])
-            assert runner.active() == []
-
     def test_an_end_that_cannot_be_recorded_is_not_called_done(self, project: Project) -> None:
         """When the project is closed under a job, its outcome says that it is not recorded."""
 
@@ -182,14 +172,6 @@ class TestOutcomes:
 
         outcome = JobRunner(project, Listener()).run(ClosingStage(project))
         assert outcome == JobFailed(1, "The project is closed.", "", "ProjectError")
-
-    def test_a_listener_that_fails_does_not_end_the_work(self, project: Project) -> None:
-        """An exception in an event listener is logged, and the job continues."""
-
-        def fail(event: Event) -> None:
-            raise RuntimeError("deaf")
-
-        assert JobRunner(project, fail).run(CountingStage(project)) == JobDone(1, "Counted to 3.")
 
 
 class TestBackground:
@@ -261,18 +243,6 @@ class TestBackground:
         assert second.done == 0
         assert runner.close()
 
-    def test_a_chain_can_be_cancelled_by_the_id_of_any_of_its_runs(self, project: Project) -> None:
-        """A chain is cancelled by the id of its first run or of any later one."""
-        for by_first in (True, False):
-            listener = Listener()
-            runner = JobRunner(project, listener)
-            second = CountingStage(project, 3, name="b", wait_at=2)
-            first_id = runner.start([CountingStage(project, 1, name="a"), second])
-            second.waiting.wait()
-            runner.cancel(first_id if by_first else first_id + 1)
-            assert [e.outcome for e in listener.wait_for_ends(2)] == ["done", "cancelled"]
-            assert runner.close()
-
     def test_lanes_run_beside_each_other(self, project: Project) -> None:
         """A job in one lane does not wait for a job in another."""
         listener = Listener()
@@ -298,17 +268,6 @@ class TestBackground:
         assert [run.stage for run in runner.interrupted()] == ["waits", "count"]
         with pytest.raises(ProjectError, match="being closed"):
             runner.start([CountingStage(project)])
-
-    def test_close_leaves_cancelled_what_was_cancelled(self, project: Project) -> None:
-        """A job that a person had cancelled is not resumable because the program was quit right after."""
-        runner = JobRunner(project, Listener())
-        stage = CountingStage(project, 2, wait_at=2)
-        job_id = runner.start([stage])
-        stage.waiting.wait()
-        runner.cancel(job_id)
-        assert runner.close(timeout=30)
-        assert [state for _, state, _, _ in _finished(project)] == ["cancelled"]
-        assert runner.interrupted() == []
 
     def test_close_does_not_wait_for_what_does_not_end(self, project: Project) -> None:
         """A stage that ignores its interrupt does not keep the program from quitting."""
@@ -358,14 +317,6 @@ class TestEvents:
             ["score"],
             ["run", "score"],
         ]
-
-    def test_rate_and_eta_are_measured(self, project: Project) -> None:
-        """There is no rate before two measurements; then there are the measured rate and the time left."""
-        clock = Clock()
-        listener = Listener()
-        JobRunner(project, listener, clock=clock).run(CountingStage(project, 4, clock=clock))
-        told = [(p.rate, p.eta_seconds) for p in listener.of(JobProgress)]
-        assert told[:3] == [(None, None), (2.0, 1.0), (2.0, 0.5)]
 
 
 class TestConfigHash:

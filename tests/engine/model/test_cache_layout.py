@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.model.batched_replies import (
-    CELL_MULTIPLE,
     ENOUGH_SEQUENCES,
     MIN_SEPARATE_SEQUENCES,
     MIN_SEQUENCE_CELLS,
@@ -54,28 +53,10 @@ class TestLayouts:
         (layout,) = layouts([700] * 30, lambda length: 1000)
         assert layout.separate == PARALLEL
 
-    def test_few(self) -> None:
-        """Too few replies for a layout of their own share the cache."""
-        (layout,) = layouts([700] * (MIN_SEPARATE_SEQUENCES - 1), room)
-        assert layout.separate == 0
-        assert layouts([], room) == []
-
     def test_short_ones_join_long_ones(self) -> None:
         """Where long replies leave room for many sequences, short ones are generated beside them."""
         (layout,) = layouts([700] * 20 + [1800] * 4, room)
         assert layout.separate == widest(CELLS, 2 * MIN_SEQUENCE_CELLS) >= ENOUGH_SEQUENCES
-
-    def test_short_ones_leave_long_ones_alone(self) -> None:
-        """Where long replies leave room for few sequences, the many short ones get a layout of their own."""
-        long, short = layouts([700] * 20 + [3000] * 5, room)
-        assert (long.members, long.separate) == ([20, 21, 22, 23, 24], widest(CELLS, 4096))
-        assert (short.members, short.separate) == ([*range(20)], widest(CELLS, MIN_SEQUENCE_CELLS))
-
-    def test_too_long_for_several(self) -> None:
-        """Replies of which only two fit at a time share the cache with those left over."""
-        short, shared = layouts([700] * 20 + [8000] * 5, room)
-        assert (short.separate, shared.separate) == (widest(CELLS, MIN_SEQUENCE_CELLS), 0)
-        assert shared.members == [20, 21, 22, 23, 24]
 
 
 class TestToy:
@@ -116,17 +97,6 @@ class TestRealModel:
         model.arrange(0)
         for row in rows:
             assert np.abs(probabilities(row) - probabilities(alone)).max() < 1e-5
-
-    def test_what_it_holds(self, model: LlamaModel) -> None:
-        """Sequences with cells of their own can be filled to the last cell."""
-        model.arrange(5)
-        capacity = model.capacity
-        assert capacity.cells == 5 * capacity.context
-        assert capacity.context % CELL_MULTIPLE == 0
-        for at in range(0, capacity.context, capacity.batch):
-            model.decode([Span([7] * capacity.batch, at, (4,))])
-        model.arrange(0)
-        assert not model.capacity.separate
 
     @pytest.mark.parametrize("lengths", [[30, 1, 9, 4, 22, 2, 3, 17, 8, 5], [60, 60, 60, 1]])
     def test_each_as_alone(self, model: LlamaModel, lengths: list[int]) -> None:

@@ -57,13 +57,6 @@ class TestFirstLayers:
 
 
 class TestNames:
-    def test_default_is_the_built_in_model(self, catalog: Catalog) -> None:
-        """Without a name the default is the model that came with the install."""
-        entry = catalog.entry(None)
-
-        assert (entry.name, entry.path) == (DEFAULT_MODEL, embedded_model())
-        assert entry.tuning is None
-
     def test_added_file_is_found_by_name_and_after_reopening(
         self, catalog: Catalog, tmp_path: Path
     ) -> None:
@@ -75,34 +68,10 @@ class TestNames:
         assert again.entry("large").path == path
         assert [entry.name for entry in again.entries()] == [DEFAULT_MODEL, "large"]
 
-    def test_path_needs_no_adding(self, catalog: Catalog, tmp_path: Path) -> None:
-        """A path to a file works as a name."""
-        assert catalog.entry(str(weights(tmp_path / "x.gguf"))).name == "x"
-
     def test_unknown_name_says_what_is_known(self, catalog: Catalog) -> None:
         """A name that is neither known nor a file is a usage error that lists the names."""
         with pytest.raises(UsageError, match=DEFAULT_MODEL):
             catalog.entry("gpt")
-
-    def test_taken_name_is_refused(self, catalog: Catalog, tmp_path: Path) -> None:
-        """Two files cannot share a name, and no file can have that of the built-in model."""
-        catalog.add(weights(tmp_path / "a.gguf"), "one")
-        for name in ("one", DEFAULT_MODEL):
-            with pytest.raises(UsageError, match="taken"):
-                catalog.add(weights(tmp_path / "b.gguf"), name)
-
-    def test_missing_file_cannot_be_added(self, catalog: Catalog, tmp_path: Path) -> None:
-        """Adding a file that is not there fails and leaves the catalogue as it was."""
-        with pytest.raises(ModelFileError):
-            catalog.add(tmp_path / "none.gguf")
-        assert len(catalog.entries()) == 1
-
-    def test_damaged_catalogue_is_named(self, catalog: Catalog, tmp_path: Path) -> None:
-        """A catalogue that is not JSON is an error that names the file."""
-        catalog.file.parent.mkdir(parents=True)
-        catalog.file.write_text("{", "utf-8")
-        with pytest.raises(ModelFileError, match=r"models\.json"):
-            Catalog(tmp_path / "data", tmp_path / "cache")
 
 
 class TestRunnable:
@@ -140,16 +109,6 @@ class TestRunnable:
 
         assert with_adapter != catalog.loadable(entry).fingerprints
         assert with_adapter["adapter_sha256"] != changed["adapter_sha256"]
-
-    def test_measured_speed_is_kept(self, catalog: Catalog, tmp_path: Path) -> None:
-        """Measured speed and noise of an untuned model are stored for the next session."""
-        model = catalog.loadable(catalog.entry(None))
-        catalog.record_speed(model, 300.0, 0.01)
-        again = Catalog(tmp_path / "data", tmp_path / "cache")
-        found = again.loadable(again.entry(None))
-
-        assert (found.tokens_per_s, found.noise) == (300.0, 0.01)
-        assert json.loads(again.file.read_text("utf-8"))["speed"]
 
 
 class TestAdapters:
@@ -189,22 +148,6 @@ class TestAdapters:
         model = catalog.loadable(catalog.entry(None), "first")
         assert (model.adapter, model.adapter_name) == (file, "first")
         assert model.fingerprints["adapter"] == "first"
-
-    def test_unknown(self, catalog: Catalog, tmp_path: Path) -> None:
-        """A name that is neither known nor a file is a usage error that lists the names."""
-        with pytest.raises(UsageError, match="Known are none"):
-            catalog.loadable(catalog.entry(None), "gpt")
-        catalog.add_adapter(adapter_file(tmp_path / "completion.gguf"))
-        with pytest.raises(UsageError, match="Known are completion"):
-            catalog.adapter_path("gpt")
-
-    def test_taken_name_is_refused(self, catalog: Catalog, tmp_path: Path) -> None:
-        """Two files cannot share a name; the same file may come again."""
-        file = adapter_file(tmp_path / "a.gguf")
-        catalog.add_adapter(file, "one")
-        assert catalog.add_adapter(file, "one").path == file
-        with pytest.raises(UsageError, match="taken"):
-            catalog.add_adapter(adapter_file(tmp_path / "b.gguf"), "one")
 
     def test_a_model_is_no_adapter(self, catalog: Catalog, tmp_path: Path) -> None:
         """A file of whole weights cannot be added as an adapter."""
@@ -248,12 +191,6 @@ class TestPulled:
             (DEFAULT_MODEL, "built in"),
             ("tiny", "pulled"),
         ]
-
-    def test_its_name_is_taken(self, catalog: Catalog, tmp_path: Path) -> None:
-        """No other file can be added under the name of a pulled model."""
-        self.pulled(catalog)
-        with pytest.raises(UsageError, match="taken"):
-            catalog.add(weights(tmp_path / "tiny.gguf"))
 
     def test_checksum_of_the_pull(self, catalog: Catalog) -> None:
         """The checksum of the pull is used until the file is written to, so a large file is not read again."""

@@ -64,19 +64,6 @@ class TestChatTokens:
         assert tokens.count(END) == 0
         assert tokens.count(TURN) == len(TALK)
 
-    def test_marks_in_contents(self) -> None:
-        """A content that contains the template's place marks is unchanged."""
-        forged = "\x0b\ue0000\ue001\x0b"
-        tokens = chat_tokens(ToyModel(), [ChatMessage("user", forged), ChatMessage("user", "x")])
-        assert text_of(tokens) == f"user\n{forged}\nuser\nx\nassistant\n"
-
-    def test_trimming(self) -> None:
-        """Contents are trimmed where the template trims, and nowhere else."""
-        trimmed = text_of(chat_tokens(Template(trims=True), TALK))
-        assert "[system Be brief. ]" in trimmed
-        assert "[user Bye ]" in trimmed
-        assert "[system  Be brief.  ]" in text_of(chat_tokens(Template(), TALK))
-
     @pytest.mark.parametrize("model", [Template(turns=True), Template(drops="system")])
     def test_templates_that_take_less(self, model: Template) -> None:
         """Where a template refuses or drops the system message, its text comes before the first user message."""
@@ -91,8 +78,3 @@ class TestChatTokens:
         talk = [ChatMessage(speaker, speaker.upper()) for speaker in speakers]
         found = text_of(chat_tokens(Template(turns=True), talk))
         assert found == "[user  ][assistant ASSISTANT ][user USER ]"
-
-    def test_a_template_that_takes_nothing(self) -> None:
-        """A template that drops user messages is an error."""
-        with pytest.raises(ModelError, match="leaves messages out"):
-            chat_tokens(Template(drops="user"), TALK)

@@ -125,21 +125,8 @@ class TestStopTexts:
         )
         assert reply.text == data[:at].decode("utf-8", "replace")
 
-    def test_an_empty_stop_text_stops_nothing(self) -> None:
-        """An empty stop text in a prompt file does not end every reply at once."""
-        (reply,) = generate(
-            ToyModel(), uniform_tasks([b"x"], sampling=WARM, max_tokens=9, stop=[""], seed=1)
-        )
-        assert reply.stopped != "stop"
-
 
 class TestLimits:
-    def test_a_prompt_that_fits_exactly(self) -> None:
-        """Prompt and reply may fill the context to the last token."""
-        model = ToyModel(replace(ROOMY, context=20, cells=20))
-        (reply,) = generate(model, uniform_tasks([[7] * 12], sampling=GREEDY, max_tokens=8))
-        assert reply == expected([7] * 12, GREEDY, 8, 0, [])
-
     @pytest.mark.parametrize("prompt", [[], [7] * 13])
     def test_a_prompt_that_does_not(self, prompt: list[int]) -> None:
         """An empty prompt, or one without room for the reply, is refused before anything is decoded."""
@@ -156,16 +143,6 @@ class TestLimits:
             uniform_tasks([[9, n] for n in range(PARALLEL)], sampling=WARM, max_tokens=6, seed=4),
         )
         assert model.decodes <= 6
-
-    def test_room_for_long_replies_that_end_early(self) -> None:
-        """A large length limit does not keep replies that end early from being generated together."""
-        model = ToyModel(WIDE)
-        prompts = [[9, n] for n in range(PARALLEL)]
-        stop = [chr(code) for code in range(32, 127)]
-        replies = generate(
-            model, uniform_tasks(prompts, sampling=WARM, max_tokens=300, stop=stop, seed=4)
-        )
-        assert model.decodes == max(len(reply.tokens) for reply in replies) < 300
 
     @pytest.mark.parametrize("number", [1, 2, 5])
     def test_cancelled(self, number: int) -> None:

@@ -71,10 +71,6 @@ class TestTokens:
         assert not control & set(tokens)
         assert model.tokenize("<|im_end|>", special=True) == [model.end_token]
 
-    def test_control_tokens_have_no_bytes(self, model: LlamaModel) -> None:
-        """A control token adds nothing to a reply's text."""
-        assert model.token_bytes(model.end_token) == b""
-
     def test_chat_frame(self, model: LlamaModel) -> None:
         """A chat prompt has one start token at its beginning, closes the user's turn and opens the assistant's."""
         around = frame(parse_prompt("judge", prompt_text("judge")), model)
@@ -132,11 +128,6 @@ class TestSequences:
         row = model.decode([Span(tokens[9:], 9, (0,), (len(tokens) - 10,))])[0].copy()
         assert np.abs(probabilities(row) - probabilities(last_row(model, tokens))).max() < 1e-3
 
-    def test_too_large_a_batch(self, model: LlamaModel) -> None:
-        """A batch over the limit is an error with the limit, not a crash."""
-        with pytest.raises(ModelError, match="more than 128 tokens"):
-            model.decode([Span([1] * 129, 0, (0,))])
-
     def test_a_full_cache(self, shipped: Path) -> None:
         """A full cache is an error that says so, and the model is usable afterwards."""
         small = LlamaModel(shipped, LoadOptions(context=64, batch=32), lambda: False)
@@ -176,18 +167,6 @@ class TestCancel:
         assert (last_row(small, tokens) == before).all()
         small.close()
 
-    def test_while_loading(self, exact_weights: Path) -> None:
-        """A cancel while weights are read ends the loading."""
-        asked = 0
-
-        def cancelled() -> bool:
-            nonlocal asked
-            asked += 1
-            return asked > 3
-
-        with pytest.raises(Cancelled):
-            LlamaModel(exact_weights, SMALL, cancelled)
-
 
 class TestAdapters:
     def test_on_and_off(self, model: LlamaModel, tmp_path: Path) -> None:
@@ -218,11 +197,6 @@ class TestAdapters:
             model.use_adapter(wrong)
         assert (last_row(model, [1, 2, 3]) == before).all()
 
-    def test_weights_are_no_adapter(self, model: LlamaModel, shipped: Path) -> None:
-        """A whole model given as an adapter is refused."""
-        with pytest.raises(ModelFileError, match="not an adapter"):
-            model.use_adapter(shipped)
-
 
 class TestFiles:
     @pytest.mark.parametrize("as_adapter", [False, True])
@@ -232,11 +206,6 @@ class TestFiles:
         path.write_bytes(b"PK\x03\x04 something else")
         with pytest.raises(ModelFileError, match=r"model\.gguf is not a GGUF file"):
             model.use_adapter(path) if as_adapter else LlamaModel(path, SMALL, lambda: False)
-
-    def test_missing(self, tmp_path: Path) -> None:
-        """A file that is not there is named with the reason."""
-        with pytest.raises(ModelFileError, match="No such file"):
-            LlamaModel(tmp_path / "none.gguf", SMALL, lambda: False)
 
     def test_memory_estimate(self, model: LlamaModel, exact_weights: Path) -> None:
         """The estimate is at least the weights and the cells of the largest layout, and little more."""
@@ -270,10 +239,3 @@ class TestEmbeddings:
         assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(65), abs=1e-5)
         assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2]
         assert vectors[0] @ embedder.embed(tokens[:1])[0] > 0.999
-
-    def test_long_and_empty_texts(self, embedder: LlamaModel) -> None:
-        """A text longer than a batch is cut to it; one without tokens is refused."""
-        tokens = embedder.tokenize("many words again " * 60)
-        assert (embedder.embed([tokens]) == embedder.embed([tokens[:64]])).all()
-        with pytest.raises(ModelError, match="empty text"):
-            embedder.embed([tokens, []])

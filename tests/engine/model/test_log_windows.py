@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.model.log_windows import Window, clip, last_pieces, plan_windows
+from engine.model.log_windows import Window, clip, plan_windows
 
 
 @st.composite
@@ -78,30 +78,12 @@ def test_a_boundary_is_read_as_if_the_log_ended_there(
 
 
 @given(logs())
-def test_the_last_pieces(log: tuple[list[int], list[int], int, int]) -> None:
-    """The last pieces of a log fit with its first ones, and one more would not."""
-    lengths, _, kept, limit = log
-    lengths = [min(length, limit // 3) for length in lengths]
-    pieces = last_pieces(lengths, kept, limit)
-    first = len(lengths) - (len(pieces) - kept)
-    assert pieces == (*range(kept), *range(first, len(lengths)))
-    tokens = sum(lengths[piece] for piece in pieces)
-    assert tokens <= limit
-    assert first == kept or tokens + lengths[first - 1] > limit
-
-
-@given(logs())
 def test_one_window_where_everything_fits(log: tuple[list[int], list[int], int, int]) -> None:
     """A log that fits up to its last boundary is one window with all of it."""
     lengths, marks, kept, _ = log
     (window,) = plan_windows(lengths, marks, kept, sum(lengths))
     assert window.pieces == tuple(range(marks[-1] + 1))
     assert window.boundaries == tuple(marks)
-
-
-def test_no_boundary_no_window() -> None:
-    """A log without a boundary needs no window."""
-    assert plan_windows([5, 5], [], 0, 3) == []
 
 
 @given(st.lists(st.integers(0, 9), max_size=80), st.integers(6, 60))

@@ -5,15 +5,8 @@ from __future__ import annotations
 import pytest
 
 from engine.base.errors import UsageError
-from engine.model.prompt_files import (
-    Prompt,
-    frame,
-    opening_tokens,
-    parse_prompt,
-    prompt_names,
-    prompt_text,
-)
-from tests.engine.model.toy import START, TURN, ToyModel
+from engine.model.prompt_files import Prompt, frame, parse_prompt, prompt_names, prompt_text
+from tests.engine.model.toy import START, ToyModel
 
 WHOLE = """
 chat = false
@@ -57,11 +50,6 @@ class TestFiles:
             parse_prompt("mine", text)
         assert "mine" in error.value.message
 
-    def test_an_unknown_name(self) -> None:
-        """A prompt that does not exist is refused with the names of those that do."""
-        with pytest.raises(UsageError, match="judge"):
-            prompt_text("nonsense")
-
 
 def prompt(chat: bool) -> Prompt:
     """A prompt with a text in every field."""
@@ -69,12 +57,6 @@ def prompt(chat: bool) -> Prompt:
 
 
 class TestFrame:
-    def test_plain(self) -> None:
-        """A plain prompt is: start token, text, log, question, beginning of the reply."""
-        around = frame(prompt(chat=False), ToyModel())
-        assert around.head == [START, *b"before ", TURN]
-        assert bytes(around.tail) == b" question reply"
-
     @pytest.mark.parametrize("adds_start", [True, False])
     @pytest.mark.parametrize("template_starts", [True, False])
     def test_one_start_token(self, adds_start: bool, template_starts: bool) -> None:
@@ -87,18 +69,8 @@ class TestFrame:
         if adds_start or template_starts:
             assert around.head[0] == START
 
-    def test_the_bare_log(self) -> None:
-        """A tuned model gets the start token and the log without a prompt."""
-        around = frame(None, ToyModel())
-        assert (around.head, around.tail) == ([START], [])
-
     def test_a_log_cannot_close_the_frame(self) -> None:
         """A template is split at a mark that no transcript contains as a token, so a log cannot end its own message."""
         around = frame(prompt(chat=True), ToyModel())
         text = bytes(token for token in [*around.head, *b"LOG", *around.tail] if token < START)
         assert text == b"user\nbefore LOG question\nassistant\n reply"
-
-
-def test_opening_tokens() -> None:
-    """The opening tokens of the next step are the same for every step, so its probability is one number."""
-    assert bytes(opening_tokens(ToyModel())) == b"\n\nTURN"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import UsageError
-from engine.model.hub.repositories import SHIPPED, recommended_sets
+from engine.model.hub.repositories import recommended_sets
 
 GB = 1_000_000_000
 OWN = """
@@ -39,10 +39,6 @@ class TestShipped:
                 assert model.licence
                 assert model.note.endswith(".")
 
-    def test_says_that_nobody_checked(self) -> None:
-        """The file states that its names were not checked against the hub."""
-        assert "NOT checked" in SHIPPED.read_text("utf-8")
-
 
 class TestOwn:
     def test_takes_their_place(self, tmp_path: Path) -> None:
@@ -51,11 +47,6 @@ class TestOwn:
         small, large = recommended_sets(tmp_path)
         assert (small.memory, small.models, large.memory) == (4 * GB, (), 32 * GB)
         assert (large.models[0].repository, large.models[0].size) == ("me/Mine-GGUF", 1_500_000_000)
-
-    def test_shipped_one_as_a_start(self, tmp_path: Path) -> None:
-        """A copy of the program's file in the config folder gives the same list."""
-        (tmp_path / "recommended.toml").write_bytes(SHIPPED.read_bytes())
-        assert recommended_sets(tmp_path) == recommended_sets(tmp_path / "elsewhere")
 
     @pytest.mark.parametrize(
         ("text", "why"),

@@ -43,15 +43,6 @@ class TestWhatIsShared:
         plain = [reply.tokens for reply in generate(ToyModel(), wanted)]
         assert texts(ToyModel(), wanted) == plain
 
-    def test_nested(self) -> None:
-        """Prompts with a longer prefix in common fork it off the prefix of all."""
-        wanted = tasks(RULES + CASE + b"1", RULES + b"x", RULES + CASE + b"2", RULES + b"yy")
-        model = ToyModel()
-        some, source_tokens = shared(model, wanted)
-        whole, part = len(RULES), len(RULES + CASE)
-        assert [task.decoded for task in some] == [part, whole, part, whole]
-        assert source_tokens == model.decoded == part
-
     def test_equal_prompts(self) -> None:
         """Equal prompts share all but the last token, whose decode gives the first distribution."""
         wanted = [replace(task, sampling=Sampling(temperature=1.0)) for task in tasks(RULES, RULES)]
@@ -60,11 +51,6 @@ class TestWhatIsShared:
         plain = [reply.tokens for reply in generate(ToyModel(), wanted)]
         assert texts(ToyModel(), wanted) == plain
         assert plain[0] != plain[1]
-
-    def test_a_prompt_that_others_begin_with(self) -> None:
-        """A prompt that is the prefix of another keeps its last token to itself."""
-        some, _ = shared(ToyModel(), tasks(RULES, RULES + CASE))
-        assert [task.decoded for task in some] == [len(RULES) - 1] * 2
 
 
 class TestWhatIsNot:
@@ -79,15 +65,6 @@ class TestWhatIsNot:
             model = ToyModel()
             assert shared(model, wanted) == (wanted, 0)
             assert model.decoded == 0
-
-    def test_no_room(self) -> None:
-        """A prefix that leaves no room for the longest reply is not shared."""
-        small = replace(ROOMY, context=256, cells=256)
-        wanted = tasks(RULES + b"x", RULES + b"y")
-        assert shared(ToyModel(small), wanted) == (wanted, 0)
-        assert texts(ToyModel(small), wanted) == [
-            reply.tokens for reply in generate(ToyModel(), wanted)
-        ]
 
     def test_models_that_cannot_be_forked(self) -> None:
         """Recurrent models decode each prompt from its start."""

@@ -33,12 +33,6 @@ def write(
 
 
 class TestSampling:
-    def test_a_seed_repeats(self, model: LlamaModel) -> None:
-        """The same seed gives the same replies, another seed others."""
-        first = write(model, *PROMPTS, sampling=WARM, seed=7)
-        assert write(model, *PROMPTS, sampling=WARM, seed=7) == first
-        assert write(model, *PROMPTS, sampling=WARM, seed=70) != first
-
     def test_neighbours_do_not_matter(self, model: LlamaModel) -> None:
         """A reply is the same with and without others beside it, its seed being its number's."""
         together = write(model, *PROMPTS, sampling=WARM, seed=7)

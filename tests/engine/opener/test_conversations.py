@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.base.conversation import State, Verdict, count_turns
-from engine.base.errors import ProjectError, WorkbenchError
+from engine.base.errors import WorkbenchError
 from engine.conversations.filter_fields import WORD_FIELD
 from engine.conversations.filters import Filter, ListQuery, Term, parse_filter
 from engine.conversations.tables import conversations, imports
@@ -44,10 +44,6 @@ def store(project: Project) -> ConversationService:
 
 
 class TestFinding:
-    def test_sources(self, store: ConversationService) -> None:
-        """Sources are named in the order of import."""
-        assert store.sources() == ["a.jsonl", "b.jsonl"]
-
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
@@ -98,11 +94,6 @@ def test_no_search_text_is_an_sql_error(searched: ConversationService, text: str
 
 
 class TestRows:
-    def test_in_the_order_asked(self, store: ConversationService) -> None:
-        """Rows come in the order of the ids; unknown ids are left out and repeated ones repeated."""
-        assert [row.id for row in store.rows([5, 99, 1, 3, 5])] == [5, 1, 3, 5]
-        assert store.rows([]) == []
-
     def test_what_a_row_says(self, store: ConversationService) -> None:
         """A row has the figures of its conversation, its score, its state and its verdict."""
         row = store.rows([2])[0]
@@ -137,12 +128,6 @@ class TestRows:
             (4, "stop-token"),
             (None, "truth-field"),
         ]
-
-    def test_no_such_conversation(self, store: ConversationService) -> None:
-        """Reading the bytes of an unknown conversation raises a WorkbenchError; its messages are an empty list."""
-        with pytest.raises(ProjectError, match="no conversation 99"):
-            store.original(99)
-        assert store.messages(99) == []
 
 
 class TestCounts:

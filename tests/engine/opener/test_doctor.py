@@ -13,7 +13,6 @@ import subprocess
 import sys
 import termios
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -21,16 +20,13 @@ import pytest
 from engine.base import network_guard
 from engine.base.folders import data_dir
 from engine.model.catalog import DEFAULT_MODEL, Catalog, embedded_model
-from engine.model.catalog_files import PULLED, Manifest, PartFile
 from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
-from engine.model.hub.pulls import PullPlan
 from engine.model.memory_plan import MachineMemory
-from engine.opener.doctor import Check, check_folder, check_network, check_terminal, run_checks
+from engine.opener.doctor import Check, check_folder, check_network, run_checks
 from engine.project import runs
 from engine.project.network import NetworkService
 from engine.project.project import Project
-from tests.engine.model.small_adapters import adapter_file
 from tests.engine.model.tiny import write_sliding
 from tests.engine.project.support import REPOSITORY, fill, in_child, talk
 
@@ -93,12 +89,6 @@ class TestThisMachine:
 
 
 class TestModels:
-    def test_untuned(self, folders: tuple[Path, Path]) -> None:
-        """A model that was never tuned here is reported with the command that tunes it."""
-        check = named(run_checks(*folders), "tuning")
-        assert check.status == "warn"
-        assert "workbench models tune" in check.fix
-
     def test_tuned_copy_gone(self, folders: tuple[Path, Path]) -> None:
         """A missing tuned copy is reported; with the copy in place tuning is ok."""
         data, cache = folders
@@ -126,16 +116,6 @@ class TestModels:
         assert check.status == "bad"
         assert str(added) in check.found
 
-    def test_added_model_is_something_else(
-        self, folders: tuple[Path, Path], tmp_path: Path
-    ) -> None:
-        """A model file that is no GGUF file any more is bad."""
-        added = tmp_path / "mine.gguf"
-        added.write_bytes(b"GGUF\3\0\0\0")
-        Catalog(*folders).add(added)
-        added.write_bytes(b"<html>sign in to download")
-        assert "not a GGUF file" in named(run_checks(*folders), "model mine").found
-
     def test_added_model_is_damaged(self, folders: tuple[Path, Path], tmp_path: Path) -> None:
         """A model whose file was cut is bad, with what is wrong with it."""
         added = write_sliding(tmp_path / "mine.gguf")
@@ -162,18 +142,6 @@ class TestModels:
         check = named(run_checks(*folders), "model mine")
         assert (check.status, "7 of 7 layers on the GPU" in check.found) == ("ok", True)
 
-    def test_pull_not_ended(self, folders: tuple[Path, Path]) -> None:
-        """A paused pull is reported with the command that resumes it."""
-        data, _ = folders
-        file = PartFile("tiny.gguf", 1000, "ab" * 32)
-        wanted = Manifest("tiny", "http://hub", "someone/Tiny-GGUF", "c0ffee", "mit", "", (file,))
-        plan = PullPlan(data / PULLED / "someone--Tiny-GGUF", wanted)
-        plan.folder.mkdir(parents=True)
-        plan.file.write_text(json.dumps(asdict(wanted)))
-        check = named(run_checks(*folders), "pulls")
-        assert check.found == "unfinished: tiny"
-        assert "workbench models pull" in check.fix
-
     def test_default_model_damaged(
         self, folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -188,23 +156,6 @@ class TestModels:
         check = named(run_checks(*folders), f"model {DEFAULT_MODEL}")
         assert check.status == "bad"
         assert "pip install" in check.fix
-
-    def test_catalogue_damaged(self, folders: tuple[Path, Path]) -> None:
-        """A catalogue that is no JSON is one bad check, and the other checks still run."""
-        (folders[0] / "models.json").write_text("{")
-        checks = run_checks(*folders)
-        assert named(checks, "models").status == "bad"
-        assert named(checks, "terminal").status == "ok"
-
-    def test_adapter_gone(self, folders: tuple[Path, Path], tmp_path: Path) -> None:
-        """An added adapter whose file is missing is a warning that names it."""
-        file = adapter_file(tmp_path / "mine.gguf")
-        Catalog(*folders).add_adapter(file)
-        check = named(run_checks(*folders), "adapters")
-        assert (check.status, "1 added" in check.found) == ("ok", True)
-        file.unlink()
-        check = named(run_checks(*folders), "adapters")
-        assert (check.status, "mine" in check.found) == ("warn", True)
 
     def test_model_process_cannot_start(self, folders: tuple[Path, Path], tmp_path: Path) -> None:
         """A llama.cpp that cannot be loaded is bad, with the last line of the process's output."""
@@ -250,22 +201,6 @@ class TestFolders:
         assert "WORKBENCH_DATA" in there.fix
         assert f"{closed} cannot be written" in deeper.found
 
-    def test_not_a_folder(self, folders: tuple[Path, Path], tmp_path: Path) -> None:
-        """A file in place of the cache folder is bad, and the other checks still run."""
-        taken = tmp_path / "taken"
-        taken.write_text("")
-        checks = run_checks(folders[0], taken / "cache")
-        assert named(checks, "cache folder").status == "bad"
-        assert named(checks, f"model {DEFAULT_MODEL}").status == "ok"
-
-    def test_little_disk(self, folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-        """A disk that is nearly full is a warning that says how much is left."""
-        usage = type(shutil.disk_usage("/"))(10**12, 10**12 - 10**9, 10**9)
-        monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-        check = named(run_checks(*folders), "cache folder")
-        assert check.status == "warn"
-        assert "1.0 GB free" in check.found
-
 
 class TestTerminal:
     @pytest.mark.parametrize(
@@ -306,12 +241,6 @@ class TestTerminal:
         assert done.stderr.split()[0] == status
         assert word in done.stderr
 
-    def test_without_a_terminal(self) -> None:
-        """Output to a pipe or file is no fault."""
-        check = check_terminal()
-        assert check.status == "ok"
-        assert "none here" in check.found
-
 
 class TestProject:
     def test_damaged(self, folders: tuple[Path, Path], project: Path) -> None:
@@ -324,12 +253,6 @@ class TestProject:
         assert check.status == "bad"
         assert "damaged" in check.found
         assert "workbench repair" in check.fix
-
-    def test_not_a_project(self, folders: tuple[Path, Path], tmp_path: Path) -> None:
-        """A file of another kind is reported as such."""
-        other = tmp_path / "notes.wb"
-        other.write_text("these are not conversations, just text that is long enough")
-        assert "not a project" in named(run_checks(*folders, other), "project").found
 
     def test_interrupted_runs(self, folders: tuple[Path, Path], project: Path) -> None:
         """A run whose process is gone is reported; one whose process lives is not."""
@@ -415,13 +338,6 @@ class TestWhatMayBeReached:
         found = network(tmp_path, path).found
         assert "the variable WORKBENCH_OFFLINE and this project's setting are on" in found
         assert "huggingface.co" in found
-
-    def test_lists_that_cannot_be_read(self, tmp_path: Path) -> None:
-        """A damaged list is reported, and the doctor continues."""
-        (tmp_path / "endpoints.json").write_text("{", "utf-8")
-        found = network(tmp_path, tmp_path / "no-project.wb")
-        assert found.status == "warn"
-        assert "cannot be determined" in found.found
 
 
 def test_the_guard() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from engine.completeness.records import Histogram
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.tables import selecting
 from engine.opener.conversations import ConversationService
@@ -65,27 +64,9 @@ class TestTags:
         assert not [step[3] for step in plan if step[3].startswith("SCAN v")], plan
 
 
-class TestHistogram:
-    def test_of_the_project(self, store: ConversationService) -> None:
-        """A score on an inner edge belongs to the bin above, 1 to the last bin; unscored ones are counted apart."""
-        assert store.histogram(None, 4) == Histogram((1, 0, 1, 1), 1)
-        assert store.histogram(None, 1) == Histogram((3,), 1)
-
-    def test_no_parts(self, store: ConversationService) -> None:
-        """A histogram without bins is refused."""
-        with pytest.raises(ValueError, match="0 parts"):
-            store.histogram(None, 0)
-
-
 def test_dates(project: Project, store: ConversationService) -> None:
     """The first and the last known date; None without dates."""
     assert store.dates() == ("2023-12-24T18:00:00Z", "2026-03-01")
-
-
-def test_no_dates(project: Project) -> None:
-    """A project without dates has no first and last one."""
-    fill(project, [talk("a", "hello")])
-    assert ConversationService(project).dates() is None
 
 
 class TestHits:

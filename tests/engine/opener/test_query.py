@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 import re
-import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Callable
@@ -306,23 +305,3 @@ class TestIdSet:
         ]:
             assert list(found.ascending()) == sorted(wanted)
             assert len(found) == len(wanted)
-
-    def test_ids_with_gaps(self, project: Project) -> None:
-        """Ids that no conversation has, as another program could leave them, are in no set."""
-        fill(project, [talk(str(n), f"hi {n}") for n in range(4)])
-
-        def lose(conn: sqlite3.Connection) -> None:
-            for table, column in [("message", "conversation_id"), ("original", "conversation_id")]:
-                conn.execute(f"DELETE FROM {table} WHERE {column} = 2")
-            conn.execute("DELETE FROM conversation WHERE id = 2")
-
-        project.write(lose)
-        store = ConversationService(project)
-        assert list(store.ids(ListQuery())) == [1, 3, 4]
-        assert list(store.ids(ListQuery(parse_filter("state:unscored"), "turns", True))) == [
-            4,
-            3,
-            1,
-        ]
-        assert store.counts(ListQuery(parse_filter("-hi"))).conversations == 0
-        assert store.counts().unscored == 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,10 +14,7 @@ from engine.base.report_table import text_table
 from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.opener.open_project import OpenProject
 from engine.opener.report import Compared, write_report
-from engine.project import runs
 from engine.project.project import Project
-from engine.questions.records import Answerer, MachineAnswer
-from engine.questions.tables import machine_answers
 from engine.results.comparison.formatting import difference_cells
 from engine.results.document import Document, Paragraph, Quote, Section
 from engine.results.document_files import to_html, to_markdown
@@ -208,23 +204,6 @@ def test_compared(services: OpenProject, tmp_path: Path) -> None:
     assert "<circle" in section
 
 
-def test_other_project(services: OpenProject, tmp_path: Path) -> None:
-    """Conversations to read are looked up in the project that they are from; folders are not named."""
-    with Project.open(tmp_path / "second.wb", create=True) as project:
-        fill(project, [talk(f"late{n}", f"question {n}", "no answer") for n in range(40)])
-        give_scores(project, dict.fromkeys(range(1, 41), 0.1))
-    with OpenProject(tmp_path / "second.wb", read_only=True) as second:
-        found = services.comparison.against(second.comparison)
-        assert found.differences[0].significant
-        compared = Compared(found, (services.conversations, second.conversations))
-        write_report(
-            services, tmp_path / "o.md", parse_filter(""), validate=False, compared=compared
-        )
-    text = (tmp_path / "o.md").read_text("utf-8").partition("## What differs")[2]
-    assert "| ended, B | late0 |" in text
-    assert str(tmp_path) not in text
-
-
 def test_refused(services: OpenProject, tmp_path: Path) -> None:
     """Another ending, a file that is there and a filter without conversations are refused; nothing is written."""
     with pytest.raises(UsageError, match="cannot be written as"):
@@ -236,16 +215,6 @@ def test_refused(services: OpenProject, tmp_path: Path) -> None:
         write_report(services, tmp_path / "n.md", parse_filter("turns>900"))
     assert (tmp_path / "r.md").read_text() == "mine"
     assert not (tmp_path / "n.md").exists()
-
-
-def test_empty_project(tmp_path: Path) -> None:
-    """A report on nothing says so."""
-    with OpenProject(tmp_path / "e.wb", create=True) as workspace:
-        write_report(workspace, tmp_path / "e.html", parse_filter(""))
-    text = (tmp_path / "e.html").read_text("utf-8")
-    checked(text)
-    assert "0 conversations" in text
-    assert "Nothing is scored" in text
 
 
 def test_what_people_judged(tmp_path: Path) -> None:
@@ -270,29 +239,6 @@ def test_what_people_judged(tmp_path: Path) -> None:
     assert text.count(": judged failed · ") == 2
     assert "| succeeded | people | no | 4 | 2 (50%) |" in text
     assert "| succeeded | people | unsure | 4 | 1 (25%) |" in text
-
-
-def test_a_model_without_answers(tmp_path: Path) -> None:
-    """A model that could not answer a question on any conversation is not in the table of answers."""
-    with OpenProject(tmp_path / "p.wb", create=True) as project:
-        fill(project.project, [talk("one", "Where is Rome?", "In Italy.")])
-
-        def write(conn: sqlite3.Connection) -> None:
-            run_id = runs.create(
-                conn, stage="ask", config_hash="a", params={}, fingerprints={}, code_version="1"
-            )
-            judge = Answerer("a", "refused", "model", "judge")
-            machine_answers.put(conn, judge, run_id, [MachineAnswer(1, None, note="no reply")])
-
-        project.project.write(write)
-        write_report(project, tmp_path / "r.md", Filter(), validate=False)
-    assert "judge" not in (tmp_path / "r.md").read_text("utf-8")
-
-
-def test_commands_in_sentences() -> None:
-    """What is between backticks becomes code, escaped."""
-    document = Document("t", "s", (Section("x", (Paragraph("`run <b>` brings it; ` stays."),)),))
-    assert "<p><code>run &lt;b&gt;</code> brings it; ` stays.</p>" in to_html(document)
 
 
 def test_few_are_faint_and_bars_are_of_all(tmp_path: Path) -> None:

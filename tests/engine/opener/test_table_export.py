@@ -65,14 +65,6 @@ def test_a_row_has_what_the_other_readers_say(project: Project) -> None:
     assert {line["score_set"] for line in lines} == {"base · tiny.gguf", None}
 
 
-def test_truth_on_request(project: Project) -> None:
-    """The truth comes only where it is asked for, of the conversations that are asked for, in their order."""
-    with project.reading() as conn:
-        lines = list(table_lines(conn, [4, 2], truth=True))
-    assert [line["id"] for line in lines] == ["c4", "c2"]
-    assert [line["truth.goal"] for line in lines] == ["goal 0", "goal 2"]
-
-
 def test_every_format_has_the_same_rows(project: Project, tmp_path: Path) -> None:
     """JSON Lines, CSV and Parquet have the same columns and values."""
     parquet = pytest.importorskip("pyarrow.parquet")

@@ -99,23 +99,6 @@ def test_a_bad_backup_is_in_nobodys_way(
     restore(str(path), made)
 
 
-def test_what_was_not_finished_is_no_backup(path: Path) -> None:
-    """What an earlier version left of a backup that it did not finish is not listed."""
-    shutil.copy(path, f"{path}.backup-20260101T000000Z.partial")
-    assert backups_of(str(path)) == []
-
-
-def test_paths_need_not_be_text(tmp_path: Path) -> None:
-    """A project in a folder whose name is no UTF-8 is backed up and restored as any other."""
-    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/b\xff"))
-    folder.mkdir()
-    add(folder / "p.wb", "a")
-    made, _ = back_up(str(folder / "p.wb"))
-    restore(str(folder / "p.wb"), made)
-    assert names(folder / "p.wb") == ["a"]
-    assert len(backups_of(str(folder / "p.wb"))) == 1
-
-
 @pytest.mark.parametrize("kind", ["missing", "text", "other", "noise"])
 def test_bad_backups_are_refused(path: Path, tmp_path: Path, kind: str) -> None:
     """A backup that is missing, no database, of another program or damaged is refused, and the project stays."""

@@ -41,13 +41,6 @@ def test_a_text_that_is_none(path: Path) -> None:
         ConversationService(project).rows([1])
 
 
-def test_json_that_is_none(path: Path) -> None:
-    """So is a text that is not JSON where it must be."""
-    change(path, "INSERT INTO setting (key, value) VALUES ('score_config', '{')")
-    with Project.open(path) as project, pytest.raises(ProjectError, match=r"p\.wb is damaged"):
-        ConversationService(project).rows([1])
-
-
 @pytest.mark.parametrize("calls", ["7", "[7]", '[{"a": 1}]', "[" * 100_000])
 def test_calls_that_are_none(path: Path, calls: str) -> None:
     """So is JSON of another form than the calls of a message have, or nested without end."""
@@ -116,13 +109,3 @@ def upper_name(project: Project) -> str:
     with project.reading() as conn:
         (name,) = conn.execute("SELECT external_id FROM conversation").fetchone()
         return str(name.upper())
-
-
-def test_own_errors_pass(tmp_path: Path) -> None:
-    """An error of the caller on a sound file stays what it is."""
-    with (
-        Project.open(tmp_path / "p.wb", create=True) as project,
-        pytest.raises(KeyError),
-        project.reading(),
-    ):
-        raise KeyError("mine")

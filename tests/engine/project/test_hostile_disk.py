@@ -6,7 +6,6 @@ import os
 import resource
 import shutil
 import signal
-import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -72,13 +71,6 @@ class TestReadOnlyPlaces:
         assert found == 1
         assert why in refusal
         assert [p.name for p in folder.iterdir()] == ["p.wb"]
-
-    def test_a_file_that_cannot_be_written(self, folder: Path) -> None:
-        """A write-protected file in a writable folder opens read-only too."""
-        folder.chmod(0o777)
-        (folder / "p.wb").chmod(0o444)
-        why, found, _ = without_rights(lambda: look(folder / "p.wb"))
-        assert (why, found) == ("the file is write-protected", 1)
 
     def test_beside_a_writer_of_another_user(self, folder: Path) -> None:
         """A reader without write permission sees what a running writer has just committed."""
@@ -160,22 +152,6 @@ class TestFullDisk:
         check_whole(path)
         assert len(content(path)["conversation"]) == 2
         assert set(before["conversation"]) <= set(content(path)["conversation"])
-
-    def test_a_limit_in_the_file(self, tmp_path: Path) -> None:
-        """The same holds when SQLite finds the file full."""
-        path = tmp_path / "p.wb"
-        with Project.open(path, create=True) as project:
-            pages = project.reader().execute("PRAGMA page_count").fetchone()[0]
-
-            def limited(conn: sqlite3.Connection) -> None:
-                conn.execute(f"PRAGMA max_page_count = {pages + 5}")
-
-            project.write(limited)
-            with pytest.raises(ProjectError, match="disk is full"):
-                fill(project, [talk(f"n{n}", text) for n, text in enumerate(texts(50))])
-            project.write(lambda conn: conn.execute("PRAGMA max_page_count = 1000000").fetchone())
-            assert fill(project, [talk("a", "hello")]).new == 1
-        check_whole(path)
 
     def test_no_room_for_a_backup(self, tmp_path: Path) -> None:
         """A backup that has no room is the file that the error names, and nothing of it stays."""

@@ -78,12 +78,6 @@ def test_sql_of_strangers_is_refused(
     Project.open(tmp_path / "new.wb").close()
 
 
-def test_tables_of_strangers_are_left_alone(path: Path) -> None:
-    """A table of another name hinders nothing, since nothing reads it."""
-    change(path, "CREATE TABLE mine (a)")
-    Project.open(path).close()
-
-
 def test_no_native_code_is_loaded(path: Path) -> None:
     """SQLite cannot load an extension on a connection of a project."""
     with Project.open(path) as project, pytest.raises(sqlite3.OperationalError):

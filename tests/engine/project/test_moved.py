@@ -100,16 +100,6 @@ def test_a_second_name_lets_no_second_writer_in(
     check_whole(other)
 
 
-def test_a_copy_in_the_same_process_does_not_open_the_lock(
-    path: Path, open_project: Project
-) -> None:
-    """A process that reads the file by another descriptor, which ends its POSIX locks, keeps a second writer out."""
-    shutil.copy(path, path.with_name("copy.wb"))
-    other = path.with_name("u.wb")
-    path.rename(other)
-    assert "u.wb is open under another name" in elsewhere(other)
-
-
 def test_a_file_that_was_renamed_is_whole_and_no_longer_written(
     path: Path, open_project: Project
 ) -> None:
@@ -148,29 +138,6 @@ def test_a_file_that_is_renamed_during_a_write(path: Path, open_project: Project
     assert names(other) == ["first", "stored"]
 
 
-def test_a_file_that_is_renamed_after_the_last_write(path: Path, open_project: Project) -> None:
-    """What is only in the log of the old name gets into the renamed file when the project is closed."""
-    other = path.with_name("u.wb")
-    path.rename(other)
-    open_project.close()
-    assert names(other) == ["first", "stored"]
-    assert not path.exists()
-    check_whole(other)
-
-
-def test_a_folder_that_is_moved(path: Path, open_project: Project) -> None:
-    """A project whose folder is moved is no longer written, and is whole in its new place."""
-    folder = path.parent.with_name("moved-" + path.parent.name)
-    path.parent.rename(folder)
-    assert elsewhere(folder / "p.wb").startswith(f"another workbench (pid {os.getpid()})")
-    with pytest.raises(ProjectMoved, match="was moved to"):
-        write(open_project)
-    open_project.close()
-    assert names(folder / "p.wb") == ["first", "stored"]
-    assert elsewhere(folder / "p.wb") == "writable first stored\n"
-    shutil.rmtree(folder)
-
-
 @pytest.mark.parametrize("folder", [False, True])
 def test_a_moved_file_can_be_read_by_any_thread(
     path: Path, open_project: Project, folder: bool, tmp_path_factory: pytest.TempPathFactory
@@ -197,15 +164,6 @@ def test_a_moved_file_can_be_read_by_any_thread(
     assert names(there / "p.wb" if folder else there) == ["first", "stored"]
     if folder:
         there.rename(path.parent)
-
-
-def test_what_is_only_read_is_not_saved_as_a_new_file(path: Path) -> None:
-    """Saving a project that is open for reading says that it is read-only, and not that it is closed."""
-    with (
-        Project.open(path, read_only=True) as project,
-        pytest.raises(ProjectReadOnly, match=r"read-only: opened for reading only"),
-    ):
-        project.save_copy(str(path.with_name("saved.wb")))
 
 
 def test_a_hard_link(path: Path) -> None:
@@ -272,23 +230,6 @@ def test_another_project_is_copied_over_it(
     assert path.with_name("p.wb.overwritten-wal").exists()
 
 
-def test_a_file_that_is_only_touched(path: Path, open_project: Project) -> None:
-    """A file of which only the time was changed is written as before."""
-    os.utime(path, (1, 1))
-    write(open_project)
-    open_project.close()
-    assert names(path) == ["first", "stored", "more"]
-
-
-def test_large_writes_of_its_own_are_no_surprise(open_project: Project) -> None:
-    """Writes that make SQLite move its log into the file do not look like those of another program."""
-    size = os.path.getsize(open_project.path)
-    for nth in range(4):
-        fill(open_project, [talk(f"long {nth}", "word " * 500_000, "answer")], f"{nth}.jsonl")
-        open_project.check()
-    assert os.path.getsize(open_project.path) > size + 4_000_000
-
-
 def test_a_reader_of_a_file_that_is_replaced(path: Path) -> None:
     """A project that is open for reading is not read with the log of the file that replaced it."""
     with Project.open(path, read_only=True) as project:
@@ -353,32 +294,6 @@ def test_the_log_of_a_file_that_was_moved_is_not_used_for_another(path: Path, fo
     with Project.open(path) as project:
         assert settings.get(project.reader(), "from", "none") == "the holder"
     assert sorted(p.name for p in path.parent.iterdir()) == ["p.wb"]
-
-
-def test_the_loser_of_a_race_on_a_new_path(tmp_path: Path) -> None:
-    """Who makes a project that another one makes at this moment is told so, not to choose another folder."""
-    path = tmp_path / "new.wb"
-    reached, go_on = threading.Event(), threading.Event()
-
-    def wait(conn: sqlite3.Connection, schema: int) -> None:
-        reached.set()
-        go_on.wait(10)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("engine.project.project.migrate", wait)
-        patch.setattr("engine.project.runs.interrupt_running", lambda conn: None)
-        patch.setattr("engine.project.settings.ensure_project_id", lambda conn: None)
-        winner = threading.Thread(target=lambda: Project.open(path, create=True).close())
-        winner.start()
-        reached.wait(10)
-        try:
-            with pytest.raises(
-                ProjectLocked, match=rf"new\.wb is being made .*\(pid {os.getpid()}\)"
-            ):
-                Project.open(path, create=True)
-        finally:
-            go_on.set()
-            winner.join()
 
 
 def test_a_project_is_of_no_use_in_a_fork(path: Path, open_project: Project) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from engine.base import network_guard
-from engine.base.errors import NetworkRefused, ProjectReadOnly
+from engine.base.errors import NetworkRefused
 from engine.opener.open_project import OpenProject
-from engine.project.network import NetworkService
 from engine.project.project import Project
 from tests.command_line import data, process, workbench
 
@@ -39,28 +37,6 @@ class TestTheSetting:
             assert refused()
             workspace.network.stay_offline(False)
             assert refused() == ""
-
-    def test_of_a_project_that_cannot_be_written(self, tmp_path: Path) -> None:
-        """The setting of a read-only project is in force and cannot be changed."""
-        path = tmp_path / "p.wb"
-        with (
-            Project.open(path, create=True) as project,
-            closing(NetworkService(project)) as network,
-        ):
-            network.stay_offline(True)
-        with OpenProject(path, read_only=True) as workspace:
-            with pytest.raises(ProjectReadOnly):
-                workspace.network.stay_offline(False)
-            assert refused()
-
-    def test_names_what_else_is_on(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The environment's switch is reported apart from the project's setting."""
-        monkeypatch.setenv(network_guard.VARIABLE, "1")
-        with OpenProject(tmp_path / "p.wb", create=True) as workspace:
-            assert workspace.network.others() == ["the variable WORKBENCH_OFFLINE"]
-            workspace.network.stay_offline(True)
-            assert workspace.network.others() == ["the variable WORKBENCH_OFFLINE"]
-            assert "and this project's setting `offline` are on" in refused()
 
 
 class TestTheCommands:

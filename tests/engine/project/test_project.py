@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import ProjectError, ProjectReadOnly
-from engine.conversations.tables import imports
 from engine.project import runs, settings
 from engine.project.project import Project
 from engine.project.schema import APPLICATION_ID, SCHEMA
@@ -34,13 +33,6 @@ class TestOpening:
             ]
             assert loose == []
 
-    def test_one_file_remains_after_close(self, tmp_path: Path) -> None:
-        """Closing checkpoints the WAL and removes the lock, so that one file remains."""
-        with Project.open(tmp_path / "p.wb", create=True) as project:
-            fill(project, [talk("a", "hello")])
-            project.reader().execute("SELECT 1").fetchone()
-        assert [p.name for p in tmp_path.iterdir()] == ["p.wb"]
-
     def test_what_was_written_is_there_again(self, tmp_path: Path) -> None:
         """A project keeps its content from one session to the next."""
         path = tmp_path / "p.wb"
@@ -64,16 +56,6 @@ class TestOpening:
             Project.open(tmp_path / "p.wb")
         assert caught.value.hint
         assert list(tmp_path.iterdir()) == []
-
-    def test_missing_folder(self, tmp_path: Path) -> None:
-        """A missing folder is an error that names it."""
-        with pytest.raises(ProjectError, match=r"no folder .*nowhere"):
-            Project.open(tmp_path / "nowhere" / "p.wb", create=True)
-
-    def test_a_folder(self, tmp_path: Path) -> None:
-        """A folder is refused as a project."""
-        with pytest.raises(ProjectError, match="is a folder"):
-            Project.open(tmp_path, create=True)
 
     @pytest.mark.parametrize("create", [False, True])
     def test_not_a_database(self, tmp_path: Path, create: bool) -> None:
@@ -108,15 +90,6 @@ class TestOpening:
         conn.close()
         with pytest.raises(ProjectError, match=f"schema {SCHEMA + 1}, this one knows {SCHEMA}"):
             Project.open(path)
-
-    def test_empty_file(self, tmp_path: Path) -> None:
-        """An empty file becomes a project only when one may be created."""
-        path = tmp_path / "p.wb"
-        path.touch()
-        with pytest.raises(ProjectError, match="empty"):
-            Project.open(path)
-        Project.open(path, create=True).close()
-        Project.open(path).close()
 
     def test_damaged(self, tmp_path: Path) -> None:
         """A damaged file is an error that says so, at the latest when the damaged part is read or written."""
@@ -182,29 +155,10 @@ class TestWriting:
         assert settings.get(project.reader(), "n") == 200
         assert len(names) == 1
 
-    def test_a_write_inside_a_write_is_refused(self, project: Project) -> None:
-        """A write inside a write is refused, because it would wait for itself."""
-        with pytest.raises(RuntimeError, match="wait for itself"):
-            project.write(lambda conn: project.write(lambda inner: None))
-
     def test_readers_cannot_write(self, project: Project) -> None:
         """A reader's connection refuses to change anything."""
         with pytest.raises(sqlite3.OperationalError, match="readonly"):
             settings.put(project.reader(), "x", 1)
-
-    def test_references_are_enforced(self, project: Project) -> None:
-        """A row that refers to a missing row is refused."""
-        with pytest.raises(ProjectError, match="FOREIGN KEY"):
-            project.write(lambda conn: imports.add_records(conn, 99, [talk("a", "x")]))
-
-    def test_each_thread_has_its_own_reader(self, project: Project) -> None:
-        """Each thread has a read connection of its own and keeps it."""
-        seen: list[sqlite3.Connection] = []
-        thread = threading.Thread(target=lambda: seen.append(project.reader()))
-        thread.start()
-        thread.join()
-        assert project.reader() is project.reader()
-        assert seen[0] is not project.reader()
 
 
 class TestClosing:
@@ -301,11 +255,6 @@ class TestReadOnly:
                 assert settings.get(reader.reader(), "x") == 2
                 with pytest.raises(ProjectReadOnly, match="read-only"):
                     reader.write(lambda conn: settings.put(conn, "x", 3))
-
-    def test_never_creates(self, tmp_path: Path) -> None:
-        """Opening for reading creates no file."""
-        with pytest.raises(ProjectError, match="There is no project"):
-            Project.open(tmp_path / "p.wb", create=True, read_only=True)
 
 
 def _create_run(conn: sqlite3.Connection) -> int:

@@ -121,19 +121,6 @@ class TestMigrating:
             assert project.read_only is None
             assert ConversationService(project).counts().conversations == 1
 
-    def test_a_copy_that_exists_is_not_overwritten(
-        self, tmp_path: Path, with_next: AddMigration
-    ) -> None:
-        """A second copy gets another name."""
-        path = tmp_path / "p.wb"
-        Project.open(path, create=True).close()
-        earlier = tmp_path / f"p.wb.backup-{SCHEMA}"
-        earlier.write_text("precious")
-        with_next(_widen)
-        Project.open(path).close()
-        assert earlier.read_text() == "precious"
-        assert (tmp_path / f"p.wb.backup-{SCHEMA}-2").exists()
-
     def test_an_older_file_that_cannot_be_written(
         self, tmp_path: Path, with_next: AddMigration
     ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,7 +14,6 @@ import pytest
 
 from engine.base.errors import ProjectLocked, ProjectReadOnly
 from engine.project import settings
-from engine.project.file_lock import ProjectFile
 from engine.project.project import Project
 from engine.project.write_lock import WriteLock
 from tests.engine.project.support import REPOSITORY, in_child
@@ -101,56 +99,6 @@ def test_two_names_of_one_file_are_one_project(tmp_path: Path) -> None:
         (tmp_path / "link.wb").symlink_to(tmp_path / "p.wb")
         with Project.open(tmp_path / "link.wb") as second:
             assert second.read_only == f"another workbench (pid {os.getpid()}) is writing it"
-
-
-def test_a_lock_file_with_nonsense_in_it(tmp_path: Path) -> None:
-    """The content of the lock file is used only to name its holder."""
-    first = WriteLock(str(tmp_path / "p.wb"))
-    first.acquire()
-    (tmp_path / "p.wb.lock").write_text("nonsense")
-    with pytest.raises(ProjectLocked, match=r"^another workbench is writing it$"):
-        WriteLock(str(tmp_path / "p.wb")).acquire()
-    (tmp_path / "p.wb.lock").write_text('{"pid": 7, "host": "not-' + socket.gethostname() + '"}')
-    with pytest.raises(ProjectLocked, match="pid 7 on not-"):
-        WriteLock(str(tmp_path / "p.wb")).acquire()
-    first.release()
-    first.release()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_who_writes_a_new_project_is_known_under_any_name(tmp_path: Path) -> None:
-    """The lock of the file tells other processes who holds it, also of a project that was just made."""
-    with Project.open(tmp_path / "p.wb", create=True):
-        path = str(tmp_path / "p.wb")
-        assert in_child(lambda: holder_of(path)) == os.getpid()
-        with Project.open(path, read_only=True) as reader:
-            reader.reader()
-        assert in_child(lambda: holder_of(path)) == os.getpid()
-
-
-def holder_of(path: str) -> int | None:
-    """What a process that has nothing open reads from the lock of a file."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ProjectFile, "_locked", set())
-        return ProjectFile(path, os.O_RDONLY).holder()
-
-
-def test_readers_of_a_file_share_a_descriptor(tmp_path: Path) -> None:
-    """Opening and closing a project for reading, beside a writer in the same process, leaves no descriptors open."""
-    with Project.open(tmp_path / "p.wb", create=True):
-        before = 0
-        for nth in range(10):
-            with Project.open(tmp_path / "p.wb", read_only=True) as reader:
-                settings.get(reader.reader(), "x", "none")
-            if nth == 0:
-                before = descriptors()
-        assert descriptors() == before
-    assert descriptors() < before
-
-
-def descriptors() -> int:
-    """How many files and the like this process has open."""
-    return len(os.listdir("/dev/fd"))
 
 
 def test_never_two_holders(tmp_path: Path) -> None:

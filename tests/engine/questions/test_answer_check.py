@@ -111,16 +111,6 @@ def test_all_of_a_few_are_drawn() -> None:
     assert check.strata[0].size <= MAX_DRAWN
 
 
-def test_no_rate_before_each_stratum_has_an_answer() -> None:
-    """Until then, and where a person is unsure, only the agreement is known."""
-    answers = [MachineAnswer(key, "yes" if key < 50 else "no") for key in range(1, 101)]
-    check = draw("pattern", answers, ())
-    first, second = check.drawn[:2]
-    assert report(check, YES_NO, {first: "yes"}).shares[0].corrected is None
-    assert report(check, YES_NO, {first: "yes", second: "unsure"}).answered == 1
-    assert report(check, YES_NO, {first: "yes", second: "no"}).shares[0].corrected is not None
-
-
 def test_each_label_of_a_choice_has_a_rate() -> None:
     """The rates of a choice sum to one, and how many more answers would halve the intervals is said in words."""
     question = parse_question(

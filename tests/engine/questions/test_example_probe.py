@@ -11,7 +11,6 @@ from engine.questions.example_probe import (
     EXAMPLES_PER_FIT,
     TYPICAL_EXAMPLES,
     Known,
-    features,
     fit,
     rank_by_information,
     word_features,
@@ -81,12 +80,6 @@ class TestTeach:
         assert (right[p > 0.8] > 0).mean() > 0.7
         assert (right[p < 0.2] > 0).mean() < 0.3
 
-    def test_one_kind_of_mark_teaches_nothing(self) -> None:
-        """Without two marks of either kind there is no probability."""
-        known, right = made(30, signal=1.0)
-        assert fit(known_by(known), np.abs(marked(right, 20)), np.arange(20)) is None
-        assert fit(known_by(known), np.zeros(30, dtype=np.int64), np.arange(0)) is None
-
     def test_the_guess_stays_until_examples_speak_against_it(self) -> None:
         """A right guess tells others after ten examples about as well as before; a wrong one is overcome by sixty."""
         known, right = made(300, signal=3.0)
@@ -114,26 +107,8 @@ class TestTeach:
         assert p is not None
         assert area(p, right, slice(40, None)) > 0.9
 
-    def test_a_conversation_without_a_state_is_known_by_its_signs(self) -> None:
-        """Where no model read a conversation, the dimensions of its state are those of a usual one."""
-        states = np.array([[1, 2], [3, 4], [np.nan, np.nan]], dtype=np.float32)
-        table = features(np.ones((3, 2)), states)
-        assert table.shape == (3, 4)
-        assert table[2, 2:].tolist() == [0, 0]
-        assert (table[:, 0] == table[0, 0]).all()
-
 
 class TestInstructive:
-    def test_every_conversation_without_a_mark_once(self) -> None:
-        """The order holds all conversations without a mark once, and none with a mark; with fewer than are chosen,
-        too."""
-        for count, marks in ((60, 0), (60, 20), (4, 0), (4, 3), (1, 1), (25, 12)):
-            known, right = made(count, signal=2.0)
-            mark = marked(right, marks)
-            p = fit(known_by(known), mark, np.arange(marks))
-            order = rank_by_information(known, mark, p)
-            assert sorted(order.tolist()) == np.flatnonzero(mark == 0).tolist()
-
     def test_the_first_are_of_every_kind(self) -> None:
         """Before any mark, the first conversations come from all of ten kinds, however rare one is."""
         random = np.random.default_rng(1)

@@ -53,12 +53,6 @@ def test_parts(
     assert whole.note == f"read in {len(parts)} parts"
 
 
-def test_a_part_without_an_answer() -> None:
-    """A log has no answer where one of its parts has none; its note says why."""
-    failed = answer(None, note="The reply cannot be read.")
-    assert joined(Question("q"), [answer("no"), failed]) == failed
-
-
 @pytest.mark.parametrize(
     ("kind", "values", "expected"),
     [

@@ -10,7 +10,7 @@ import pytest
 
 from engine.base.conversation import Message, ToolCall
 from engine.base.sign import Sign
-from engine.signs.reading import are_long, read_signs, standard_scores
+from engine.signs.reading import are_long, read_signs
 from engine.signs.records import SignReading
 
 
@@ -157,15 +157,6 @@ def test_what_is_hidden_from_models_is_not_read() -> None:
     hidden = Message("tool", "Error: reward 0", hidden=True)
     changed = Message("assistant", "I am sorry, task failed", model_view="Done")
     assert read_signs([Message("user", "Go"), changed, hidden]) == []
-
-
-def test_a_standard_score_is_bounded() -> None:
-    """A sign that one conversation of a hundred has counts two deviations, and one that all have counts nothing."""
-    values = np.zeros((100, 2))
-    values[0, 0], values[:, 1] = 1, 1
-    scores = standard_scores(values)
-    assert scores[0].tolist() == [2, 0]
-    assert abs(scores[1:]).max() < 0.2
 
 
 def test_long_is_far_above_what_is_usual() -> None:

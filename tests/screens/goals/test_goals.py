@@ -13,12 +13,12 @@ from textual.widgets import Static
 from engine.base.events import JobProgress
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.goals.requests import ClusteringRequest
-from engine.project.records import ClusteringEstimate, StageCost
+from engine.project.records import Estimate, StageCost
 from screens.conversations.screen import ConversationsBehindScreen
 from screens.goals.detail_pane import DetailPane
 from screens.goals.drift_screen import GoalDriftScreen
 from screens.goals.members_screen import GoalMembersScreen
-from screens.goals.run_form import GoalRunForm, estimate_content
+from screens.goals.run_form import GoalRunForm
 from screens.goals.screen import GoalsScreen
 from screens.reader.screen import ReaderScreen
 from screens.triage.screen import TriageScreen
@@ -334,7 +334,7 @@ class TestRuns:
             assert isinstance(form, GoalRunForm)
             await until(pilot, lambda: "33 conversations · time unknown" in text(pilot))
             assert "it was 7 for 32 conversations" in text(pilot)
-            assert "asked of smollm2-135m: merges" in text(pilot)
+            assert "with smollm2-135m: merges" in text(pilot)
             await press(pilot, "down", "right", "down", "down", *"40", "down", *"3", "down")
             assert "Every proposed merge waits for your yes or no" in text(pilot)
             await press(pilot, "right")
@@ -347,24 +347,17 @@ class TestRuns:
             (stages,) = support.jobs.started
             assert stages == ["tune", "embed", "cluster", "decide", "name", "theme"]
 
-    def test_time(self) -> None:
-        """The time of a run is shown where it is known."""
-        asked = ("summaries", "labels", "merges")
-        cost = ClusteringEstimate(36, None, None, 5.0, "SmolLM2-135M-Instruct", asked=asked)
-        told = "36 conversations · about 5 s\nasked of SmolLM2-135M-Instruct: summaries, labels, merges"
-        assert estimate_content(cost).plain == told
-
     async def test_a_run_over_endpoints(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Where endpoints are asked, the form has what the run may cost and what becomes of failures."""
         costs = (StageCost("label", 7, 900, 90, 0.5),)
-        cost = ClusteringEstimate(36, None, None, None, "gpu1", asked=("labels",), costs=costs)
+        cost = Estimate(36, None, None, None, "gpu1", asked=("labels",), costs=costs)
         monkeypatch.setattr(GoalRunForm, "estimate", lambda form, request: cost)
         async with opened(clustered(), mode="5") as pilot:
             await press(pilot, "r")
             form = pilot.app.screen
             assert isinstance(form, GoalRunForm)
             await until(pilot, lambda: "most cost" in text(pilot))
-            await until(pilot, lambda: "label: about 7 requests" in text(pilot))
+            await until(pilot, lambda: "label      about 7 requests" in text(pilot))
             await press(pilot, *["down"] * 6, *"0.25", "down", "right")
             assert (form.request().max_cost, form.request().fresh) == (0.25, True)
 

@@ -11,8 +11,9 @@ from engine.jobs.runner import JobRunner
 from engine.model.service.run_setup import RunSetup
 from engine.project import runs, settings
 from engine.project.project import Project
+from engine.project.records import Estimate
 from engine.simulate import tables as plays
-from engine.simulate.records import PlayEstimate, PlayRow, PlaySetting, TranscriptLine
+from engine.simulate.records import PlayRow, PlaySetting, TranscriptLine
 from engine.simulate.request import SimulationRequest, request_as_json
 from engine.simulate.service.service import SETTING, SimulationService
 from engine.simulate.service.simulations import ProjectSimulations
@@ -127,11 +128,11 @@ class ScriptedSimulations(SimulationService):
         """Stores what was asked for last."""
         self._project.write(lambda conn: settings.put(conn, SETTING, request_as_json(request)))
 
-    def estimate(self, request: SimulationRequest) -> PlayEstimate:
+    def estimate(self, request: SimulationRequest) -> Estimate:
         self.asked.append(request)
         if request.instructions.endswith(".json"):
             return super().estimate(request)
-        return PlayEstimate(12 * request.runs, 300 * request.runs, 90.0, (request.model or MODEL,))
+        return Estimate(12 * request.runs, None, None, 90.0, request.model or MODEL, unit="play")
 
     def start(self, request: SimulationRequest) -> int:
         if self.problem is not None:

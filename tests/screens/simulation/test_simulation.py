@@ -112,7 +112,7 @@ class TestAsking:
         """What it costs is shown before enter starts it."""
         async with opened(fake, (80, 24), mode="9") as pilot:
             await press(pilot, "n")
-            assert "12 to play · about 300 replies, 2 min" in text(pilot)
+            assert "12 plays · about 2 min" in text(pilot)
             await press(pilot, "enter")
             assert fake.simulations.started == [SimulationRequest("sharded", instructions="math")]
 
@@ -128,7 +128,7 @@ class TestAsking:
             fields.query_one("#seed", Input).value = "7"
             fields.query_one("#temperature", Input).value = "0.5"
             fields.query_one("#conditions", Input).value = "full, recap"
-            await until(pilot, lambda: "36 to play" in text(pilot))
+            await until(pilot, lambda: "36 plays" in text(pilot))
             await press(pilot, "enter")
             assert fake.simulations.started == [
                 SimulationRequest(

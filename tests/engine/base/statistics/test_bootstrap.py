@@ -15,7 +15,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 from engine.base.statistics import bootstrap
 from engine.base.statistics.bootstrap import NAMES, Ranking, Resampling, classify, draw, figures
 from engine.base.statistics.intervals import Classification, Interval
-from engine.base.statistics.ranking import auroc, rejection, reliability, roc
+from engine.base.statistics.ranking import reliability, roc
 from tests.benchmarks.reproduction.paper import TABLE_2
 
 LABELLED = st.lists(
@@ -42,17 +42,6 @@ class TestClassification:
         assert found["precision"] == pytest.approx(both / sum(called) if any(called) else 0)
         assert found["recall"] == pytest.approx(both / sum(labels))
         assert found["f1"] == pytest.approx(2 * both / (sum(called) + sum(labels)))
-
-    @settings(max_examples=40, deadline=None)
-    @given(LABELLED)
-    def test_areas(self, pairs: list[tuple[float, bool]]) -> None:
-        """The area under the ROC curve is that of `engine.base.statistics.ranking`, average precision that of
-        scikit-learn.
-        """
-        values, labels = [value for value, _ in pairs], [label for _, label in pairs]
-        found = figures(values, labels)
-        assert found["auroc"] == pytest.approx(auroc(values, labels).value)
-        assert found["ap"] == pytest.approx(average_precision_score(labels, values))
 
     def test_calibration_error(self) -> None:
         """The calibration error is the mean distance of score and share over ten bins, each weighted by its size."""
@@ -195,17 +184,6 @@ class TestFigures:
         assert seen[AUROC] == pytest.approx(roc_auc_score(wrong, values))
         assert seen[AP] == pytest.approx(average_precision_score(wrong, values))
 
-    @given(RANKED)
-    def test_any_scale(self, pairs: list[tuple[int, bool]]) -> None:
-        """A monotone transform of the values changes no figure and no draw."""
-        values, wrong = [float(v) for v, _ in pairs], [label for _, label in pairs]
-        one, other = ranked(values, wrong), ranked([np.exp(v / 2) - 5 for v in values], wrong)
-        assert np.array_equal(one.observed, other.observed)
-        few = min(wrong.count(True), wrong.count(False)) < 10
-        assert (one.drawn is None) == few
-        if one.drawn is not None and other.drawn is not None:
-            assert np.array_equal(one.drawn, other.drawn, equal_nan=True)
-
     def test_rejection_by_hand(self) -> None:
         """Right, wrong, right in the order of values: accuracies 1, 1/2, 2/3; a perfect order has 1, 1, 2/3, a random
         one 2/3.
@@ -227,16 +205,6 @@ class TestFigures:
         seen = ranked([float(v) for v, _ in pairs], [label for _, label in pairs]).observed
         assert seen[KEPT] == pytest.approx(np.mean(areas))
 
-    def test_random_rejection_is_flat(self) -> None:
-        """A constant value has a flat curve and a ratio of 0; a perfect order has 1, a reversed one is below 0."""
-        wrong = [n % 3 == 0 for n in range(30)]
-        flat = ranked([1.0] * 30, wrong).observed
-        assert flat[KEPT] == pytest.approx(2 / 3)
-        assert flat[RATIO] == pytest.approx(0)
-        assert {round(y, 9) for _, y in rejection([1.0] * 30, wrong)} == {round(2 / 3, 9)}
-        assert ranked([float(w) for w in wrong], wrong).observed[RATIO] == pytest.approx(1)
-        assert ranked([-float(w) for w in wrong], wrong).observed[RATIO] < 0
-
 
 class TestDraws:
     def test_a_draw_is_a_copied_sample(self) -> None:
@@ -251,15 +219,6 @@ class TestDraws:
             again = np.repeat(np.arange(60), times[np.array(groups)])
             same = ranked(values[again].tolist(), wrong[again].tolist()).observed
             assert found == pytest.approx(same)
-
-    def test_paired(self) -> None:
-        """Two values of the same order never differ in a draw, though the figure of each varies."""
-        values, wrong = [float(n * 7 % 20) for n in range(20)], [n % 2 == 0 for n in range(20)]
-        made = Resampling(range(20), 200)
-        one, other = made.rank(values, wrong), made.rank([v * 2 for v in values], wrong)
-        assert one.figure(AUROC).low < one.figure(AUROC).high
-        found = one.difference(other, AUROC)
-        assert (found.value, found.low, found.high) == (0, 0, 0)
 
     def test_a_handful(self) -> None:
         """With nine of a kind the interval is the whole range, also where two of 98 rank first; that of the ratio
@@ -281,17 +240,6 @@ class TestDraws:
         found = Resampling(range(5), 3).rank(values, wrong, among).observed
         assert found == pytest.approx(ranked(values[:4], wrong[:4]).observed)
 
-    def test_coverage(self) -> None:
-        """95% intervals of a known area contain it in most of 60 samples."""
-        rng = np.random.default_rng(1)
-        held = 0
-        for _ in range(60):
-            wrong = (np.arange(60) < 25).tolist()
-            values = rng.normal(0, 1, 60) + np.array(wrong) * 2**0.5
-            found = ranked(values.tolist(), wrong, 400).figure(AUROC)
-            held += found.low <= 0.8413 <= found.high
-        assert held >= 52
-
     def test_one_kind(self) -> None:
         """With one kind only there are no figures."""
         with pytest.raises(ValueError, match="Both kinds"):
@@ -308,23 +256,6 @@ class TestCurves:
         assert trapezoid(x, y) == pytest.approx(roc_auc_score(wrong, values))
         alarms, found, _ = roc_curve(wrong, values, drop_intermediate=False)
         assert np.array([x, y]) == pytest.approx(np.array([alarms, found]))
-
-    @given(RANKED)
-    def test_rejection(self, pairs: list[tuple[int, bool]]) -> None:
-        """The rejection curve begins with all kept, and its mean height is the area."""
-        values, wrong = [float(v) for v, _ in pairs], [label for _, label in pairs]
-        points = rejection(values, wrong)
-        assert points[0] == pytest.approx((0, 1 - np.mean(wrong)))
-        assert np.mean([y for _, y in points]) == pytest.approx(
-            ranked(values, wrong).observed[KEPT]
-        )
-
-    def test_long_ones_are_thinned(self) -> None:
-        """A long curve is thinned to what a terminal can show, and keeps its ends."""
-        points = rejection(list(range(1000)), [n % 2 == 0 for n in range(1000)])
-        assert len(points) == 200
-        assert points[0][0] == 0
-        assert points[-1][0] == pytest.approx(0.999)
 
     def test_reliability(self) -> None:
         """Reliability has mean value and share of positives by tenth; 1 belongs to the last."""

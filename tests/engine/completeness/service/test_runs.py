@@ -79,15 +79,6 @@ class TestEstimate:
         assert found.seconds == pytest.approx(found.tokens / 500, rel=0.01)
         assert measured == []
 
-    def test_long_logs_cost_more(self, tmp_path: Path, process: ModelProcess) -> None:
-        """For long logs the speed on a long text is measured once, and each token costs more."""
-        found, measured = estimate(tmp_path / "l", process, 60, scored.model())
-
-        assert found.tokens is not None
-        assert found.seconds is not None
-        assert found.seconds >= found.tokens / 500
-        assert measured == [1024]
-
     def test_the_cost_is_that_of_the_two_measurements(
         self, tmp_path: Path, process: ModelProcess
     ) -> None:

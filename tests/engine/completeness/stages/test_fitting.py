@@ -222,23 +222,6 @@ class TestFitting:
         with project.reading() as conn:
             assert scores.normalised_curves(conn, key, range(1, COUNT + 1)) == in_parts
 
-    def test_other_conversations_after_a_cancel(
-        self, project: Project, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Where more was read before the next run, what the cancelled one left is deleted."""
-        give_states(project, list(range(1, 26)))
-        monkeypatch.setattr(fitting_stage, "CONVERSATIONS_PER_TRANSACTION", 7)
-        key = cancelled_while_storing(project, monkeypatch, "both")
-        give_states(project, list(range(26, COUNT + 1)))
-        run(project, fitting(project, "both"))
-        with project.reading() as conn:
-            assert scores.normalised_curves(conn, key, range(1, COUNT + 1)) == {}
-            (config,) = score_sets.configs(conn)
-            assert (
-                len(scores.normalised_curves(conn, config.config_hash, range(1, COUNT + 1)))
-                == COUNT
-            )
-
     @pytest.mark.parametrize("number", [2, MIN_CONVERSATIONS_FOR_PROBE - 1])
     def test_few_are_scored_by_the_bundled_probe(self, project: Project, number: int) -> None:
         """Fewer conversations than a probe needs are scored by the one that comes with the program; the set says so,
@@ -608,21 +591,6 @@ class TestKinds:
                 found = scores.current(conn, range(1, 200))
             assert {found[key].reason for key in found if key not in chats} == {AT_CHANCE}
             assert len(found) == len(chats) + 40
-
-    def test_words_add_up_to_each_score(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """In each kind the reasons add up to the log-odds behind the score, of conversations that were learned from and
-        of others, with states and without."""
-        monkeypatch.setattr(probe, "MAX_CONVERSATIONS", 100)
-        logs = {"chats": made_chats(70, 1), "runs": made_runs(70, 3)}
-        with imported(tmp_path, **logs) as project:
-            give_states(project, [*range(1, 61), *range(71, 131)], signal=1.0)
-            run(project, fitting(project, "both"))
-            assert len(kinds_in_words(project)) == 2
-            read = range(1, 61), range(71, 131)
-            for ids in (*read, range(61, 71), range(131, 141)):
-                assert_reasons_explain(project, ids)
 
 
 def assert_reasons_explain(project: Project, ids: Iterable[int]) -> None:

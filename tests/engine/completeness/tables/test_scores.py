@@ -85,14 +85,6 @@ class TestScores:
         assert row.curve[0].p_end_normalised == 0.1 / (0.1 + 0.3)
         assert row.run_id == with_run
 
-    def test_unscored_needs_a_reason(self, project: Project) -> None:
-        """A score without a number and without a reason is refused."""
-        fill(project, [talk("a", "hi")])
-        run_id = _run(project)
-        project.write(lambda conn: score_sets.register(conn, ScoreConfig("k", "base", "m")))
-        with pytest.raises(ValueError, match="without a reason"):
-            project.write(lambda conn: scores.add(conn, "k", run_id, [ScoreEntry(1, (), None, 0)]))
-
     def test_no_probability_at_all_is_unscored(self, project: Project) -> None:
         """If both probabilities are zero, the conversation is unscored with that reason."""
         fill(project, [talk("a", "hi", "hello")])
@@ -230,17 +222,6 @@ class TestScores:
             assert score_sets.rule(conn) == pinned
             assert score_sets.rule(conn, "two") == DecisionRule()
 
-    def test_a_changed_rule_changes_states_at_once(self, project: Project) -> None:
-        """States are derived when read, so the rule can be changed without scoring again."""
-        fill(project, [talk("a", "hi")])
-        give_scores(project, {1: 0.7})
-        project.write(lambda conn: score_sets.put_rule(conn, DecisionRule(0.9, 0.05)))
-        row = scores.score(project.reader(), 1)
-        assert row is not None
-        assert row.state is State.INCOMPLETE
-        with pytest.raises(ValueError, match="not a decision rule"):
-            project.write(lambda conn: score_sets.put_rule(conn, DecisionRule(1.5, 0.1)))
-
 
 class TestExport:
     def test_a_line_for_each_conversation(self, project: Project) -> None:
@@ -262,23 +243,8 @@ class TestExport:
             == ConversationService(project).counts().duplicates
         )
 
-    def test_more_than_a_page(self, project: Project) -> None:
-        """Paging by key leaves nothing out and gives nothing twice."""
-        fill(project, [talk(str(n), f"hi {n}") for n in range(1203)])
-        ids = [one.external_id for one, _ in scores.export_scores(project.reader())]
-        assert ids == [str(n) for n in range(1203)]
-        assert not project.reader().in_transaction
-
 
 class TestEverySet:
-    def test_configurations_by_their_first_run(self, project: Project) -> None:
-        """Those that have scores, oldest run first, whatever they are called; one without a score is none."""
-        fill(project, [talk(str(n), f"hi {n}") for n in range(2)])
-        give_scores(project, {1: 0.9}, "z")
-        give_scores(project, {1: 0.1, 2: 0.2}, "a")
-        project.write(lambda conn: score_sets.register(conn, ScoreConfig("empty", "judge", "m")))
-        assert [one.config_hash for one in score_sets.configs(project.reader())] == ["z", "a"]
-
     def test_values(self, project: Project) -> None:
         """The normalised value after each boundary of what is asked for and scored, None where both are zero."""
         fill(project, [talk(str(n), f"hi {n}", "so", "and", "on") for n in range(3)])

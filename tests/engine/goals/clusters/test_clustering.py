@@ -15,12 +15,10 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_score
 
-from engine.base.errors import UsageError
 from engine.goals.clusters import clustering, kmeans
 from engine.goals.clusters.clustering import (
     MAX_OTHERS,
     MEDIAN_SCORE,
-    MIN_OTHER_SCORE,
     NOVEL,
     OUTLIER,
     Assigned,
@@ -28,7 +26,6 @@ from engine.goals.clusters.clustering import (
     assign,
     cluster,
     membership_of,
-    outlier_limits,
     split,
 )
 from engine.goals.clusters.kmeans import propose_k, silhouette
@@ -90,19 +87,6 @@ class TestPartition:
         if found.k > 1:
             assert (found.second[live] != found.nearest[live]).all()
             assert (found.second_distances >= found.distances - 1e-6).all()
-
-    def test_fewer_different_rows_than_clusters(self) -> None:
-        """Two different texts make two clusters, however many clusters are asked for."""
-        vectors = np.tile(unit_rows([[1, 0], [0, 1]]), (10, 1))
-        found = cluster(vectors, 7)
-        assert sorted(found.sizes) == [10, 10]
-
-    def test_nothing_to_cluster(self) -> None:
-        """Clustering without vectors, or into no clusters, raises UsageError."""
-        with pytest.raises(UsageError, match="vector"):
-            cluster(np.zeros((3, 2), np.float32), 2)
-        with pytest.raises(UsageError, match="clusters"):
-            cluster(unit_rows([[1, 0]]), 0)
 
     def test_beside_scikit_learn(self) -> None:
         """The sum of squared distances is about that of scikit-learn's k-means with as many attempts."""
@@ -171,17 +155,6 @@ class TestRepetition:
         assert same_partition(found.labels, truth)
         assert bits(found) == bits(cluster(vectors, 6, 1, cut=None))
 
-    def test_mini_batches_use_all_rows(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A group too rare for the sample still moves the centre that is nearest to it."""
-        monkeypatch.setattr(kmeans, "FULL_BATCH_ROWS", 200)
-        monkeypatch.setattr(clustering, "FULL_BATCH_ROWS", 200)
-        monkeypatch.setattr(kmeans, "MINI_BATCH_ROWS", 64)
-        vectors, _ = grouped(6, 150, noise=0.4)
-        whole = cluster(vectors, 6, 1, cut=None).inertia
-        monkeypatch.setattr(kmeans, "FULL_BATCH_ROWS", 10**6)
-        monkeypatch.setattr(clustering, "FULL_BATCH_ROWS", 10**6)
-        assert whole < 1.02 * cluster(vectors, 6, 1, cut=None).inertia
-
 
 class TestOutliers:
     def test_odd_rows_are_marked(self) -> None:
@@ -194,29 +167,6 @@ class TestOutliers:
         assert (found.nearest[-4:] >= 0).all()
         assert (found.labels[:-4] >= 0).mean() > 0.97
         assert (cluster(mixed, 6, cut=None).labels >= 0).all()
-
-    def test_limits_are_robust(self) -> None:
-        """Outliers do not move the limit above which a row is an outlier."""
-        labels = np.zeros(100, dtype=np.int32)
-        distances = np.linspace(0.1, 0.2, 100, dtype=np.float32)
-        before = outlier_limits(distances, labels, 1)
-        distances[-10:] = 2
-        assert outlier_limits(distances, labels, 1) == pytest.approx(before, rel=0.15)
-
-    def test_few_members_borrow_from_all(self) -> None:
-        """In a cluster of equal texts a slightly different one is no outlier if the other clusters are wide."""
-        distances = np.concatenate([np.zeros(3), np.linspace(0.2, 0.4, 300)]).astype(np.float32)
-        labels = np.repeat(np.array([0, 1], dtype=np.int32), [3, 300])
-        narrow, wide = outlier_limits(distances, labels, 2)
-        assert 0.2 < narrow < wide
-
-    def test_a_cluster_of_one_is_none(self) -> None:
-        """With more clusters than groups, a single odd row does not become a cluster."""
-        vectors, _ = grouped(4, 50, noise=0.05)
-        odd = unit_rows(-vectors[:1])
-        found = cluster(np.concatenate([vectors, odd]), 8)
-        assert found.labels[-1] == OUTLIER
-        assert (found.sizes >= 2).all()
 
 
 class TestSplit:
@@ -233,11 +183,6 @@ class TestSplit:
         assert all(len(part) for part in found)
         again = split(vectors, members[::-1], parts, seed)
         assert all((a == b).all() for a, b in zip(found, again, strict=True))
-
-    def test_cannot_be_told_apart(self) -> None:
-        """Equal rows are not split."""
-        vectors = np.tile(unit_rows([[1, 0]]), (6, 1))
-        assert [part.tolist() for part in split(vectors, np.arange(6), 3)] == [list(range(6))]
 
     def test_too_large_clusters_are_split(self) -> None:
         """With a limit the large group is cut and the others are left as they are."""
@@ -280,16 +225,6 @@ class TestProposedNumber:
         vectors = unit_rows(np.random.default_rng(0).standard_normal((count, 4)))
         assert 1 <= propose_k(vectors) <= count
 
-    def test_sample(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """For many rows the number is proposed from a sample."""
-        monkeypatch.setattr(kmeans, "TRIAL_ROWS", 200)
-        assert propose_k(grouped(6, 200)[0]) >= 6
-
-    def test_nothing(self) -> None:
-        """Without vectors no number is proposed."""
-        with pytest.raises(UsageError, match="vector"):
-            propose_k(np.zeros((3, 2), np.float32))
-
 
 def learnt(noise: float = 0.3) -> tuple[Vectors, Numbers, Assigned]:
     """A membership model learnt from half of the rows, and the other half, assigned, with its truth."""
@@ -313,30 +248,6 @@ class TestAssigned:
         found = assign(vectors[~old], membership_of(vectors[old], truth[old], 5))
         assert (found.labels == NOVEL).all()
         assert ((found.nearest >= 0) & (found.nearest < 5)).all()
-
-    def test_no_vector(self) -> None:
-        """A text without a vector is novel, without nearest cluster or score."""
-        vectors, truth = grouped(3, 20)
-        found = assign(np.zeros((1, 16), np.float32), membership_of(vectors, truth, 3))
-        assert (found.labels.tolist(), found.nearest.tolist()) == ([NOVEL], [NOVEL])
-        assert (found.scores.tolist(), found.distances.tolist(), found.others) == ([0], [1], ((),))
-
-    def test_few_members_reject_less(self) -> None:
-        """A cluster of three accepts most similar rows, though its three members are nearer to their own mean."""
-        vectors, truth = grouped(5, 60, noise=0.2)
-        rows = np.concatenate([np.flatnonzero(truth > 0), np.flatnonzero(truth == 0)[:3]])
-        known = membership_of(vectors[rows], truth[rows], 5)
-        rest = np.flatnonzero(truth == 0)[3:]
-        found = assign(vectors[rest], known)
-        own = assign(vectors[rows[-3:]], known).distances.max()
-        assert (found.labels == 0).mean() > 0.5 > (found.distances <= own).mean()
-
-    def test_one_cluster(self) -> None:
-        """With one cluster the score is whole and there are no others."""
-        vectors, _ = grouped(1, 30)
-        found = assign(vectors, membership_of(vectors, np.zeros(30, np.int32), 1))
-        assert (found.scores == 1).all()
-        assert set(found.others) == {()}
 
 
 class TestScores:
@@ -366,19 +277,3 @@ class TestScores:
             assert score + sum(scores) <= 1 + 1e-6
             assert first not in {number for number, _ in others}
             assert len(others) <= MAX_OTHERS
-
-    def test_between_two(self) -> None:
-        """A conversation with two goals is assigned to both clusters."""
-        vectors, truth = grouped(4, 50, noise=0.1)
-        centres = [vectors[truth == number].mean(axis=0) for number in (1, 3)]
-        found = assign(unit_rows([sum(centres)]), membership_of(vectors, truth, 4))
-        ((other, share),) = found.others[0]
-        assert {int(found.nearest[0]), other} == {1, 3}
-        assert share > MIN_OTHER_SCORE
-
-
-def test_empty_cluster() -> None:
-    """Learning a cluster without members raises an error."""
-    vectors, truth = grouped(3, 10)
-    with pytest.raises(UsageError, match="members"):
-        membership_of(vectors, truth, 4)

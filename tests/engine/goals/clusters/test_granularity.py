@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from engine.goals.clusters import granularity as granularity_module
 from engine.goals.clusters.clustering import cluster
-from engine.goals.clusters.granularity import DEFAULT_THRESHOLD, Granularity, granularity
+from engine.goals.clusters.granularity import granularity
 from engine.model.embedders.vectors import Numbers, Vectors, unit_rows
 
 
@@ -73,30 +71,6 @@ class TestThreshold:
         vectors = unit_rows(counts * np.log(len(texts) / (counts > 0).sum(axis=0)))
         assert {granularity(vectors, labels, seed).groups for seed in range(4)} == {7}
 
-    def test_one_far_handful(self) -> None:
-        """A few rows far from all others do not make all other rows one goal, although that partition is the most
-        stable.
-        """
-        vectors, _ = tree(6, 1, 40, apart=0.0)
-        noise = 0.2 * np.random.default_rng(0).standard_normal(vectors.shape)
-        rest = unit_rows(unit_rows(vectors + noise) + 1.2 * np.eye(64)[0])
-        far = unit_rows(np.tile(-np.eye(64)[0], (6, 1)) + 0.01 * np.eye(64)[:6])
-        rows = np.concatenate([rest, far])
-        assert granularity(rows, cluster(rows, 20, 0, cut=None).labels).groups == 7
-
-    def test_two_goals_stay_two(self) -> None:
-        """Where two groups is the best partition, the threshold lies above the similarity of these two, so merging down
-        to it does not make one group of all rows.
-        """
-        rows, gold = tree(2, 3, 4, apart=0.5)
-        clusters = np.arange(24, dtype=np.int32) // 4
-        found = granularity(rows, clusters)
-        assert found.groups == 2
-        sums = np.array([rows[gold == goal].sum(axis=0) for goal in range(2)], dtype=np.float64)
-        near = found.scaled_similarity(sums, np.array([12.0, 12.0]))
-        assert near[0, 1] < found.threshold
-        assert found.threshold > 0
-
     def test_cosine_at_threshold(self) -> None:
         """A pair whose centres are more alike than this cosine is above the threshold of the scaled similarity, any
         other is below it."""
@@ -111,36 +85,6 @@ class TestThreshold:
         needed = found.cosine_at_threshold(sums, sizes)
         assert ((centres @ centres.T > needed) == above)[pairs].all()
         assert 0 < above[pairs].sum() < len(above[pairs])
-
-    def test_sample(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Many rows are sampled, and outliers do not count."""
-        vectors, _ = tree(4, 3, 100, apart=0.4)
-        labels = cluster(vectors, 16, 0).labels
-        monkeypatch.setattr(granularity_module, "MAX_ROWS", 300)
-        assert granularity(vectors, labels).groups == 4
-        noise = unit_rows(np.random.default_rng(1).standard_normal((50, 64)))
-        outside = np.full(50, -1, dtype=np.int32)
-        monkeypatch.setattr(granularity_module, "MAX_ROWS", 3000)
-        more = granularity(np.concatenate([vectors, noise]), np.concatenate([labels, outside]))
-        assert more == granularity(vectors, labels)
-
-    @pytest.mark.parametrize("count", [0, 1, 5])
-    def test_few(self, count: int) -> None:
-        """With almost no rows the threshold is the default."""
-        vectors = unit_rows(np.random.default_rng(0).standard_normal((count, 4)))
-        labels = np.arange(count, dtype=np.int32)
-        assert granularity(vectors, labels).threshold == DEFAULT_THRESHOLD
-
-    @settings(max_examples=10, deadline=None)
-    @given(st.integers(0, 10**6), st.integers(20, 80), st.integers(1, 12), st.booleans())
-    def test_any_rows(self, seed: int, count: int, k: int, equal: bool) -> None:
-        """For any vectors, also equal ones, the threshold is finite and leaves at least two groups of two."""
-        rng = np.random.default_rng(seed)
-        raw = np.ones((count, 6)) if equal else rng.standard_normal((count, 6))
-        labels = rng.integers(k, size=count).astype(np.int32)
-        found = granularity(unit_rows(raw), labels, seed)
-        assert math.isfinite(found.threshold)
-        assert min(2, len(set(labels.tolist()))) <= found.groups <= k
 
 
 class TestCloseness:
@@ -170,12 +114,6 @@ class TestCloseness:
             )
         assert pairs[1] == pytest.approx(pairs[0], abs=0.1)
 
-    def test_single_members(self) -> None:
-        """Groups of one member have a finite scaled similarity."""
-        found = Granularity(0.1, 0.6, 0.5, 2)
-        near = found.scaled_similarity(np.eye(2), np.ones(2))
-        assert np.isfinite(near).all()
-
 
 class TestFigures:
     @settings(max_examples=10, deadline=None)
@@ -204,10 +142,6 @@ class TestFigures:
         ]
         at = granularity_module._consensus(quality, pairs, every)
         assert expected[at] == pytest.approx(max(expected))
-
-    def test_no_quality(self) -> None:
-        """Where every partition has no quality, the finest is chosen."""
-        assert granularity_module._consensus(np.zeros(3), np.array([1.0, 2.0, 4.0]), 10.0) == 0
 
     def test_silhouettes(self) -> None:
         """The silhouette of each partition of the hierarchy equals what scikit-learn computes from all pairs of

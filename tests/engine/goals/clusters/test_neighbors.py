@@ -14,7 +14,6 @@ from engine.goals.clusters.neighbors import (
     NearestRows,
     Neighbours,
     mixing,
-    overlap,
     settle,
 )
 from engine.model.embedders.vectors import Numbers, Vectors, unit_rows
@@ -52,14 +51,6 @@ class TestExact:
             assert (found[len(best) :] == -1).all()
             assert (distances[len(best) :] == 2).all()
 
-    def test_equal_rows(self) -> None:
-        """Among many equal rows a row is still not its own neighbour."""
-        vectors = np.tile(unit_rows([[1, 0]]), (30, 1))
-        near = Neighbours(vectors).of_rows(np.array([29, 0]), 5)
-        assert 29 not in near.rows[0]
-        assert 0 not in near.rows[1]
-        assert near.rows.shape == (2, 5)
-
 
 @pytest.mark.usefixtures("indexed")
 class TestIndex:
@@ -77,24 +68,6 @@ class TestIndex:
         assert hits / exact.size > 0.95
         assert not np.isin(found.rows, [3, 500]).any()
         assert (np.diff(found.distances, axis=1) >= 0).all()
-
-    def test_same_bits(self) -> None:
-        """Built again the index finds the same neighbors at the same distances."""
-        rows = np.arange(4, 90)
-        first, second = (Neighbours(many()).of_rows(rows, 5) for _ in range(2))
-        assert (first.rows == second.rows).all()
-        assert first.distances.tobytes() == second.distances.tobytes()
-
-
-class TestOverlap:
-    def test_counted(self) -> None:
-        """The shares of a row's neighbours by cluster; outliers and missing neighbours do not count."""
-        labels = np.array([0, 0, 1, -1], dtype=np.int32)
-        near = NearestRows(
-            np.array([[1, 2], [0, 3], [1, -1], [0, 1]]), np.zeros((4, 2), dtype=np.float32)
-        )
-        found = overlap(near, np.arange(4), labels, 3).toarray()
-        assert found == pytest.approx(np.array([[2 / 3, 1 / 3, 0], [1, 0, 0], [0, 0, 0]]))
 
 
 def near_of(vectors: Vectors) -> NearestRows:
@@ -129,16 +102,6 @@ class TestWhatMoves:
             fixed = np.array([False, True, True, True, True])
             assert settle(near, labels, fixed)[0] == own
 
-    def test_what_points_away_has_no_vote(self) -> None:
-        """Neighbours with a cosine of zero or less do not vote, however many they are."""
-        near = NearestRows(
-            np.array([[1, 2, 3, 4]]).repeat(5, axis=0),
-            np.array([[0.5, 1.0, 1.2, 1.9]], dtype=np.float32).repeat(5, axis=0),
-        )
-        labels = np.array([-1, 0, 1, 1, 1], dtype=np.int32)
-        fixed = np.array([False, True, True, True, True])
-        assert settle(near, labels, fixed)[0] == 0
-
 
 class TestWhatStays:
     def test_what_a_person_placed(self) -> None:
@@ -151,22 +114,6 @@ class TestWhatStays:
         found = settle(near_of(vectors), labels, fixed)
         assert found[0] == labels[0]
         assert found[1:].tolist() == gold[1:].tolist()
-
-    def test_no_group_is_emptied(self) -> None:
-        """A group whose members all lie among others' members keeps them."""
-        vectors, gold = grouped()
-        labels = gold.copy()
-        labels[:2] = 6
-        found = settle(near_of(vectors), labels, nobody(labels))
-        assert np.flatnonzero(found == 6).tolist() == [0, 1]
-
-    @pytest.mark.parametrize("count", [0, 1, 3])
-    def test_few_rows(self, count: int) -> None:
-        """With fewer rows than neighbours, even with none, settling works."""
-        vectors, gold = grouped(groups=1, each=3)
-        labels = gold[:count]
-        near = near_of(vectors[:count])
-        assert settle(near, labels, nobody(labels)).tolist() == labels.tolist()
 
 
 def test_mixing() -> None:

@@ -24,12 +24,6 @@ def test_two_goals_lie_apart_and_one_does_not() -> None:
     assert gap_between_parts(same, np.arange(12)) == 0
 
 
-def test_only_the_members_count() -> None:
-    """Rows of other groups change nothing."""
-    rows = np.concatenate([around(0), around(5)])
-    assert gap_between_parts(rows, np.arange(40)) < 0.1
-
-
 def test_the_usual_gap_is_that_to_the_nearest_group() -> None:
     """It is the median over groups, and 1 where there is no other group."""
     centres = unit_rows(np.array([[1, 0, 0], [1, 0.2, 0], [0, 0, 1]], dtype=np.float32))

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from engine.goals.clusters import validation as stability
 from engine.goals.clusters.clustering import cluster
 from engine.goals.clusters.validation import DISSOLVED, STABLE, Kind, Repetition, stability_run
 from engine.model.embedders.vectors import Numbers, Vectors, unit_rows
@@ -62,30 +59,3 @@ class TestRepetitions:
         again = [stability_run(vectors, labels, 6, 5, r.kind, r.number) for r in reversed(whole)]
         assert again == whole[::-1]
         assert len({repetition.ari for repetition in whole}) > 2
-
-    def test_many_rows_are_drawn_from(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Above the limit a bootstrap is a sample of bounded size; a cluster without a sampled row has no value."""
-        monkeypatch.setattr(stability, "FULL_BATCH_ROWS", 40)
-        vectors, _ = grouped(5, 60)
-        labels = cluster(vectors, 5).labels
-        lone = labels.copy()
-        lone[0] = 5
-        seen = [stability_run(vectors, lone, 5, 0, "bootstrap", n) for n in range(3)]
-        assert all(len(repetition.jaccard) == 6 for repetition in seen)
-        assert any(repetition.jaccard[5] is None for repetition in seen)
-
-
-class TestBounds:
-    @settings(max_examples=8, deadline=None)
-    @given(st.integers(0, 10**6), st.integers(4, 40), st.integers(1, 6))
-    def test_bounds(self, seed: int, count: int, k: int) -> None:
-        """Whatever the rows, similarities lie in [0, 1] and indices in [-1, 1]."""
-        rng = np.random.default_rng(seed)
-        vectors = unit_rows(rng.standard_normal((count, 3)))
-        labels = rng.integers(-1, k, count).astype(np.int32)
-        if labels.max() < 0:
-            return
-        found = [stability_run(vectors, labels, k, seed, kind, 0) for kind in ("seed", "bootstrap")]
-        for repetition in found:
-            assert -1 <= repetition.ari <= 1
-            assert all(value is None or 0 <= value <= 1 for value in repetition.jaccard)

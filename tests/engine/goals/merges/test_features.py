@@ -15,7 +15,6 @@ from engine.goals.merges.merge_probability import (
     PRIOR,
     Floats,
     RobustScale,
-    prior_for,
     refit,
     standardize,
 )
@@ -33,12 +32,6 @@ def of(**changed: float) -> Floats:
     given: dict[str, Any] = {name: np.array([value]) for name, value in plain.items()}
     sizes = given.pop("a"), given.pop("b")
     return standardize(threshold=0.4, description_scale=RobustScale(0.3, 0.1), sizes=sizes, **given)
-
-
-def test_neutral() -> None:
-    """A pair at the similarity threshold without other evidence has a merge probability of one half."""
-    assert np.nan_to_num(of()) == pytest.approx(np.zeros((1, len(NAMES))))
-    assert MODEL.probabilities(of()) == pytest.approx([0.5])
 
 
 @pytest.mark.parametrize(
@@ -73,21 +66,6 @@ def test_one_decision_lifts_no_unlike_pair() -> None:
     assert refit(PRIOR, np.repeat(unlike, 20, axis=0), [True] * 20).probabilities(unlike)[0] > 0.9
 
 
-def test_yes_weighs_what_it_earned() -> None:
-    """The prior weight of a model's yes grows with the decisions that agree and falls with those that do not, to 0 at
-    least; without answers it stays."""
-    weight = 1 + NAMES.index("yes")
-    yes = np.array([2.0, -2.0, 3.0, np.nan])
-    assert prior_for(yes, [True, False, True, True]).means[weight] == pytest.approx(0.1 + 3 / 13)
-    assert prior_for(yes, [False, True, False, True]).means[weight] == 0
-    assert prior_for(yes[3:], [True]) == PRIOR
-
-
-def test_one_order_is_enough() -> None:
-    """A sure answer in one order counts like the same in both."""
-    assert of(yes=0.95) == pytest.approx(of(yes=0.95, yes_reversed=0.95), nan_ok=True)
-
-
 def test_decisions_move_the_threshold() -> None:
     """Five refusals just above the threshold make such pairs improbable, and leave a clear merge probable."""
     just_above = of(scaled_similarity=0.45)
@@ -107,13 +85,3 @@ def test_bounded(values: list[float], a: float, b: float) -> None:
     )  # fmt: skip
     assert np.abs(found).max() <= MAX_ABSOLUTE_FEATURE
     assert np.isnan(of()[0]).tolist() == [False, False, False, True, True, False]
-
-
-def test_usual() -> None:
-    """The scale is robust: a few similar pairs do not change it, and NaN is left out."""
-    values = np.array([0.1] * 20 + [0.2] * 20 + [0.3] * 20 + [1.0] * 3 + [np.nan])
-    found = RobustScale.of(values)
-    assert found.middle == pytest.approx(0.2)
-    assert found.spread == pytest.approx(0.14826)
-    assert RobustScale.of(np.full(5, 0.5)).spread > 0
-    assert RobustScale.of(np.array([np.nan])) == RobustScale(0.0, 1.0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -73,24 +71,6 @@ class TestProbability:
         best = 1 / (1 + np.exp(-design(x) @ np.array(model.weights)))
         assert (np.abs(model.probabilities(x) - 0.5) < np.abs(best - 0.5)).all()
 
-    def test_limit_before_decisions(self) -> None:
-        """Before any decision the other features cannot make a pair more probable than the leeway of the first one;
-        they can still make it less probable; each few decisions widen the limit, and many end it."""
-        prior = replace(PRIOR, leeway=1.0)
-        limited, free = refit(prior, NONE, []), refit(PRIOR, NONE, [])
-        x = np.array([[-1.0, 8.0], [-1.0, 0.1], [-1.0, -8.0]])
-        assert limited.probabilities(x)[0] == free.probabilities(np.array([[0.0, 0.0]]))[0]
-        assert limited.probabilities(x)[0] < free.probabilities(x)[0]
-        assert limited.probabilities(x)[1:].tolist() == free.probabilities(x)[1:].tolist()
-        given = np.array([[0.0, 0.0]]), [True]
-        once = refit(prior, *given).probabilities(x)[0]
-        assert limited.probabilities(x)[0] < once < refit(PRIOR, *given).probabilities(x)[0]
-        many = np.zeros((200, 2)), [True] * 200
-        assert (
-            refit(prior, *many).probabilities(x).tolist()
-            == refit(PRIOR, *many).probabilities(x).tolist()
-        )
-
     def test_count_to_merge(self) -> None:
         """The range of how many are to be merged holds the sum of the probabilities, and narrows with decisions."""
         x = np.random.default_rng(1).normal(size=(200, 2))
@@ -103,20 +83,6 @@ class TestProbability:
             widths.append(high - low)
         assert widths == sorted(widths, reverse=True)
         assert refit(PRIOR, NONE, []).count_range(x) == refit(PRIOR, NONE, []).count_range(x)
-
-    def test_missing(self) -> None:
-        """NaN, which stands for a question that was not asked, counts as 0."""
-        model = refit(PRIOR, NONE, [])
-        known = model.probabilities(np.array([[1.0, 0.0]]))
-        assert model.probabilities(np.array([[1.0, np.nan]])) == pytest.approx(known)
-
-    @settings(max_examples=20)
-    @given(arrays(np.float64, (3, 4, 2), elements=st.floats(-1e6, 1e6)))
-    def test_range(self, features: npt.NDArray[np.float64]) -> None:
-        """For any features the probabilities are in [0, 1], one for each pair."""
-        p = refit(PRIOR, NONE, []).probabilities(features)
-        assert p.shape == (3, 4)
-        assert ((p >= 0) & (p <= 1)).all()
 
     def test_calibrated(self) -> None:
         """Where decisions are drawn from a model of this family, about a share p of the pairs at probability p is

@@ -53,11 +53,3 @@ def test_what_teaches() -> None:
     assert order[-1] == 4
     heavy = np.array([[0.0, 0.0], [0.0, 0.0]])
     assert rank_pairs("informative", MODEL, heavy, ones, np.array([1.0, 9.0])) == [1, 0]
-
-
-def test_other_orders() -> None:
-    """By similarity and by probability the largest comes first; ties keep their order."""
-    features = np.array([[0.0, 0.0], [2.0, 0.0], [1.0, 0.0]])
-    similarities = np.array([0.5, 0.1, 0.5])
-    assert rank_pairs("similarity", MODEL, features, similarities, np.ones(3)) == [0, 2, 1]
-    assert rank_pairs("probability", MODEL, features, similarities, np.ones(3)) == [1, 2, 0]

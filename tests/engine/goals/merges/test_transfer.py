@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.base.errors import UsageError
 from engine.goals.merges.merge_state import MergeState, replay
-from engine.goals.merges.transfer import GONE, PARTS_TOGETHER, SPREAD, TOGETHER, transfer_decisions
+from engine.goals.merges.transfer import PARTS_TOGETHER, SPREAD, transfer_decisions
 from engine.goals.records import GoalDecision
 from tests.engine.goals.merges.test_merge_state import acts, base, decided, groups_of, tried
 
@@ -113,26 +113,6 @@ class TestTheSameClusters:
 
 
 class TestOtherClusters:
-    def test_a_refusal_holds_for_every_part(self) -> None:
-        """Where a side is in several groups now, none of them is proposed with the other side."""
-        state, _, lost = taken_over([decided(1, "apart", "c0", "c1")], FINER)
-        assert state.decided("c0", "c2")
-        assert state.decided("c1", "c2")
-        assert not state.decided("c0", "c1")
-        assert lost == {}
-
-    def test_both_sides_in_one(self) -> None:
-        """A refusal whose sides are in one group now is kept for a later clustering."""
-        new = MergeState.of_clusters({0: [1, 2, 3, 4], 1: [5, 6, 7], 2: [8, 9, 10]})
-        assert taken_over([decided(1, "never", "c2", "c3")], new)[1:] == ([], {1: TOGETHER})
-
-    def test_a_side_without_a_place(self) -> None:
-        """A refusal with a side that is spread over groups, none with more than half of it, is kept for a later
-        clustering.
-        """
-        new = MergeState.of_clusters({0: [1, 5, 6], 1: [2, 7, 8], 2: [3, 9, 10], 3: [4, 11, 12]})
-        assert taken_over([decided(1, "never", "c0", "c1")], new)[1:] == ([], {1: SPREAD})
-
     def test_a_name_goes_home(self) -> None:
         """A label goes to the group with more than half of the members; where none has, it is kept for a later
         clustering.
@@ -162,13 +142,6 @@ class TestOtherClusters:
         assert merged == [1, 2, 3, 4, 5, 6, 7, 12]
         assert lost == {}
 
-    def test_a_merge_that_the_clusters_made(self) -> None:
-        """Where the new clustering has both sides in one cluster, that group gets the label."""
-        new = MergeState.of_clusters({0: [1, 2, 3, 4, 5, 6, 7], 1: [8, 9, 10]})
-        state, made, _ = taken_over([decided(1, "merge", "c0", "c1", name="both")], new)
-        assert [decision.kind for decision in made] == ["rename"]
-        assert state.groups["c0"].label == "both"
-
     def test_a_split(self) -> None:
         """A split is not needed where its parts are in different groups, and kept for a later clustering where they are
         in one.
@@ -176,12 +149,6 @@ class TestOtherClusters:
         split = [decided(1, "split", "c0", parts=[[1, 2]])]
         assert taken_over(split, FINER)[1:] == ([], {})
         assert taken_over(split, SAME)[1:] == ([], {1: PARTS_TOGETHER})
-
-    def test_nobody_is_left(self) -> None:
-        """Decisions on groups without members in the new clustering are returned with that reason."""
-        other = MergeState.of_clusters({0: [50, 51]}, [52])
-        decisions = [decided(1, "merge", "c0", "c1"), decided(2, "pin", "c2")]
-        assert taken_over(decisions, other)[1:] == ([], {1: GONE, 2: GONE})
 
 
 @settings(max_examples=40)

@@ -95,16 +95,6 @@ class TestProposals:
         assert review.progress().learned_from == 0
         assert probabilities(False) == pytest.approx(before)
 
-    def test_passed_over(self, review: MergeReviewService) -> None:
-        """Skipped pairs are not proposed, in either order; when all are skipped, there is no proposal."""
-        first = review.proposal()
-        assert first is not None
-        a, b = first.pair
-        second = review.proposal([(b, a)])
-        assert second is not None
-        assert set(second.pair) != {a, b}
-        assert review.proposal([p.pair for p in review.above(0)]) is None
-
     def test_orders(self, review: MergeReviewService) -> None:
         """Proposals come by similarity of descriptions, by probability, or by information, which is not the most
         probable first; the order is stored beside the least similarity.
@@ -212,17 +202,3 @@ class TestProposals:
         assert (stored.probability, stored.model) == (shown.evidence.probability, "")
         assert (stored.kind, stored.sides, given.probability) == ("merge", shown.pair, stored.probability)  # fmt: skip
         assert stored.names[0][0] in (shown.a.label, shown.b.label)
-
-    def test_the_list_that_was_shown_is_decided(
-        self, clustered: Project, goals: GoalService, review: MergeReviewService
-    ) -> None:
-        """An answer that arrives after a list was shown neither removes nor adds a pair; all are stored as shown."""
-        review.set_least_similarity(-1)
-        listed = review.below(0.5)
-        answer_pair(clustered, goals, listed[0].pair)
-        assert review.below(0.5) != listed
-        assert review.refuse_all(listed, 0.5) == len(listed)
-        stored = DecisionLog(clustered).active(goals.view().stored.id)
-        assert [d.sides for d in stored] == [p.pair for p in listed]
-        assert [d.probability for d in stored] == [p.evidence.probability for p in listed]
-        assert (stored[0].evidence or {})["yes"] is None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from engine.base.conversation import State
@@ -13,7 +12,6 @@ from engine.base.errors import NotYet, UsageError
 from engine.completeness.records import DecisionRule, StateCounts
 from engine.conversations.filters import Term
 from engine.goals.service.groups import GoalService
-from engine.goals.service.merge_review import MergeReviewService
 from engine.goals.tables.likeness import nearest
 from engine.project.idset import IdSet
 from engine.project.project import Project
@@ -22,22 +20,6 @@ from tests.engine.project.support import fill, give_scores, talk
 
 
 class TestLooking:
-    def test_nothing_clustered(self, tmp_path: Path) -> None:
-        """A project without a clustering has no groups and no proposals, without an error."""
-        with Project.open(tmp_path / "empty.wb", create=True) as project:
-            review = stored_review(project)
-            goals = review.goals
-            assert goals.clusterings() == []
-            assert goals.shown() is None
-            assert goals.groups() == []
-            assert review.proposal() is None
-            assert review.history() == []
-            assert review.progress().left == 0
-            assert not review.progress().finished
-            assert review.start_asking() is None
-            with pytest.raises(UsageError, match="Nothing was clustered"):
-                review.merge(review.pair("c0", "c1"))
-
     def test_groups(self, goals: GoalService) -> None:
         """Groups come largest first and, together with the outliers, contain every conversation with a text."""
         shown = goals.shown()
@@ -112,20 +94,6 @@ class TestLooking:
         with pytest.raises(UsageError, match="no group"):
             goals.members("c77")
 
-    def test_spread(
-        self, clustered: Project, goals: GoalService, review: MergeReviewService
-    ) -> None:
-        """The spread of a group, also of a merged one, is the mean distance of its members to their centre."""
-        first, second, third, *_ = (row.id for row in goals.groups())
-        review.merge(review.pair(first, second))
-        review.move([sorted(members(goals, third))[0]], goals.groups()[0].id)
-        view = goals.view()
-        space = goals._cache.space(view.stored)
-        for row in goals.groups():
-            rows = space.rows_of(np.array(sorted(members(goals, row.id))))
-            centre = rows.mean(axis=0) / np.linalg.norm(rows.mean(axis=0))
-            assert row.spread == pytest.approx(float(1 - (rows @ centre).mean()), abs=1e-5)
-
     def test_more_like(self, goals: GoalService) -> None:
         """The most similar conversations are those with the nearest vectors, nearest first, without the conversation
         itself.
@@ -150,20 +118,3 @@ class TestLooking:
             assert nearest(conn, Term("like", ":", ("router offline",)), few) == ranked[3:5]
             with pytest.raises(NotYet, match="xyzzy"):
                 nearest(conn, Term("like", ":", ("xyzzy",)), every)
-
-    def test_periods(self, goals: GoalService) -> None:
-        """Sizes by month add up to the sizes of the groups, and the shares of a month without outliers to one."""
-        months = goals.periods()
-        assert {period.period for period in months} == {"2026-01", "2026-02", "2026-03"}
-        sizes: Counter[str] = Counter()
-        for period in months:
-            sizes[period.group] += period.size
-        assert sizes == {row.id: row.size for row in goals.groups()}
-        outside = {TOPIC.get(member) for member in members(goals, None)}
-        for month in ("2026-01", "2026-02"):
-            total = sum(period.share for period in months if period.period == month)
-            assert total == pytest.approx(1) or outside
-        (imported,) = {period.period for period in goals.periods("import")}
-        assert imported == "a.jsonl"
-        with pytest.raises(UsageError, match="no periods"):
-            goals.periods("moon")

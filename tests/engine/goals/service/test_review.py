@@ -100,15 +100,6 @@ def test_a_merge_that_was_wrong(review: MergeReviewService, groups: list[str]) -
     assert {group.id for group in review.goals.groups()} == now
 
 
-def test_a_refusal_that_was_wrong(review: MergeReviewService, groups: list[str]) -> None:
-    """A pair that the model kept apart is merged where the person says so, and the refusal counts no more."""
-    proposal = review.pair(groups[5], groups[3])
-    assert proposal.decided is not None
-    made = review.merge(proposal, "All").made[0]
-    assert label(review, made) == "All"
-    assert counts(review) == (2, 0, 1, 0)
-
-
 def test_reviews_go_with_the_members(
     clustered: Project, review: MergeReviewService, groups: list[str]
 ) -> None:

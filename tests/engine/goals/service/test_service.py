@@ -13,12 +13,10 @@ from engine.conversations.filters import Filter
 from engine.goals.requests import ClusteringRequest
 from engine.goals.service.groups import GoalService
 from engine.goals.service.merge_review import MergeReviewService
-from engine.project import settings
 from engine.project.project import Project
 from tests.engine.goals.service.goal_project import (
     TOPIC,
     TOPICS,
-    cluster,
     members,
     merge_rightly,
     run,
@@ -92,23 +90,6 @@ class TestLater:
         with pytest.raises(UsageError, match="no embedder"):
             stages.cluster_stages(ClusteringRequest(embedder="nowhere"))
 
-    def test_stability(
-        self, clustered: Project, goals: GoalService, review: MergeReviewService
-    ) -> None:
-        """After the measurement every cluster has a stability, and a merged group the mean of its clusters weighted by
-        size.
-        """
-        assert {row.stability for row in goals.groups()} == {None}
-        stages = stages_of(clustered)
-        run(clustered, [stages.stability_stage(seeds=1, bootstraps=4)])
-        rows = goals.groups()
-        assert all(row.stability is not None and 0 <= row.stability <= 1 for row in rows)
-        a, b = rows[0], rows[1]
-        merged = goals.group(review.merge(review.pair(a.id, b.id)).made[0])
-        assert merged is not None
-        both = ((a.stability or 0) * a.size + (b.stability or 0) * b.size) / (a.size + b.size)
-        assert merged.stability == pytest.approx(both)
-
 
 class TestExports:
     def lines(self, project: Project, what: str, *more: str) -> list[dict[str, object]]:
@@ -161,27 +142,3 @@ class TestExports:
         evidence = decision["evidence"]
         assert isinstance(evidence, dict)
         assert evidence["probability"] == decision["probability"]
-
-    def test_decisions_without_a_place(
-        self, clustered: Project, goals: GoalService, review: MergeReviewService
-    ) -> None:
-        """A decision that cannot be transferred to another clustering is exported with the reason."""
-        a, b = next(
-            (x.id, y.id)
-            for x, y in combinations(goals.groups(), 2)
-            if topic_of(goals, x.id) == topic_of(goals, y.id)
-        )
-        review.apart(review.pair(a, b), never=True)
-        cluster(clustered, k=1)
-        (line,) = self.lines(clustered, "decisions")
-        assert (line["kind"], line["stands"]) == ("never", False)
-        assert line["waiting"] == "its sides lie in one group now"
-
-    def test_what_cannot_be_exported(self, clustered: Project, capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
-        """Exporting clusters with a filter, or decisions before any clustering, is an error that says so."""
-        path = clustered.path
-        assert main(["export", path, "clusters", "--filter", "turns>1"]) == 2
-        assert "--filter cannot be used" in capsys.readouterr().err
-        clustered.write(lambda conn: settings.put(conn, "clustering", None))
-        assert main(["export", path, "decisions"]) == 2
-        assert "Nothing was clustered yet" in capsys.readouterr().err

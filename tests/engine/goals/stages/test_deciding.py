@@ -5,9 +5,7 @@ from __future__ import annotations
 from array import array
 
 import numpy as np
-import pytest
 
-from engine.base.errors import UsageError
 from engine.goals.records import Author, GoalDecision
 from engine.goals.stages.deciding import DecideStage, NameStage
 from engine.goals.tables import clusterings
@@ -85,13 +83,6 @@ class TestDecidingByProbability:
         off_diagonal = left.mixing[~np.eye(len(left.keys), dtype=bool)]
         assert (off_diagonal < 0.4).all()
 
-    def test_the_models_word_needs_a_model(
-        self, project: Project, decision_log: DecisionLog
-    ) -> None:
-        """The rule `llm` without a model is refused."""
-        with pytest.raises(UsageError, match="no model is asked"):
-            DecideStage(project, MergeQueueCache(project, decision_log), "llm")
-
 
 def _moving(group: str, conversation: int, author: Author) -> GoalDecision:
     return GoalDecision("move", (group,), parts=(array("q", [conversation]),), author=author)
@@ -166,10 +157,3 @@ def test_names_of_people(project: Project, decision_log: DecisionLog) -> None:
     groups = decision_log.state(key).groups
     assert groups[first].label == "Mine"
     assert groups[second].label == kept
-
-
-def test_nothing_merged(project: Project, decision_log: DecisionLog) -> None:
-    """Clusters that nobody merged keep their labels."""
-    goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
-    stage = name(project, decision_log)
-    assert stage.renamed == 0

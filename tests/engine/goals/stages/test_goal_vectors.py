@@ -12,7 +12,6 @@ import pytest
 
 from engine.base.conversation import Conversation, Message
 from engine.conversations.selection import Selection
-from engine.conversations.tables import shared_text
 from engine.goals.stages import clustering, embedding
 from engine.goals.stages.assigning import AssignStage
 from engine.goals.stages.embedding import EmbedStage, Vectoriser
@@ -22,8 +21,8 @@ from engine.goals.tables.clusterings import shown_id, source_of, stored_clusteri
 from engine.goals.tables.texts import TextSource
 from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.decision_log import DecisionLog
-from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
-from engine.model.embedders.embedder import Served, ServedEmbedder, embedder_for
+from engine.jobs.runner import JobDone, JobFailed, JobRunner
+from engine.model.embedders.embedder import Served, ServedEmbedder
 from engine.model.embedders.vectors import Vectors
 from engine.project import runs
 from engine.project.project import Project
@@ -80,18 +79,6 @@ class TestEmbedding:
         assert got[0].tolist() == expected[0].tolist()
         assert goal_runs.same_vectors(got[1], expected[1])
 
-    def test_other_conversations_are_fitted_anew(
-        self, project: Project, decision_log: DecisionLog
-    ) -> None:
-        """An embedder fitted on other texts has another key, so vectors of two fits never mix."""
-        few, _ = goal_runs.vector_stages(project, decision_log, limit=20)
-        every, _ = goal_runs.vector_stages(project, decision_log)
-        goal_runs.run(project, [few, every])
-        with project.reading() as conn:
-            assert len(read_vectors(conn, few.vector_key)[0]) == 20
-            assert len(read_vectors(conn, every.vector_key)[0]) == 48
-        assert few.vector_key != every.vector_key
-
     def test_an_embedder_that_became_another_is_refused(
         self, project: Project, decision_log: DecisionLog
     ) -> None:
@@ -107,36 +94,6 @@ class TestEmbedding:
         assert isinstance(outcomes[0], JobDone)
         assert isinstance(outcomes[1], JobFailed)
         assert "different embedders" in outcomes[1].message
-
-    def test_batches_without_any_text(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Conversations without a text in batches of their own get their reasons too, before any vector is known."""
-        monkeypatch.setattr(embedding, "SLOW_BATCH", 2)
-        silent = [Conversation(f"s{n}", (Message("assistant", f"Hello {n}?"),)) for n in range(5)]
-        with Project.open(tmp_path / "s.wb", create=True) as project:
-            goal_runs.add(project, [*silent, *goal_runs.conversations(3)], "silent")
-            embed = EmbedStage(project, _served("a"), lambda: TextSource("first-user"))
-            (outcome,) = goal_runs.run(project, [embed])
-            with project.reading() as conn:
-                ids, _ = read_vectors(conn, embed.vector_key)
-                reasons = vectors.reasons(conn, embed.vector_key)
-        assert isinstance(outcome, JobDone)
-        assert ids.tolist() == [6, 7, 8]
-        assert sorted(reasons) == [1, 2, 3, 4, 5]
-        assert (embed.embedded, embed.without) == (3, 5)
-
-    def test_no_text_at_all(self, tmp_path: Path) -> None:
-        """Where no conversation has a text, the stage fails with a message and stores nothing."""
-        goal_runs.make(tmp_path / "empty.wb", count=0)
-        with Project.open(tmp_path / "empty.wb") as project:
-            embed = EmbedStage(
-                project,
-                Vectoriser("tfidf", embedder_for("tfidf")),
-                lambda: TextSource("first-user"),
-            )
-            (outcome,) = goal_runs.run(project, [embed])
-        assert isinstance(outcome, JobFailed)
 
 
 class TestClustering:
@@ -170,15 +127,6 @@ class TestClustering:
         with project.reading() as conn:
             assert len(clusterings.clusterings(conn)) == 2
             assert clusterings.shown_id(conn) == first[1].clustering_id == again[1].clustering_id
-
-    def test_cancelled_before_the_start(self, project: Project, decision_log: DecisionLog) -> None:
-        """A stage that is interrupted before its turn writes nothing."""
-        for stage in goal_runs.vector_stages(project, decision_log):
-            stage.interrupt()
-            outcome = JobRunner(project, lambda event: None).run(stage)
-            assert isinstance(outcome, JobCancelled)
-        with project.reading() as conn:
-            assert clusterings.clusterings(conn) == []
 
     def test_cancelled_while_it_computes(
         self, project: Project, decision_log: DecisionLog, monkeypatch: pytest.MonkeyPatch
@@ -334,33 +282,3 @@ class TestSharedText:
             assert entry.text == made[0].messages[0].content.strip()
         assert "without" in embed.params
         assert bare.params.keys() == {"text", "goals", "embedder", "fitted_on"}
-
-    def test_later_vectors_are_made_alike(self, tmp_path: Path) -> None:
-        """Conversations that come later go without what was left out when the vectors were made, whatever is shared
-        then."""
-        with Project.open(tmp_path / "b.wb", create=True) as project:
-            self._add(project, goal_runs.conversations(40), "b", self.PROMPT)
-            key = self._made(project).vector_key
-            first = self._rows(project, key)
-            many = [
-                Conversation(f"x{n}", (Message("user", f"what is {n} times {n}?"),))
-                for n in range(500)
-            ]
-            goal_runs.add(project, many, "c")
-            with project.reading() as conn:
-                assert not shared_text.stored(conn)
-            self._add(project, goal_runs.conversations(40, later="now"), "d", self.PROMPT)
-            self._made(project, into=key)
-            last = self._rows(project, key)[-40:]
-            assert (first @ last.T).max(axis=0).min() > 0.8
-
-    def test_who_wrote_nothing_else_keeps_it(self, tmp_path: Path) -> None:
-        """A conversation in which the user wrote shared text only has that for its goal."""
-        with Project.open(tmp_path / "b.wb", create=True) as project:
-            only = Conversation("only", (Message("user", self.PROMPT), Message("assistant", "Go.")))
-            goal_runs.add(project, [only], "a")
-            self._add(project, goal_runs.conversations(20), "b", self.PROMPT)
-            with project.reading() as conn:
-                for kind in ("all", "all-user", "first-user"):
-                    (entry,) = TextSource(kind).read(conn, [1])
-                    assert entry.text.startswith(self.PROMPT.strip())

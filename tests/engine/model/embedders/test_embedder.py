@@ -45,13 +45,6 @@ class TestServed:
         assert (made.kind, made.fitted, made.state()) == ("gguf", True, None)
         assert made.fingerprint == made.recipe == "gguf:model.gguf"
 
-    def test_only_blanks(self, tmp_path: Path) -> None:
-        """If every text is blank, the model is not called."""
-        path = tmp_path / "model.gguf"
-        path.touch()
-        made = embedder_for(str(path), serve=lambda file: Served("x", lambda texts: 1 / 0))
-        assert not made.embed(["", " "]).any()
-
     @pytest.mark.parametrize("rows", [[[1.0]], [[1.0], [float("nan")]], [1.0, 2.0], "no"])
     def test_not_the_rows(self, tmp_path: Path, rows: object) -> None:
         """A wrong number of rows, or of numbers in a row, from the model raises an error."""

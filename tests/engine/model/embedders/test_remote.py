@@ -108,20 +108,6 @@ class TestAnswers:
         assert endpoint.asked == [{"model": "small", "input": ["abc", "z"]}]
         assert endpoint.keys == ["Bearer secret"]
 
-    def test_batches(self, endpoint: Endpoint) -> None:
-        """Many texts go in requests of bounded size, which are sent side by side."""
-        rows = HttpEmbedder(f"{endpoint.url}#small").embed(
-            [f"text {number}" for number in range(2 * BATCH + 1)]
-        )
-        assert rows.shape == (2 * BATCH + 1, 3)
-        assert sorted(len(body["input"]) for body in endpoint.asked) == [1, BATCH, BATCH]
-
-    def test_fingerprint(self, endpoint: Endpoint) -> None:
-        """The endpoint and its model make the fingerprint, the key does not."""
-        one, other = (HttpEmbedder(endpoint.url, key=key) for key in ("a", "b"))
-        assert one.fingerprint == other.fingerprint == f"http:{endpoint.url}#small"
-        assert HttpEmbedder(f"{endpoint.url}/embeddings#x").fingerprint == f"http:{endpoint.url}#x"
-
     def test_several_models(self, endpoint: Endpoint) -> None:
         """If the endpoint serves several models, one has to be named; the error lists their names."""
         endpoint.models = ["small", "large\x1b[2J"]
@@ -133,12 +119,6 @@ class TestAnswers:
 
 
 class TestTrouble:
-    def test_redirects_are_not_followed(self, endpoint: Endpoint) -> None:
-        """A redirect of the endpoint is not followed, so the texts go nowhere else."""
-        endpoint.answers = [says(307, "elsewhere")]
-        with pytest.raises(ModelError, match="307"):
-            HttpEmbedder(f"{endpoint.url}#m").embed(["abc"])
-
     def test_nobody_there(self, endpoint: Endpoint) -> None:
         """An unreachable endpoint is tried again, then named in an error."""
         waits = Waits()

@@ -9,14 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from engine.base.errors import UsageError
-from engine.model.embedders.vectors import (
-    BLOCK,
-    has_vector,
-    mean_direction,
-    row_keys,
-    same_space,
-    unit_rows,
-)
+from engine.model.embedders.vectors import has_vector, row_keys, same_space, unit_rows
 
 ROWS = arrays.arrays(
     np.float32,
@@ -36,12 +29,6 @@ class TestUnitRows:
         assert (rows[~live] == 0).all()
         assert (has_vector(rows) == live).all()
 
-    def test_input_stays(self) -> None:
-        """The input array is not changed."""
-        raw = np.array([[3, 4]], dtype=np.float32)
-        assert unit_rows(raw).tolist() == [[pytest.approx(0.6), pytest.approx(0.8)]]
-        assert raw.tolist() == [[3, 4]]
-
     @pytest.mark.parametrize("bad", [[[1.0, float("nan")]], [[float("inf"), 0.0]], [1.0, 2.0]])
     def test_no_number(self, bad: list[object]) -> None:
         """A row with NaN or infinity is refused."""
@@ -59,21 +46,6 @@ class TestKeys:
         assert (row_keys(rows[turned], 3) == keys[turned]).all()
         assert not (row_keys(rows, 4) == keys).any()
         assert len(np.unique(keys)) == len(rows)
-
-    def test_first_are_a_fair_sample(self) -> None:
-        """Sorted by key, the rows of one kind are spread over the whole order."""
-        rng = np.random.default_rng(0)
-        kinds = np.repeat([0, 1], 4_000)
-        rows = unit_rows(rng.standard_normal((8_000, 4)) + 3 * kinds[:, None])
-        first = np.argsort(row_keys(rows, 0))[:2_000]
-        assert 0.45 < kinds[first].mean() < 0.55
-
-
-def test_mean_direction() -> None:
-    """The mean of rows, scaled to length 1, over more rows than a block; zeros where they cancel out."""
-    rows = np.tile(unit_rows([[1, 0], [0, 1]]), (BLOCK, 1))
-    assert mean_direction(rows, np.arange(len(rows))) == pytest.approx(np.sqrt([0.5, 0.5]))
-    assert mean_direction(unit_rows([[1, 0], [-1, 0]]), np.arange(2)).tolist() == [0, 0]
 
 
 def test_spaces_do_not_mix() -> None:

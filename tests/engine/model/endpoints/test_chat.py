@@ -115,14 +115,6 @@ class TestAsking:
             format_ = sent(peers[0])[0]["response_format"]
         assert format_["json_schema"]["schema"] == {"type": "object"}
 
-    def test_what_cannot_be_had(self) -> None:
-        """Messages for an endpoint without chat are refused before a request."""
-        with endpoint("vllm") as (_, peers):
-            mute = client(peers, replace(capabilities("vllm"), chat=False))
-            with pytest.raises(UsageError, match="raw texts only"):
-                mute.ask(Chat([call("Hello")]))
-            assert not peers[0].requests
-
     def test_control_tokens(self) -> None:
         """Control tokens in messages are broken up, and the reply reports it."""
         with endpoint("vllm") as (model, (peer,)):
@@ -217,10 +209,3 @@ class TestLength:
             "four",
             "five",
         ]
-
-    def test_one_message_is_too_long(self) -> None:
-        """A message that does not fit alone is refused."""
-        with endpoint("vllm") as (_, peers):
-            model = client(peers, capabilities("vllm"), context=512)
-            with pytest.raises(RequestRefused, match="too long"):
-                model.ask(Chat([call("x" * 600)]))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.errors import ModelFileError, UsageError
+from engine.base.errors import UsageError
 from engine.jobs.contract import config_hash
 from engine.model.endpoints.endpoint_book import EndpointBook
 from engine.model.endpoints.fleet import Prices
@@ -66,12 +66,6 @@ class TestAdding:
         book.forget("one")
         assert EndpointBook(tmp_path).entries() == []
 
-    def test_a_damaged_list(self, tmp_path: Path) -> None:
-        """A list that cannot be read is an error that names the file."""
-        (tmp_path / "endpoints.json").write_text("[1, 2")
-        with pytest.raises(ModelFileError, match=r"endpoints\.json"):
-            EndpointBook(tmp_path)
-
 
 class TestSharing:
     def book(self, folder: Path, *peers: ToyPeer) -> EndpointBook:
@@ -94,13 +88,6 @@ class TestSharing:
         alone = book.loadable(("n0",), OPTIONS)
         assert config_hash("complete", {}, alone.fingerprints) not in keys
 
-    def test_others_do_not(self, tmp_path: Path) -> None:
-        """Endpoints of different abilities cannot share a run, and the error names the difference."""
-        with running("vllm") as first, running("llama-server") as second:
-            book = self.book(tmp_path, first, second)
-        with pytest.raises(UsageError, match=r"differ in .*echo"):
-            book.loadable(("n0", "n1"), OPTIONS)
-
     def test_other_models_do_not(self, tmp_path: Path) -> None:
         """Endpoints that serve different models cannot share a run."""
         with running("vllm") as first, running("vllm") as second:
@@ -117,9 +104,3 @@ class TestSharing:
             book.named("n0,smollm2-135m")
         assert book.named("smollm2-135m") == ()
         assert book.named(None) == ()
-
-    def test_smaller_context(self, tmp_path: Path) -> None:
-        """Endpoints that share a run have the smallest of their contexts."""
-        with running("vllm", context=900) as first, running("vllm") as second:
-            book = self.book(tmp_path, first, second)
-        assert book.can(("n0", "n1")).context == 900

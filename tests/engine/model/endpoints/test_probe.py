@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from engine.base.errors import ModelError, UsageError
+from engine.base.errors import ModelError
 from engine.model.endpoints.capabilities import (
     Capabilities,
     no_curve,
@@ -17,18 +16,10 @@ from engine.model.endpoints.capabilities import (
     no_tree,
     no_writing,
 )
-from engine.model.endpoints.client import EndpointClient, parse_address, with_model
+from engine.model.endpoints.client import parse_address
 from engine.model.endpoints.probe import probe
 from engine.model.prompt_files import parse_prompt, prompt_text
-from tests.engine.model.endpoints.toy_peer import (
-    MODEL,
-    NAMES,
-    Manner,
-    ToyPeer,
-    drips,
-    running,
-    says,
-)
+from tests.engine.model.endpoints.toy_peer import NAMES, Manner, ToyPeer, running, says
 from tests.engine.model.toy import END
 
 SUMMARY, BASE = (parse_prompt(name, prompt_text(name)) for name in ("summary", "base"))
@@ -76,11 +67,6 @@ class TestWhatIsFound:
         found = probed("chat")
         assert (found.completions, found.top, found.chat, found.chat_top) == (False, 0, True, 20)
 
-    def test_no_log_probabilities(self) -> None:
-        """A server that ignores the request for log-probabilities has none."""
-        found = probed("bare")
-        assert (found.completions, found.top, found.chat_top, found.echo) == (True, 0, 0, False)
-
     def test_round_trip(self) -> None:
         """Probe results are stored as JSON; fields that an older program did not write have their defaults."""
         found = probed("vllm")
@@ -88,12 +74,6 @@ class TestWhatIsFound:
         older = {**found.as_params(), "unheard_of": 1}
         del older["forced"]
         assert Capabilities.from_params(older) == found
-
-    def test_config_hash(self) -> None:
-        """The number of concurrent requests is not part of the config hash; the length of the top list is."""
-        found = probed("vllm")
-        assert replace(found, parallel=9, noise=0.5).decisive == found.decisive
-        assert replace(found, top=5).decisive != found.decisive
 
 
 class TestWhatIsEnough:
@@ -139,12 +119,6 @@ class TestTrouble:
         with silent() as url, pytest.raises(ModelError, match="cannot be reached"):
             probe(parse_address(url))
 
-    def test_properties_that_are_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A server that has a list where its properties belong, and a number for its models, is probed without them."""
-        answers = {"/v1/models": {"data": 7}}
-        monkeypatch.setattr(ToyPeer, "get", lambda peer, path: (200, answers.get(path, ["x"])))
-        assert probed("vllm").context is None
-
     def test_a_list_that_does_not_come_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A server that once answers without the list of tokens that it gave before has no forced continuation."""
         whole = ToyPeer.post
@@ -176,22 +150,3 @@ class TestTrouble:
                 probe(parse_address(peer.url), "sk-wrong")
         assert "--key-env" in caught.value.hint
         assert "sk-wrong" not in str(caught.value)
-
-    def test_too_slow(self) -> None:
-        """A server that lists its models, and then does not come to the end of an answer, is asked nothing more."""
-        with running("vllm") as peer:
-            peer.faults = [drips] * 9
-            with pytest.raises(ModelError, match="did not finish an answer"):
-                probe(parse_address(peer.url), seconds=4.0)
-            assert len(peer.completions) == 1
-
-    def test_the_only_model(self) -> None:
-        """Where the server has one model only, it need not be named."""
-        with running("vllm") as peer:
-            assert with_model(EndpointClient(parse_address(peer.base))).model == MODEL
-
-    def test_no_url(self) -> None:
-        """What is no URL, or holds a password, is refused."""
-        for url in ("ftp://host/v1", "http://me:secret@host/v1", "http://"):
-            with pytest.raises(UsageError, match="URL"):
-                parse_address(url)

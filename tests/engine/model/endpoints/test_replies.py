@@ -14,7 +14,7 @@ from engine.model.endpoints.model import EndpointModel
 from engine.model.generation import uniform_tasks
 from engine.model.interface import Sampling
 from engine.model.log_windows import log_tokens
-from engine.model.process.requests import CountTokens, Generate, LogProbs, WrittenReply
+from engine.model.process.requests import Generate, LogProbs, WrittenReply
 from engine.model.prompt_files import Prompt, frame
 from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
 from tests.engine.model.endpoints.toy_peer import Manner, says
@@ -57,11 +57,6 @@ class TestParity:
             found = over_http(model, prompt)
         assert [reply.text for reply in found] == in_process(prompt)
         assert [reply.note for reply in found] == [None] * 3
-
-    def test_texts(self) -> None:
-        """A server that takes texts only gives the same replies."""
-        with endpoint("llama-cpp-python") as (model, _):
-            assert [reply.text for reply in over_http(model, RAW)] == in_process(RAW)
 
     def test_sampled_with_a_seed(self) -> None:
         """Each reply is sampled with a seed of its own, so that replies are reproducible and different."""
@@ -112,15 +107,6 @@ class TestMessages:
         asked = peer.requests[0][1]["messages"][-1]["content"]
         assert asked.endswith('Begin your answer with: "It"')
 
-    def test_a_layout_without_the_text(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A server that lays a message out without its text is refused."""
-        monkeypatch.setattr(ToyModel, "render_chat", lambda model, messages: "nothing")
-        with (
-            endpoint("llama-server") as (model, _),
-            pytest.raises(RequestRefused, match="without its text"),
-        ):
-            over_http(model, CHAT)
-
     def test_raw_prompts_are_refused(self) -> None:
         """A prompt without a chat template is refused for an endpoint without raw completions, before a request."""
         with endpoint("chat") as (model, (peer,)):
@@ -165,18 +151,6 @@ class TestGivenAnswers:
         for (value, tokens), (wanted, count) in zip(found[0], expected, strict=True):
             assert value == pytest.approx(wanted, abs=1e-5)
             assert tokens == count
-
-    def test_hidden(self) -> None:
-        """The probability of an answer that is not in the server's list is refused, not taken for zero."""
-        with endpoint("vllm") as (_, peers):
-            model = client(peers, replace(capabilities("vllm"), echo=False, top=1))
-            with pytest.raises(RequestRefused, match="1 most probable"):
-                model.ask(LogProbs([("Is it so? ", ["y", "no"])], RAW))
-
-    def test_token_counts(self) -> None:
-        """The token counts of logs are those of the server."""
-        with endpoint("vllm") as (model, _):
-            assert model.ask(CountTokens([["Hello", " there"], [""]])) == [11, 0]
 
 
 def test_what_it_cost() -> None:

@@ -12,13 +12,7 @@ import pytest
 
 from engine.base import network_guard
 from engine.base.errors import ModelError, ModelFileError, NetworkRefused, Paused, UsageError
-from engine.model.catalog_files import (
-    PartFile,
-    delete_pulled,
-    known_sha256,
-    manifest_path,
-    pulled_models,
-)
+from engine.model.catalog_files import PartFile, known_sha256, manifest_path, pulled_models
 from engine.model.gguf_file import read_gguf
 from engine.model.hub import download, pulls
 from engine.model.hub.access import Hub
@@ -93,11 +87,6 @@ class TestWhole:
         assert manifest.pulled_at.endswith("+00:00")
         read_gguf(file)
 
-    def test_the_commit_is_asked_for(self, server: HubServer, tmp_path: Path) -> None:
-        """The file is requested at the commit of the plan, not at a branch, which may move meanwhile."""
-        pulled(server, tmp_path)
-        assert {one.path for one in server.downloads} == {f"/{NAME}/resolve/{COMMIT}/{FILE}"}
-
     def test_progress(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
         """The byte count rises to the size of the file; then the file is checked."""
         reported: list[PullRow] = []
@@ -106,30 +95,6 @@ class TestWhole:
         assert pulls == sorted(pulls)
         assert (pulls[0], pulls[-1], reported[-1].state) == (0, len(content), "checking")
         assert {one.total for one in reported} == {len(content)}
-
-    def test_changed_since(self, server: HubServer, tmp_path: Path) -> None:
-        """A file that was written to since its pull has no known checksum any more."""
-        plan = pulled(server, tmp_path)
-        plan.first.write_bytes(plan.first.read_bytes()[:-1] + b"x")
-        assert known_sha256(plan.first) is None
-
-    def test_parts_of_one_model(self, tmp_path: Path, content: bytes) -> None:
-        """A model in several files is one pull; the catalogue names its first file once all are there."""
-        names = [f"q8/big-{nth:05}-of-00002.gguf" for nth in (1, 2)]
-        files = dict.fromkeys(names, content)
-        with serving({NAME: Repository(files)}) as server:
-            plan = pulled(server, tmp_path)
-        assert plan.first.name == "big-00001-of-00002.gguf"
-        ((_, manifest),) = pulled_models(tmp_path)
-        assert manifest.size == 2 * len(content)
-        delete_pulled(plan.first, manifest)
-        assert left(tmp_path) == set()
-
-    def test_twice(self, server: HubServer, tmp_path: Path) -> None:
-        """A file that is here already is not pulled again; the message has its name here."""
-        pulled(server, tmp_path)
-        with pytest.raises(UsageError, match="is here as 'tiny-f32'"):
-            planned(server, tmp_path)
 
 
 class TestInterrupted:
@@ -179,37 +144,6 @@ class TestInterrupted:
         carry_out(hub, found, threading.Event(), lambda _: None)
         assert plan.first.read_bytes() == content
 
-    def test_server_that_cannot_resume(
-        self, server: HubServer, content: bytes, tmp_path: Path
-    ) -> None:
-        """Where the server sends the whole file again, it replaces the part that had arrived."""
-        server.faults.extend([FaultyAnswer(cut=1000), FaultyAnswer(no_range=True)])
-        assert pulled(server, tmp_path).first.read_bytes() == content
-
-    def test_another_piece(self, server: HubServer, tmp_path: Path) -> None:
-        """A piece from another position of the file is refused, not appended."""
-        server.faults.extend([FaultyAnswer(cut=1000), FaultyAnswer(shift=7)])
-        with pytest.raises(ModelError, match="another piece"):
-            pulled(server, tmp_path)
-        assert unfinished(tmp_path)[0].done == 1000
-
-    def test_throttled(
-        self, server: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """A pull from a busy hub waits as long as the hub asks, within bounds."""
-        waits: list[float] = []
-        monkeypatch.setattr(download.Fetch, "_wait", lambda _, seconds: waits.append(seconds))
-        server.faults.extend(
-            [
-                FaultyAnswer(429, wait="7"),
-                FaultyAnswer(503, wait="9999"),
-                FaultyAnswer(500, wait="soon"),
-            ]
-        )
-        pulled(server, tmp_path)
-        assert waits[:2] == [7.0, download.LONGEST_WAIT]
-        assert len(waits) == 3
-
     def test_two_at_a_time(self, server: HubServer, tmp_path: Path) -> None:
         """A pull that is in progress cannot be started a second time, and its parts cannot be discarded."""
         hub, plan = planned(server, tmp_path)
@@ -229,15 +163,6 @@ class TestInterrupted:
         assert len(refused) == 2
         assert plan.first.is_file()
 
-    def test_given_up(self, server: HubServer, tmp_path: Path) -> None:
-        """Discarding a pull deletes what had arrived."""
-        server.faults.append(FaultyAnswer(cut=1234))
-        server.faults.extend(FaultyAnswer(cut=0) for _ in range(download.MAX_ATTEMPTS))
-        with pytest.raises(ModelError):
-            pulled(server, tmp_path)
-        forget(unfinished(tmp_path)[0])
-        assert left(tmp_path) == set()
-
 
 class TestDamaged:
     def test_one_bit(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
@@ -247,13 +172,6 @@ class TestDamaged:
             pulled(server, tmp_path)
         assert left(tmp_path) == set()
         assert pulled(server, tmp_path).first.read_bytes() == content
-
-    def test_more_than_there_is(self, server: HubServer, tmp_path: Path) -> None:
-        """A download that is longer than the announced size is stopped there."""
-        server.faults.append(FaultyAnswer(extra=100_000))
-        with pytest.raises(ModelError, match="sent more than"):
-            pulled(server, tmp_path)
-        assert pulled_models(tmp_path) == []
 
     def test_no_model(self, tmp_path: Path) -> None:
         """A file with the right checksum that is no valid model is deleted too."""
@@ -277,18 +195,6 @@ class TestRefused:
         assert server.downloads == []
         assert left(tmp_path) == set()
 
-    def test_room_counts_what_is_there(
-        self, server: HubServer, content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """A resumed pull needs disk space for the rest only."""
-        server.faults.append(FaultyAnswer(cut=len(content) - 100))
-        server.faults.extend(FaultyAnswer(cut=0) for _ in range(download.MAX_ATTEMPTS))
-        with pytest.raises(ModelError):
-            pulled(server, tmp_path)
-        monkeypatch.setattr(pulls, "free_space", lambda folder: pulls.SPARE_BYTES + 100)
-        (plan,) = unfinished(tmp_path)
-        carry_out(Hub(server.url), plan, threading.Event(), lambda _: None)
-
     def test_gated(self, server: HubServer, tmp_path: Path) -> None:
         """The error about a gated file says where to accept its terms and where to put the token; with a token it is
         pulled.
@@ -300,13 +206,6 @@ class TestRefused:
         assert "HF_TOKEN" in caught.value.hint
         assert left(tmp_path) == set()
         pulled(server, tmp_path, token=TOKEN)
-
-    def test_gone(self, server: HubServer, tmp_path: Path) -> None:
-        """A file that vanished since the plan is an error that says so."""
-        hub, plan = planned(server, tmp_path)
-        server.repositories[NAME].files.clear()
-        with pytest.raises(ModelError, match="no longer has this file"):
-            carry_out(hub, plan, threading.Event(), lambda _: None)
 
     def test_switch(
         self, server: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -343,16 +242,6 @@ class TestSentOn:
         here = [one for one in server.downloads if one.host.startswith("127.")]
         assert {one.headers["authorization"] for one in here} == {f"Bearer {TOKEN}"}
 
-    def test_the_guard_is_closed_again(self, server: HubServer, tmp_path: Path) -> None:
-        """After a pull neither the hub nor the host of the redirect can be reached."""
-        import socket
-
-        server.elsewhere = True
-        pulled(server, tmp_path)
-        for host in ("127.0.0.1", "localhost"):
-            with pytest.raises(NetworkRefused):
-                socket.create_connection((host, server.port))
-
     def test_unencrypted(self, content: bytes, tmp_path: Path) -> None:
         """A redirect from https to http is refused."""
         fetch = download.Fetch(
@@ -370,21 +259,6 @@ class TestSentOn:
         )  # fmt: skip
         with pytest.raises(ModelError, match="to this machine"):
             fetch._redirected("https://hub.example/a", "https://127.0.0.1/a", {})
-
-    def test_circles(self, server: HubServer, tmp_path: Path) -> None:
-        """A redirect loop ends the pull."""
-        server.faults.extend(
-            FaultyAnswer(location=f"/{NAME}/resolve/{COMMIT}/{FILE}") for _ in range(20)
-        )
-        with pytest.raises(ModelError, match="in circles"):
-            pulled(server, tmp_path)
-
-    @pytest.mark.parametrize("location", ["http://[::1", "http://127.0.0.1:x/", "http://a\x7f/"])
-    def test_no_address(self, location: str, server: HubServer, tmp_path: Path) -> None:
-        """A redirect to something that is no address ends the pull with an error that says so."""
-        server.faults.append(FaultyAnswer(location=location))
-        with pytest.raises(ModelError, match="to an address that is none"):
-            pulled(server, tmp_path)
 
 
 def _part(content: bytes) -> PartFile:

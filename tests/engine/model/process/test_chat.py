@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import llama_cpp
-import pytest
 
-from engine.base.errors import ModelError
 from engine.model.chat import Call, ChatMessage, Speaker
 from engine.model.interface import Sampling
 from engine.model.llamacpp import LlamaModel
@@ -62,15 +60,6 @@ class TestFitting:
         assert contents_of(tokens).endswith("four\nuser\nfive\nassistant\n")
         assert len(tokens) <= len(whole) - 8 - talk.max_tokens
 
-    def test_what_fits_is_whole(self) -> None:
-        """A chat that fits to the last token is complete, and nothing is reported."""
-        talk = call("one " * 20, "two", "three")
-        whole, note = fit_into_context(ToyModel(), talk, 4096)
-        assert note is None
-        assert fit_into_context(ToyModel(), talk, len(whole) + talk.max_tokens) == (whole, None)
-        _, note = fit_into_context(ToyModel(), talk, len(whole) + talk.max_tokens - 1)
-        assert note == "2 of 3 messages left out"
-
     def test_one_message_is_too_long(self) -> None:
         """A message that is too long alone loses its middle; a short system message stays whole."""
         talk = call("old", "older", "A" + "x" * 900 + "Z", system="Rules.")
@@ -81,12 +70,6 @@ class TestFitting:
         assert text.endswith("Z\nassistant\n")
         assert GAP in text
         assert len(tokens) <= 300 - talk.max_tokens
-
-    def test_no_room(self) -> None:
-        """A reply that fills the context is refused with a hint."""
-        with pytest.raises(ModelError, match="no room") as error:
-            fit_into_context(ToyModel(), call("Hello", max_tokens=4000), 4090)
-        assert error.value.hint
 
 
 class TestToy:
@@ -108,15 +91,6 @@ class TestToy:
         (stopped,) = chat_replies(ToyModel(), [replace(calls[0], stop=(stop,))])
         assert stopped.text == together[0].text[: together[0].text.index(stop)]
         assert stopped.stopped == "stop"
-
-
-class TestFrames:
-    def test_what_is_the_same_call(self) -> None:
-        """The key of a call contains the seed only where something is sampled."""
-        warm = call("Hi", sampling=Sampling(temperature=0.5), seed=1)
-        assert warm.key({}) != replace(warm, seed=2).key({})
-        greedy = replace(warm, sampling=Sampling())
-        assert greedy.key({}) == replace(greedy, seed=2).key({}) != warm.key({})
 
 
 class TestRealModel:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 import threading
 import time
@@ -104,21 +103,6 @@ class TestStarting:
         assert count(client) == [1]
         assert client.pid is not None
 
-    def test_dies_at_start(self, fake: ScriptedClients) -> None:
-        """A process that fails to start is an error with its exit status and the end of its log."""
-        with pytest.raises(ModelCrashed, match=r"could not start \(exit status 3\)") as error:
-            count(fake.client("dies at start"))
-        assert str(fake.log) in error.value.hint
-        assert "no such library" in fake.log.read_text()
-
-    def test_another_version(self, fake: ScriptedClients) -> None:
-        """A worker of another version is killed and refused."""
-        client = fake.client("another version")
-        with pytest.raises(ModelError, match="another version"):
-            count(client)
-        assert client.pid is None
-        assert fake.history == []
-
     def test_says_nothing(self, fake: ScriptedClients, monkeypatch: pytest.MonkeyPatch) -> None:
         """A process that never sends its first frame is killed after the time limit."""
         monkeypatch.setattr(process_module, "START_SECONDS", 0.3)
@@ -134,17 +118,6 @@ class TestStarting:
         until(lambda: client.pid is not None)
         client.cancel()
         assert isinstance(asking.outcome(), Cancelled)
-        assert client.pid is None
-
-    def test_close_while_starting(self, fake: ScriptedClients) -> None:
-        """A close ends a request whose process is still starting, and nothing starts after it."""
-        client = fake.client("silent")
-        asking = RequestThread(lambda: count(client))
-        until(lambda: client.pid is not None)
-        client.close()
-        assert isinstance(asking.outcome(), Cancelled)
-        with pytest.raises(Cancelled, match="closed"):
-            count(client)
         assert client.pid is None
 
 
@@ -167,14 +140,6 @@ class TestAnswers:
             assert str(error.value) == message
             assert type(error.value) is kind
         assert [frame["id"] for frame in fake.history] == [1, 2]
-
-    def test_answers_to_earlier_requests(self, fake: ScriptedClients) -> None:
-        """Late answers to an earlier request are ignored."""
-        told: list[tuple[int, str]] = []
-        client = fake.client("late answers")
-        answer = client.ask(CountTokens([]), lambda done, note: told.append((done, note)))
-        assert answer == [1]
-        assert told == [(3, "going")]
 
     def test_garbage(self, fake: ScriptedClients, monkeypatch: pytest.MonkeyPatch) -> None:
         """A process that writes invalid frames is killed, and the request fails as in a crash."""
@@ -212,13 +177,6 @@ class TestDeath:
         assert {**first, "id": 0} == {**second, "id": 0}
         assert first["request"]["adapter"] == "b.gguf"
 
-    def test_loading_twice(self, fake: ScriptedClients) -> None:
-        """Loading the same model and adapter again sends no request; another adapter does."""
-        client = fake.client("works")
-        for adapter in (None, None, Path("b"), Path("b"), None):
-            client.load(Path("a.gguf"), LoadOptions(), adapter)
-        assert [frame["request"]["adapter"] for frame in fake.history] == [None, "b", None]
-
 
 class TestHanging:
     def test_it_is_ended(self, fake: ScriptedClients, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,13 +195,6 @@ class TestHanging:
         end = time.process_time() + 5
         while processor_time(os.getpid()) == before:
             assert time.process_time() < end, "five seconds of work are not seen"
-
-    @pytest.mark.skipif(shutil.which("ps") is None, reason="there is no ps")
-    def test_use_of_the_processor_without_proc(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Without /proc, `ps` says what a process has used; nothing is said of one that is not there."""
-        monkeypatch.setattr(process_module, "PROC_FOLDER", Path("/no such folder"))
-        assert ":" in str(processor_time(os.getpid()))
-        assert processor_time(2**31 - 1) is None
 
 
 class TestCancel:
@@ -273,15 +224,6 @@ class TestCancel:
         client.close()
         assert isinstance(again.outcome(), Cancelled)
         assert fake.restarts == []
-
-    def test_when_nothing_is_asked(self, fake: ScriptedClients) -> None:
-        """A cancel without a request in flight does not cancel the next one."""
-        client = fake.client("works")
-        client.cancel()
-        assert count(client) == [1]
-        client.cancel()
-        assert count(client) == [1]
-        assert not fake.sent("cancel")
 
 
 def test_close_while_busy(fake: ScriptedClients) -> None:

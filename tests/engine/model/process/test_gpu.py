@@ -38,17 +38,8 @@ class TestDriver:
         says(driver, script)
         assert first_gpu() is None
 
-    def test_none(self, driver: Path) -> None:
-        """Without a driver there is no GPU."""
-        assert first_gpu() is None
-
 
 class TestLayers:
-    def test_all(self, driver: Path, shipped: Path) -> None:
-        """Where everything fits, the options are unchanged."""
-        says(driver, "echo 'gpu, 8000'")
-        assert with_layers_that_fit(shipped, LoadOptions()) == LoadOptions()
-
     def test_some(self, driver: Path, shipped: Path) -> None:
         """Otherwise as many layers are on the GPU as the plan says."""
         free = GPU_OVERHEAD + (250 << 20)
@@ -56,13 +47,3 @@ class TestLayers:
         found = with_layers_that_fit(shipped, LoadOptions()).gpu_layers
         assert found == plan_layers(read_gguf(shipped), free).layers
         assert 0 < found < 31
-
-    def test_none(self, driver: Path, shipped: Path) -> None:
-        """A full GPU gets no layer."""
-        says(driver, "echo 'gpu, 10'")
-        assert with_layers_that_fit(shipped, LoadOptions()).gpu_layers == 0
-
-    def test_asked_for(self, driver: Path, shipped: Path) -> None:
-        """A number of layers that was asked for is not changed."""
-        says(driver, "echo 'gpu, 10'")
-        assert with_layers_that_fit(shipped, LoadOptions(gpu_layers=3)).gpu_layers == 3

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.base.errors import Cancelled, ModelError
+from engine.base.errors import Cancelled
 from engine.model.process.log_probs import (
     PrefixQuestion,
     continuation_log_probs,
@@ -63,10 +63,6 @@ class TestSums:
         continuation_log_probs(model, asked, told.append)
         assert model.decoded == sum(told) == len(HEAD) + 2 + 20
 
-    def test_an_empty_continuation_is_certain(self) -> None:
-        """An empty continuation has log-probability 0."""
-        assert continuation_log_probs(ToyModel(), [PrefixQuestion([1, 2], [[], [3]])])[0][0] == 0.0
-
     def test_long_continuations_fit_a_small_cache(self) -> None:
         """Continuations longer than a batch are decoded in parts, a few at a time, so that the cache holds them."""
         room = replace(ROOMY, context=200, cells=280, batch=20, rows=8)
@@ -82,13 +78,6 @@ class TestSums:
         for got, wanted in zip(found, expected(asked), strict=True):
             assert got == pytest.approx(wanted, abs=1e-4)
 
-    def test_too_long(self) -> None:
-        """A question over the context is refused before anything is decoded."""
-        model = ToyModel(replace(ROOMY, context=10))
-        with pytest.raises(ModelError, match="exceeds the context"):
-            continuation_log_probs(model, [PrefixQuestion([1] * 8, [[1, 2, 3]])])
-        assert model.decoded == 0
-
     def test_cancelled(self) -> None:
         """After a cancel the next question starts from an empty cache."""
         asked = [PrefixQuestion([*HEAD, n], [[2, 3], [4, 5]]) for n in range(3)]
@@ -101,14 +90,6 @@ class TestSums:
 
 
 class TestRequests:
-    def test_bare(self) -> None:
-        """Without a prompt the text comes right after the start token; token counts are of the continuation."""
-        found = prompted_log_probs(ToyModel(), [("a: ", ["b", "cd"])], None, lambda tokens: None)
-        ((one, two),) = found
-        prefix = [START, *b"a: "]
-        assert one == pytest.approx([log_prob(prefix, list(b"b")), 1])
-        assert two == pytest.approx([log_prob(prefix, list(b"cd")), 2])
-
     def test_in_a_prompt(self) -> None:
         """With a prompt the continuation is the reply; control tokens in the text are text."""
         prompt = Prompt("p", False, "<", ">", "So: ", "yes", "no", (), 0)

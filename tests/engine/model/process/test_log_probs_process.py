@@ -75,11 +75,3 @@ class TestParity:
         )
         (alone,) = read(QUESTION, pairs[5:6])
         assert alone.total == pytest.approx(together[5].total, abs=1e-3)
-
-    def test_again_the_same_bits(self, exact: tuple[ModelProcess, llama_cpp.Llama]) -> None:
-        """The same request gives the same bits, also after others."""
-        read = log_probs_reader(exact[0])
-        pairs = [(body, text) for body in BODIES for text in CONTINUATIONS]
-        first = read(QUESTION, pairs)
-        read(QUESTION, [(body, " Rome") for body in BODIES])
-        assert read(QUESTION, pairs) == first

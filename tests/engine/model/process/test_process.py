@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.errors import Cancelled, ModelCrashed, ModelError, ModelFileError, WorkbenchError
+from engine.base.errors import Cancelled, ModelCrashed, ModelFileError, WorkbenchError
 from engine.completeness.model_requests import Score
 from engine.completeness.scoring import BoundaryScorer, ItemScore, LogItem, Question, score_block
 from engine.model.batched_replies import generate
@@ -84,11 +84,6 @@ class TestTheSameAnswers:
         ]
         assert {reply.note for reply in replies} == {None}
 
-    def test_counts(self, shared_process: ModelProcess) -> None:
-        """Token counts equal the tokens that scoring decodes."""
-        counts = shared_process.ask(CountTokens([item.texts for item in BLOCK]))
-        assert counts == [score.tokens for score in shared_process.ask(Score(BLOCK, TUNED))]
-
     def test_what_was_loaded(self, shared_process: ModelProcess, shallow_weights: Path) -> None:
         """Loading returns the model's figures; loading the same again costs nothing."""
         assert shared_process.loaded is not None
@@ -98,21 +93,8 @@ class TestTheSameAnswers:
         assert shared_process.loaded["memory_bytes"] > shallow_weights.stat().st_size * 0.95
         assert shared_process.load(shallow_weights, OPTIONS) is shared_process.loaded
 
-    def test_no_room(self, shared_process: ModelProcess) -> None:
-        """A prompt and reply without room for a log are refused at once, and the process keeps running."""
-        with pytest.raises(ModelError, match="no room for a log"):
-            shared_process.ask(
-                Generate([(("a log",), 0)], REMAINING, sampling=Sampling(), max_tokens=1000)
-            )
-        assert shared_process.ask(CountTokens([["a"]])) == [1]
-
 
 class TestFaults:
-    def test_nothing_loaded(self, process: ModelProcess) -> None:
-        """A request without a loaded model is an error that says so."""
-        with pytest.raises(ModelError, match="No model is loaded"):
-            process.ask(Score(BLOCK, TUNED))
-
     def test_a_file_that_is_no_model(
         self, process: ModelProcess, shallow_weights: Path, tmp_path: Path
     ) -> None:
@@ -217,15 +199,6 @@ class TestInterruptions:
         assert str(process.log_path) in asked.error.hint
         assert process.ask(Score(BLOCK, TUNED)) == expected
         assert process.pid not in (None, pid)
-
-    def test_kill_between_requests(self, process: ModelProcess, expected: list[ItemScore]) -> None:
-        """A process that is killed between requests is started and loaded again without an error."""
-        pid = process.pid
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
-        while process.pid is not None:
-            time.sleep(0.01)
-        assert process.ask(Score(BLOCK, TUNED)) == expected
 
     def test_cancel_of_a_process_that_hangs(
         self, process: ModelProcess, expected: list[ItemScore]

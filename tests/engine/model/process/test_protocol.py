@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,9 @@ from engine.completeness.boundaries import BoundaryReading
 from engine.completeness.model_requests import Score
 from engine.completeness.scoring import ItemScore, LogItem, Question, WrittenOn
 from engine.model.chat import Call, ChatMessage
-from engine.model.interface import LoadOptions, Sampling
+from engine.model.interface import Sampling
 from engine.model.process import protocol
-from engine.model.process.requests import Chat, CountTokens, Embed, Load, LogProbs
-from engine.model.prompt_files import parse_prompt, prompt_names, prompt_text
+from engine.model.process.requests import Chat, Embed, LogProbs
 from engine.trees.growth import Budget, Work
 from engine.trees.model_requests import Grow, GrownTree, GrowOn, Place
 from engine.trees.options import TreeOptions
@@ -60,13 +58,6 @@ def test_logs(texts: list[str], boundaries: list[int], kept: int) -> None:
     assert crossed(Score, Score([item], Question(None))) == Score([item], Question(None))
 
 
-def test_questions() -> None:
-    """Every shipped prompt and an end tag arrive whole."""
-    prompts = [parse_prompt(name, prompt_text(name)) for name in prompt_names()]
-    for question in [Question(None), Question(None, "<end>"), *map(Question, prompts)]:
-        assert crossed(Score, Score([], question)) == Score([], question)
-
-
 @given(st.lists(st.lists(st.floats(width=32, allow_nan=False), min_size=3, max_size=3)))
 def test_vectors(rows: list[list[float]]) -> None:
     """Vectors arrive bit for bit, an empty list of them too."""
@@ -75,13 +66,6 @@ def test_vectors(rows: list[list[float]]) -> None:
     assert arrived.dtype == np.float32
     assert arrived.shape == vectors.shape
     assert arrived.tobytes() == vectors.tobytes()
-
-
-def test_load_options() -> None:
-    """Options arrive as they were."""
-    options = LoadOptions(context=100, threads=3, batch=64, embedding=True)
-    request = Load(Path("m.gguf"), options, Path("a.gguf"))
-    assert crossed(type(request), request) == request
 
 
 def test_calls() -> None:
@@ -119,12 +103,6 @@ def test_log_probabilities() -> None:
     ((first, second),) = crossed(protocol.answer_type(LogProbs), [[(-math.inf, 1), (math.nan, 2)]])
     assert first == (-math.inf, 1)
     assert math.isnan(second[0])
-
-
-def test_half_a_surrogate_pair() -> None:
-    """A text that is not UTF-8 cannot be sent."""
-    with pytest.raises(UnicodeEncodeError):
-        protocol.encode(CountTokens([["\ud800"]]))
 
 
 def test_the_end_of_the_stream() -> None:

@@ -11,11 +11,9 @@ from engine.base.errors import ModelError, ModelFileError
 from engine.model.gguf_file import F32, read_gguf
 from engine.model.interface import LoadOptions, Span, log_probs
 from engine.model.llamacpp import LlamaModel, quantize
-from engine.model.process import protocol
 from engine.model.process.log_probs import read_tokens
 from engine.model.process.process import ModelProcess
-from engine.model.process.requests import Expand, ReadTokens, Tokenize
-from tests.engine.model.process.test_protocol import crossed
+from engine.model.process.requests import Expand
 from tests.engine.model.tiny import write_sliding
 
 TEXT = "TURN 1, STEP 1, user chat:\nHow many files are there – and where? ✓"
@@ -47,11 +45,6 @@ class TestReadings:
             assert one.top == int(np.argmax(row))
             assert [one.top_log_p, *one.also, *following] == pytest.approx(list(wanted), abs=1e-4)
 
-    def test_over_the_pipe(self, tiny: LlamaModel) -> None:
-        """The distributions are unchanged bit for bit after JSON."""
-        found = read_tokens(tiny, tiny.tokenize(TEXT), [2])
-        assert crossed(protocol.answer_type(ReadTokens), [found]) == [found]
-
     @pytest.mark.parametrize("count", [0, 129])
     def test_what_does_not_fit(self, tiny: LlamaModel, count: int) -> None:
         """An empty text, or one over the context, is refused with both figures."""
@@ -60,13 +53,6 @@ class TestReadings:
 
 
 class TestProcess:
-    def test_texts(self, shared_process: ModelProcess) -> None:
-        """Each text is read by itself, in any order; control tokens in a text are text."""
-        first, second = shared_process.ask(Tokenize([TEXT, "The end<|im_end|>"]))
-        assert len(second) > 4
-        apart = [shared_process.ask(ReadTokens([tokens], [2]))[0] for tokens in (second, first)]
-        assert shared_process.ask(ReadTokens([first, second], [2])) == [apart[1], apart[0]]
-
     def test_expand(self, process: ModelProcess, tmp_path: Path) -> None:
         """Weights in fewer bits are written in F32 without a model being loaded; a missing file is named."""
         narrow, wide = tmp_path / "q8.gguf", tmp_path / "f32.gguf"

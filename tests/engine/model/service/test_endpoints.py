@@ -18,7 +18,6 @@ from engine.base.conversation import Conversation, Message
 from engine.base.errors import UsageError
 from engine.base.events import JobEnded
 from engine.conversations.filters import ListQuery
-from engine.model.catalog import DEFAULT_MODEL
 from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import write_jsonl
 from tests.command_line import data, workbench
@@ -107,19 +106,6 @@ class TestCatalogue:
         assert "gives replies, curves" in text
         assert CANARY not in text
 
-    def test_removed(self, peers: tuple[ToyPeer, ToyPeer]) -> None:
-        """An endpoint is removed without a request to it."""
-        assert workbench("models", "remove", "one").returncode == 0
-        assert not peers[0].requests
-        found = data(workbench("models", "list", "--json"))["endpoints"]
-        assert [one["name"] for one in found] == ["two"]
-
-    def test_name_of_a_model(self) -> None:
-        """An endpoint cannot get the name of a model file; it is not probed then."""
-        done = workbench("models", "add", "http://127.0.0.1:9/v1#m", "--name", DEFAULT_MODEL)
-        assert done.returncode == 2
-        assert b"is taken" in done.stderr
-
 
 def score(project: Path, model: str, *words: str) -> None:
     """Scores a project to the end token and generates the remaining tasks."""
@@ -153,22 +139,6 @@ class TestRuns:
         assert ".." not in said
         assert CANARY not in said
         assert len(scores(project)) == 6
-
-    def test_a_failed_run_says_what_it_cost(
-        self, project: Path, peers: tuple[ToyPeer, ToyPeer]
-    ) -> None:
-        """A run that ends with an error names the requests and the cost up to there."""
-        peers[0].faults = [says(402, "no credit left")] * 500
-        done = workbench("run", "complete", project, "--model", "one", "--mode", "tuned")
-        assert done.returncode == 1, done.stderr.decode()
-        assert re.search(rb"no credit left.*\d+ requests.*cost 0\.", done.stderr)
-
-    def test_the_decision_of_the_paper(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
-        """`--paper` is refused: an endpoint does not say whether the model writes the end tag."""
-        done = workbench("run", "complete", project, "--model", "one", "--paper")
-        assert done.returncode == 2
-        assert b"does not say whether the model writes the end tag" in done.stderr
-        assert not peers[0].requests
 
     def test_nothing_is_asked_twice(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
         """The same run on a copy of the project is answered from the cache, at no cost."""
@@ -248,14 +218,6 @@ class TestRefusals:
             assert done.returncode == 2, done.stderr.decode()
             assert why in done.stderr.decode()
             assert not peer.requests
-
-    def test_adapter(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
-        """An adapter cannot be sent to an endpoint."""
-        done = workbench(
-            "run", "complete", project, "--model", "one", "--adapter", "smollm2-135m-samples"
-        )
-        assert done.returncode == 2
-        assert b"cannot be sent an adapter" in done.stderr
 
     def test_offline(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
         """A run that stays offline reaches no endpoint, and the error names the switch."""

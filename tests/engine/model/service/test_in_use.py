@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine.base.errors import ProjectReadOnly, UsageError
+from engine.base.errors import UsageError
 from engine.completeness.scoring_request import PROBE_CONTEXT, ScoringRequest
 from engine.completeness.stages.scoring import ScoringStage
 from engine.goals.requests import ClusteringRequest
@@ -72,11 +72,6 @@ def loaded(workspace: OpenProject) -> dict[str, str]:
 
 
 class TestChoice:
-    def test_nothing_chosen(self, workspace: OpenProject) -> None:
-        """Without a choice the built-in model does all work."""
-        assert workspace.models_in_use.chosen() == {}
-        assert set(loaded(workspace).values()) == {DEFAULT_MODEL}
-
     def test_each_work_has_its_own(self, workspace: OpenProject) -> None:
         """A run takes the model that was chosen for its own kind of work."""
         workspace.models_in_use.use("large", ["scoring"])
@@ -84,19 +79,6 @@ class TestChoice:
         assert loaded(workspace) == {"scoring": "large", "goals": "other", "trees": DEFAULT_MODEL}
         workspace.models_in_use.use("other", ["trees"])
         assert loaded(workspace)["trees"] == "other"
-
-    def test_asked_for_wins(self, workspace: OpenProject) -> None:
-        """A model that a run names is used instead of the project's choice."""
-        workspace.models_in_use.use("large", ["scoring", "simulation"])
-        assert name(workspace, ModelRequest("scoring", "other")) == "other"
-        assert workspace.models_in_use.for_work("other", "simulation") == "other"
-        assert workspace.models_in_use.for_work(None, "simulation") == "large"
-
-    def test_the_built_in_one_forgets(self, workspace: OpenProject) -> None:
-        """Choosing the built-in model removes the choice."""
-        workspace.models_in_use.use("large", ["scoring", "trees"])
-        workspace.models_in_use.use(DEFAULT_MODEL, ["scoring"])
-        assert workspace.models_in_use.chosen() == {"trees": "large"}
 
     def test_a_planned_run_keeps_its_model(self, workspace: OpenProject) -> None:
         """A later choice does not change the model of a run that was planned before."""
@@ -153,12 +135,6 @@ class TestChoice:
         assert options(ScoringRequest(mode="base")) == LoadOptions()
         assert options(ScoringRequest(mode="tuned")) == LoadOptions()
 
-    def test_unknown(self, workspace: OpenProject) -> None:
-        """An unknown model cannot be chosen."""
-        with pytest.raises(UsageError, match="no model 'nobody'"):
-            workspace.models_in_use.use("nobody", ["scoring"])
-        assert workspace.models_in_use.chosen() == {}
-
     def test_gone(self, workspace: OpenProject) -> None:
         """A chosen model that left the catalogue is an error that says how to choose another; no other model is used
         instead.
@@ -169,13 +145,6 @@ class TestChoice:
             workspace.scoring_runs.make_run(BASE)
         assert "models use" in caught.value.hint
         assert name(workspace, ModelRequest("scoring", "other")) == "other"
-
-    def test_a_file(self, workspace: OpenProject, tmp_path: Path) -> None:
-        """A file that is in no catalogue is stored by its path."""
-        path = write_sliding(tmp_path / "elsewhere.gguf")
-        workspace.models_in_use.use(str(path), ["scoring"])
-        assert workspace.models_in_use.chosen() == {"scoring": str(path)}
-        assert workspace.models_in_use.resolve(BASE.model_request).path == path
 
     def test_endpoints(self, workspace: OpenProject) -> None:
         """Endpoints that were added while the project is open can be chosen, several for one run."""
@@ -210,11 +179,6 @@ class TestAdapters:
         assert name(workspace, TUNED.model_request) == "other"
         assert name(workspace, BASE.model_request) == "large"
 
-    def test_one_that_is_asked_for_does_too(self, workspace: OpenProject, run: str) -> None:
-        """An adapter that a run names is also loaded with the model it was made for."""
-        workspace.models_in_use.use("large", ["trees"])
-        assert name(workspace, ModelRequest("trees", adapter=run)) == "other"
-
     def test_the_shipped_one_does_not(self, workspace: OpenProject) -> None:
         """The adapter that comes with the program is for the built-in model and does not replace the project's
         choice.
@@ -247,13 +211,3 @@ class TestCommand:
         }
         said = workbench("models", "use", project).stdout.decode()
         assert "scores and remaining tasks" in said
-
-    def test_read_only(self, tmp_path: Path) -> None:
-        """A read-only project refuses another choice."""
-        with OpenProject(tmp_path / "p.wb", create=True):
-            pass
-        with (
-            OpenProject(tmp_path / "p.wb", read_only=True) as opened,
-            pytest.raises(ProjectReadOnly),
-        ):
-            opened.models_in_use.use(DEFAULT_MODEL, ["scoring"])

@@ -49,16 +49,6 @@ class TestAdding:
         (line,) = [line for line in listed.splitlines() if line.startswith("first run")]
         assert f"adapter for {DEFAULT_MODEL}, recipe boundary, AUROC 0.931" in line
 
-    def test_base_that_is_not_known(self, tmp_path: Path) -> None:
-        """An adapter of unknown weights is added with a notice of what is missing, and listed so."""
-        origin = AdapterOrigin("n1:0000", "big-model", recipe="paper")
-        file = adapter_file(tmp_path / "other.gguf", origin=origin)
-        added = workbench("models", "add", file, "--name", "mine")
-        assert added.returncode == 0
-        assert "No model of the catalog is its base" in added.stderr.decode()
-        assert "mine" in added.stdout.decode()
-        assert "big-model, which is not in this list" in added.stdout.decode()
-
     def test_what_a_file_says_is_made_safe(self, tmp_path: Path) -> None:
         """Control bytes in an adapter's metadata do not reach the terminal."""
         origin = AdapterOrigin("n1:0000", "big\x1b[2J\x9b1m")
@@ -67,16 +57,6 @@ class TestAdding:
         assert b"big" in added.stdout
         assert b"\x1b" not in added.stdout + added.stderr
         assert "\x9b" not in (added.stdout + added.stderr).decode()
-
-    def test_broken_file(self, tmp_path: Path) -> None:
-        """A file that is no GGUF file is refused by name, as is an adapter that was cut."""
-        path = tmp_path / "broken.gguf"
-        path.write_bytes(adapter_file(tmp_path / "a.gguf").read_bytes()[:-2000])
-        for content in (b"GGUF", path.read_bytes()):
-            path.write_bytes(content)
-            done = workbench("models", "add", path)
-            assert done.returncode == 1, done.stdout
-            assert b"broken.gguf" in done.stderr
 
 
 class TestUsing:

@@ -13,7 +13,7 @@ from typing import cast
 
 import pytest
 
-from engine.base.errors import ModelError, ModelFileError, UsageError
+from engine.base.errors import ModelFileError, UsageError
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import DEFAULT_MODEL, Catalog
@@ -23,17 +23,16 @@ from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.endpoints.fleet import Prices
 from engine.model.hub import download, pulls
 from engine.model.hub.pulls import Rate
-from engine.model.memory_plan import MachineMemory
 from engine.model.process.process import ModelProcess
 from engine.model.records import ModelRow, PullRow, PullState
 from engine.model.service import service
 from engine.model.service.endpoints import Endpoints
 from engine.model.service.run_setup import RunSetup
-from engine.model.service.service import ModelService, hub_of
+from engine.model.service.service import ModelService
 from engine.project.project import Project
 from tests.engine.model.small_adapters import adapter_file
 from tests.engine.model.tiny import write_sliding
-from tests.hub_server import TOKEN, FaultyAnswer, HubServer, Repository, serving
+from tests.hub_server import FaultyAnswer, HubServer, Repository, serving
 
 NAME = "someone/Tiny-GGUF"
 FILE = "tiny-f32.gguf"
@@ -133,12 +132,6 @@ class TestUse:
         facts = {fact.name: fact.value for fact in bench.models.facts("mine")}
         assert facts["used for"] == "summaries, labels and merges, response trees"
 
-    def test_what_is_used_for_nothing(self, bench: Bench, tiny: Path) -> None:
-        """A model that was not chosen shows no use."""
-        bench.catalog.add(tiny, "mine")
-        assert row(bench, "mine").works == ()
-        assert "used for" not in {fact.name for fact in bench.models.facts("mine")}
-
 
 class TestPulls:
     def test_to_the_end(self, bench: Bench, hub: HubServer, tiny: Path) -> None:
@@ -213,13 +206,6 @@ class TestPulls:
         bench.models.close()
         assert pull_row(bench).state in ("paused", "done")
 
-    def test_token_for_its_own_hub_only(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A pull of another hub than the configured one resumes there, without the configured token."""
-        monkeypatch.setenv("HF_ENDPOINT", "https://one.example")
-        monkeypatch.setenv("HF_TOKEN", TOKEN)
-        assert hub_of("https://one.example").token == TOKEN
-        assert hub_of("https://other.example").token == ""
-
 
 class TestHub:
     def test_looking(self, bench: Bench, hub: HubServer) -> None:
@@ -257,17 +243,6 @@ class TestRows:
         for name in found:
             assert bench.models.facts(name)
 
-    def test_gpu(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Where there is a GPU, the plan for its layers is among the facts."""
-        monkeypatch.setattr(
-            "engine.model.service.service.machine_memory",
-            lambda: MachineMemory(8 << 30, "A GPU", 700 << 20),
-        )
-        facts = {fact.name: fact.value for fact in bench.models.facts(DEFAULT_MODEL)}
-        assert facts["GPU"].endswith("that are free on A GPU")
-        layers = int(facts["GPU"].split()[0])
-        assert 0 < layers < 31
-
 
 class TestEndpoints:
     def test_beside_the_models(self, bench: Bench) -> None:
@@ -292,20 +267,6 @@ class TestEndpoints:
 
 
 class TestKeeping:
-    def test_adding_a_folder(self, bench: Bench, tiny: Path, tmp_path: Path) -> None:
-        """All models of a folder are added; an empty one is an error."""
-        folder = tmp_path / "many"
-        folder.mkdir()
-        with pytest.raises(UsageError, match="holds no GGUF file"):
-            bench.models.add(str(folder))
-        for name in ("a.gguf", "b.gguf"):
-            shutil.copy(tiny, folder / name)
-        assert bench.models.add(str(folder)) == ["a", "b"]
-        assert bench.models.removal("a") == "forget a; its file stays where it is"
-        bench.models.remove("a")
-        assert (folder / "a.gguf").exists()
-        assert "a" not in [one.name for one in bench.models.rows()]
-
     def test_removing_a_pulled_one(self, bench: Bench, hub: HubServer) -> None:
         """Removing a pulled model deletes its files, its manifest and its tuned copy; shipped files stay."""
         bench.models.pull(NAME, "f32")
@@ -331,26 +292,6 @@ class TestKeeping:
         with pytest.raises(UsageError, match="came with the program"):
             bench.models.remove(DEFAULT_MODEL)
 
-    def test_copy_that_others_run_as(self, bench: Bench, hub: HubServer, tiny: Path) -> None:
-        """A tuned copy stays while another name of the same weights uses it."""
-        bench.models.pull(NAME, "f32")
-        assert bench.changed.wait(30)
-        bench.catalog.add(tiny, "same")
-        copy = bench.catalog.cache / "tuned.gguf"
-        bench.catalog.cache.mkdir(parents=True)
-        shutil.copy(tiny, copy)
-        tuning = {
-            "chosen": "bf16",
-            "file": copy.name,
-            "threads": 1,
-            "tokens_per_s": 1.0,
-            "gain": 1.0,
-            "noise": 0.0,
-        }
-        bench.catalog.record_tuning(bench.catalog.entry("same"), tuning)
-        bench.models.remove("tiny-f32")
-        assert copy.exists()
-
     def test_verifying(self, bench: Bench, tiny: Path, tmp_path: Path) -> None:
         """An added file is compared with its checksum; a file that was replaced on purpose is a new one."""
         mine = Path(shutil.copy(tiny, tmp_path / "mine.gguf"))
@@ -364,13 +305,6 @@ class TestKeeping:
             bench.models.verify("mine")
         os.utime(mine)
         assert "is as it was" in bench.models.verify("mine")
-
-    def test_tuning(self, bench: Bench) -> None:
-        """Tuning starts a job for the named model."""
-        assert bench.models.tune(DEFAULT_MODEL) == 7
-        assert bench.tuned == [DEFAULT_MODEL]
-        with pytest.raises((UsageError, ModelError)):
-            bench.models.tune("nobody")
 
 
 class TestRate:

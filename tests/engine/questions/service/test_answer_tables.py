@@ -140,16 +140,6 @@ def test_what_came_with_the_conversations(tmp_path: Path) -> None:
         assert "truth.rating.Detail Level" in unknown.value.hint
 
 
-def test_empty_texts_in_a_list(tmp_path: Path) -> None:
-    """An empty text among the values of messages is no answer, as it is alone."""
-    marks = parse_question("marks", 'text = "How good?"\nkind = "number"')
-    with Project.open(tmp_path / "t.wb", create=True) as project:
-        fill(project, [talk("c0", "Lamp?", "Ulm.", truth={"marks": ["", " 4 "]})])
-        report = import_field_answers(project, "truth.marks", marks)
-        assert report.outcomes.counts == {"taken": 1}
-        assert matching(project, "marks@truth:4") == [1]
-
-
 @pytest.mark.parametrize("text", ["", "[1, 2", '[{"id": "c0"}]', "name,score\nc0,1\n", "\x80"])
 def test_files_without_answers(project: Project, tmp_path: Path, text: str) -> None:
     """A file without ids or answers is refused, and nothing changes."""

@@ -147,19 +147,6 @@ def test_questions_of_all_kinds(project: Project, tmp_path: Path) -> None:
         assert (answers.current(conn, 2) or missing()).answers == (("intent", "Planning,Search"),)
 
 
-def test_many_are_one_act(project: Project, tmp_path: Path) -> None:
-    """All verdicts of a file are undone and redone together."""
-    found = tasks(project, tmp_path, "label-studio")
-    answered = [{**task["data"], "succeeded": "yes", "annotator": 1} for task in found]  # JSON-MIN
-    assert imported(project, tmp_path, answered).outcomes.counts == {"given": 8}
-    undone = project.write(answers.undo)
-    assert undone is not None
-    assert undone.count == 8
-    assert stands(project) == {}
-    project.write(answers.redo)
-    assert len(stands(project)) == 8
-
-
 def test_argilla(project: Project, tmp_path: Path) -> None:
     """Responses of several people become one verdict where they agree; drafts are no answers."""
     found = tasks(project, tmp_path, "argilla")
@@ -188,18 +175,6 @@ def test_own_exports(project: Project, tmp_path: Path) -> None:
     report = import_answers(project, file)
     assert (report.outcomes.counts, report.others) == ({"given": 1}, 1)
     assert stands(project) == {4: (Verdict.NO, "broken")}
-
-
-def test_a_duplicate_elsewhere_is_the_conversation_here(project: Project, tmp_path: Path) -> None:
-    """A verdict of another project is given where the conversation is known here by the id of its duplicate there."""
-    other = Project.open(tmp_path / "other.wb", create=True)
-    fill(other, [talk("first", "Lamp 3, please."), talk("c3", "Lamp 3, please.")])
-    other.write(lambda conn: answers.give(conn, 1, Verdict.NO, ""))
-    file = tmp_path / "answers.jsonl"
-    assert ExportFiles(other).export("answers", None, str(file)) == 1
-    other.close()
-    assert import_answers(project, file).outcomes.counts == {"given": 1}
-    assert stands(project) == {4: (Verdict.NO, "")}
 
 
 def said(project: Project) -> list[dict[str, Any]]:

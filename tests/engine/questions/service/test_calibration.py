@@ -116,10 +116,6 @@ class TestRule:
         assert report.proposal is not None
         assert calibration.pin(None) == DecisionRule()
 
-    def test_a_band_leaves_room_on_both_sides(self, project: Project) -> None:
-        """Near 0 or 1 the borderline band shrinks, so that each state remains possible."""
-        assert CalibrationService(project).pin(0.04).band == pytest.approx(0.02)
-
 
 class TestReport:
     def test_rates(self, project: Project) -> None:
@@ -179,12 +175,6 @@ class TestReport:
         assert by_tasks.agreement.n == 2
         assert by_tasks.agreement.same.part == int(truth(1) is Verdict.NO)
 
-    def test_a_project_without_anything(self, tmp_path: Path) -> None:
-        """An empty project has no figures and raises no errors."""
-        with Project.open(tmp_path / "e.wb", create=True) as empty:
-            report = CalibrationService(empty).report()
-        assert (report.verdicts, report.auroc, report.rate.why) == (0, None, "nothing is scored")
-
 
 class TestCommand:
     def test_json_and_apply(self, project: Project, capsys: pytest.CaptureFixture[str]) -> None:
@@ -209,28 +199,3 @@ class TestCommand:
         assert "complete   " in out
         with Project.open(Path(path), read_only=True) as again:
             assert ConversationService(again).rule().source == "calibrated"
-
-    def test_pin_and_free(self, project: Project, capsys: pytest.CaptureFixture[str]) -> None:
-        """The command pins a threshold and goes back to the default; one outside 0 to 1 changes nothing."""
-        path = project.path
-        project.close()
-        for words, told in (
-            (["--pin", ".7"], ".70 in force (chosen)"),
-            (["--free"], ".50 in force (default)"),
-        ):
-            assert main(["calibrate", path, *words]) == 0
-            assert told in capsys.readouterr().out
-        assert main(["calibrate", path, "--pin", "1.2"]) == 2
-        assert "must be from 0 to 1" in capsys.readouterr().err
-        with Project.open(Path(path), read_only=True) as again:
-            assert ConversationService(again).rule().source == "default"
-
-    def test_too_few(self, project: Project, capsys: pytest.CaptureFixture[str]) -> None:
-        """--apply with too few verdicts fails with their number, and changes nothing."""
-        judge(project, 12)
-        path = project.path
-        project.close()
-        assert main(["calibrate", path, "--apply"]) == 1
-        assert "needs 40 verdicts, has 12" in capsys.readouterr().err
-        assert main(["calibrate", path]) == 0
-        assert ".50 in force (default)" in capsys.readouterr().out

@@ -132,17 +132,6 @@ class TestSuccess:
         assert matching(workspace, "success>=.5")
         assert "likely to have succeeded" in workspace.triage.queue("informative").items[0].why
 
-    def test_the_command_says_at_chance(
-        self, path: str, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        """`ask succeeded --by examples` says that the probabilities are at chance, and that no list shows them."""
-        with OpenProject(Path(path)) as workspace:
-            for key in range(1, 31):
-                verdict = Verdict.YES if key % 3 else Verdict.NO
-                workspace.triage.give(key, verdict)
-        assert main(["ask", path, "succeeded", "--by", "examples"]) == 0
-        assert "at chance          no list shows" in capsys.readouterr().out
-
     def test_what_has_no_place_in_the_order_says_why(self, workspace: OpenProject) -> None:
         """Before three verdicts of each kind no reason has a probability; one whose verdict was undone says why it is
         not ranked."""
@@ -156,15 +145,6 @@ class TestSuccess:
         }
         assert why[7] == "not ranked: it had an answer when the order was made"
         assert not [reason for reason in why.values() if "%" in reason]
-
-    def test_a_verdict_that_is_taken_back_is_no_mark(self, workspace: OpenProject) -> None:
-        """Undone verdicts are no examples."""
-        workspace.triage.give(1, Verdict.YES)
-        workspace.triage.give(2, Verdict.UNSURE)
-        workspace.triage.give(3, Verdict.NO)
-        workspace.triage.undo()
-        with workspace.project.reading() as conn:
-            assert example_probes.examples(conn, SUCCEEDED) == {1: True}
 
     def test_without_states(self, tmp_path: Path) -> None:
         """Without hidden states the words of the conversations teach as well."""
@@ -230,19 +210,6 @@ class TestTag:
         assert sum(line["proposed"] for line in lines) == found["test"]["proposed"]
         assert main(["ask", path, "goood", "--by", "examples"]) == 2
         assert "There is no question “goood”" in capsys.readouterr().err
-
-
-def test_too_few_are_not_put_in_force(
-    path: str, capsys: pytest.CaptureFixture[str], workspace: OpenProject
-) -> None:
-    """With fewer verdicts than three of each kind --use puts nothing in force, and says what is needed."""
-    judge(workspace, 4)
-    workspace.close()
-    assert main(["ask", path, "succeeded", "--by", "examples", "--use"]) == 0
-    out = capsys.readouterr().out
-    assert "not in force       3 verdicts of each kind are needed" in out
-    with OpenProject(Path(path)) as again:
-        assert again.example_probes.in_force() is None
 
 
 def test_the_command_for_success(

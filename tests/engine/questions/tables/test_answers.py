@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import dataclass, field
-from pathlib import Path
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.conversation import SUCCEEDED, Verdict
-from engine.base.errors import ProjectError, ProjectReadOnly
 from engine.completeness.tables import score_sets
-from engine.conversations.filters import ListQuery, parse_filter
+from engine.conversations.filters import ListQuery
 from engine.opener.conversations import ConversationRow, ConversationService
 from engine.project import settings as project_settings
 from engine.project.project import Project
 from engine.project.schema import migrate
 from engine.questions import records
 from engine.questions.question import YES, slug
-from engine.questions.records import AnswerRow, QueueOrder, TriagePlace
+from engine.questions.records import AnswerRow
 from engine.questions.service.triage import TriageService
-from engine.questions.tables import answers, second_answers, triage_queue
-from tests.engine.project.support import content, fill, give_scores, talk
+from engine.questions.tables import answers, second_answers
+from tests.engine.project.support import fill, give_scores, talk
 
 CONVERSATIONS = 3
 Act = tuple[str, tuple[int, ...], Verdict | None, str]
@@ -162,41 +159,6 @@ def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]])
 
 
 class TestStore:
-    def test_it_is_what_screens_expect(self, project: Project) -> None:
-        """The store satisfies the protocol of the screens."""
-        triage = TriageService(project)
-        assert triage.queue().items == ()
-        assert triage.undo() is None
-        assert triage.redo() is None
-
-    def test_verdicts_outlive_the_session_and_so_does_undo(self, tmp_path: Path) -> None:
-        """Verdicts, and the undo of verdicts, outlive the session."""
-        with Project.open(tmp_path / "p.wb", create=True) as project:
-            fill(project, [talk("a", "hi")])
-            TriageService(project).give(1, Verdict.UNSURE, "why?")
-        with Project.open(tmp_path / "p.wb") as project:
-            triage = TriageService(project)
-            taken = triage.undo()
-            assert taken is not None
-            assert taken.verdict is Verdict.UNSURE
-            assert triage.current(1) is None
-            assert triage.current(1) is None
-            assert triage.redo() == taken
-
-    def test_an_unknown_conversation(self, project: Project) -> None:
-        """A verdict on an unknown conversation is refused."""
-        with pytest.raises(ProjectError):
-            TriageService(project).give(5, Verdict.YES)
-
-    def test_read_only(self, project: Project) -> None:
-        """A project that is open read-only refuses verdicts."""
-        fill(project, [talk("a", "hi")])
-        with (
-            Project.open(project.path, read_only=True) as reader,
-            pytest.raises(ProjectReadOnly),
-        ):
-            TriageService(reader).give(1, Verdict.YES)
-
     def test_the_list_shows_the_verdict_that_stands(self, project: Project) -> None:
         """Rows have the newest verdict; a note does not change it, and undo restores the one before."""
         fill(project, [talk("a", "hi")])
@@ -215,16 +177,6 @@ class TestStore:
         triage.undo()
         triage.undo()
         assert shown() is Verdict.YES
-
-    def test_nothing_is_ever_deleted(self, project: Project) -> None:
-        """Undoing everything deletes no row."""
-        fill(project, [talk("a", "hi")])
-        triage = TriageService(project)
-        for _ in range(3):
-            triage.give(1, Verdict.YES)
-        while triage.undo():
-            pass
-        assert len(content(Path(project.path))["answer"]) == 6
 
     def test_export_gives_each_conversation_once(self, project: Project) -> None:
         """A verdict is exported once, whatever duplicates its conversation has; they are named beside it."""
@@ -261,27 +213,6 @@ class TestQueue:
         triage.undo()
         triage.undo()
         assert triage.queue().items[0].conversation_id == 4
-
-    def test_a_filter_narrows_it(self, project: Project) -> None:
-        """Only matches of the filter are queued; one that names a state also gives complete ones."""
-        fill(project, [talk(str(n), f"hi {n}", *["more"] * n) for n in range(1, 5)])
-        give_scores(project, {1: 0.9, 2: 0.2, 3: 0.5, 4: 0.95})
-
-        def queued(text: str) -> list[int]:
-            page = TriageService(project).queue("threshold", ListQuery(parse_filter(text)))
-            assert page.total == len(page.items)
-            return [item.conversation_id for item in page.items]
-
-        assert queued("messages>3") == [3]
-        assert queued("state:complete") == [1, 4]
-
-    def test_lowest(self, project: Project) -> None:
-        """The lowest score comes first, unscored ones last."""
-        fill(project, [talk(str(n), f"hi {n}") for n in range(1, 5)])
-        give_scores(project, {1: 0.9, 2: 0.2, 3: 0.5})
-        page = TriageService(project).queue("lowest")
-        assert [item.conversation_id for item in page.items] == [2, 3, 1, 4]
-        assert page.items[-1].why == "not scored yet"
 
     def test_disagreement(self, project: Project) -> None:
         """Conversations that two runs put into different states, the largest difference first, with both states as the
@@ -345,22 +276,6 @@ class TestQueue:
         for item in page.items[:7]:
             triage.give(item.conversation_id, Verdict.YES)
         assert triage.queue("sample").items == page.items[7:]
-
-    def test_a_page_of_a_long_queue(self, project: Project) -> None:
-        """A page has the first waiting items and the number of all."""
-        fill(project, [talk(str(n), f"hi {n}") for n in range(1, 31)])
-        give_scores(project, {n: n / 100 for n in range(1, 25)})
-        with project.reading() as conn:
-            whole = triage_queue.queue(conn)
-            orders: list[QueueOrder] = ["threshold", "lowest", "sample", "list"]
-            for order in orders:
-                every, page = (
-                    triage_queue.queue(conn, order),
-                    triage_queue.queue(conn, order, page=5),
-                )
-                assert page.items == every.items[:5]
-                assert page.total == len(every.items)
-        assert whole.total == 30
 
 
 class TestAgain:
@@ -428,12 +343,3 @@ class TestAgain:
         with project.reading() as conn:
             assert answers.in_force(conn) == [(1, Verdict.YES)]
             assert answers.judged_pairs(conn) == [(1, Verdict.YES, None)]
-
-    def test_the_place_outlives_the_session(self, tmp_path: Path) -> None:
-        """Order, filter, conversation and skipped ones are restored when the project is opened again."""
-        place = TriagePlace("lowest", "turns>3", 7, (3, 5))
-        with Project.open(tmp_path / "p.wb", create=True) as project:
-            assert TriageService(project).place() == TriagePlace()
-            TriageService(project).keep_place(place)
-        with Project.open(tmp_path / "p.wb") as project:
-            assert TriageService(project).place() == place

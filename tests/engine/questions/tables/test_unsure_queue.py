@@ -79,15 +79,6 @@ class TestOrder:
         TriageService(project).give(8, Verdict.YES)
         assert TriageService(project).queue("unsure").items == before[1:]
 
-    def test_a_filter_narrows_it(self, project: Project) -> None:
-        """The tenths are of all trees, not of those that the filter leaves."""
-        assert queued(project, "name:warranty/00") == [8, 7, 9, 6, 5, 4, 3, 2, 1]
-
-    def test_a_page(self, project: Project) -> None:
-        """Only trees of the shown configuration count."""
-        give_trees(project, {3: (4, -1.0)}, config="beef")
-        assert queued(project) == [3]
-
 
 class TestTies:
     def test_what_is_equal_does_not_fit(self, tmp_path: Path) -> None:
@@ -108,8 +99,3 @@ class TestTies:
             (1, "unsure: 5 leaves; the best answer is among the least likely tenth"),
             (2, "unsure: 6 leaves, in the top tenth"),
         ]
-
-    def test_no_trees(self, tmp_path: Path) -> None:
-        """Without trees the queue is empty."""
-        with imported(tmp_path / "p.wb", 2) as project:
-            assert queued(project) == []

@@ -61,25 +61,10 @@ class TestWords:
         assert {"please stop", "stop now", "please stop now"} <= texts
         assert not texts & {"now cancel", "cancel flights", "flights today"}
 
-    def test_words_that_say_nothing_alone_are_left_out(self) -> None:
-        """A phrase needs one other word, and *cannot* is one."""
-        texts = {
-            feature.text for feature in features_of([[("assistant", "I cannot go to the")], OTHER])
-        }
-        assert {"i cannot", "cannot", "go to the"} <= texts
-        assert not texts & {"i", "to", "the", "to the"}
-
     def test_a_script_without_spaces_has_pairs_of_characters(self) -> None:
         """Each character is a word; phrases are written without spaces."""
         texts = {feature.text for feature in features_of([[("user", "请退款")], OTHER])}
         assert {"退", "退款", "请退款"} <= texts
-
-    def test_of_a_long_message_both_ends_are_read(self) -> None:
-        """What is in the middle of a long message is no feature."""
-        long = f"alpha {'x ' * 800} middle {'x ' * 800} omega"
-        texts = {feature.text for feature in features_of([[("tool", long)], OTHER])}
-        assert {"alpha", "omega"} <= texts
-        assert "middle" not in texts
 
     def test_what_few_or_nearly_all_have_is_left_out(self) -> None:
         """A feature is had by the least number of conversations, and as many are without it."""

@@ -19,7 +19,6 @@ from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from engine.questions.records import ExampleProbe
 from engine.questions.tables import example_probes
-from engine.results.comparison import measured
 from engine.results.comparison.differences import compare
 from engine.results.comparison.formatting import breakdown_lines, clustering_lines, comparison_lines
 from engine.results.comparison.measured import Measured
@@ -217,23 +216,8 @@ class TestFields:
             assert len(ids) == part.rate.conversations
         assert sum(part.rate.conversations for part in found.parts) + found.without == 33
 
-    def test_no_such_field(self, better: Project) -> None:
-        """A field that does not exist is refused with those that are near."""
-        with pytest.raises(UsageError) as error:
-            service_of(better).by("mnth")
-        assert "month" in error.value.hint
-        with better.reading() as conn, pytest.raises(UsageError, match="No conversation has a tag"):
-            measured.conversations_by_value(conn, "tag")
-
 
 class TestProjects:
-    def test_equal_labels_are_one_goal(self, clustered: Project, better: Project) -> None:
-        """Against itself a project shows no difference; against another its goals are those of one side only."""
-        one = service_of(clustered)
-        assert not [d for d in one.against(one).differences if d.significant]
-        other = one.against(service_of(better))
-        assert {d.measure for d in other.differences if d.significant} >= {"completion"}
-
     def test_a_filter_by_score(self, better: Project) -> None:
         """Conversations that were selected by their score get no rate without its errors, and it says why."""
         one = service_of(better)

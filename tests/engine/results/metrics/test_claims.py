@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from engine.results.metrics import claims as truths
-from engine.results.metrics.claims import claim_tables, pairs
+from engine.results.metrics.claims import claim_tables
 from engine.results.metrics.uncertainty import (
     BASELINES,
     MEASURES,
@@ -139,13 +139,6 @@ class TestFigures:
             assert second is not None
             assert first < second
 
-    def test_without_an_answer(self) -> None:
-        """A tree at the end of a log has no figure of a recorded answer; one without a leaf none of a best leaf."""
-        bare = replace(row(), answer_log_prob=None, answer_tokens=0, max_log_prob=None)
-        found = figures_of(bare, 1, TreeLogProbs(()))
-        assert found["perplexity"] is found["-min_token_p"] is found["answer_tokens"] is None
-        assert found["-max_logprob"] is None
-
     def test_several_trees_of_a_conversation(self) -> None:
         """Mean and maximum of each figure summarise several trees; a figure that some lack is over the others."""
         cases = [
@@ -164,11 +157,6 @@ class TestFigures:
         }
         assert second.claims == {}
         assert second.figures["-max_logprob mean"] is None
-
-    def test_one_tree_each(self) -> None:
-        """With one tree for each conversation the figures keep their names."""
-        (case,) = by_conversation([Case(1, {"leaves": 2})], {})
-        assert case.figures == {"leaves": 2}
 
 
 class TestTables:
@@ -198,12 +186,6 @@ class TestTables:
         assert rows["fork_entropy"].rejection_ratio.value == pytest.approx(0)
         assert (rows["answer_tokens"].positives, rows["answer_tokens"].negatives) == (4, 2)
 
-    def test_the_same_for_all(self) -> None:
-        """A truth with one value for all cases has its counts and no rows."""
-        cases = [Case(n, {"leaves": n}, {"not complete": False}) for n in range(3)]
-        (table,) = claim_tables(cases, ["not complete"])
-        assert (table.holds, table.fails, table.rows) == (0, 3, ())
-
     def test_two_claims_that_say_the_same(self) -> None:
         """Rewards of 0 and 1 make one table; a reward between them makes two."""
         plain = [
@@ -213,9 +195,3 @@ class TestTables:
         names = ["reward 0", "reward below 1"]
         assert [table.claim for table in claim_tables(plain, names)] == ["reward 0"]
         assert [table.claim for table in claim_tables([*plain, half], names)] == names
-
-    def test_pairs(self) -> None:
-        """Correlations are of every two figures that vary, over the cases that have both."""
-        (pair,) = pairs(self.CASES)
-        assert (pair.first, pair.second, pair.correlation.n) == ("leaves", "answer_tokens", 6)
-        assert pairs([]) == []

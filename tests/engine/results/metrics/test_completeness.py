@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from engine.completeness.truncation import cut_at
 from engine.results.metrics.completeness import (
     Place,
@@ -44,15 +42,6 @@ class TestPlaces:
         found = places({"a": RISING, "b": lacking}, NAMES, seed=0)
         assert found.keys() == NAMES.keys() - {2, 3, 4, 5, 6}
 
-    def test_a_boundary_that_one_way_does_not_know(self) -> None:
-        """The cut is drawn among the boundaries that all configurations have; with the last one alone nothing
-        is cut.
-        """
-        some = {key: {3: 0.2, 5: 0.9} for key in NAMES}
-        last = {key: {5: 0.9} for key in NAMES}
-        assert {p.cut for p in places({"a": RISING, "b": some}, NAMES, 0).values()} == {3}
-        assert {p.cut for p in places({"a": RISING, "b": last}, NAMES, 0).values()} == {None}
-
 
 class TestCut:
     def test_a_way_that_knows(self) -> None:
@@ -63,16 +52,6 @@ class TestCut:
         assert found.auroc.value == found.f1.value == 1
         turned = {key: {m: 1 - (v or 0) for m, v in one.items()} for key, one in RISING.items()}
         assert cut_test(turned, where, 0.5).classification().auroc.value == 0
-
-    def test_threshold(self) -> None:
-        """With a threshold above all values nothing is classified as complete."""
-        where = places({"a": RISING}, NAMES, 0)
-        assert cut_test(RISING, where, 0.95).classification().recall.value == 0
-
-    def test_nothing_to_cut(self) -> None:
-        """Without a conversation to cut there is no test."""
-        with pytest.raises(ValueError, match="Both kinds"):
-            cut_test(RISING, {1: Place(5, None, (5,))}, 0.5)
 
 
 class TestTruth:
@@ -96,13 +75,6 @@ class TestTruth:
         where = {key: place for key, place in AT_END.items() if key > 10}
         (table,) = truth_tables({"a": LOW_WHERE_FAILED}, where, claims)
         assert (table.claim, table.holds, table.fails, table.known) == ("not complete", 5, 5, 20)
-
-    def test_all_the_same(self) -> None:
-        """Where all are complete there are no rows; without truth there is no table."""
-        same = {key: {"not complete": False} for key in NAMES}
-        (table,) = truth_tables({"a": LOW_WHERE_FAILED}, AT_END, same)
-        assert (table.holds, table.fails, table.rows) == (0, 20, ())
-        assert truth_tables({"a": RISING}, AT_END, {1: {}}) == ()
 
 
 class TestContrasts:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.base.errors import Cancelled
 from engine.base.statistics.intervals import Contrast, Interval
 from engine.results.metrics import conclusions
 from engine.results.metrics.claims import ClaimTable, claim_tables
@@ -57,39 +56,6 @@ class TestContrasts:
         lines = conclusions.of_claim(table(better=0.0))
         assert "significantly better than the best plain figure: none;" in lines[0]
         assert "no significant difference, n = 80" in lines[1]
-
-    def test_chance(self) -> None:
-        """The conclusion names the measures above chance, or says that there is none."""
-        assert conclusions.against_chance(table()).startswith("Above chance: leaves;")
-        assert conclusions.against_chance(table(better=0.0)) == (
-            "None of 3 figures differs significantly from chance."
-        )
-
-    def test_too_few(self) -> None:
-        """With four of one kind there is no test, and the sentence says so."""
-        few = table(positives=4)
-        assert {c.p for c in few.contrasts} == {None}
-        assert "too few of one kind to test, n = 80" in conclusions.of_claim(few)[1]
-
-    def test_only_what_both_have(self) -> None:
-        """A comparison is over the cases that have both figures."""
-        cases = [
-            Case(n, {"leaves": n, "perplexity": n % 7 if n > 9 else None}, {CLAIM: n % 2 == 0})
-            for n in range(60)
-        ]
-        (found,) = claim_tables(cases, [CLAIM])
-        assert [one.n for one in found.contrasts] == [50]
-
-    def test_it_can_be_stopped(self) -> None:
-        """An exception of the progress callback ends the work."""
-
-        def stop(what: str) -> None:
-            assert what == "reward 0: leaves"
-            raise Cancelled("stopped")
-
-        cases = [Case(n, {"leaves": n}, {CLAIM: n > 2}) for n in range(6)]
-        with pytest.raises(Cancelled):
-            claim_tables(cases, [CLAIM], stop)
 
 
 class TestWords:

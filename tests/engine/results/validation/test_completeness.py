@@ -218,22 +218,6 @@ class TestTable:
         assert all(line == line.rstrip() for line in out.splitlines())
         assert "No single training run" in told
 
-    def test_some_rows_only(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """A mode or an adapter, by name or path, selects its rows; the baselines stay."""
-        with Project.open(path) as project:
-            score(project, config("tuned", "a.gguf"), rising)
-            score(project, config("tuned", "b.gguf"), flat)
-
-        def names(*words: str) -> list[str]:
-            return [row["name"] for row in as_json(capsys, path, *words)["rows"]]
-
-        rules = ["keyword rule", "position alone"]
-        assert names("--mode", "judge") == ["judge", *rules]
-        assert names("--adapter", "b.gguf") == ["tuned (b.gguf)", *rules]
-        assert names("--adapter", "some/where/a.gguf") == ["tuned (a.gguf)", *rules]
-        assert names("--adapter", "runs/a.gguf/adapter.gguf") == ["tuned (a.gguf)", *rules]
-        assert len(names("--mode", "tuned")) == 4
-
     def test_at_the_same_step(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """Whole conversations of two turns are compared with the second turn of those of three: what only knows the
         last turn's number is at chance there, what knows the end is not. Conclusions name the better baseline only."""
@@ -274,16 +258,6 @@ class TestTable:
         assert (row["recipe"], row["conversations"], row["cut"]) == ("paper", 200, 40)
         assert (rule["recipe"], rule["conversations"], rule["cut"]) == (None, None, None)
 
-    def test_names_tell_rows_apart(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Rows of one mode get longer names until they differ."""
-        with Project.open(path) as project:
-            score(project, config("base", key="0123456789"), flat)
-            score(project, ScoreConfig("other", "judge", "big model"), flat)
-        first, second, third, fourth, *_ = (row["name"] for row in as_json(capsys, path)["rows"])
-        assert first == "base, smollm2-135m (bf16), base-Non"
-        assert second == "base, smollm2-135m (bf16), 01234567"
-        assert (third, fourth) == ("judge, smollm2-135m (bf16)", "judge, big model")
-
 
 class TestCoverage:
     def test_the_same_conversations_for_all(
@@ -303,20 +277,6 @@ class TestCoverage:
         assert "No row for tuned (trial): it covers 3 of 24 conversations." in told
         few = as_json(capsys, path, "--limit", "3")
         assert (few["n"], few["asked_for"], few["left_out"]) == (3, 3, [])
-
-    def test_what_cannot_be_cut(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Conversations with one boundary only are counted apart."""
-        with Project.open(path) as project:
-            fill(project, [talk(f"short/{n}", f"Hi {n}", "Bye.") for n in range(6)], "b.jsonl")
-            more = range(COUNT + 1, COUNT + 7)
-            score(project, config("tuned", "x"), rising)
-            score(project, config("tuned", "x", key="again"), flat, more, turns=1)
-            score(project, config("base", key="again2"), flat, more, turns=1)
-        found = as_json(capsys, path, "--filter", "turns>2")
-        assert (found["asked_for"], found["single"]) == (COUNT, 0)
-        code, _, told = asked(capsys, path, "--filter", "turns<2")
-        assert code == 2
-        assert "nothing can be cut" in told
 
 
 class TestHeldOut:
@@ -398,29 +358,6 @@ class TestTruth:
 
 
 class TestNothingToTell:
-    def test_nothing_is_scored(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Without scores the error names the command that scores."""
-        with Project.open(tmp_path / "p.wb", create=True) as project:
-            fill(project, [record(1)])
-        code, _, told = asked(capsys, tmp_path / "p.wb")
-        assert code == 2
-        assert "Nothing is scored yet" in told
-        assert "run complete PROJECT" in told
-
-    def test_no_such_scores(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """For a mode or adapter without scores the error names the command that makes them."""
-        code, _, told = asked(capsys, path, "--mode", "tuned", "--adapter", "x")
-        assert code == 2
-        assert "no scores of mode tuned and adapter x" in told
-        assert "run complete PROJECT --mode tuned --adapter x" in told
-
-    def test_none_of_those_held_out(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Scores that cover none of the conversations are an error, not an empty table."""
-        training_run(path, "one", [100])
-        code, _, told = asked(capsys, path)
-        assert code == 2
-        assert "None of the 0 conversations" in told
-
     @pytest.mark.parametrize(
         ("words", "said"),
         [
@@ -436,13 +373,6 @@ class TestNothingToTell:
         code, _, told = asked(capsys, path, *words)
         assert code == 2
         assert said in told
-
-    def test_a_run_that_does_not_say(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """A run directory without a list of held-out conversations is an error."""
-        training_run(path, "one", [])
-        code, _, told = asked(capsys, path)
-        assert code == 2
-        assert "does not name the conversations that it tests on" in told
 
 
 class TestAsInThePaper:

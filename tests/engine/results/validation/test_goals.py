@@ -9,7 +9,7 @@ import pytest
 
 from engine.project.project import Project
 from tests.engine.goals.service.goal_project import cluster, merge_rightly, stored_review, texts
-from tests.engine.project.support import fill, give_scores, talk
+from tests.engine.project.support import fill, talk
 from workbench.cli import main
 
 
@@ -69,26 +69,6 @@ def test_table(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "too few of one kind to test, n = 4" in lines[-2]
 
 
-def test_nothing_is_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a clustering, or without gold goals in it, the message says what makes them."""
-    path = tmp_path / "p.wb"
-    with Project.open(path, create=True) as project:
-        fill(project, [talk(f"{n}", text, "ok") for n, (_, text) in enumerate(texts())])
-        assert main(["validate", str(path), "goals"]) == 2
-        assert "run cluster" in capsys.readouterr().err
-        cluster(project)
-    assert main(["validate", str(path), "goals"]) == 2
-    assert "truth.goal" in capsys.readouterr().err
-
-
-def test_one_gold_goal(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With a single gold goal there is no figure."""
-    assert main(["validate", str(path), "goals", "--filter", "flight"]) == 2
-    shown = capsys.readouterr()
-    assert "have the same one" in shown.err
-    assert "ARI" not in shown.out
-
-
 def test_all_tells_what_there_is(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`validate all` prints the metrics with results and names the others; with none it is an error."""
     assert main(["validate", str(path), "all", "--json"]) == 0
@@ -103,13 +83,3 @@ def test_all_tells_what_there_is(path: Path, capsys: pytest.CaptureFixture[str])
     assert "completeness: Nothing is scored yet." in told.err
     assert "trees: The project has no response trees." in told.err
     assert main(["validate", str(path), "all", "--seed", "1"]) == 2
-
-
-def test_all_with_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A project without any run has nothing to validate."""
-    path = tmp_path / "p.wb"
-    with Project.open(path, create=True) as project:
-        fill(project, [talk("a", "hi", "ho")])
-        give_scores(project, {})
-    assert main(["validate", str(path), "all"]) == 2
-    assert "whose truth is known" in capsys.readouterr().err

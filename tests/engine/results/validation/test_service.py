@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.base.errors import Cancelled, ProjectError
+from engine.base.errors import ProjectError
 from engine.base.report_table import ReportRow, ReportTable
 from engine.base.statistics.intervals import Interval
 from engine.opener.open_project import OpenProject
@@ -60,19 +60,6 @@ def test_tables_tell_what_the_command_tells(path: Path, capsys: pytest.CaptureFi
     assert set(table["conclusions"]) >= set(sheet.conclusions)
     kinds = {row.name: row.kind for row in sheet.rows}
     assert (kinds["leaves"], kinds["length"]) == ("measure", "baseline")
-
-
-def test_what_is_missing(path: Path) -> None:
-    """The report names what has not run, with the command for it."""
-    missing = report(path).missing
-    assert {one.metric for one in missing} == {"goals", "completeness"}
-    assert all("workbench run" in one.how for one in missing)
-
-
-def test_cancel(path: Path) -> None:
-    """A cancelled report ends at its next step."""
-    with OpenProject(path) as workspace, pytest.raises(Cancelled):
-        workspace.validation.report(ValidationProgress(cancelled=True))
 
 
 def test_export(path: Path, tmp_path: Path) -> None:

@@ -66,20 +66,6 @@ def test_only_new_lines_are_read(project: Project, tmp_path: Path) -> None:
     assert look(project, watched_input) is None
 
 
-def test_a_watch_that_starts_anew(project: Project, tmp_path: Path) -> None:
-    """Another watch reads a file from its first line; lines of earlier texts change nothing, and what came since goes
-    on."""
-    file = tmp_path / "a.jsonl"
-    file.write_text(line("a", 2) + line("b", 2) + line("a", 4))
-    look(project, WatchedFiles([str(file)]))
-    with file.open("a") as grown:
-        grown.write(line("a", 6))
-    stage = look(project, WatchedFiles([str(file)]))
-    assert stage is not None
-    assert (stage.unchanged, stage.grew, stage.changed, stage.new) == (3, 1, 0, 0)
-    assert stored(project) == {"a": 6, "b": 2}
-
-
 def test_a_line_that_is_being_written_waits(project: Project, tmp_path: Path) -> None:
     """Whole lines are read while another is being written; that one when it has its end, or when nothing more comes."""
     file = tmp_path / "a.jsonl"
@@ -141,14 +127,6 @@ def test_a_folder_with_both(project: Project, tmp_path: Path) -> None:
     assert stage is not None
     assert stage.read == 2
     assert stored(project) == {"x/1-1": 2, "y/1-1": 2, "w": 4, "late": 2}
-
-
-def test_standard_input(project: Project) -> None:
-    """Two lines of one conversation that come at once are that conversation, and not two."""
-    watched_input = WatchedStandardInput(io.BytesIO((line("a", 2) + line("a", 4)).encode()))
-    while not watched_input.is_finished:
-        look(project, watched_input)
-    assert stored(project) == {"a": 4}
 
 
 def export(span: str, *texts: str) -> str:

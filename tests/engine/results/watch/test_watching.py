@@ -185,11 +185,3 @@ def test_a_crash_loses_no_turn(
     watch(project, process, WatchedFiles([str(live)]), reported)
     assert len({event["event"] for event in reported}) == 6
     assert len(reported) <= 6 + 2  # one conversation at most comes again
-
-
-def test_too_few_past_conversations(process: ModelProcess, tmp_path: Path) -> None:
-    """Without enough past conversations the watch says how many it needs."""
-    with Project.open(tmp_path / "new.wb", create=True) as project:
-        outcome = watch(project, process, WatchedFiles([str(tmp_path)]), [])
-    assert isinstance(outcome, JobFailed)
-    assert "needs 20 past conversations" in outcome.message

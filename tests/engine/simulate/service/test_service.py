@@ -59,7 +59,7 @@ class TestPlaying:
         """
         service, request = workspace.simulations, REQUEST
         assert service.offers().tasks[0] == request.tasks[0]
-        assert service.estimate(request).plays == 1
+        assert service.estimate(request).items == 1
         assert service.sets() == []
         assert played(workspace, lambda: service.start(request)).outcome == "done"
         (one,) = service.sets()
@@ -72,7 +72,7 @@ class TestPlaying:
         for item in results.plays:
             assert service.transcript(item.id)
             assert item.conversation_id is not None
-        assert service.estimate(request).plays == 0
+        assert service.estimate(request).items == 0
         assert service.offers().last == request
 
         service.export(one.config_hash, str(tmp_path / "out.json"))
