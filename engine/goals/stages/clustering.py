@@ -305,11 +305,15 @@ class GroupForecast:
     conversations: int
     texts: Sequence[str]
 
-    def texts_of_group(self, limit: int) -> Sequence[str]:
-        """Returns as many texts as a group of mean size has where there is a middling number of groups, at most
+    @property
+    def middling(self) -> int:
+        """A number of groups between the fewest and the most, the geometric mean."""
+        return math.isqrt(self.least * self.most)
+
+    def texts_of(self, groups: int, limit: int) -> Sequence[str]:
+        """Returns as many texts as some groups of mean size have where there is a middling number of them, at most
         `limit`."""
-        groups = math.isqrt(self.least * self.most)
-        return self.texts[: min(-(-self.conversations // groups), limit)]
+        return self.texts[: min(-(-self.conversations * groups // self.middling), limit)]
 
 
 class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
@@ -390,9 +394,9 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
     def estimate_ahead(self, groups: GroupForecast) -> StageCost:
         """Returns what asking endpoints costs before there are groups; sends nothing."""
         body = self._lists(
-            groups.texts_of_group(self._most_members),
-            groups.texts[:OUTSIDE_EXAMPLES] if groups.most > 1 else (),
-            [LABEL_LIKE_OTHERS] * (groups.most - 1),
+            groups.texts_of(1, self._most_members),
+            groups.texts_of(groups.middling - 1, OUTSIDE_EXAMPLES),
+            [LABEL_LIKE_OTHERS] * (groups.middling - 1),
         )
         asking = partial(self._replies, [body], lambda _count, _note: None)
         return self._cost([asking], groups.most, groups.least / groups.most)

@@ -401,10 +401,9 @@ class ProposeStage(OnClustering, ModelStage):
         """Returns what asking endpoints about at least and at most so many pairs costs, before there are groups; sends
         nothing."""
         limit = EXAMPLES if self._is_paper else VERDICT_EXAMPLES
-        texts = groups.texts_of_group(limit)
-        question = MergeQuestion(
-            tuple(texts), tuple(texts), tuple(groups.texts[:limit] if groups.most > 2 else ())
-        )
+        members = tuple(groups.texts_of(1, limit))
+        others = tuple(groups.texts_of(max(0, groups.middling - 2), limit))
+        question = MergeQuestion(members, members, others)
         return self._cost_of_pairs([partial(self._ask_ahead, question)], least, most)
 
     def _ask_ahead(self, question: MergeQuestion) -> None:
