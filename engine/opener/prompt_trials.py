@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from engine.base.errors import UsageError
-from engine.completeness.judging import Judgment
 from engine.completeness.remaining_tasks import OpenRequests
 from engine.completeness.stages.remaining import remaining_item
 from engine.conversations.selection import Selection
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 FORMS: Mapping[str, type[msgspec.Struct] | None] = {
     "summary": None, "summary-json": GoalSummary, "paper-summary": None, "label-json": GoalLabel,
-    "merge-json": MergeVerdict, "remaining": None, "remaining-json": OpenRequests, "judge-json": Judgment,
+    "merge-json": MergeVerdict, "remaining": None, "remaining-json": OpenRequests,
 }  # fmt: skip
 """The fields of the reply to each prompt that can be tried; None for a reply in plain text."""
 
@@ -80,7 +79,7 @@ class PromptTrial:
             ModelError: A model cannot be loaded, or refuses a question.
         """
         replies: dict[str, dict[str, str]] = {}
-        is_scoring = self.name in ("remaining", "remaining-json", "judge-json")
+        is_scoring = self.name in ("remaining", "remaining-json")
         for requested in models:
             request = ModelRequest("scoring" if is_scoring else "goals", requested)
             model = self._workspace.models_in_use.resolve(request)
