@@ -18,13 +18,11 @@ from transformers import TrainerCallback, TrainingArguments
 
 from engine.completeness.scoring import LogItem
 from engine.training.events import EventLog
+from engine.training.presets import VALIDATION_SPEEDUP
 from training.base import HubTokenizer
 from training.examples import Datasets, Log, token_windows
 from training.loop import BEST, AdapterTrainer
 from training.validation import CHANCE, Point, curve
-
-VALIDATION_SPEEDUP = 2.0
-"""How many times faster validating is than training, assumed until the first validation is timed."""
 
 PROGRESS_SECONDS = 2.0
 """Least time between two `validating` events."""
