@@ -28,6 +28,16 @@ PROGRESS_SECONDS = 2.0
 """Least time between two `validating` events."""
 
 
+SAMPLED_CONVERSATIONS = 3
+"""Conversations that are sampled."""
+
+SHOWN_CHARS = 160
+"""Characters of text before the boundary that are shown with a sample."""
+
+WRITTEN_TOKENS = 24
+"""Tokens that the model writes for a sample."""
+
+
 class EventWriter(TrainerCallback):
     """A callback of the trainer that writes events; set `trainer` once it exists."""
 
@@ -175,15 +185,6 @@ def peak_memory() -> int:
 
 
 # Samples of what the model writes at boundaries of conversations of the selection part, before and after training
-
-SAMPLED_CONVERSATIONS = 3
-"""Conversations that are sampled."""
-
-SHOWN_CHARS = 160
-"""Characters of text before the boundary that are shown with a sample."""
-
-WRITTEN_TOKENS = 24
-"""Tokens that the model writes for a sample."""
 
 
 def write_samples(

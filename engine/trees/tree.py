@@ -99,7 +99,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """How the probability divides: on leaves, on pruned children, on nodes not read yet. The three sum to 1."""
+    """The division of the probability: on leaves, on pruned children, on nodes not read yet. The three sum to 1."""
 
     covered: float
     pruned: float
