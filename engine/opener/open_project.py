@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from engine.results.validation.service import ValidationService
     from engine.results.watch.service import WatchService
     from engine.simulate.service.service import SimulationService
-    from engine.simulate.service.simulations import ProjectSimulations
     from engine.training.service import TrainingService
     from engine.trees.service import TreeService
 
@@ -448,7 +447,7 @@ class OpenProject:
         """Lists and starts simulations."""
         from engine.simulate.service.service import SimulationService
 
-        return SimulationService(self.project, self.simulation_runs, self.runner)
+        return SimulationService(self.run_setup, self.runner)
 
     @made_once
     def watches(self) -> WatchService:
@@ -521,13 +520,6 @@ class OpenProject:
         from engine.goals.service.runs import GoalStages
 
         return GoalStages(self.run_setup, self.merge_queue_cache)
-
-    @made_once
-    def simulation_runs(self) -> ProjectSimulations:
-        """The simulations of this project."""
-        from engine.simulate.service.simulations import ProjectSimulations
-
-        return ProjectSimulations(self.run_setup)
 
 
 def _sample_logs(project: Project) -> str:

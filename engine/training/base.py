@@ -72,9 +72,9 @@ class Machine:
     free: int | None = None
 
     @property
-    def gpu_memory(self) -> int | None:
-        """Memory of the GPU in bytes; None without one."""
-        return None if self.device == "CPU" else self.memory
+    def has_gpu(self) -> bool:
+        """Whether a GPU trains."""
+        return self.device != "CPU"
 
 
 def this_machine() -> Machine:

@@ -16,7 +16,7 @@ checkpoint  step, path (relative), best
 warning     message
 parity      top1 (share), max_dp, moved (how far the adapter moves a probability), tokens, same_tokens, passed; or
             skipped (why)
-done        step, reason (finished, stopped, no-better), best_step, adapter, adapter_gguf (relative; null: none)
+done        step, reason (finished, stopped), best_step, adapter, adapter_gguf (relative; null: none)
 error       message, hint
 """
 

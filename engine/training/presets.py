@@ -90,7 +90,7 @@ LOGIT_BYTES = 12
 """Bytes of one logit: itself, its softmax and its gradient, in single precision."""
 
 SOLD_SHARE = 0.9
-"""Share of a preset's memory that a GPU must report: one sold as 8 GB has fewer than 8 GiB, and the display uses a
+"""Share of its memory that a GPU reports at least: one sold as 24 GB has fewer than 24 GiB, and the display uses a
 part."""
 
 GIB = 1 << 30
@@ -244,67 +244,43 @@ def _kept_in_a_layer(shape: Shape, rank: int, number_bytes: int) -> int:
     return number_bytes * (attention + feed_forward) + 4 * (norms + adapter)
 
 
-@dataclass(frozen=True, slots=True)
-class Preset:
-    """Settings for a machine.
+LONG_LOGS = ((80 * GIB, 8192), (24 * GIB, 4096))
+"""Memory of a GPU and the tokens of the longest log there, the largest first."""
 
-    Attributes:
-        memory: Bytes that a run may use; None: what the machine has.
-        gpu: Whether there is a GPU.
-        max_tokens: Tokens of the longest log.
-        help: Help text.
-        batch: Conversations of a step. Small on a CPU: there a step costs as much as its conversations, so more and
-            smaller steps cost nothing extra and learn more.
-    """
+LONGEST_LOG = 2048
+"""Tokens of the longest log on a smaller GPU and on a CPU."""
 
-    name: str
-    memory: int | None
-    gpu: bool
-    max_tokens: int
-    help: str
-    batch: int = 8
-
-
-PRESETS: Mapping[str, Preset] = {
-    preset.name: preset
-    for preset in (
-        Preset("cpu", None, False, 2048, "No GPU: two conversations a step, a small base.", batch=2),
-        Preset("8g", 8 * GIB, True, 2048, "A GPU with 8 GB: bases up to 1.5B, from a folder in 4 bits up to 4B."),
-        Preset("16g", 16 * GIB, True, 2048, "A GPU with 16 GB: bases up to 4B, from a folder in 4 bits up to 14B."),
-        Preset("24g", 24 * GIB, True, 4096, "A GPU with 24 GB: bases up to 8B, logs up to 4,096 tokens."),
-        Preset("80g", 80 * GIB, True, 8192, "A GPU with 80 GB: bases up to 14B, logs up to 8,192 tokens."),
-    )
-}  # fmt: skip
-"""The presets by name, that for the least memory first."""
+GPU_BATCH, CPU_BATCH = 8, 2
+"""Conversations of a step. Few on a CPU: there a step costs as much as its conversations, so more and smaller steps
+cost nothing extra and learn more."""
 
 ROWS = (8, 4, 2, 1)
 """Values of `TrainConfig.rows` to try, the fastest first."""
 
 
-def preset_for(gpu_memory: int | None) -> Preset:
-    """Returns the largest preset for a GPU with this memory in bytes, `cpu` without one or for a smaller one."""
-    fitting = [
-        preset
-        for preset in PRESETS.values()
-        if preset.memory and gpu_memory and gpu_memory >= preset.memory * SOLD_SHARE
-    ]
-    return fitting[-1] if fitting else PRESETS["cpu"]
+def longest_log(gpu_memory: int | None) -> int:
+    """Returns the tokens of the longest log that is read on a GPU with this memory in bytes; None is a CPU."""
+    return next(
+        (tokens for memory, tokens in LONG_LOGS if (gpu_memory or 0) >= memory * SOLD_SHARE),
+        LONGEST_LOG,
+    )
 
 
 def fitted(
     config: TrainConfig,
-    preset: Preset,
     shape: Shape | None,
-    available: int | None,
+    memory: int | None,
     longest: int,
     labels: int,
+    *,
+    gpu: bool,
     chosen: Collection[str] = (),
 ) -> TrainConfig:
-    """Returns the config with the fastest settings that fit the memory of a preset, else those with the least memory.
+    """Returns the config with the fastest settings that fit a machine, else those with the least memory.
 
     Args:
         shape: Shape of the base. If it is None, settings with low memory but without 4 bits are chosen.
-        available: Memory of this machine in bytes, for a preset without an amount of its own.
+        memory: Memory of the GPU, or else of the system, in bytes; None if unknown.
         longest, labels: See `memory_of`.
         chosen: Fields that the user set, which are not changed.
     """
@@ -315,30 +291,31 @@ def fitted(
             config, **{name: value for name, value in values.items() if name not in chosen}
         )
 
-    config = set_to(max_tokens=preset.max_tokens, batch=preset.batch)
+    config = set_to(
+        max_tokens=longest_log(memory if gpu else None), batch=GPU_BATCH if gpu else CPU_BATCH
+    )
     # The fastest first, the one with the least memory last.
     ladder = [
         set_to(rows=rows, recompute=recompute, four_bit=four_bit)
         for recompute, four_bit in ((False, False), (True, False), (True, True))
-        for rows in (ROWS if preset.gpu else (1,))
-        if (preset.gpu or not four_bit) and rows <= config.batch
+        for rows in (ROWS if gpu else (1,))
+        if (gpu or not four_bit) and rows <= config.batch
     ]
-    budget = preset.memory or available
-    if shape is None or budget is None:
-        return set_to(rows=1, recompute=preset.gpu, four_bit=False)
+    if shape is None or memory is None:
+        return set_to(rows=1, recompute=gpu, four_bit=False)
     for candidate in ladder:
-        if memory_of(shape, candidate, longest, labels, gpu=preset.gpu).total <= ROOM * budget:
+        if memory_of(shape, candidate, longest, labels, gpu=gpu).total <= ROOM * memory:
             return candidate
     return ladder[-1]
 
 
-def advice(config: TrainConfig, memory: Memory, preset: Preset) -> str:
+def advice(config: TrainConfig, memory: Memory, *, gpu: bool) -> str:
     """Returns advice on which setting to change if a run needs too much memory."""
     if not config.recompute and memory.activations > memory.weights:
         return "Set recompute=true: activations are computed twice instead of kept."
     if config.rows > 1:
         return f"Lower rows (now {config.rows}): fewer conversations are in memory together."
-    if preset.gpu and not config.four_bit and memory.weights > memory.activations:
+    if gpu and not config.four_bit and memory.weights > memory.activations:
         return "Use a smaller base, or a folder of weights with four_bit=true: the weights need most of it."
     if memory.activations + memory.logits > memory.weights:
         return f"Lower max_tokens (now {config.max_tokens:,}): of long logs the end is used."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -130,17 +130,7 @@ class TreeOptions:
 
 def options_frame(options: TreeOptions) -> dict[str, Any]:
     """Returns the options as JSON values."""
-    transform = options.transform
-    # Left out at its default, so that the keys of trees that were stored before this option stay the same.
-    widest = {"widest": options.widest} if options.widest else {}
-    return {
-        "alpha": options.alpha,
-        "mode": options.mode,
-        "max_tokens": options.max_tokens,
-        "stop": list(options.stop),
-        "transform": {name: getattr(transform, name) for name in Transform.__slots__},
-        **widest,
-    }
+    return {**asdict(options), "stop": list(options.stop)}
 
 
 def options_from(frame: Mapping[str, Any]) -> TreeOptions:

@@ -58,9 +58,7 @@ class TestRecipes:
 
     def test_text_tag(self) -> None:
         """A text tag is learned token by token, with the weight of the end on each; a log that has it is refused."""
-        one = make_example(
-            CharacterTokenizer(), log(3), "boundary", 4000, balance=True, end_tag="<x>"
-        )
+        one = make_example(CharacterTokenizer(), log(3), "boundary", 4000, end_tag="<x>")
         assert taught(one) == 2 * "\n\nTURN" + "<x>"
         assert one.weights[-3:] == 3 * [pytest.approx(2 * one.weights[0])]
         assert taught(
@@ -95,27 +93,20 @@ class TestRecipes:
 
     @given(st.integers(1, 12))
     def test_balanced(self, turns: int) -> None:
-        """With balance the end tag weighs as much as one token of all headers together; without it all targets weigh
-        the same.
-        """
-        made = make_example(CharacterTokenizer(), log(turns), "boundary", 9000, balance=True)
+        """The end tag weighs as much as one token of all headers together."""
+        made = make_example(CharacterTokenizer(), log(turns), "boundary", 9000)
         *headers, end = made.weights
         opening = len("\n\nTURN")
         assert sum(made.weights) == pytest.approx(len(made.targets))
         assert end == pytest.approx(sum(headers) / opening if headers else 1)
         assert len(set(headers)) <= 1
-        plain = make_example(CharacterTokenizer(), log(turns), "boundary", 9000)
-        assert (plain.tokens, plain.targets) == (made.tokens, made.targets)
-        assert set(plain.weights) == {1.0}
 
-    @given(st.integers(1, 12), st.floats(0.01, 1), st.booleans())
-    def test_words(self, turns: int, words: float, balance: bool) -> None:
+    @given(st.integers(1, 12), st.floats(0.01, 1))
+    def test_words(self, turns: int, words: float) -> None:
         """With a weight for words, the words after each opening are targets of that weight; nothing else changes."""
         item = log(turns)
-        made = make_example(
-            CharacterTokenizer(), item, "boundary", 9000, balance=balance, words=words
-        )
-        bare = make_example(CharacterTokenizer(), item, "boundary", 9000, balance=balance)
+        made = make_example(CharacterTokenizer(), item, "boundary", 9000, words=words)
+        bare = make_example(CharacterTokenizer(), item, "boundary", 9000)
         most = len("\n\nTURN") + FIRST_WORDS_TOKENS
         turn = zip(item.texts[2::2], item.texts[3::2], strict=True)
         said = [(asked + answered)[:most] for asked, answered in turn]

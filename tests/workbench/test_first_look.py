@@ -87,10 +87,12 @@ def many(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.usefixtures("tuned_shallow")
-def test_words_come_first(many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_come_first(
+    many: Path, tmp_path: Path, single_layer_weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Goals and scores of all conversations by their words come before a model has read anything; then scores by words
     and states. Nothing is read twice."""
+    tune(single_layer_weights, folders.data_dir(), folders.cache_dir())
     monkeypatch.setattr(narration, "LINE_SECONDS", 0.0)
     project = tmp_path / "mine.wb"
     done = workbench("open", many, "-o", project, "--headless")
@@ -162,11 +164,11 @@ def test_words_only_reads_nothing_where_words_need_more(
 
 
 def test_cancelled_it_goes_on(
-    many: Path, tmp_path: Path, shallow_weights: Path, monkeypatch: pytest.MonkeyPatch
+    many: Path, tmp_path: Path, single_layer_weights: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ctrl+c keeps what was read and says how to go on; the same command reads the rest only."""
     monkeypatch.setattr(contract, "BLOCK_CHARS", 1)  # blocks of four, so that some are left
-    tune(shallow_weights, folders.data_dir(), folders.cache_dir(), tokens_per_s=2000.0)
+    tune(single_layer_weights, folders.data_dir(), folders.cache_dir(), tokens_per_s=2000.0)
     project = tmp_path / "mine.wb"
     words = ["open", str(many), "-o", str(project), "--headless"]
     ended = threading.Event()

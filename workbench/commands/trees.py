@@ -13,7 +13,7 @@ from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.line_files import write_file
 from engine.base.number_format import bar, counted
 from engine.base.text import one_line
-from engine.conversations.filters import Filter, ListQuery, Term
+from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from engine.trees import reports
 from engine.trees.growth import Budget
@@ -24,12 +24,11 @@ from engine.trees.guarantee import (
     guarantee,
     parse_predicate,
 )
-from engine.trees.meaning import AnswerMeanings, GroupedAnswers
 from engine.trees.measures import Answer, Measures, answers, measure, subtree_mass
 from engine.trees.model_requests import Grow, GrownTree, Place, places
 from engine.trees.options import Transform, TreeOptions
 from engine.trees.records import STEP_STOP, At, NodeColumns, TreeRequest, TreeRow
-from engine.trees.reports import meanings_line, tree_line
+from engine.trees.reports import tree_line
 from engine.trees.stages import tree_row
 from engine.trees.tree import ROOT, Kind, Tree
 from workbench.arguments import (
@@ -249,12 +248,6 @@ MAX_TREE_LINES = 60
     argument("--seconds", type=float, help="stop after this many seconds"),
     argument("--property", metavar="P", help="bound the probability of `contains yes`, ..."),
     switch("--text", "print complete answers instead"),
-    argument(
-        "--meaning",
-        type=share,
-        metavar="S",
-        help="group answers that are at least this similar, like 0.85",
-    ),
 )
 def tree(arguments: argparse.Namespace) -> CommandResult:
     """Grows the tree of one conversation, or one at each of its assistant steps."""
@@ -305,26 +298,21 @@ class _GrownTree:
 
 
 def _json(arguments: argparse.Namespace, shown: _GrownTree) -> dict[str, Any]:
-    """Returns a tree as JSON, with the bounds and the groups of meaning where they were asked for."""
+    """Returns a tree as JSON, with the bounds on --property where it is given."""
     line = tree_line(arguments.conversation, shown.row, shown.grown.tree)
     if shown.bounds:
         line["property"] = {"text": arguments.property, **asdict(shown.bounds)}
-    if arguments.meaning:
-        grouped = AnswerMeanings().of(shown.grown.tree, arguments.meaning)
-        line["meanings"] = meanings_line(grouped, arguments.meaning)
     return line
 
 
 def _tree_lines(arguments: argparse.Namespace, shown: _GrownTree) -> list[str]:
-    """Returns a tree as lines: by meaning, as answers or as branches, then its figures and bounds."""
+    """Returns a tree as lines: as answers or as branches, then its figures and bounds."""
     grown, row = shown.grown, shown.row
-    if arguments.meaning:
-        grouped = AnswerMeanings().of(grown.tree, arguments.meaning)
-        lines = meaning_lines(grouped, arguments.meaning)
-    elif arguments.text:
-        lines = [_answer_line(answer) for answer in answers(grown.tree)]
-    else:
-        lines = tree_lines(grown.tree)
+    lines = (
+        [_answer_line(answer) for answer in answers(grown.tree)]
+        if arguments.text
+        else tree_lines(grown.tree)
+    )
     lines.append(summary(measure(grown.tree), whole_answers(grown.tree)))
     if row.answer_log_prob is not None:
         lines.append(
@@ -344,22 +332,10 @@ def _places(workspace: OpenProject, arguments: argparse.Namespace, at: At) -> li
 
     Raises:
         NotFound: There is no such conversation.
-        UsageError: Several have the name, or the step is no answer of the assistant.
+        UsageError: The step is no answer of the assistant.
     """
-    name = arguments.conversation
-    query = ListQuery(Filter((Term("name", ":", (name,)),)))
-    conversations = workspace.conversations
-    similar = conversations.rows(conversations.ids(query)[:1000])
-    exact = [row for row in similar if row.external_id == name]
-    if not exact:
-        near = ", ".join(one_line(row.external_id, 40) for row in similar[:3])
-        raise NotFound(
-            f"There is no conversation {name!r}.",
-            f"Similar names: {near}." if near else "`workbench list` shows their names.",
-        )
-    if len(exact) > 1:
-        raise UsageError(f"{len(exact)} conversations are named {name!r}.")
-    log = conversations.log(exact[0].id)
+    key = conversation(workspace, arguments.conversation)
+    log = workspace.conversations.log(key)
     if arguments.step is None:
         return places(log, at)
     every = places(log, "every")
@@ -373,30 +349,9 @@ def _places(workspace: OpenProject, arguments: argparse.Namespace, at: At) -> li
     return at_step
 
 
-def _answer_line(answer: Answer, indent: str = "") -> str:
+def _answer_line(answer: Answer) -> str:
     """Returns an answer with its probability and how it ends."""
-    return (
-        f"{answer.probability:7.4f}  {answer.end.name.lower():5}  {indent}{one_line(answer.text)}"
-    )
-
-
-def meaning_lines(grouped: GroupedAnswers, threshold: float) -> list[str]:
-    """Returns the answers grouped by meaning, and the entropy over meanings."""
-    meanings = grouped.meanings
-    lines: list[str] = []
-    for group in meanings.groups:
-        several = len(group.answers) > 1
-        if several:
-            wordings = counted(len(group.answers), "wording")
-            lines.append(f"{group.probability:7.4f}  {wordings}")
-        indent = "  " if several else ""
-        lines += [_answer_line(grouped.answers[index], indent) for index in group.answers]
-    lines.append(
-        f"{counted(len(meanings.groups), 'meaning')} at a similarity of {threshold:g} ({grouped.by})"
-        f" · entropy of meanings {meanings.entropy_low:.1f}-{meanings.entropy_high:.1f} bits,"
-        f" {meanings.entropy:.1f} of what is covered"
-    )
-    return lines
+    return f"{answer.probability:7.4f}  {answer.end.name.lower():5}  {one_line(answer.text)}"
 
 
 def turn_lines(rows: Sequence[TreeRow]) -> list[str]:
@@ -417,16 +372,18 @@ def whole_answers(grown: Tree) -> int:
 
 def summary(measures: Measures, whole: int) -> str:
     """Returns the figures of a tree in one line, given how many of its leaves are whole answers."""
-    fork = measures.first_fork
+    best = "–" if measures.max_log_prob is None else f"{measures.max_log_prob:.2f}"
     parts = [
         f"{measures.leaves} {'leaf' if measures.leaves == 1 else 'leaves'}, {whole} of them whole answers",
         counted(measures.answers, "distinct text"),
-        f"best {measures.max_log_prob:.2f}",
+        f"best {best}",
         f"covered {measures.covered:.2f}, pruned {measures.pruned:.2f}, unexpanded {measures.unexpanded:.2f}",
         f"entropy {measures.entropy_low:.1f}-{measures.entropy_high:.1f} bits",
     ]
-    if fork is not None:
-        parts.append(f"first fork after {fork.depth} tokens ({fork.entropy:.1f} bits)")
+    if measures.fork_entropy is not None:
+        parts.append(
+            f"first fork after {measures.fork_depth} tokens ({measures.fork_entropy:.1f} bits)"
+        )
     return " · ".join(parts)
 
 

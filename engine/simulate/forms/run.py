@@ -206,9 +206,6 @@ Variant = Literal["modular", "baseline"]
 VARIANTS: tuple[Variant, ...] = ("modular", "baseline")
 """The ways to fill a form: by modules of one prompt each, or by one model that has the whole dialogue."""
 
-REPLIES_PER_FIELD: Mapping[Variant, float] = {"modular": 3.0, "baseline": 1.0}
-"""Rough number of replies of models for each field of a form."""
-
 
 @dataclass(frozen=True, slots=True)
 class FormRun:
@@ -237,16 +234,6 @@ class FormRun:
         return f"forms/{self.form.key}/{self.variant}/{self.run_number}"
 
     @property
-    def expected(self) -> float:
-        """Rough number of replies: one for each field, more with modules."""
-        return REPLIES_PER_FIELD[self.variant] * self._field_count
-
-    @property
-    def _field_count(self) -> int:
-        """Number of fields of the form."""
-        return sum(1 for _ in fields(self.form.content))
-
-    @property
     def _has_one_profile(self) -> bool:
         """Whether the simulated user is one profile for the whole run, not another one for each question."""
         return self.rules.profile == "run"
@@ -263,7 +250,7 @@ class FormRun:
             topic=self.form.topic,
             profiles=profiles,
             form=self.form.name,
-            length=self._field_count,
+            length=sum(1 for _ in fields(self.form.content)),
         )
         content = self.form.blank()
         variant_result: dict[str, Any] = {}

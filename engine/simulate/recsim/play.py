@@ -152,7 +152,7 @@ MAX_TURNS = 10
 """Most answers of the assistant, by default."""
 
 USER_TOKENS, ASSISTANT_TOKENS = 200, 512
-"""Longest reply of the user and of the assistant in tokens, by default."""
+"""Longest reply of the user and of the assistant in tokens."""
 
 FAREWELLS: tuple[tuple[str, str], ...] = (("thank you", "goodbye"), ("谢谢", "再见"))
 """A reply with both words of a pair, in any case, ends the conversation and is not part of it."""
@@ -170,7 +170,6 @@ class Setting:
         language: Language of the conversations.
         max_turns: Most answers of the assistant.
         temperature: Temperature of both models.
-        user_tokens, assistant_tokens: Longest reply of each side, in tokens.
         seed: Determines which profiles and situations meet, and the seeds of all calls.
     """
 
@@ -178,8 +177,6 @@ class Setting:
     language: Language = "en"
     max_turns: int = MAX_TURNS
     temperature: float = 0.5
-    user_tokens: int = USER_TOKENS
-    assistant_tokens: int = ASSISTANT_TOKENS
     seed: int = 0
 
 
@@ -205,11 +202,6 @@ class RecSimScenario:
             f"recsim/{self.situation.task.replace(' ', '-')}/profile-{self.profile.id}/situation-{self.situation.id}"
             f"/{self.setting.language}/{self.run}"
         )
-
-    @property
-    def expected(self) -> float:
-        """A constant: every conversation is expected to take as many replies as any other."""
-        return 1.0
 
     def play(self) -> Play:
         """Starts a play; the record of its ending is in the RecLLMSim schema."""
@@ -331,7 +323,7 @@ class _Conversation:
             role=role,
             messages=tuple(seen),
             sampling=Sampling(temperature=setting.temperature),
-            max_tokens=setting.user_tokens if role == "user" else setting.assistant_tokens,
+            max_tokens=USER_TOKENS if role == "user" else ASSISTANT_TOKENS,
             seed=seed_from(setting.seed, self.scenario.key, self.calls_made),
             opening=self._text("user-opening") if first else "",
         )

@@ -224,16 +224,10 @@ Step = Generator[Call, Completion, bool]
 class ShardedScenario(Case):
     """A case that can be played."""
 
-    @property
-    def expected(self) -> float:
-        """Rough number of replies. In one turn: the answer and its extraction. Otherwise: user, assistant and judge for
-        each shard, and some turns that reveal none."""
-        return 2.0 if self.condition in ONE_TURN else 4.0 * len(self.instruction.shards)
-
     def play(self) -> Play:
         """Starts a play; the record of its ending is a log in the published format."""
         one_turn = self.condition in ONE_TURN
-        trace = Trace(self.setting.moment, timed=not one_turn, cost=self.setting.cost)
+        trace = Trace(self.setting.moment, timed=not one_turn)
         trace.say("system", self.task.system_prompt())
         stand_ins = 0
         source: dict[str, Any] = {}

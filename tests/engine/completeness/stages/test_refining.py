@@ -28,12 +28,12 @@ COUNT = 44
 
 
 @pytest.fixture(scope="module", autouse=True)
-def few_layers(shallow_weights: Path) -> Iterator[None]:
-    """Reads with five layers of the shipped weights, in small blocks; fits first at 20 conversations."""
+def single_layer(single_layer_weights: Path) -> Iterator[None]:
+    """Reads with one layer of the shipped weights, in small blocks; fits first at 24 conversations."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(scored.WEIGHTS, str(shallow_weights))
+        patch.setenv(scored.WEIGHTS, str(single_layer_weights))
         patch.setattr("engine.jobs.contract.BLOCK_CHARS", 1)
-        patch.setattr(refining, "FIRST_READ", 20)
+        patch.setattr(refining, "FIRST_READ", 24)
         yield
 
 
@@ -109,19 +109,18 @@ def in_force(project: Project) -> ScoreSet:
     return found
 
 
-def test_each_doubling_is_fitted_to_in_one_run(project: Project, process: ModelProcess) -> None:
+def test_it_is_fitted_to_on_the_way_in_one_run(project: Project, process: ModelProcess) -> None:
     """All is scored before the model reads. Each fit is said once and replaces the one before, which stays in no list;
     the set in force says how far the model is; one run is recorded, and its share never goes back."""
     assert name_of(in_force(project)) == "words"
     followed = Followed(project, process)
     assert isinstance(followed.outcome, JobDone)
     assert [text.partition(" read:")[0] for text in followed.results] == [
-        f"After {count} of {COUNT}" for count in (20, 40, COUNT)
+        f"After {count} of {COUNT}" for count in (24, COUNT)
     ]
     assert all("AUROC" in text for text in followed.results)
     assert followed.sets == [
-        ["words", f"probe · shipped · words of all {COUNT}, states of 20"],
-        ["words", f"probe · shipped · words of all {COUNT}, states of 40"],
+        ["words", f"probe · shipped · words of all {COUNT}, states of 24"],
         ["words", "probe · shipped"],
     ]
     assert followed.shares == sorted(followed.shares)
@@ -156,7 +155,7 @@ def test_a_second_cancel_leaves_the_fit_out(project: Project, process: ModelProc
 
     followed = Followed(project, process, cancel)
     assert isinstance(followed.outcome, JobCancelled)
-    assert in_force(project).read == 20
+    assert in_force(project).read == 24
     assert "Reading was cancelled" in followed.results[-1]
 
 
