@@ -118,7 +118,7 @@ class TestRun:
             await press(pilot, "r")
             assert "36 conversations" in text(pilot)
             assert "smollm2-135m" in text(pilot)
-            await press(pilot, "backspace", "backspace", "backspace", *".005", "down")
+            await press(pilot, *".005", "down")
             await press(pilot, "right", "enter")
             await until(pilot, lambda: len(made.trees.started) > 0)
             (request,) = made.trees.started

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import threading
 import time
 from collections.abc import Iterator
@@ -89,16 +88,6 @@ class TestOneEndpoint:
             asker(peer, Waits()).ask_blocking("completions", BODY)
         assert len(peer.completions) == 1
 
-    @pytest.mark.parametrize("content", [b"<html>", b"[" * 100_000], ids=["page", "nested"])
-    def test_no_json(self, peer: ToyPeer, content: bytes) -> None:
-        """An answer that is not JSON, or nested deeper than Python reads, is asked for again; where every attempt gives
-        one, the request fails and not the endpoint."""
-        peer.faults = [says(200, content)]
-        assert asker(peer, Waits()).ask_blocking("completions", BODY)["choices"]
-        peer.faults = [says(200, content)] * MAX_ATTEMPTS
-        with pytest.raises(RequestRefused, match="not JSON"):
-            asker(peer, Waits()).ask_blocking("completions", BODY)
-
     @pytest.mark.parametrize(
         "error",
         [
@@ -124,14 +113,6 @@ class TestOneEndpoint:
             peer.faults = [says(200, told, **headers)]
             with pytest.raises(EndpointAway, match="answered with more than"):
                 asker(peer, Waits()).ask_blocking("completions", BODY)
-
-    def test_slow(self, peer: ToyPeer) -> None:
-        """A request without an answer within the time limit is repeated."""
-        waits = Waits()
-        peer.delay = 20.0
-        with pytest.raises(EndpointAway, match="cannot be reached"):
-            asker(peer, waits, seconds=0.05, attempts=2).ask_blocking("completions", BODY)
-        assert len(waits) == 1
 
     @pytest.mark.parametrize(
         "start", [b"HTTP/1.1 200 OK\r\nServer: ", b"HTTP/1.1 200 OK\r\n\r\n{"], ids=["head", "body"]
@@ -242,15 +223,6 @@ class TestAccount:
         made.spending = Spending(max_cost=100.0)
         assert len(ask(made, 40)) == len(peer.completions) == 40
 
-    def test_asked_again_on_request(self, peer: ToyPeer) -> None:
-        """A fresh run takes no reply from the cache, and stores those that it gets."""
-        kept = MemoryCache()
-        ask(fleet(peer, replies=kept))
-        made = fleet(peer, replies=kept)
-        made.spending = Spending(fresh=True)
-        ask(made)
-        assert (len(peer.completions), made.account.cached) == (2, 0)
-
     def test_nothing_is_asked_twice(self, peer: ToyPeer) -> None:
         """A cached reply costs no request, and is the same."""
         kept = MemoryCache()
@@ -287,15 +259,6 @@ class TestAccount:
         assert others == [first] * 4
         assert len(peer.completions) == made.account.requests == 1
         assert made.account.cached == 4
-
-    def test_what_a_reply_is_kept_under(self, peer: ToyPeer) -> None:
-        """Another model behind the same URL is asked anew, and the cache contains no key."""
-        kept = MemoryCache()
-        ask(fleet(peer, replies=kept))
-        other = EndpointClient(parse_address(f"{peer.base}#other"), "canary-123")
-        ask(Fleet([(other, None)], kept))
-        assert [body["model"] for body in peer.completions] == ["toy", "other"]
-        assert "canary" not in json.dumps(kept)
 
 
 class TestThreads:

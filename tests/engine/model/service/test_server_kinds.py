@@ -109,22 +109,19 @@ def test_an_estimate_before_there_are_groups(project: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_work_on_each_kind_of_server(kind: str, project: Path) -> None:
-    """Each kind of server summarizes, labels, answers on pairs with reasons for and against, answers questions and
-    names what is left where its answer is open, whatever form it follows, lists, refuses or dresses a reply in; a
-    probability is given where tokens are listed, else it is told that the verdict was said."""
+    """Each kind of server summarizes, labels, answers on pairs with reasons for and against, and answers
+    questions, whatever form it follows, lists, refuses or dresses a reply in; a probability is given where tokens are
+    listed, else it is told that the verdict was said."""
     with scripted(KINDS[kind]) as server:
         added = workbench("models", "add", server.url, "--name", "one")
         assert added.returncode == 0, added.stderr.decode()
-        opened = ("--remaining-of", "finished:open")
         for words in (
             ("run", "cluster", project, "--model", "one", "--text", "summary", "--k1", "3"),
             ("ask", project, "finished", "--model", "one"),
             ("ask", project, "Did they say thanks?", "--model", "one"),
-            ("run", "complete", project, "--mode", "words", "--model", "one", *opened),
         ):
             done = workbench(*words)
             assert done.returncode == 0, done.stderr.decode()
-    assert b"Wrote the remaining tasks of 9 conversations" in done.stderr
     lists_tokens = KINDS[kind].top > 0
     with OpenProject(project) as workspace, workspace.project.reading() as conn:
         stored = stored_clustering(conn, shown_id(conn))
@@ -151,3 +148,37 @@ def test_all_work_on_each_kind_of_server(kind: str, project: Path) -> None:
     assert [row["p"] for row in rows] == ([pytest.approx(0.8)] if lists_tokens else [None]) * COUNT
     ended = data(workbench("answers", project, "finished", "--json"))["answers"]
     assert [row["value"] for row in ended] == ["done", "open", "open", "open"] * 3
+
+
+def test_remaining_tasks_follow_an_answer(tmp_path: Path) -> None:
+    """What a model calls open gets its remaining tasks from it, beside scores by words, on a server that replies only;
+    the estimate counts those requests."""
+    talks = [
+        Conversation(
+            f"c{number}",
+            tuple(
+                message
+                for turn in range(2)
+                for message in (
+                    Message("user", f"Taxi {number}-{turn}." if number % 4 else "Thank you, bye!"),
+                    Message("assistant", f"I look for number {number * 7 + turn}."),
+                )
+            ),
+        )
+        for number in range(24)
+    ]
+    write_jsonl(talks, tmp_path / "talks.jsonl")
+    project = tmp_path / "p.wb"
+    words = ("run", "complete", project, "--mode", "words", "--model", "one")
+    opened = (*words, "--remaining-of", "finished:open")
+    with scripted(KINDS["fenced"]) as server:
+        assert workbench("models", "add", server.url, "--name", "one").returncode == 0
+        for command in (
+            ("import", project, tmp_path / "talks.jsonl"),
+            ("ask", project, "finished", "--model", "one"),
+        ):
+            assert workbench(*command).returncode == 0
+        (cost,) = data(workbench(*opened, "--estimate", "--json"))["costs"]
+        done = workbench(*opened)
+    assert (cost["stage"], cost["requests"]) == ("remaining", 18)
+    assert b"Wrote the remaining tasks of 18 conversations" in done.stderr, done.stderr.decode()
