@@ -152,16 +152,6 @@ class TestFullDisk:
         assert list(run.checkpoints.iterdir()) == []
 
 
-class TestRefused:
-    def test_a_conversation_on_both_sides(self, tmp_path: Path) -> None:
-        """A conversation in both training and validation data is an error."""
-        run = tiny_run(tmp_path / "run")
-        run.valid.write_bytes(run.train.read_bytes())
-
-        assert finished(run) == 1
-        assert "are in train.jsonl and in valid.jsonl" in events(run, "error")[0]["message"]
-
-
 def _wait_for(run: RunDirectory, kind: str, step: int) -> None:
     for _ in range(3000):
         if any(one["step"] >= step for one in events(run, kind)):

@@ -219,13 +219,12 @@ def test_a_kill_at_any_moment_changes_no_bit(tmp_path: Path, expected: Content) 
         stdout=subprocess.PIPE,
     )
     assert child.stdout is not None
-    for _ in range(random.Random(1).randrange(3, 14)):
+    for _ in range(random.Random(1).randrange(1, 14)):
         child.stdout.readline()
     child.kill()
     child.wait()
     child.stdout.close()
     check_whole(path)
-    assert content(path)["call_reply"]
     process = ModelProcess(tmp_path / "log")
     with Project.open(path) as project:
         assert {run.state for run in runs.all_runs(project.reader())} <= {"interrupted", "done"}
