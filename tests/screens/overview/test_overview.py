@@ -127,6 +127,18 @@ class TestNext:
         (verdict,) = support.acts()
         assert verdict.conversation_id in lowest.waiting
 
+    async def test_arrows_go_through_all_lists(self) -> None:
+        """Down from the last line of a list goes to the first of the next list, up leads back; no line is skipped."""
+        async with opened(project(), size=(80, 24), mode="1") as pilot:
+            await press(pilot, "up")
+            answers = pilot.app.screen.query_one("#answers", Choices)
+            assert answers.has_focus
+            assert answers.highlighted == answers.option_count - 1
+            await press(pilot, "down")
+            steps = pilot.app.screen.query_one("#next", Choices)
+            assert steps.has_focus
+            assert steps.highlighted == 0
+
     async def test_compare_and_export(self) -> None:
         """Two sets of scores lead to the validation screen, once; the last step asks what to write."""
         support = project()

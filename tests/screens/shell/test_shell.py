@@ -81,7 +81,7 @@ class TestModes:
     async def test_click_on_a_mode(self) -> None:
         """The names in the title line are pressed like buttons."""
         async with opened(project(), mode="1") as pilot:
-            await pilot.click(TitleLine, offset=(16, 0))
+            await pilot.click(TitleLine, offset=(9, 0))
             await settle(pilot)
             assert isinstance(pilot.app.screen, ConversationsScreen)
 
