@@ -72,7 +72,8 @@ def _column(table: ReportTable, index: int, place: int) -> Column[ReportRow]:
     def cell(row: ReportRow) -> Sequence[Piece]:
         """Returns the text of the cell, in the first column of a metric after the sign of the row."""
         text = one_line(format_cell(column.kind, row.cells[index]), LONGEST_NAME)
-        piece = (text, "tone--muted" if text == UNKNOWN else "")
+        is_faint = text == UNKNOWN or index in row.faint
+        piece = (text, "tone--muted" if is_faint else "")
         return [_mark(row), piece] if table.metric is not None and index == 0 else [piece]
 
     widest = max([len(title), *(len(format_cell(column.kind, value)) for value in cells)])

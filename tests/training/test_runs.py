@@ -47,13 +47,6 @@ class TestWhole:
         assert [one["step"] for one in events(whole, "checkpoint")] == every_second
         assert state_of(read_events(whole.events)[0], is_running(whole)) == "finished"
 
-    def test_labels_are_counted_before_training(self, whole: RunDirectory) -> None:
-        """The labels are one end tag for each conversation, and openings of next steps."""
-        started = events(whole, "started")[0]
-
-        assert (started["examples"], started["end_labels"], started["steps"]) == (12, 12, STEPS)
-        assert started["other_labels"] > 12
-
     def test_it_learns(self, whole: RunDirectory) -> None:
         """The loss over the held-out logs falls."""
         losses = [one["loss"] for one in events(whole, "valid")]
@@ -163,16 +156,6 @@ class TestFullDisk:
         assert error["message"].startswith("The disk is full")
         assert "resume" in error["hint"]
         assert list(run.checkpoints.iterdir()) == []
-
-
-class TestRefused:
-    def test_a_conversation_on_both_sides(self, tmp_path: Path) -> None:
-        """A conversation in both training and validation data is an error."""
-        run = tiny_run(tmp_path / "run")
-        run.valid.write_bytes(run.train.read_bytes())
-
-        assert finished(run) == 1
-        assert "are in train.jsonl and in valid.jsonl" in events(run, "error")[0]["message"]
 
 
 def _wait_for(run: RunDirectory, kind: str, step: int) -> None:
