@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from pathlib import Path
 from typing import Any
@@ -143,12 +142,6 @@ class TestCurves:
         assert [point.step for point in detail.loss] == [1]
         assert detail.run.steps == 40
 
-    def test_a_run_that_diverged(self, run: RunDirectory) -> None:
-        """A loss that is infinite is a figure."""
-        say(run, started(), step(1, math.inf))
-
-        assert RunHistory(run).detail().run.loss == math.inf
-
     @pytest.mark.parametrize(
         "manifest", ['{"counts": {"train": [3]}}', '{"counts": 3}', "[" * 100_000]
     )
@@ -177,12 +170,6 @@ class TestStates:
         say(run, started(), step(1), ending, ("warning", {"message": "late"}))
 
         assert RunHistory(run).row().state == state
-
-    def test_new(self, run: RunDirectory) -> None:
-        """A run that was never started is new and has no problem."""
-        row = RunHistory(run).row()
-
-        assert (row.state, row.problem, row.step) == ("new", "", None)
 
     def test_want_of_memory_in_an_error(self, run: RunDirectory) -> None:
         """An out-of-memory error without advice gets the settings to lower; its own advice is kept."""

@@ -6,7 +6,6 @@ import fcntl
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -93,20 +92,6 @@ class TestStarting:
         wait_for(lambda: steps(other) > seen)
         fake_trainers().kill(other)
         wait_for_end(other)
-
-    def test_a_run_that_was_started_by_hand(
-        self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """A process that was started by hand on a relative path is found by its command line."""
-        monkeypatch.setenv("FAKE_TRAINER", "obeys")
-        child = subprocess.Popen(
-            [sys.executable, fake_trainer.__file__, run.path.name], cwd=run.path.parent
-        )
-        wait_for(lambda: steps(run) > 1)
-
-        assert pid_of(run) == child.pid
-        fake_trainers().kill(run)
-        assert child.wait() == -signal.SIGKILL
 
     def test_those_who_ask_are_no_process(self, run: RunDirectory) -> None:
         """Two programs that check the lock at the same moment do not take each other for a trainer."""
