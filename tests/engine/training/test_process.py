@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ from engine.base.errors import UsageError
 from engine.model.memory_plan import count_gpus
 from engine.training import process
 from engine.training.config import TrainConfig
-from engine.training.events import RunDirectory, locked, read_events
+from engine.training.events import RunDirectory, read_events
 from engine.training.history import RunHistory
 from engine.training.process import Trainers, has_process, pid_of
 from tests.engine.training import fake_trainer
@@ -93,15 +93,19 @@ class TestStarting:
         fake_trainers().kill(other)
         wait_for_end(other)
 
-    def test_those_who_ask_are_no_process(self, run: RunDirectory) -> None:
-        """Two programs that check the lock at the same moment do not take each other for a trainer."""
-        run.lock.touch()
-        with run.lock.open("rb") as other:
-            fcntl.flock(other, fcntl.LOCK_SH)
-            assert not has_process(run)
-        with locked(run) as had:
-            assert had
-            assert has_process(run)
+    def test_a_run_that_was_started_by_hand(
+        self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A process that was started by hand on a relative path is found by its command line."""
+        monkeypatch.setenv("FAKE_TRAINER", "obeys")
+        child = subprocess.Popen(
+            [sys.executable, fake_trainer.__file__, run.path.name], cwd=run.path.parent
+        )
+        wait_for(lambda: steps(run) > 1)
+
+        assert pid_of(run) == child.pid
+        fake_trainers().kill(run)
+        assert child.wait() == -signal.SIGKILL
 
 
 class TestStopping:
@@ -143,16 +147,6 @@ class TestEndings:
         wait_for_end(run)
         wait_for((run.path / "exit.json").exists)
         return RunHistory(run)
-
-    def test_want_of_memory_names_what_to_lower(
-        self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """A process that died of too little memory, by its log, is reported with the settings to lower."""
-        row = self.ended(run, "no-memory", monkeypatch).row()
-
-        assert (row.state, row.problem) == ("interrupted", "Out of memory.")
-        for setting in ("rows", "max_tokens", "recompute"):
-            assert setting in row.hint
 
     def test_a_process_that_never_began_failed(
         self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
