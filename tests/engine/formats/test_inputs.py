@@ -247,3 +247,13 @@ def test_more_messages_than_a_conversation_can_have(monkeypatch: pytest.MonkeyPa
     assert isinstance(rejected, Rejected)
     assert (rejected.line, rejected.raw) == (2, rows[1])
     assert rejected.reason == "3 messages, more than the 2 of one conversation"
+
+
+def test_a_name_that_is_no_text(tmp_path: Path) -> None:
+    """Bytes of a name that are no text are U+FFFD in the id of its conversation, as everywhere else."""
+    path = tmp_path / "caf\udce9.json"
+    path.write_text('{"messages": [{"role": "user", "content": "Hi"}]}')
+    (opened,) = open_inputs([path])
+    (record,) = opened.records()
+    assert isinstance(record, Parsed)
+    assert record.conversation.external_id == "caf\ufffd"

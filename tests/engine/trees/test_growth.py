@@ -151,17 +151,6 @@ class TestLowering:
         assert leaves(grown) == pytest.approx(leaves(whole))
         assert grown.account().pruned == pytest.approx(whole.account().pruned, abs=1e-9)
 
-    def test_nodes_are_not_read_again(self) -> None:
-        """Lowering alpha a little reads only the new nodes."""
-        model = ToyModel()
-        grown, whole = tree(model, replace(OPTIONS, alpha=0.01)), tree(model)
-        first = Grower(model).grow([Job(grown, PROMPT)])
-        grown.lower(OPTIONS.alpha)
-        second = Grower(model).grow([Job(grown, PROMPT)])
-        all_at_once = Grower(model).grow([Job(whole, PROMPT)])
-
-        assert first.nodes + second.nodes == all_at_once.nodes
-
 
 class TestRecord:
     def test_a_recorded_tree_grows_on(self) -> None:
@@ -179,12 +168,6 @@ class TestRecord:
 
 
 class TestRefusing:
-    def test_a_prompt_without_room(self) -> None:
-        """A prompt that fills the context is refused with its length."""
-        model = ToyModel(replace(ROOMY, context=20))
-        with pytest.raises(ModelError, match="19 tokens"):
-            grow(model, Job(tree(model), PROMPT))
-
     def test_a_model_that_cannot_fork(self) -> None:
         """A recurrent model is refused with the reason."""
         with pytest.raises(ModelError, match="recurrent"):
@@ -290,14 +273,3 @@ class TestShared:
             expected = enumerate_paths(tuple(prompt), ALPHA, 2).leaves
             assert masses(tree) == pytest.approx({path: p for (path, _), p in expected.items()})
         model.check_empty()
-
-    def test_places_of_one_conversation_are_one_prompt(self) -> None:
-        """Prompts that each extend the one before cost together little more than the longest."""
-        turns = [
-            f"TURN {n}, and some forty characters of what was said. ".encode() for n in range(8)
-        ]
-        prompts = [b"".join(turns[: n + 1]) for n in range(8)]
-        trees, work = grow_prompts(ToyModel(), prompts)
-
-        read = sum(len(tree.nodes) for tree in trees)
-        assert work.tokens < len(prompts[-1]) + 3 * read
