@@ -26,14 +26,17 @@ settings.register_profile("untimed", deadline=None, max_examples=50)
 settings.load_profile("untimed")
 
 LONGEST = (
-    "terminal/test_screens.py",
+    "workbench/test_without_network.py",
+    "workbench/test_guides.py",
+    "screens/shell/test_mapping.py",
     "workbench/test_first_look.py",
     "engine/completeness/stages/test_fitting.py",
     "engine/goals/stages/test_goal_questions.py",
     "engine/completeness/stages/test_scoring.py",
     "screens/test_hostile_text.py",
     "engine/model/service/test_endpoints.py",
-    "workbench/test_without_network.py",
+    "engine/completeness/stages/test_refining.py",
+    "terminal/test_screens.py",
     "engine/trees/test_endpoint_growth.py",
     "screens/shell/test_shell.py",
     "screens/triage/test_triage.py",
@@ -55,6 +58,7 @@ LONGEST = (
     "engine/simulate/service/test_service.py",
     "screens/trees/test_list.py",
     "engine/simulate/test_stages.py",
+    "screens/test_real_jobs.py",
     "engine/formats/test_containers.py",
     "screens/trees/test_trees.py",
     "screens/shell/test_session.py",

@@ -500,9 +500,10 @@ class OpenProject:
             listener: Called with the events of these stages.
 
         Raises:
-            WorkbenchError: A stage failed.
+            WorkbenchError: A stage failed, or may not run; see `_check_addresses`.
             Cancelled: A stage was cancelled, such as from the keyboard.
         """
+        self._check_addresses(stages)
         unsubscribe = self.subscribe(listener) if listener else None
         try:
             for stage in stages:

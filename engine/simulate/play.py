@@ -8,16 +8,37 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from engine.model.chat import Call, Completion, Ending, Play, Role, Scenario
+from engine.model.interface import Sampling
 from engine.simulate.records import TranscriptLine
 
 _log = logging.getLogger(__name__)
 
 DEFAULT_PARALLEL_PLAYS = 32
 """Default number of plays that run at once."""
+
+
+BY_SCHEMA = Sampling(json_schema="{}")
+"""Sampling by any JSON schema, to declare that a simulation asks a role for such replies; never sampled with."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPlays:
+    """The plays that a request asks for.
+
+    Attributes:
+        scenarios, params: See `PlayStage`; the seed and the temperature belong to `params`.
+        asks: The roles that models play, each with the most constrained sampling of its replies: `Sampling()` or
+            `BY_SCHEMA`.
+    """
+
+    scenarios: Callable[[Mapping[Role, str]], Sequence[Scenario]]
+    params: Mapping[str, Any]
+    asks: Mapping[Role, Sampling]
 
 
 @dataclass(frozen=True, slots=True)

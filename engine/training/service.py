@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from engine.base.errors import NotYet, ProjectReadOnly, UsageError
+from engine.base.number_format import amount, counted, duration, size
+from engine.base.text import one_line
 from engine.model.catalog import AdapterEntry, Catalog
 from engine.model.service.adapter_in_use import adapter_in_use, use_adapter
 from engine.project.project import Project
@@ -30,8 +32,8 @@ from engine.training.run_files import all_runs, run_named
 CHANGEABLE = ("rows", "recompute", "threads")
 """Settings that may change when a run is resumed: they affect how it is computed, not what is learned."""
 
-GB = 1e9
-"""Bytes of a gigabyte."""
+MAX_BASE_CHARACTERS = 50
+"""Most characters of the name of a base in an estimate."""
 
 
 class TrainingRuns:
@@ -285,13 +287,46 @@ class TrainingService:
             )
 
 
+def estimate_lines(estimate: TrainingEstimate) -> list[str]:
+    """Returns an estimate as lines of display-safe text: the conversations; tokens, steps and time; the memory; then a
+    note each."""
+    unused = estimate.matched - estimate.train - estimate.held_out
+    parts = (
+        f"{counted(estimate.matched, 'conversation')}: {estimate.train:,} to train on,"
+        f" {estimate.selection:,} to select by, {estimate.test:,} to test on"
+    )
+    facts = []
+    if estimate.tokens is not None:
+        facts.append(f"{amount(estimate.tokens)} tokens an epoch")
+    if estimate.steps is not None:
+        facts.append(counted(estimate.steps, "step"))
+    if estimate.seconds is None:
+        facts.append("time unknown until the first steps")
+    else:
+        source = (
+            "as in earlier runs" if estimate.measured else "a guess: nothing was trained here yet"
+        )
+        facts.append(f"about {duration(estimate.seconds)} ({source})")
+    memory = "memory unknown" if estimate.memory is None else f"memory {size(estimate.memory)}"
+    if estimate.fits:
+        memory += f" · with {one_line(estimate.base, MAX_BASE_CHARACTERS)}"
+    else:
+        memory += f": more than this machine has. {estimate.advice}"
+    return [
+        parts + (f", {unused:,} not used" if unused > 0 else ""),
+        " · ".join(facts),
+        memory,
+        *estimate.notes,
+    ]
+
+
 def _check_memory(estimate: TrainingEstimate, machine: Machine) -> None:
     """Raises UsageError where a run is estimated to need more memory than is free."""
     need, free = estimate.memory, machine.free
     if need is None or free is None or need <= free:
         return
     raise UsageError(
-        f"{estimate.name} needs about {need / GB:.1f} GB of memory; {free / GB:.1f} GB are free ({machine.device}).",
+        f"{estimate.name} needs about {size(need)} of memory; {size(free)} are free ({machine.device}).",
         f"{estimate.advice or 'End other programs, or set recompute=true or a lower max_tokens.'} `workbench train"
         " start --force` starts it all the same.",
     )

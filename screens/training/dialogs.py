@@ -16,7 +16,7 @@ from engine.conversations.filter_completion import completions
 from engine.conversations.filters import parse_filter
 from engine.training.records import Choice, RunDetail, TrainingChoices, TrainingEstimate
 from engine.training.request import OPTIONS, TrainingRequest, read_request
-from engine.training.service import TrainingService
+from engine.training.service import TrainingService, estimate_lines
 from screens.shell.reading_dialogs import ReadingDialog, reading_keys
 from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
 from screens.training import formatting
@@ -97,7 +97,14 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
     def estimate_content(self, cost: TrainingEstimate) -> Content:
         """Returns the estimate as text; also shows the proposed name in its field."""
         self.query_one("#name", Input).placeholder = one_line(cost.name, 60)
-        return formatting.estimate_content(cost)
+        parts, facts, memory, *notes = estimate_lines(cost)
+        return Content("\n").join(
+            [
+                Content(f"{parts}\n{facts}"),
+                Content.styled(memory, "" if cost.fits else "$tone-incomplete"),
+                *(Content.styled(note, "$tone-borderline") for note in notes),
+            ]
+        )
 
     def field_help(self, field: str) -> str:
         """Returns the help of a field: of its current choice, of what is being typed, or of the field itself."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import math
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -26,7 +25,7 @@ from screens.shell.exporting import copy
 from screens.trees.columns import whole_count
 from screens.trees.tree_view import KIND_LOOKS, shown_text
 from screens.widgets.background import background
-from screens.widgets.row_table import Column, ItemTable, Piece, RowTable
+from screens.widgets.row_table import Column, ItemTable, Piece
 
 
 def kinds_text(answers: Sequence[Answer]) -> str:
@@ -194,7 +193,7 @@ class TokensDialog(Dialog[None]):
     def __init__(self, columns: NodeColumns, nodes: Sequence[int]) -> None:
         super().__init__()
         self._rows = token_rows(columns, nodes)
-        self.table = RowTable[TokenRow](
+        self.table = ItemTable(
             [
                 Column("at", "", 4, lambda r: [(str(r.at + 1), "tone--muted")], right=True, keep=4),
                 Column("token", "id", 7, lambda r: [(str(r.token), "")], right=True),
@@ -217,7 +216,6 @@ class TokensDialog(Dialog[None]):
                 ),
                 Column("bits", "bits", 5, _bits_cell, right=True, keep=3),
             ],
-            self._fetch,
             lambda row: row.at,
         )
 
@@ -230,13 +228,9 @@ class TokensDialog(Dialog[None]):
 
     def on_mount(self) -> None:
         """Begins at the last token, which is the one under the cursor."""
-        self.table.show(array("q", range(len(self._rows))))
+        self.table.show_items(self._rows)
         self.table.focus()
         self.call_after_refresh(self.table.action_move_to, -1)
-
-    def _fetch(self, ids: Sequence[int]) -> list[TokenRow]:
-        """Returns the tokens of these rows."""
-        return [self._rows[index] for index in ids if index < len(self._rows)]
 
 
 def hexes(data: bytes) -> str:

@@ -151,6 +151,8 @@ def _answer_of_call(item: Mapping[str, Any]) -> Any:
 
 def _answer_text(output: Any) -> Any:
     """Returns the output of a tool as the content of its message."""
+    if isinstance(output, dict) and part_kind(output) in ("text", "media"):
+        return [output]
     return output if isinstance(output, str | list) else json_text(output)
 
 

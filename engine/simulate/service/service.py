@@ -10,13 +10,16 @@ from engine.base.errors import UsageError
 from engine.base.line_files import new_file, write_file
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
+from engine.model.interface import Sampling
 from engine.model.records import ModelRequest
 from engine.model.service.run_setup import RunSetup
 from engine.project import settings
 from engine.project.records import Estimate
 from engine.simulate import tables as play_tables
 from engine.simulate.forms.table import FilledForm
+from engine.simulate.play import PlannedPlays
 from engine.simulate.records import PlayRow, PlaySetting, SetResults, TranscriptLine
+from engine.simulate.recsim.play import TASKS, Setting, profiles, recsim_scenarios, situations
 from engine.simulate.request import (
     Kind,
     SimulationOffers,
@@ -25,7 +28,6 @@ from engine.simulate.request import (
     request_as_json,
 )
 from engine.simulate.service.forms import plan_forms
-from engine.simulate.service.planned_plays import PlannedPlays, plan_recsim
 from engine.simulate.service.result_tables import form_table, item_of, module_table, tables_of
 from engine.simulate.service.sharded import plan_sharded
 from engine.simulate.sharded.aptitude import ScoredPlay
@@ -33,6 +35,27 @@ from engine.simulate.stages import PlayStage
 
 SETTING = "simulations"
 """Setting: the request of the simulation that a screen started last."""
+
+
+def plan_recsim(request: SimulationRequest, texts: Mapping[str, str]) -> PlannedPlays:
+    """Returns `request.runs` conversations of each task between people with profiles and an assistant."""
+    setting = Setting(texts, language=request.language, max_turns=request.turns, seed=request.seed)
+    if request.temperature is not None:
+        setting = replace(setting, temperature=request.temperature)
+    scenarios = recsim_scenarios(
+        setting, request.tasks or TASKS, request.runs, profiles(), situations()
+    )[: request.limit]
+    return PlannedPlays(
+        lambda labels: scenarios,  # they do not depend on the labels of the models
+        {
+            "seed": setting.seed,
+            "language": setting.language,
+            "temperature": setting.temperature,
+            "max_turns": setting.max_turns,
+        },
+        {"assistant": Sampling(), "user": Sampling()},
+    )
+
 
 _PLANS: Mapping[Kind, Callable[[SimulationRequest, Mapping[str, str]], PlannedPlays]] = {
     "sharded": plan_sharded,

@@ -14,9 +14,9 @@ from engine.base import folders
 from engine.base.errors import UsageError
 from engine.model.chat import Role
 from engine.model.interface import Sampling
+from engine.simulate.play import BY_SCHEMA, PlannedPlays
 from engine.simulate.records import PlayRow
 from engine.simulate.request import SimulationRequest
-from engine.simulate.service.planned_plays import BY_SCHEMA, PlannedPlays
 from engine.simulate.sharded.aptitude import ScoredPlay
 from engine.simulate.sharded.instruction import (
     BUNDLED,

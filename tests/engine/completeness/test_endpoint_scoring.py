@@ -11,7 +11,7 @@ from engine.base.errors import UsageError
 from engine.completeness.model_requests import Score
 from engine.completeness.scoring import BoundaryScorer, ItemScore, LogItem, Question, score_block
 from tests.engine.completeness.test_block import PROMPTED, TALK, item, long_talk
-from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
+from tests.engine.model.endpoints.toy_endpoint import endpoint
 from tests.engine.model.endpoints.toy_peer import Manner, ToyPeer, says
 from tests.engine.model.toy import ToyModel
 
@@ -46,12 +46,6 @@ class TestParity:
         with endpoint(manner) as (model, _):
             same(model.ask(Score(items, question)), in_process(question, *items))
 
-    def test_a_tag_in_words_where_tokens_have_no_ids(self) -> None:
-        """A server of texts only is forced to write the tag and reports its probability."""
-        items = [item(PLAIN, 2, 4)]
-        with endpoint("llama-cpp-python") as (model, _):
-            same(model.ask(Score(items, TAGGED)), in_process(TAGGED, *items))
-
     def test_one_request_a_log(self) -> None:
         """Where a server scores prompts, one request gives all boundaries whose tokens are in its list."""
         with endpoint("vllm") as (model, (peer,)):
@@ -60,16 +54,6 @@ class TestParity:
             # The whole log once; the end token at a boundary where it is not among the 20 most probable.
             assert len(echoed) <= 1 + 3
             assert len(echoed[0]["prompt"]) == max(len(body["prompt"]) for body in echoed)
-
-    def test_over_the_context(self) -> None:
-        """A log over the context is scored in the same windows."""
-        long = item(long_talk(30, "some more words"), *range(2, 61, 2))
-        small = replace(ToyModel().capacity, context=700)
-        expected = score_block(BoundaryScorer(ToyModel(small)), [long], TAGGED)
-        with endpoint("llama-server") as (_, peers):
-            model = client(peers, capabilities("llama-server"), context=700)
-            same(model.ask(Score([long], TAGGED)), expected)
-        assert expected[0].note is not None
 
 
 class TestHonesty:

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.model.batched_replies import (
-    ENOUGH_SEQUENCES,
     MIN_SEPARATE_SEQUENCES,
     MIN_SEQUENCE_CELLS,
     apart,
@@ -42,20 +41,6 @@ def test_every_reply_is_in_one_layout(needs: list[int]) -> None:
             own = apart(replace(ROOMY, context=9000), CELLS, layout.separate)
             assert max(needs[number] for number in layout.members) <= own.context
     assert sum(not layout.separate for layout in found) <= 1
-
-
-class TestLayouts:
-    def test_alike(self) -> None:
-        """Many replies of one length get as many sequences as fit, at most those that make it faster."""
-        (layout,) = layouts([700] * 30, room)
-        assert layout.separate == widest(CELLS, MIN_SEQUENCE_CELLS) == 21
-        (layout,) = layouts([700] * 30, lambda length: 1000)
-        assert layout.separate == PARALLEL
-
-    def test_short_ones_join_long_ones(self) -> None:
-        """Where long replies leave room for many sequences, short ones are generated beside them."""
-        (layout,) = layouts([700] * 20 + [1800] * 4, room)
-        assert layout.separate == widest(CELLS, 2 * MIN_SEQUENCE_CELLS) >= ENOUGH_SEQUENCES
 
 
 class TestToy:

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from engine.base.events import JobEnded, JobProgress, JobStarted, ModelRestarted
+from engine.base.events import JobProgress, JobStarted, ModelRestarted
 from engine.project.records import RunRow
-from screens.shell.dialogs import ErrorDialog
 from tests.screens.driving import lines, opened, press, settle, text
 from tests.screens.project import project
 from tests.screens.stand_ins import HeldConversations
@@ -68,18 +67,6 @@ class TestProgress:
                     assert note in line
                 assert line.count("▇") == bars
 
-    async def test_failure_is_a_dialog(self) -> None:
-        """A job that failed says what happened and what to do."""
-        support = project()
-        async with opened(support) as pilot:
-            ended = JobEnded(7, "score", "Scoring", "failed", "The model died.", "Run it again.")
-            support.emit(ended)
-            await settle(pilot)
-
-            assert isinstance(pilot.app.screen, ErrorDialog)
-            assert "The model died." in text(pilot)
-            assert "Run it again." in text(pilot)
-
     async def test_a_new_model_process_is_told(self) -> None:
         """When the model process was started anew, a notice says so, and why."""
         support = project()
@@ -106,9 +93,9 @@ class TestProgress:
 
 class TestStart:
     async def test_mode_that_cannot_run_says_why(self) -> None:
-        """Highlighting a mode that cannot run shows the reason and the way out."""
+        """A mode that cannot run shows the reason and the way out."""
         async with opened(project()) as pilot:
-            await press(pilot, "r", "down")
+            await press(pilot, "r", "left")
 
             assert "There is no adapter." in text(pilot)
             assert "Train one" in text(pilot)

@@ -118,7 +118,7 @@ class TestRun:
             await press(pilot, "r")
             assert "36 conversations" in text(pilot)
             assert "smollm2-135m" in text(pilot)
-            await press(pilot, "backspace", "backspace", "backspace", *".005", "down")
+            await press(pilot, *".005", "down")
             await press(pilot, "right", "enter")
             await until(pilot, lambda: len(made.trees.started) > 0)
             (request,) = made.trees.started
@@ -137,8 +137,8 @@ class TestWhatStandsOut:
         """Of 100 trees the ten with the most leaves, and the ten least sure of their best answer."""
         items = self.items(100)
         deciles = Deciles.from_items(items)
-        assert sum(deciles.many(item.row) for item in items) == 10
-        assert sum(deciles.unsure(item.row) for item in items) == 10
+        assert sum(deciles.has_many_leaves(item.row) for item in items) == 10
+        assert sum(deciles.is_unsure(item.row) for item in items) == 10
 
     def test_the_table_of_the_paper(self) -> None:
         """Of trees that stand out by both figures: branches, log-probability, state and goal, most branches first."""

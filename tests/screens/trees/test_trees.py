@@ -14,7 +14,7 @@ from engine.trees.growth import Budget
 from engine.trees.options import TreeOptions
 from engine.trees.records import TreeRow
 from screens.trees.screen import TreeScreen
-from screens.widgets.row_table import RowTable
+from screens.widgets.row_table import ItemTable
 from tests.screens.driving import lines, press, settle, text, until
 from tests.screens.exploring import LAST, explored, layout, view
 from tests.screens.trees.tree_growth import GrowableProject
@@ -201,7 +201,7 @@ class TestGrowing:
             async with app.run_test(size=(120, 36), notifications=True) as pilot:
                 await settle(pilot)
                 await press(pilot, "4")
-                app.screen.query_one("#trees", RowTable).move_to_id(2 << 20 | 2)
+                app.screen.query_one("#trees", ItemTable).move_to_key(2 << 20 | 2)
                 await press(pilot, "enter", "G")
                 await until(pilot, growing.process.reading.is_set)
                 assert "esc stops it" in text(pilot)

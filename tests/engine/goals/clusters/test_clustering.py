@@ -18,7 +18,6 @@ from sklearn.metrics import silhouette_score
 from engine.goals.clusters import clustering, kmeans
 from engine.goals.clusters.clustering import (
     MAX_OTHERS,
-    MEDIAN_SCORE,
     NOVEL,
     OUTLIER,
     Assigned,
@@ -26,7 +25,6 @@ from engine.goals.clusters.clustering import (
     assign,
     cluster,
     membership_of,
-    split,
 )
 from engine.goals.clusters.kmeans import propose_k, silhouette
 from engine.model.embedders.vectors import Numbers, Vectors, has_vector, unit_rows
@@ -156,34 +154,7 @@ class TestRepetition:
         assert bits(found) == bits(cluster(vectors, 6, 1, cut=None))
 
 
-class TestOutliers:
-    def test_odd_rows_are_marked(self) -> None:
-        """Rows unlike every group are outliers and the groups stay whole; `cut=None` marks none."""
-        vectors, _ = grouped(6, 60, dimensions=32, noise=0.05)
-        odd = unit_rows(np.random.default_rng(3).standard_normal((4, 32)))
-        mixed = np.concatenate([vectors, odd])
-        found = cluster(mixed, 6)
-        assert (found.labels[-4:] == OUTLIER).all()
-        assert (found.nearest[-4:] >= 0).all()
-        assert (found.labels[:-4] >= 0).mean() > 0.97
-        assert (cluster(mixed, 6, cut=None).labels >= 0).all()
-
-
 class TestSplit:
-    @settings(max_examples=40, deadline=None)
-    @given(st.integers(0, 10**6), st.integers(1, 60), st.integers(1, 7))
-    def test_partition(self, seed: int, count: int, parts: int) -> None:
-        """The parts partition the members, none is empty, and the largest comes first."""
-        vectors = any_rows(seed, 80, 4)
-        members = np.random.default_rng(seed).choice(80, count, replace=False)
-        found = split(vectors, members, parts, seed)
-        assert 1 <= len(found) <= parts
-        assert sorted(np.concatenate(found)) == sorted(members)
-        assert [len(part) for part in found] == sorted((len(part) for part in found), reverse=True)
-        assert all(len(part) for part in found)
-        again = split(vectors, members[::-1], parts, seed)
-        assert all((a == b).all() for a, b in zip(found, again, strict=True))
-
     def test_too_large_clusters_are_split(self) -> None:
         """With a limit the large group is cut and the others are left as they are."""
         vectors, truth = grouped(5, 40)
@@ -241,24 +212,8 @@ class TestAssigned:
         assert inside.mean() > 0.95
         assert (found.labels[inside] == truth[inside]).all()
 
-    def test_novel(self) -> None:
-        """A row of a goal that was not learnt is in no cluster; its nearest cluster is given."""
-        vectors, truth = grouped(6, 100, noise=0.1)
-        old = truth < 5
-        found = assign(vectors[~old], membership_of(vectors[old], truth[old], 5))
-        assert (found.labels == NOVEL).all()
-        assert ((found.nearest >= 0) & (found.nearest < 5)).all()
-
 
 class TestScores:
-    @pytest.mark.parametrize("noise", [0.1, 0.3, 0.5])
-    def test_same_meaning(self, noise: float) -> None:
-        """The median member has about the same score in tight and in wide groups."""
-        vectors, truth = grouped(2, 200, noise=noise)
-        found = assign(vectors, membership_of(vectors, truth, 2))
-        own = np.where(found.nearest == truth, found.scores, 1 - found.scores)
-        assert float(np.median(own)) == pytest.approx(MEDIAN_SCORE, abs=0.01)
-
     @settings(max_examples=40, deadline=None)
     @given(st.integers(0, 10**6), st.integers(2, 8), st.floats(0.01, 0.5))
     def test_shares(self, seed: int, k: int, least: float) -> None:

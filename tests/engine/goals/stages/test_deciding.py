@@ -10,7 +10,6 @@ import numpy as np
 from engine.base.conversation import Conversation, Message
 from engine.goals.records import Author, GoalDecision
 from engine.goals.stages.deciding import DecideStage, NameStage
-from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import shown_id, source_of, stored_clustering
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache
@@ -112,20 +111,6 @@ def name(project: Project, decision_log: DecisionLog) -> NameStage:
     (outcome,) = goal_runs.run(project, [stage])
     assert isinstance(outcome, JobDone)
     return stage
-
-
-def test_clusters(project: Project, decision_log: DecisionLog) -> None:
-    """Each cluster has a label of its own that is a phrase, a member's sentence below it, and its words."""
-    goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
-    with project.reading() as conn:
-        found = clusterings.clusters(conn, stored_clustering(conn, shown_id(conn)).id)
-    assert len({cluster.label for cluster in found}) == 4
-    for cluster in found:
-        assert 2 <= len(cluster.name.split()) <= 6
-        assert "·" not in cluster.name
-        assert cluster.description
-        assert cluster.words
-        assert not cluster.by_model
 
 
 def test_merged_groups(project: Project, decision_log: DecisionLog) -> None:

@@ -84,15 +84,6 @@ class TestTheSameAnswers:
         ]
         assert {reply.note for reply in replies} == {None}
 
-    def test_what_was_loaded(self, shared_process: ModelProcess, shallow_weights: Path) -> None:
-        """Loading returns the model's figures; loading the same again costs nothing."""
-        assert shared_process.loaded is not None
-        assert shared_process.loaded["architecture"] == "llama"
-        assert shared_process.loaded["context"] == SMALL.context
-        assert shared_process.loaded["forkable"] is True
-        assert shared_process.loaded["memory_bytes"] > shallow_weights.stat().st_size * 0.95
-        assert shared_process.load(shallow_weights, OPTIONS) is shared_process.loaded
-
 
 class TestFaults:
     def test_a_file_that_is_no_model(
@@ -217,14 +208,6 @@ class TestInterruptions:
         assert isinstance(asked.error, Cancelled)
         assert process.ask(Score(BLOCK, TUNED)) == expected
         assert process.pid not in (None, pid)
-
-    def test_close(self, process: ModelProcess, expected: list[ItemScore]) -> None:
-        """A close during a request ends both."""
-        asked = Interrupted(process, process.close)
-        asked.score(MUCH)
-        assert isinstance(asked.error, Cancelled)
-        assert process.pid is None
-        assert expected
 
 
 PARENT = """

@@ -18,14 +18,12 @@ from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
 from engine.completeness.truncation import cut_at
 from engine.formats.records import Parsed
-from engine.model.adapter_files import AdapterOrigin
 from engine.project import runs
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
 from engine.training.config import Recipe, TrainConfig
 from engine.training.events import RunDirectory
 from engine.training.run_files import runs_folder
-from tests.engine.model.small_adapters import adapter_file
 from tests.engine.project.support import fill, talk
 from workbench.cli import main
 
@@ -240,21 +238,6 @@ class TestTable:
         assert "against position alone" in out
         assert "against keyword rule" not in out
 
-    def test_an_adapter_of_the_catalogue(
-        self, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        """An adapter is found by its name in the catalogue; file and card say how it was trained."""
-        file = adapter_file(tmp_path / "a.gguf", origin=AdapterOrigin(recipe="paper"))
-        file.with_suffix(".json").write_text('{"conversations": 200}', "utf-8")
-        assert main(["models", "add", str(file), "--name", "shop"]) == 0
-        capsys.readouterr()
-        with Project.open(path) as project:
-            score(project, config("tuned", "a.gguf"), rising, adapter=file)
-        row, rule, _ = as_json(capsys, path, "--adapter", "shop")["rows"]
-        assert row["name"] == "tuned paper (a.gguf)"
-        assert (row["recipe"], row["conversations"]) == ("paper", 200)
-        assert (rule["recipe"], rule["conversations"]) == (None, None)
-
 
 class TestCoverage:
     def test_the_same_conversations_for_all(
@@ -277,19 +260,6 @@ class TestCoverage:
 
 
 class TestHeldOut:
-    def test_the_only_run(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """By default the conversations are the test part of the only training run; the recipe names the row."""
-        training_run(
-            path, "star-1", range(1, 18), range(18, 25), "no-end-tag", valid=range(13, 18),
-            test=range(1, 13),
-        )  # fmt: skip
-        with Project.open(path) as project:
-            score(project, config("tuned", "star-1"), rising)
-        found = as_json(capsys, path)
-        assert (found["run"], found["n"], found["trained"]) == ("star-1", 12, 0)
-        assert found["rows"][1]["name"] == "tuned without an end tag (star-1)"
-        assert "12 conversations of the test part of star-1" in asked(capsys, path)[1]
-
     def test_what_selected_a_checkpoint_does_not_test_it(
         self, path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
