@@ -75,7 +75,7 @@ _OUTCOMES = (
 _SAME_MATTER = (
     {"state", "p", "disagreement", "remaining"},
     {"succeeded", "annotator", "disagreement", "success"},
-    {"goal", "theme", "also", "share"},
+    {"goal", "theme"},
     {"turns", "messages", "length"},
     {"date", "since", "until"},
     {"sign", "trouble"},
@@ -331,7 +331,7 @@ def _terms(
     same_matter = chosen_by.union(*(group for group in _SAME_MATTER if group & chosen_by))
     same_matter |= {"reason"}  # it explains an answer, whichever side was chosen by
     if not by_goal:
-        same_matter |= {"goal", "theme", "also"}
+        same_matter |= {"goal", "theme"}
     fields = [*COUNTABLE_FIELDS, *_FURTHER_FIELDS]
     fields += [
         f"{field}.{key}"

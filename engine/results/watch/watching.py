@@ -419,7 +419,7 @@ class WatchStage:
                 origin_by_id = {row.conversation_id: row for row in imported(conn, batch)}
                 rule = score_sets.rule(conn)
                 clustered = clusterings.shown_id(conn) is not None
-                goals = {key: goal_groups.of_conversation(conn, key) for key in batch}
+                goals = goal_groups.goals_of(conn, batch)
             for entry in entries:
                 key = entry.conversation_id
                 curve = fitted.p(states_of(entry)).tolist() if entry.places else []
@@ -427,8 +427,8 @@ class WatchStage:
                 common_values: Event = {
                     "conversation": origin_by_id[key].external_id,
                     "source": origin_by_id[key].source,
-                    "goal": next((goal.label for goal in goals[key] if goal.first), None),
-                    "novel": not goals[key] if clustered else None,
+                    "goal": goals.get(key),
+                    "novel": key not in goals if clustered else None,
                 }
                 timestamp = self._now()
                 for event in _events(
