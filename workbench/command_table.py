@@ -92,9 +92,6 @@ COMMANDS = (
     Command(
         "goals decide", "merge all pairs above a probability, refuse all below one", "goals:decide"
     ),
-    Command(
-        "goals settle", "move conversations to the group of their nearest neighbors", "goals:settle"
-    ),
     Command("goals split", "split a group", "goals:split"),
     Command("goals move", "move conversations to a group, or out of all", "goals:move"),
     Command("goals rename", "give a group another label", "goals:rename"),

@@ -586,32 +586,12 @@ def _quoted(label: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class SettleCandidate:
-    """A group that `settle` would move conversations to.
-
-    Attributes:
-        label, size: Label of the group, and number of its conversations now.
-        count: Number of conversations that would move.
-        outliers: Number of those of them in no group now.
-        move: The decision that moves them.
-    """
-
-    label: str
-    size: int
-    count: int
-    outliers: int
-    move: GoalDecision
-
-
-@dataclass(frozen=True, slots=True)
 class SplitProposal:
     """A group that seems to hold several goals.
 
     Attributes:
         size: Number of its conversations.
         apart: Distance between the centers of its two parts, as a share of the usual distance between groups.
-        same: The model's probability that both parts are one goal; None where it was not asked.
-        model: Name of that model; "" where none was asked.
         words: Words that tell the parts apart, of each part; empty where they are not looked for.
         parts: Conversation ids of each part, the larger part first.
     """
@@ -620,8 +600,6 @@ class SplitProposal:
     label: str
     size: int
     apart: float
-    same: float | None
-    model: str
     words: tuple[tuple[str, ...], ...]
     parts: tuple[tuple[int, ...], ...]
 

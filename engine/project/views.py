@@ -47,14 +47,17 @@ _ASSIGNED_GROUP = "CASE WHEN v.conversation_id IS NULL THEN a.group_id ELSE v.gr
 """SQL expression for the group of an assigned conversation `a`, unless a move `v` took it elsewhere."""
 
 _GOAL_LABEL = """CREATE VIEW goal_label AS
-    SELECT g.clustering_id, g.group_id, coalesce(g.label, l.label, '') AS label
+    SELECT g.clustering_id, g.group_id, coalesce(g.label, nullif(l.label, ''),
+        (SELECT group_concat(value, ' · ') FROM (SELECT value FROM json_each(k.words) LIMIT 3)), '')
+        AS label
     FROM goal_group AS g JOIN clustering ON clustering.id = g.clustering_id
     LEFT JOIN cluster AS k ON k.clustering_id = g.clustering_id
         AND k.number = CAST(substr(g.group_id, 2) AS INTEGER) AND substr(g.group_id, 1, 1) = 'c'
     LEFT JOIN cluster_label AS l ON l.clustering_id = k.clustering_id AND l.number = k.number
         AND l.config_hash = clustering.label_config
     WHERE g.current = g.group_id"""
-"""Makes the view of the label of each current group: a person's, else a model's or that of phrases of its members."""
+"""Makes the view of the label of each current group: a person's, else that of a model or of phrases of its members,
+else its three first words."""
 
 _GOAL = f"""SELECT r.conversation_id, r.group_id, l.label AS goal FROM (
         SELECT m.conversation_id, g.current AS group_id FROM membership AS m

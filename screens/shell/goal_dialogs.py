@@ -316,17 +316,12 @@ def split_group(
 
 
 def proposal_content(proposal: SplitProposal) -> Content:
-    """Returns a proposed split as a line of a choice: label, sizes, how far apart its parts are, how likely the model
-    takes them for one goal, three words of each part.
-    """
+    """Returns a proposed split as a line of a choice: label, sizes, how far apart its parts are, words of each."""
     sizes = " + ".join(f"{len(part):,}" for part in proposal.parts)
-    answer = (
-        f" · one goal {figure(proposal.same)}, says the model" if proposal.same is not None else ""
-    )
     words = one_line(" | ".join(" ".join(part[:3]) for part in proposal.words), 60)
     return Content.assemble(
         (one_line(proposal.label, 30) or "–", "bold"),
-        f"  {sizes} · apart {figure(proposal.apart)}{answer}  ",
+        f"  {sizes} · apart {figure(proposal.apart)}  ",
         (words, "$tone-muted"),
     )
 
