@@ -18,7 +18,6 @@ ELSEWHERE = {
     "goals clusterings": "`shown`, the id of the one that is shown, and `clusterings`, a list with its settings and"
     " numbers of each: [goals](../goals.md)",
     "goals decide": "numbers of pairs that were `merged` and `refused`, `dry_run`, and the number of `groups` now",
-    " `count` and `outliers` of each that they move to",
     "help": "a list with `name`, `kind`, `text` of each thing of that name",
     "models add": "as a model, adapter or endpoint of `models list`",
     "models allow": "what a run would send to the model: requests, characters, personal data and the first request in"

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from engine.base.arrays import Bools, Ints
 from engine.base.conversation import SUCCEEDED
 from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import counted
@@ -42,9 +42,6 @@ from engine.results.associations.records import (
 )
 from engine.results.associations.words import Incidence, joined, word_features
 from engine.results.comparison.measured import goal_numbers
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 MIN_SIDE = 10
 """Fewest conversations of a side."""

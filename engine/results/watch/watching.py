@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from engine.base.arrays import Floats, Ints
 from engine.base.conversation import SUCCEEDED
 from engine.base.errors import Cancelled, FormatError, NotYet, UsageError
 from engine.base.number_format import counted
 from engine.completeness import probe
 from engine.completeness.conversation_logs import logs_of
 from engine.completeness.probe import States
-from engine.completeness.probe_calibration import Floats, Ints
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, DecisionRule
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.tables import hidden_states, score_sets
