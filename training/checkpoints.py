@@ -8,7 +8,6 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
@@ -21,8 +20,8 @@ VALIDATION_KEY = "validation"
 """Key of the figures of a validation in the history that a checkpoint holds."""
 
 SEAL_NAME = "whole"
-"""File that is written last into a checkpoint: the SHA-256 of each other file, as JSON. Earlier versions left it
-empty. Without it the checkpoint is ignored."""
+"""File that is written last into a checkpoint: the SHA-256 of each other file, as JSON. Without it the
+checkpoint is ignored."""
 
 
 def seal(checkpoint: Path) -> None:
@@ -92,18 +91,10 @@ def _damaged_file(checkpoint: Path) -> str:
         WorkbenchError: A file cannot be read, for another reason than that it is missing.
     """
     try:
-        text = (checkpoint / SEAL_NAME).read_text("utf-8")
-        digests = json.loads(text) if text else {}
+        digests = json.loads((checkpoint / SEAL_NAME).read_text("utf-8"))
         for name, digest in digests.items():
             if _digest(checkpoint / name) != digest:
                 return str(name)
-        state: Any = json.loads((checkpoint / TRAINER_STATE_NAME).read_text("utf-8"))
-        if not isinstance(state, dict):
-            return str(TRAINER_STATE_NAME)
-        # The seal of an earlier version has no digests; an empty file is then the only sign of damage.
-        for path in checkpoint.iterdir():
-            if path.name != SEAL_NAME and not path.stat().st_size:
-                return path.name
     except FileNotFoundError as error:
         return os.path.basename(str(error.filename))
     except OSError as error:
@@ -111,7 +102,7 @@ def _damaged_file(checkpoint: Path) -> str:
             f"{checkpoint.name} cannot be read: {error.strerror or error}.",
             "It stays as it is. Resume the run when it can be read, or delete it to resume at the one before.",
         ) from error
-    except (ValueError, AttributeError, TypeError):
+    except (ValueError, AttributeError):
         return SEAL_NAME
     return ""
 

@@ -138,7 +138,6 @@ def make_example(
     recipe: Recipe,
     limit: int,
     *,
-    balance: bool = False,
     words: float = 0.0,
     end_tag: str = "",
 ) -> Example:
@@ -148,7 +147,7 @@ def make_example(
     of a next step where the conversation went on, the end tag where it ended.
 
     Args:
-        balance, words: See `TrainConfig`; only the recipe `boundary` uses them.
+        words: See `TrainConfig`; only the recipe `boundary` uses it.
         end_tag: See `TrainConfig`.
     """
     *_, last_window = token_windows(tokenizer, item, limit)
@@ -171,7 +170,7 @@ def make_example(
         weights += [*opening_count * [1.0], *(count - opening_count) * [words]]
     targets += range(end, len(tokens))
     # A target at the end weighs as much as all those together at which the conversation went on.
-    weights += len(tag) * [float(continuations) if balance and continuations else 1.0]
+    weights += len(tag) * [float(max(1, continuations))]
     mean = sum(weights) / len(weights)
     return Example(tokens, targets, [weight / mean for weight in weights])
 
@@ -187,7 +186,6 @@ def make_examples(
     recipe: Recipe,
     limit: int,
     *,
-    balance: bool = False,
     words: float = 0.0,
     end_tag: str = "",
 ) -> list[Example]:
@@ -204,9 +202,7 @@ def make_examples(
     examples = []
     tag = end_tokens(tokenizer, end_tag)
     for log in logs:
-        example = make_example(
-            tokenizer, log.item, recipe, limit, balance=balance, words=words, end_tag=end_tag
-        )
+        example = make_example(tokenizer, log.item, recipe, limit, words=words, end_tag=end_tag)
         labels = [example.tokens[index] for index in example.targets]
         tag_count = sum(labels[start : start + len(tag)] == tag for start in range(len(labels)))
         # The first token has none before it from which it could be predicted.
@@ -257,7 +253,6 @@ def read_datasets(run: RunDirectory, config: TrainConfig, tokenizer: HubTokenize
             train,
             config.recipe,
             limit,
-            balance=config.balance,
             words=config.words,
             end_tag=config.end_tag,
         ),

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,43 +31,6 @@ from engine.training.config import TrainConfig
 from engine.training.events import RunDirectory
 from training.base import load_base, load_tokenizer
 from training.examples import read_logs
-
-Width = Literal["f16", "f32"]
-"""Number format of the converted adapter."""
-
-
-class BaseConfig(Protocol):
-    """The fields of a `transformers` config that conversion reads."""
-
-    model_type: str
-    num_hidden_layers: int
-    num_attention_heads: int
-    num_key_value_heads: int
-    hidden_size: int
-    intermediate_size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Architecture:
-    """An architecture in llama.cpp.
-
-    Attributes:
-        name: Its name there.
-        reordered: Whether the rows of its query and key projections are in another order than in `transformers`.
-    """
-
-    name: str
-    reordered: bool
-
-
-_ARCHITECTURES = {
-    "llama": Architecture("llama", True),
-    "mistral": Architecture("llama", True),
-    "smollm3": Architecture("smollm3", True),
-    "qwen2": Architecture("qwen2", False),
-    "qwen3": Architecture("qwen3", False),
-}
-"""Name of an architecture in `transformers` -> its name in GGUF."""
 
 _MODULES = {
     "self_attn.q_proj": "attn_q",
@@ -103,22 +66,46 @@ _NORM = re.compile(
 """Name of a weight that may be a norm, with or without adapter: in a block, `model.layers.3.input_layernorm.weight`, or
 after the last block, `model.norm.weight`; the latter leaves both groups empty."""
 
-_PLAIN = frozenset(
-    {
-        "auto_mapping", "base_model_name_or_path", "bias", "exclude_modules", "inference_mode", "init_lora_weights",
-        "layers_pattern", "layers_to_transform", "lora_alpha", "lora_dropout", "megatron_core", "peft_type",
-        "peft_version", "qalora_group_size", "r", "rank_pattern", "revision", "target_modules", "task_type",
-        "use_rslora",
-    }
-)  # fmt: skip
-"""Fields of PEFT's config that a plain LoRA may set; the others must be empty."""
+TOKENS, LOG_TOKENS = 600, 200
+"""Tokens that are compared in all, and of each log: its last ones."""
 
-_PLAIN_INITS = (True, False, "gaussian", "orthogonal", "eva")
-"""Ways to initialise an adapter that do not change the base."""
+LEAST_TOP1 = 0.99
+"""Least share of places where both must agree on the most probable token."""
+
+LARGEST_SHARE = 0.25
+"""Largest difference of a probability, as a share of the largest change that the adapter itself makes: an adapter
+that llama.cpp does not apply differs by all of it."""
+
+Values = NDArray[np.float64]
+"""Probabilities."""
 
 
-def architecture_of(config: BaseConfig) -> Architecture:
-    """Returns the architecture of a base. Checked before training, so that no run ends without a usable adapter.
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """An architecture in llama.cpp.
+
+    Attributes:
+        name: Its name there.
+        reordered: Whether the rows of its query and key projections are in another order than in `transformers`.
+    """
+
+    name: str
+    reordered: bool
+
+
+_ARCHITECTURES = {
+    "llama": Architecture("llama", True),
+    "mistral": Architecture("llama", True),
+    "smollm3": Architecture("smollm3", True),
+    "qwen2": Architecture("qwen2", False),
+    "qwen3": Architecture("qwen3", False),
+}
+"""Name of an architecture in `transformers` -> its name in GGUF."""
+
+
+def architecture_of(config: Any) -> Architecture:
+    """Returns the architecture of a base, by its `transformers` config. Checked before training, so that no run ends
+    without a usable adapter.
 
     Raises:
         ModelError: Adapters for it cannot be converted.
@@ -138,7 +125,7 @@ def fingerprint_of(model: Any) -> str:
     Raises:
         ModelError: Its architecture is not one that adapters can be converted for.
     """
-    config: BaseConfig = model.config
+    config = model.config
     norms = {}
     for name, weight in model.named_parameters():
         match = _NORM.fullmatch(name)
@@ -160,29 +147,24 @@ def fingerprint_of(model: Any) -> str:
     return fingerprint(architecture_of(config).name, sizes, norms)
 
 
-def convert(
-    adapter: Path, config: BaseConfig, out: Path, origin: AdapterOrigin, width: Width = "f16"
-) -> None:
-    """Writes an adapter as a GGUF file, completely or not at all.
+def convert(adapter: Path, config: Any, out: Path, origin: AdapterOrigin) -> None:
+    """Writes an adapter as a GGUF file with matrices in 16 bits, completely or not at all.
 
     Args:
-        adapter: Folder with `adapter_config.json` and `adapter_model.safetensors`.
-        config: Config of the base that it was trained on.
+        adapter: Folder with `adapter_config.json` and `adapter_model.safetensors`, as a run leaves them.
+        config: The `transformers` config of the base that it was trained on.
         origin: Metadata that goes into the file.
-        width: Number format of the matrices.
 
     Raises:
-        ModelError: It is not a plain LoRA on linear layers, or its architecture is not known.
+        ModelError: It changes another layer than llama.cpp can, or its architecture is not known.
     """
     import gguf
     from safetensors.torch import load_file
 
     architecture = architecture_of(config)
     settings = json.loads((adapter / "adapter_config.json").read_text("utf-8"))
-    alpha = _alpha(settings)
     loaded = load_file(adapter / "adapter_model.safetensors")
     matrices = _with_gguf_names({name: matrix.float().numpy() for name, matrix in loaded.items()})
-    _check_ranks(matrices, settings)
     if architecture.reordered:
         heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
         for name, values in matrices.items():
@@ -193,41 +175,15 @@ def convert(
         writer = gguf.GGUFWriter(part, architecture.name)
         writer.add_type(gguf.GGUFType.ADAPTER)
         writer.add_string(gguf.Keys.Adapter.TYPE, "lora")
-        writer.add_float32(gguf.Keys.Adapter.LORA_ALPHA, alpha)
+        writer.add_float32(gguf.Keys.Adapter.LORA_ALPHA, float(settings["lora_alpha"]))
         for key, value in origin.values().items():
             (writer.add_string if isinstance(value, str) else writer.add_uint32)(key, value)
         for name, values in sorted(matrices.items()):
-            writer.add_tensor(name, _narrow(values, width, name))
+            writer.add_tensor(name, _in_16_bits(values, name))
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()
         writer.close()
-
-
-def _alpha(settings: Mapping[str, Any]) -> float:
-    """Returns the alpha with which the scale of llama.cpp, alpha / rank, equals that of PEFT."""
-    unknown = sorted(name for name, value in settings.items() if name not in _PLAIN and value)
-    init = settings.get("init_lora_weights", True)
-    if settings["peft_type"] != "LORA" or unknown or init not in _PLAIN_INITS:
-        what = ", ".join(unknown) or (
-            init if settings["peft_type"] == "LORA" else settings["peft_type"]
-        )
-        raise AdapterError(
-            f"The adapter is not a plain LoRA ({what}), so llama.cpp cannot apply it.",
-            "Train one without these settings.",
-        )
-    if settings.get("bias", "none") != "none":
-        raise AdapterError("The adapter changes biases, which llama.cpp cannot apply.")
-    if settings["lora_alpha"] <= 0:
-        raise AdapterError("The adapter's alpha must be above 0: llama.cpp takes 0 for none.")
-    if not settings.get("use_rslora"):
-        return float(settings["lora_alpha"])
-    if settings.get("rank_pattern"):
-        raise AdapterError(
-            "The adapter scales by the root of ranks that differ, llama.cpp does not."
-        )
-    # With this setting PEFT scales by alpha / sqrt(rank).
-    return float(settings["lora_alpha"] * settings["r"] ** 0.5)
 
 
 def _with_gguf_names(tensors: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
@@ -242,45 +198,24 @@ def _with_gguf_names(tensors: Mapping[str, NDArray[np.float32]]) -> dict[str, ND
             )
         suffix = LORA_A if match["matrix"] == "A" else LORA_B
         matrices[f"blk.{match['block']}.{_MODULES[match['module']]}.weight{suffix}"] = values
-    if not matrices:
-        raise AdapterError("The adapter changes nothing.")
     return matrices
-
-
-def _check_ranks(matrices: Mapping[str, NDArray[np.float32]], settings: Mapping[str, Any]) -> None:
-    """Checks that each A, shape (rank, inputs), has a B, shape (outputs, rank), and that the ranks are those of the
-    settings."""
-    for name, a in matrices.items():
-        if not name.endswith(LORA_A):
-            continue
-        b = matrices.get(name.removesuffix(LORA_A) + LORA_B)
-        rank, _ = a.shape
-        ranks_agree = b is not None and b.shape[1] == rank
-        if not ranks_agree or (rank != settings["r"] and not settings.get("rank_pattern")):
-            raise AdapterError(
-                f"The adapter's matrices {name} do not have the rank {settings['r']}."
-            )
-    if 2 * sum(name.endswith(LORA_A) for name in matrices) != len(matrices):
-        raise AdapterError("The adapter lacks one of two matrices somewhere.")
 
 
 def _interleave_halves(b: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
     """Returns B, shape (heads * size, rank), with the two halves of the rows of each head interleaved, as llama.cpp has
     them: `transformers` rotates row i with row i + size / 2, llama.cpp rotates neighbours."""
     rows, rank = b.shape
-    if rows % (2 * heads):
-        raise AdapterError(f"The adapter has {rows} rows for {heads} heads.")
     halves = b.reshape(heads, 2, rows // heads // 2, rank)
     return np.ascontiguousarray(halves.swapaxes(1, 2).reshape(rows, rank))
 
 
-def _narrow(values: NDArray[np.float32], width: Width, name: str) -> NDArray[Any]:
-    """Returns the values in a number format; raises AdapterError if one is not finite in it."""
+def _in_16_bits(values: NDArray[np.float32], name: str) -> NDArray[np.float16]:
+    """Returns the values of a matrix in 16 bits; raises AdapterError if one is not finite there."""
     with np.errstate(over="ignore"):
-        narrow = values.astype(np.float16 if width == "f16" else np.float32)
+        narrow = values.astype(np.float16)
     if not np.isfinite(narrow).all():
         raise AdapterError(
-            f"The adapter holds numbers in {name} that {width} cannot hold.",
+            f"The adapter holds numbers in {name} that 16 bits cannot hold.",
             "Lower the learning rate.",
         )
     return narrow
@@ -289,19 +224,6 @@ def _narrow(values: NDArray[np.float32], width: Width, name: str) -> NDArray[Any
 # Parity: whether an adapter gives the same probabilities in llama.cpp as in PEFT, on logs of the selection part. Both
 # sides load the GGUF file that the adapter will be used with, expanded to F32, so that a difference comes from the
 # adapter or from how it is applied. The model process writes the expansion into a temporary folder.
-
-TOKENS, LOG_TOKENS = 600, 200
-"""Tokens that are compared in all, and of each log: its last ones."""
-
-LEAST_TOP1 = 0.99
-"""Least share of places where both must agree on the most probable token."""
-
-LARGEST_SHARE = 0.25
-"""Largest difference of a probability, as a share of the largest change that the adapter itself makes: an adapter
-that llama.cpp does not apply differs by all of it."""
-
-Values = NDArray[np.float64]
-"""Probabilities."""
 
 
 class ParitySkipped(Exception):

@@ -21,7 +21,7 @@ from engine.training.config import TrainConfig
 from engine.training.presets import microbatches, padded_length, token_budget
 from training.checkpoints import VALIDATION_KEY, seal
 from training.examples import Example
-from training.validation import Validation, best_validation, validations_without_gain
+from training.validation import Validation, best_validation
 
 IGNORED = -100
 """Label of the tokens that are not predicted."""
@@ -95,7 +95,7 @@ class AdapterTrainer(Trainer):
         Args:
             validation: Measures the model as it is now.
             budget: Most tokens of a microbatch, see `engine.training.presets.token_budget`.
-            config: Of it `checkpoint` and `patience` are taken.
+            config: Of it `checkpoint` is taken.
             options: Passed on to `transformers.Trainer`.
         """
         # `transformers` evaluates only where it has an evaluation set; `evaluate` below does not read it.
@@ -175,8 +175,6 @@ class AdapterTrainer(Trainer):
         ]
         selects = self._config.checkpoint == "best"
         is_best = not selects or best_validation(validations) == len(validations) - 1
-        if selects and 0 < self._config.patience <= validations_without_gain(validations):
-            self.control.should_training_stop = True
         figures = {**measured, BEST: self.state.global_step if is_best else 0}
         self.control = self.callback_handler.on_evaluate(
             self.args, self.state, self.control, figures

@@ -87,7 +87,7 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
     state = trainer.state
     sample(state.global_step)
     model.save_pretrained(str(run.adapter))
-    reason = _reason(stop.stopped, state.global_step, state.max_steps)
+    reason = "stopped" if stop.stopped else "finished"
     _finish(run, config, events, model=model, tokenizer=tokenizer, state=state, reason=reason)
 
 
@@ -158,13 +158,6 @@ def _write_started(
     )
 
 
-def _reason(stopped: bool, step: int, steps: int) -> str:
-    """Returns why a run ended after a step, as the event `done` says it; `steps` is what was planned."""
-    if stopped:
-        return "stopped"
-    return "finished" if step >= steps else "no-better"
-
-
 def _finish(
     run: RunDirectory,
     config: TrainConfig,
@@ -179,7 +172,7 @@ def _finish(
 
     Args:
         state: State of the trainer at its end.
-        reason: See `_reason`.
+        reason: Why it ended, as the event `done` says it.
     """
     data = run.train.read_bytes()
     origin = AdapterOrigin(
@@ -201,7 +194,6 @@ def _finish(
         "steps": state.global_step,
         "best_step": state.best_global_step,
         "conversations": len(data.splitlines()),
-        "cut": _cut(run),
         "auroc": best["auroc"],
         "f1": best["f1"],
         "parity": _parity(run, config, events),
@@ -224,15 +216,6 @@ def _validation_at(run: RunDirectory, step: int) -> Event:
     return next(
         event for event in reversed(events) if event["event"] == "valid" and event["step"] == step
     )
-
-
-def _cut(run: RunDirectory) -> int | None:
-    """Returns how many training conversations were cut (`--contaminate`); None where the manifest does not say."""
-    try:
-        counts = json.loads(run.manifest.read_text("utf-8"))["counts"]
-        return int(counts["cut"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 def _parity(run: RunDirectory, config: TrainConfig, events: EventLog) -> dict[str, Any]:

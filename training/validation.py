@@ -27,6 +27,10 @@ MAX_EXPONENT = 700.0
 """Largest exponent, just below the one at which `math.exp` overflows."""
 
 
+CHANCE = 0.5
+"""AUROC of a validation without pairs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """Natural log-probabilities at one boundary: of the end tag, and of the header of a next step."""
@@ -190,9 +194,6 @@ def validate(
 
 # Which checkpoint becomes the adapter: that of the best validation
 
-CHANCE = 0.5
-"""AUROC of a validation without pairs."""
-
 
 def best_validation(validations: Sequence[Validation]) -> int:
     """Returns the index of the best of the validations so far, given first to last; there must be at least one.
@@ -202,30 +203,12 @@ def best_validation(validations: Sequence[Validation]) -> int:
     compared with each new one, since the weights of the others are deleted. Why:
     docs/decisions/0018-the-best-of-those-that-cannot-be-told-apart.md.
     """
-    best, _ = _best_and_last_gain(validations)
-    return best
-
-
-def validations_without_gain(validations: Sequence[Validation]) -> int:
-    """Returns the number of the last validations in a row that were not better than the best before them; 0 of one or
-    none."""
-    if not validations:
-        return 0
-    _, last_gain = _best_and_last_gain(validations)
-    return len(validations) - 1 - last_gain
-
-
-def _best_and_last_gain(validations: Sequence[Validation]) -> tuple[int, int]:
-    """Returns the index of the best validation, and of the last one that was better than all before it."""
-    best = last_gain = 0
+    best = 0
     for index in range(1, len(validations)):
         highest = max(map(_auroc, validations[: index + 1]))
-        new_rank, best_rank = _rank(validations[index], highest), _rank(validations[best], highest)
-        if new_rank > best_rank:
-            last_gain = index
-        if new_rank >= best_rank:
+        if _rank(validations[index], highest) >= _rank(validations[best], highest):
             best = index
-    return best, last_gain
+    return best
 
 
 def _rank(validation: Validation, highest: float) -> tuple[bool, float, float]:

@@ -159,7 +159,7 @@ def _request_argument(name: str, option: Option, default: Any) -> Argument:
     elif option.several == "words":
         settings["nargs"] = "+"
     elif option.choices:
-        settings["choices"] = tuple(option.choices)
+        settings |= {"type": option.convert, "choices": tuple(option.choices)}
     else:
         settings["type"] = _reader(option)
     words = option.default or (f"{default:g}" if isinstance(default, float) else str(default or ""))

@@ -127,7 +127,7 @@ COMMANDS = (
     Command("backup", "copy a project beside itself, and keep the newest copies", "project_file:backup"),
     Command("restore", "list the backups of a project, or put one in its place", "project_file:restore_backup"),
     Command("calibrate", "compare the scores with the verdicts", "calibration:calibrate"),
-    Command("compare", "compare months, models, two filters, two projects or two clusterings", "reports:compare"),
+    Command("compare", "compare months, models, two filters or two projects", "reports:compare"),
     Command("why", "say which words, tools and properties go with failure, or with one of two filters", "reports:why"),
     Command("requests find", "find where requests after the first begin, by the curve or by a model", "requests:find"),
     Command(

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
+from engine.base.conversation import without_surrogates
 from engine.base.disk_full import disk_full_error, is_disk_full
 from engine.base.errors import ProjectError, WorkbenchError
 from engine.base.files import atomic_replacement
@@ -168,8 +169,7 @@ def _text(value: Any) -> str | None:
     """Returns a text as it is, but for lone surrogates, and anything else as JSON."""
     if value is None:
         return None
-    text = value if isinstance(value, str) else as_json(value)
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return without_surrogates(value if isinstance(value, str) else as_json(value))
 
 
 def new_file(path: str) -> Path:

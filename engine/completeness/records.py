@@ -16,7 +16,7 @@ from engine.base.statistics.intervals import Interval, Share, wilson
 RuleSource = Literal["default", "calibrated", "chosen"]
 """Where the threshold of a rule is from: the default, calibration by verdicts, or a person who chose it."""
 
-Mode = Literal["words", "probe", "base", "tuned", "judge"]
+Mode = Literal["words", "probe", "base", "tuned"]
 """What scores are made by: a probe on the words of the log, a probe on these and on the hidden states of a model, a
 prompt around the log, the end tag of a tuned model, or a question to the model."""
 

@@ -230,13 +230,11 @@ class Question:
         prompt: The text around the log; None asks after the log alone.
         end_tag: The text that ends a conversation; None is the end-of-text token.
         states: Whether the hidden state at each boundary is read too; only without a prompt.
-        by_fields: Whether the reply to the prompt has the fields of a judgment (`engine.completeness.judging`).
     """
 
     prompt: Prompt | None
     end_tag: str | None = None
     states: bool = False
-    by_fields: bool = False
 
 
 def question_tokens(question: Question, model: Tokenizer) -> tuple[Frame, QuestionTokens]:

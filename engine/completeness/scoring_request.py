@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -16,6 +16,7 @@ from engine.base.request_options import (
     check,
     choice,
     declared,
+    one_of,
     switch,
     whole_number,
 )
@@ -29,6 +30,20 @@ PROBE_CONTEXT = 1_024
 
 Layers = Literal["first", "all"]
 """Which layers of the built-in model give the states that mode `probe` reads."""
+
+
+def _read_mode(text: str) -> str:
+    """Returns the name of a mode as it was typed.
+
+    Raises:
+        UsageError: It is `judge`, a mode until it became a question.
+    """
+    if text == "judge":
+        raise UsageError(
+            "Mode `judge` is the question `finished` now.",
+            "Ask it with `workbench ask PROJECT finished --by model`.",
+        )
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +62,13 @@ class ScoringRequest:
         layers: In mode `probe` with the built-in model and no adapter, read with its first `catalog.FIRST_LAYERS`
             layers, which takes half the time, or with all.
         filter: The conversations to score.
+        remaining_of: The conversations whose remaining tasks are written; None takes those below the threshold, in mode
+            `words` none.
         held_out_by: Training run; of those conversations only the ones that it was not trained on are scored.
         limit: Number of those conversations to score, the first ones; None scores all.
         max_cost, fresh: See `engine.model.interface.Spending`.
         tune: Tune the model first if it never was on this machine.
-        remaining: Write the remaining tasks of the conversations below the threshold.
+        remaining: Write remaining tasks.
         paper: Score as in Soroka et al.: what the model writes next decides, and is what remains. Only in the modes
             `base` and `tuned`; where `mode` is None, `tuned` with an adapter, else `base`.
 
@@ -61,11 +78,16 @@ class ScoringRequest:
 
     model: str | None = declared(None, MODEL)
     adapter: str | Path | None = declared(None, ADAPTER)
-    mode: Mode | None = choice(
+    mode: Mode | None = declared(
         None,
-        "how to score",
-        get_args(Mode),
-        words="probe where it is possible, else tuned with an adapter, else base",
+        Option(
+            "how to score",
+            default="probe where it is possible, else tuned with an adapter, else base",
+            choices=get_args(Mode),
+            convert=_read_mode,
+            allowed=lambda value: value is None or value in get_args(Mode),
+            must=one_of(get_args(Mode)),
+        ),
     )
     features: ProbeFeatures = choice(
         "both",
@@ -95,6 +117,14 @@ class ScoringRequest:
         get_args(Layers),
     )
     filter: Filter = declared(Filter(), FILTER)
+    remaining_of: Filter | None = declared(
+        None,
+        replace(
+            FILTER,
+            help="write remaining tasks of these, like finished:open, not of what is below the threshold;"
+            " a model then writes them in mode words too",
+        ),
+    )
     held_out_by: str | None = declared(
         None, Option("only what this training run was not trained on", metavar="RUN")
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from engine.base.conversation import render_log
 from engine.completeness.scoring import LogItem, log_item
@@ -125,26 +125,6 @@ def split(
         twins=twins,
         beyond=len(train) - len(chosen),
     )
-
-
-def to_cut(train: Sequence[Usable], seed: int, share: float) -> set[int]:
-    """Returns the keys of conversations to cut, `share` of `train`; fewer where too few can be cut."""
-    cuttable = [
-        conversation for conversation in train if conversation.boundaries >= MIN_BOUNDARIES_TO_CUT
-    ]
-    cuttable.sort(key=lambda conversation: drawn(seed, "contaminate", conversation.digest))
-    return {conversation.key for conversation in cuttable[: round(share * len(train))]}
-
-
-def cut(item: LogItem, seed: int) -> LogItem:
-    """Returns the log up to a boundary drawn among all but the last, as if the user had left there.
-
-    Training takes unlabelled conversations to be complete; cutting some measures what it costs when they are not.
-    """
-    place = drawn(seed, "cut", text_digest(item.texts))
-    keep = 1 + int(place * (len(item.boundaries) - 1))
-    boundaries = item.boundaries[:keep]
-    return replace(item, texts=item.texts[: boundaries[-1] + 1], boundaries=boundaries)
 
 
 def _selection(held_out: Sequence[Usable], seed: int) -> list[Usable]:

@@ -29,6 +29,7 @@ from engine.conversations.filter_fields import (
     ANY_VALUE,
     FIELDS,
     FIELDS_WITH_KEYS,
+    NO_VALUE,
     QUESTION_FIELD,
     WORD_FIELD,
     Field,
@@ -273,7 +274,7 @@ def _parse_term(word: _Word) -> Term:
     values_start = start + head.end
     values = _split_values(text[head.end :], quoted[head.end :])
     if not values or not all(values):
-        raise FilterError(f"“{name}{head.sign}” needs a value.", _usage_hint(field), values_start)
+        raise FilterError(f"“{name}{head.sign}” needs a value.", usage_hint(field), values_start)
     return _term_on_field(
         field,
         name,
@@ -314,7 +315,7 @@ def _term_on_field(
     needs_one_value = compares or is_alias
     if (compares and has_no_order) or (needs_one_value and len(values) != 1):
         raise FilterError(
-            f"“{name}” cannot be compared so.", _usage_hint(field), values_start - len(sign)
+            f"“{name}” cannot be compared so.", usage_hint(field), values_start - len(sign)
         )
     if field.name == "has":
         return _parse_has(values[0], values_start, negated)
@@ -329,7 +330,7 @@ def _term_on_field(
         return Term(name, op, checked_ends, negated, span=True)
     # `draw` is a random number from 0 to 1: no conversation has exactly the one that is asked for
     if field.name == "draw" and not compares:
-        raise FilterError("“draw” is never just that number.", _usage_hint(field), values_start)
+        raise FilterError("“draw” is never just that number.", usage_hint(field), values_start)
     checked_values = tuple(_check_value(field, value, values_start) for value in values)
     return Term(name, op, checked_values, negated)
 
@@ -380,7 +381,7 @@ def find_field(written: str, text: str, term_start: int) -> tuple[Field, str]:
     if field.name in FIELDS_WITH_KEYS:
         if not key:
             raise FilterError(
-                f"“{field.name}” needs the name of a field.", _usage_hint(field), term_start
+                f"“{field.name}” needs the name of a field.", usage_hint(field), term_start
             )
         return field, f"{field.name}{dot}{key}"
     return field, field.name
@@ -404,7 +405,7 @@ def _parse_has(name: str, values_start: int, negated: bool) -> Term:
     field, name = find_field(name, name, values_start)
     if not field.optional:
         raise FilterError(f"Every conversation has “{name}”, or it is no field to ask for.",
-                          _usage_hint(FIELDS["has"]), values_start)  # fmt: skip
+                          usage_hint(FIELDS["has"]), values_start)  # fmt: skip
     return Term(name, ":", (ANY_VALUE,), negated)
 
 
@@ -437,7 +438,7 @@ def _check_value(field: Field, value: str, values_start: int) -> str:
         FilterError: The field cannot have this value.
     """
     wrong = FilterError(
-        f"“{value}” is no value of “{field.name}”.", _usage_hint(field), values_start
+        f"“{value}” is no value of “{field.name}”.", usage_hint(field), values_start
     )
     if field.kind == "choice":
         written = value.lower().replace(" ", "-")  # `state:"broken off"` is `state:broken-off`
@@ -453,10 +454,12 @@ def _check_value(field: Field, value: str, values_start: int) -> str:
             raise wrong from None
     if field.kind == "date" and not _DATE.match(value):
         raise wrong
+    if field.name == "like" and value in (ANY_VALUE, NO_VALUE):
+        raise wrong  # every conversation is more or less like any words
     return value
 
 
-def _usage_hint(field: Field) -> str:
+def usage_hint(field: Field) -> str:
     """Returns the sentence that shows how a field is used, for errors."""
     if field.example:
         return f"Like {field.example}."

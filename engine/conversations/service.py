@@ -14,6 +14,7 @@ from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.records import CheckCounts
 from engine.formats.input_kinds import SKIPPED
+from engine.formats.messages.times import is_ambiguous
 from engine.formats.records import MOST_LOST, PLACES, Account, SourceReport, Unread
 from engine.project import settings
 from engine.project.project import Project
@@ -68,6 +69,10 @@ def account_lines(
             lines.append(
                 f"  time of the conversation: not understood {counted(times, 'time')}, such as {one_line(examples, 60)}"
             )
+            if any(is_ambiguous(texts.example) for texts in account.undated.values()):
+                lines.append(
+                    "  Day or month first? Say `day_first` in a mapping file (`workbench import PROJECT FILE --map`)."
+                )
         if account.out_of_order:
             amount = counted(account.out_of_order, "conversation")
             lines.append(f"  in {amount} a message has an earlier time than one before it")

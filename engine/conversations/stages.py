@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, ClassVar
 
 from engine import formats
 from engine.base import folders
+from engine.base.conversation import without_surrogates
 from engine.base.errors import Cancelled, FormatError
 from engine.base.number_format import counted
 from engine.conversations.records import CheckCounts
@@ -285,7 +286,7 @@ class ImportStage:
         """Imports one input batch by batch; one that did not change since it was read is passed over."""
         detection = source.detection
         self._opened += 1
-        label = _storable(source.label)
+        label = without_surrogates(source.label)
         report = SourceReport(label, detection)
         self.sources.append(report)
         source_id = self._project.write(
@@ -472,12 +473,7 @@ def _file_size(path: str) -> int:
 
 def _place_of(label: str) -> str:
     """Returns the absolute path of a source, or its label if it is not a file."""
-    return _storable(os.path.realpath(label) if os.path.exists(label) else label)
-
-
-def _storable(name: str) -> str:
-    """Returns a file name as text; bytes in it that are not UTF-8 become U+FFFD."""
-    return os.fsencode(name).decode("utf-8", "replace")
+    return without_surrogates(os.path.realpath(label) if os.path.exists(label) else label)
 
 
 BATCH = 200

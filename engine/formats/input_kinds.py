@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from engine.base.conversation import without_surrogates
 from engine.formats.detect import Join, Records, reader_of_one
 from engine.formats.file_names import suffix
 from engine.formats.opening.containers import Content, cannot_open
@@ -57,7 +58,7 @@ class ConversationFile(Input):
         self._join = join
         self._chosen = chosen
         self._records = records
-        self._name = content.name.encode("utf-8", "replace").decode("utf-8")
+        self._name = without_surrogates(content.name)
 
     def position(self) -> int:
         """Returns the number of bytes of `size` that were read so far; of an archive's member in proportion."""

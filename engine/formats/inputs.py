@@ -184,7 +184,8 @@ class _Opener:
         looked_into: list[str] = []
         store = SessionFolder(logs)
         if store.files:
-            yield self._session_folder(folder, store)
+            size_of_pieces = sum(map(os.path.getsize, store.files))
+            yield self._stored_sessions(folder, size_of_pieces, store, store.files)
         pieces = set(store.files)
         for path in [path for path in logs if path not in pieces]:
             name = stem(Path(os.path.relpath(path, folder)).as_posix())
@@ -201,23 +202,23 @@ class _Opener:
         if looked_into or others:
             yield SkippedFiles(folder, [*looked_into, *others], size)
 
-    def _session_folder(self, folder: str, store: SessionFolder) -> Input:
-        """Returns the input of the sessions that lie in pieces in a folder."""
-        size = sum(map(os.path.getsize, store.files))
+    def _stored_sessions(
+        self, label: str, size: int, store: SessionFolder, companion_files: list[str]
+    ) -> Input:
+        """Returns the input of the sessions that lie in pieces in a folder or an archive."""
         expansion = Expansion(size, self._bounds)
-        name = stem(Path(folder).name)
 
         def rows() -> Iterator[Frame]:
             """Yields the sessions, and counts them anew."""
-            return store.rows(expansion.reading(folder, size))
+            return store.rows(expansion.reading(label, size))
 
-        content = Content(folder, name, size, rows=rows, expansion=expansion)
+        content = Content(label, stem(Path(label).name), size, rows=rows, expansion=expansion)
         try:
             records = Records(content, "", self._format, self._all_branches)
         except FormatError as error:
             return self._refused(content, error)
         chosen = self._format is not None
-        return ConversationFile(content, records, chosen=chosen, companion_files=store.files)
+        return ConversationFile(content, records, chosen=chosen, companion_files=companion_files)
 
     def _all_opened(self, path: str, file_contents: list[Content]) -> list[Input]:
         """Opens what is in a file. What fits no format becomes an input with a rejected record; of files that need not
@@ -225,6 +226,14 @@ class _Opener:
         opened: list[Input] = []
         skipped: list[str] = []
         size = 0
+        streams = {content.name: content.stream for content in file_contents if content.stream}
+        store = SessionFolder(list(streams), streams)
+        if store.files:
+            pieces = [content for content in file_contents if content.name in store.files]
+            opened.append(
+                self._stored_sessions(path, sum(piece.size or 0 for piece in pieces), store, [])
+            )
+            file_contents = [content for content in file_contents if content not in pieces]
         for content in file_contents:
             if content.kind == "other":
                 skipped.append(content.label)

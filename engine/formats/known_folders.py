@@ -43,6 +43,7 @@ _LAYOUTS = tuple(
         ("Jan", r"threads/([^/]+)/messages\.jsonl", "thread", ""),
         ("Slack", r"([^/]+)/\d{4}-\d\d-\d\d\.json", "day", "channel"),
         ("OpenHands", r"([^/]+)/events/event-\d+-[^/]+\.json", "event", "conversation"),
+        ("OpenHands", r"()event_\d{6}_[^/]+\.json", "event", ""),
         ("Inspect", r"()[^/]+\.eval", "log", ""),
         ("an export of ChatGPT, Claude or the like", r"()conversations(?:-\d+)?\.json", "file", ""),
     )

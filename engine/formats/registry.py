@@ -20,7 +20,13 @@ from engine.formats.coded.codex import CODEX
 from engine.formats.coded.langchain import LANGCHAIN
 from engine.formats.coded.message_lines import MESSAGE_LINES
 from engine.formats.coded.openhands import OPENHANDS
-from engine.formats.coded.session_lines import copilot_lines, tau2_ticks, with_likeliest, with_turns
+from engine.formats.coded.session_lines import (
+    copilot_lines,
+    tau2_ticks,
+    with_blocks,
+    with_likeliest,
+    with_turns,
+)
 from engine.formats.coded.streams import STREAMS
 from engine.formats.coded.swe_agents import MINI_SWE_AGENT, SWE_AGENT, SWE_INSTANCES
 from engine.formats.coded.table_rows import CONVERSATION_ROWS, ROWS
@@ -69,6 +75,7 @@ _ARRANGED: dict[str, Callable[[Reader], Reader]] = {
     "form_filling": form_scores.with_files,
     "vcon": with_turns,
     "lm_eval": with_likeliest,
+    "cherry_studio": with_blocks,
 }
 """Names of mapping files whose records are changed before the file reads them, and what changes them."""
 

@@ -88,12 +88,6 @@ class AdapterEntry:
         count = self.card.get("conversations")
         return count if isinstance(count, int) else None
 
-    @property
-    def cut(self) -> int | None:
-        """The number of those that were truncated for an experiment; None if unknown."""
-        count = self.card.get("cut")
-        return count if isinstance(count, int) else None
-
 
 @dataclass(slots=True)
 class LoadableModel:

@@ -124,11 +124,6 @@ class Scenario(Protocol):
     def key(self) -> str:
         """A name that is unique in its run, e.g. `sharded/math/GSM8K-17/recap/3`."""
 
-    @property
-    def expected(self) -> float:
-        """Rough number of replies that it takes. Only the ratio to other scenarios of its run matters, because
-        estimates are scaled by the finished plays."""
-
     def play(self) -> Play:
         """Returns a new play."""
 

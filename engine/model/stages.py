@@ -158,7 +158,7 @@ class ModelWork:
     def interrupt(self) -> None:
         """Makes the request in flight and every later one raise Cancelled."""
         self._interrupted.set()
-        self._process.cancel()
+        self.process.cancel()
 
     def check(self) -> None:
         """Raises Cancelled after `interrupt`."""

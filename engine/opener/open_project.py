@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from engine.results.validation.service import ValidationService
     from engine.results.watch.service import WatchService
     from engine.simulate.service.service import SimulationService
-    from engine.simulate.service.simulations import ProjectSimulations
     from engine.training.service import TrainingService
     from engine.trees.service import TreeService
 
@@ -448,7 +447,7 @@ class OpenProject:
         """Lists and starts simulations."""
         from engine.simulate.service.service import SimulationService
 
-        return SimulationService(self.project, self.simulation_runs, self.runner)
+        return SimulationService(self.run_setup, self.runner)
 
     @made_once
     def watches(self) -> WatchService:
@@ -501,9 +500,10 @@ class OpenProject:
             listener: Called with the events of these stages.
 
         Raises:
-            WorkbenchError: A stage failed.
+            WorkbenchError: A stage failed, or may not run; see `_check_addresses`.
             Cancelled: A stage was cancelled, such as from the keyboard.
         """
+        self._check_addresses(stages)
         unsubscribe = self.subscribe(listener) if listener else None
         try:
             for stage in stages:
@@ -521,13 +521,6 @@ class OpenProject:
         from engine.goals.service.runs import GoalStages
 
         return GoalStages(self.run_setup, self.merge_queue_cache)
-
-    @made_once
-    def simulation_runs(self) -> ProjectSimulations:
-        """The simulations of this project."""
-        from engine.simulate.service.simulations import ProjectSimulations
-
-        return ProjectSimulations(self.run_setup)
 
 
 def _sample_logs(project: Project) -> str:

@@ -601,7 +601,7 @@ class _Report:
             self._unknown.append("The conversations have no dates, so nothing is said of months.")
             return
         yield from breakdown_tables(
-            months, "by month; change against the month before, p corrected for all tests"
+            months, "change against the month before, p corrected for all tests"
         )
         if months.without:
             yield Paragraph(f"{counted(months.without, 'conversation')} without a date.")

@@ -128,6 +128,25 @@ def draw(by: str, answers: Sequence[MachineAnswer], answered: Collection[int]) -
     return extend(AnswerCheck(by, counts, tuple(known), tuple(strata)))
 
 
+def within(check: AnswerCheck, answers: Mapping[int, str]) -> AnswerCheck:
+    """Returns the check of some of the conversations; within each stratum theirs are drawn at random, too.
+
+    The size of a stratum among them is estimated where its random order does not hold all of it.
+
+    Args:
+        answers: The present answer of the machine to each of them.
+    """
+    strata = []
+    for stratum in check.strata:
+        order = tuple(pair for pair in stratum.order if pair[0] in answers)
+        if order:
+            size = max(len(order), round(stratum.size * len(order) / len(stratum.order)))
+            count = sum(key in answers for key, _ in stratum.drawn)
+            strata.append(msgspec.structs.replace(stratum, size=size, order=order, count=count))
+    known = tuple(pair for pair in check.known if pair[0] in answers)
+    return AnswerCheck(check.by, Counter(answers.values()), known, tuple(strata))
+
+
 def is_stale(check: AnswerCheck, answers: Sequence[MachineAnswer]) -> bool:
     """Returns whether the machine answers otherwise than when the check was drawn.
 

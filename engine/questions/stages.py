@@ -21,6 +21,7 @@ from engine.model.catalog import LoadableModel
 from engine.model.interface import CHARS_PER_TOKEN
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
+from engine.model.reply_forms import form_request
 from engine.model.stages import BlockStage
 from engine.model.structured_replies import ask
 from engine.project.project import Project
@@ -166,12 +167,15 @@ class ModelAnswerStage(BlockStage[int, MachineAnswer]):
             "context": self._work.model.options.context,
         }
 
-    def reading_tokens(self, ids: Sequence[int]) -> int:
-        """Returns roughly how many tokens a model of this machine reads and writes for an answer on conversations."""
+    def local_tokens(self, ids: Sequence[int]) -> tuple[int, int]:
+        """Returns roughly how many tokens a model of this machine reads, and how many it writes, to answer on
+        conversations."""
         with self._project.reading() as conn:
             chars = sum(conversations.chars(conn, ids))
-        around = len(self._prompt.before + self._prompt.question) + MAX_EXPLANATION
-        return round(self._question.votes * (chars + around * len(ids)) / CHARS_PER_TOKEN)
+        around = len(self._prompt.before + self._prompt.question + form_request(self._form))
+        votes = self._question.votes
+        read = votes * (chars + around * len(ids)) / CHARS_PER_TOKEN
+        return round(read), round(votes * MAX_EXPLANATION * len(ids) / CHARS_PER_TOKEN)
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Commits the answers block by block.

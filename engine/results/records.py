@@ -46,8 +46,8 @@ class SeparationRow:
         mode, features, model, adapter, config_hash: Configuration of the scores; None for a baseline. Only a probe has
             `features`, what it reads; `model` is empty where it reads words alone.
         scored: Number of the conversations asked for that it has a score for.
-        recipe, conversations, cut: Recipe of the adapter, number of conversations it was trained on, and number of
-            those that were cut off for an experiment; empty and None if unknown.
+        recipe, conversations: Recipe of the adapter, and number of conversations it was trained on; empty and None if
+            unknown.
         roc: Share of whole ones called complete against share of cut ones, over all thresholds.
         reliability: Mean value and share of whole ones by tenth of the value; empty where it is not shown.
     """
@@ -65,7 +65,6 @@ class SeparationRow:
     config_hash: str | None = None
     recipe: str = ""
     conversations: int | None = None
-    cut: int | None = None
     roc: Curve = ()
     reliability: Curve = ()
 

@@ -8,26 +8,37 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Hashable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from engine.model.chat import Call, Completion, Ending, Play, Role, Scenario
+from engine.model.interface import Sampling
+from engine.simulate.records import TranscriptLine
 
 _log = logging.getLogger(__name__)
 
 DEFAULT_PARALLEL_PLAYS = 32
 """Default number of plays that run at once."""
 
-OVERRUN_SHARE = 0.25
-"""Share of its replies so far that is estimated to remain of a play that took more replies than expected."""
+
+BY_SCHEMA = Sampling(json_schema="{}")
+"""Sampling by any JSON schema, to declare that a simulation asks a role for such replies; never sampled with."""
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One call of a play with its reply, for the transcript."""
+class PlannedPlays:
+    """The plays that a request asks for.
 
-    call: Call
-    reply: Completion
+    Attributes:
+        scenarios, params: See `PlayStage`; the seed and the temperature belong to `params`.
+        asks: The roles that models play, each with the most constrained sampling of its replies: `Sampling()` or
+            `BY_SCHEMA`.
+    """
+
+    scenarios: Callable[[Mapping[Role, str]], Sequence[Scenario]]
+    params: Mapping[str, Any]
+    asks: Mapping[Role, Sampling]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +60,7 @@ class EndedPlay:
 
     key: str
     ending: Ending
-    transcript: tuple[Line, ...]
+    transcript: tuple[TranscriptLine, ...]
     reason: str | None = None
 
 
@@ -78,7 +89,7 @@ class _RunningPlay:
     key: str
     play: Play
     call: Call
-    lines: list[Line] = field(default_factory=list)
+    lines: list[TranscriptLine] = field(default_factory=list)
 
 
 def _use_role_as_model(role: Role) -> Hashable:
@@ -109,16 +120,6 @@ class ParallelPlays:
         self._answering_model: Hashable = None
         self._start_plays()
 
-    @property
-    def waiting_keys(self) -> list[str]:
-        """The keys of the plays that have not started, in order of the scenarios."""
-        return [scenario.key for _, scenario in self._not_started]
-
-    @property
-    def reply_counts(self) -> dict[str, int]:
-        """The number of replies so far of each running play, by its key."""
-        return {running.key: len(running.lines) for running in self._running}
-
     def take_ended(self) -> list[EndedPlay]:
         """Returns the plays that have ended since the last call, in order of the scenarios."""
         ended_plays = [played for _, played in sorted(self._ended, key=lambda pair: pair[0])]
@@ -136,7 +137,7 @@ class ParallelPlays:
                 running.play.close()
                 self._abort(running, reply.reason)
                 continue
-            running.lines.append(Line(running.call, reply))
+            running.lines.append(_transcript_line(running.call, reply))
             self._advance(running, reply)
         self._start_plays()
 
@@ -181,44 +182,17 @@ class ParallelPlays:
         self._ended.append((running.number, played))
 
 
-class ReplyForecast:
-    """Estimates the number of replies of a run from the expected replies of each play.
-
-    They are scaled by the ratio of actual to expected replies of the plays that have ended.
-    """
-
-    def __init__(
-        self, playing: ParallelPlays, scenarios: Sequence[Scenario], missing: Collection[str]
-    ) -> None:
-        """Expects no reply yet.
-
-        Args:
-            missing: Keys of the plays whose results are not stored yet; the others are played again from known replies.
-        """
-        self._playing, self._missing = playing, missing
-        self._expected = {scenario.key: scenario.expected for scenario in scenarios}
-        self._actual_replies = self._expected_of_ended = 0.0
-        self._ended_missing = 0
-
-    @property
-    def progress_note(self) -> str:
-        """How many of the missing plays have ended, as text."""
-        return f"{self._ended_missing:,} of {len(self._missing):,} played"
-
-    def add_ended(self, played: EndedPlay) -> None:
-        """Counts a play that has ended."""
-        self._actual_replies += len(played.transcript)
-        self._expected_of_ended += self._expected[played.key]
-        self._ended_missing += played.key in self._missing
-
-    def estimate_total(self, written: int) -> int | None:
-        """Returns the estimated number of replies of the whole run, `written` of which are there; None before the first
-        play has ended."""
-        if not self._expected_of_ended:
-            return None
-        scale = self._actual_replies / self._expected_of_ended
-        remaining = scale * sum(self._expected[key] for key in self._playing.waiting_keys)
-        for key, reply_count in self._playing.reply_counts.items():
-            expected_more = scale * self._expected[key] - reply_count
-            remaining += expected_more if expected_more > 0 else max(OVERRUN_SHARE * reply_count, 1)
-        return written + round(remaining)
+def _transcript_line(call: Call, reply: Completion) -> TranscriptLine:
+    """Returns a call with its reply as the transcript has it."""
+    sampling = {name: value for name, value in asdict(call.sampling).items() if value is not None}
+    return TranscriptLine(
+        module=call.module,
+        role=call.role,
+        messages=tuple((message.speaker, message.content) for message in call.messages),
+        opening=call.opening,
+        text=reply.text,
+        stopped=reply.stopped,
+        note=reply.note,
+        seed=call.seed,
+        sampling=sampling,
+    )

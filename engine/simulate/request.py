@@ -1,4 +1,4 @@
-"""What a simulation is asked to be. Each field declares its help, its default and its check once: the flags of
+"""The request for a simulation. Each field declares its help, its default and its check once: the flags of
 `workbench simulate`, the fields of the dialog and the stored JSON all read this declaration."""
 
 from __future__ import annotations
@@ -19,18 +19,11 @@ from engine.base.request_options import (
     whole_number,
 )
 from engine.model.chat import Role
-from engine.simulate.forms.form import ALL_FORMS, AS_PRINTED, PAPER_PEOPLE, TOPICS
-from engine.simulate.forms.form_session import ProfileScope, Rules
+from engine.simulate.forms.form import PAPER_PEOPLE, TOPICS
+from engine.simulate.forms.form_session import ProfileScope
 from engine.simulate.forms.run import VARIANTS, Variant
 from engine.simulate.play import DEFAULT_PARALLEL_PLAYS
-from engine.simulate.recsim.play import (
-    ASSISTANT_TOKENS,
-    LANGUAGES,
-    MAX_TURNS,
-    TASKS,
-    USER_TOKENS,
-    Language,
-)
+from engine.simulate.recsim.play import LANGUAGES, MAX_TURNS, TASKS, Language
 from engine.simulate.sharded.instruction import BUNDLED
 from engine.simulate.sharded.scenario import ALL_CONDITIONS, CONDITIONS, Condition
 
@@ -42,6 +35,23 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 BOTH = "both"
 """Value of `variants`, as text, that selects all of them; stored as an empty tuple."""
+
+
+COMMON = (
+    "model", "user_model", "judge_model", "context", "runs", "seed", "temperature", "parallel", "limit",
+)  # fmt: skip
+"""Fields of all kinds."""
+
+FIELDS: Mapping[Kind, tuple[str, ...]] = {
+    "sharded": (
+        "instructions", "conditions", "merge_shards", "user_temperature", "max_tokens", "databases",
+    ),
+    "forms": (
+        "forms", "variants", "profile", "profiles", "dummies", "free_replies",
+    ),
+    "recsim": ("tasks", "language", "turns"),
+}  # fmt: skip
+"""The fields that a kind has beside those of all kinds."""
 
 
 def _temperature(default: float | None, help: str, *, words: str = "") -> Any:
@@ -107,14 +117,18 @@ def _names(
     return declared((), option)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulationOptions:
-    """The options of everything that plays scenarios; each field declares what it means.
+@dataclass(frozen=True, slots=True)
+class SimulationRequest:
+    """A simulation to run; `OPTIONS` says what each field means.
+
+    Fields that the kind does not use (see `FIELDS`) keep their defaults.
 
     Raises:
         UsageError: A value cannot be used.
     """
 
+    kind: Kind
+    _: KW_ONLY
     model: str | None = declared(
         None,
         Option(
@@ -157,25 +171,6 @@ class SimulationOptions:
         "play the first so many only; of sharded, so many instructions",
         words="all",
     )
-
-    def __post_init__(self) -> None:
-        check(self)
-
-    def model_of(self, role: Role) -> str | None:
-        """Returns the name of the model that plays a role; None is the one that the project uses for simulations."""
-        chosen = {"user": self.user_model, "judge": self.judge_model, "assistant": None}[role]
-        return chosen or self.model
-
-
-@dataclass(frozen=True, slots=True)
-class SimulationRequest(SimulationOptions):
-    """A simulation to run; `OPTIONS` says what each field means.
-
-    Fields that the kind does not use (see `FIELDS`) keep their defaults.
-    """
-
-    kind: Kind
-    _: KW_ONLY
     instructions: str = declared(
         BUNDLED[0],
         Option(f"JSON or JSONL file of instructions, or bundled ones: {one_of(BUNDLED)}"),
@@ -204,9 +199,9 @@ class SimulationRequest(SimulationOptions):
         None, Option("folder with DB_ID/*.sqlite for database tasks", default="none", metavar="DIR")
     )
     forms: tuple[str, ...] = _names(
-        f"forms to fill: {', '.join(ALL_FORMS)}, or JSON files",
+        f"forms to fill: {', '.join(TOPICS)}, or JSON files",
         None,
-        words=f"all but {AS_PRINTED}",
+        words="all that come along",
         metavar="FORM",
         flag="form",
         several="repeated",
@@ -247,21 +242,6 @@ class SimulationRequest(SimulationOptions):
         metavar="MODULE",
         several="words",
     )
-    high: float = _temperature(
-        Rules().high, "temperature of the simulated user and of the second call of a module"
-    )
-    grouping: int = whole_number(
-        Rules().grouping_size, "labels of fields that are grouped in one call"
-    )
-    follow_ups: int = whole_number(
-        Rules().follow_ups, "follow-up questions to one question, at most"
-    )
-    turns_per_field: int = whole_number(
-        Rules().turns_per_field, "most turns of a run, for each field of its form", flag="turns"
-    )
-    history: int = whole_number(
-        Rules().history_tokens, "how much of the dialogue the baseline keeps, in tokens"
-    )
     free_replies: bool = declared(
         False,
         Option(
@@ -281,10 +261,14 @@ class SimulationRequest(SimulationOptions):
         default="en", metadata={"option": _choice("language of the conversations", LANGUAGES)}
     )
     turns: int = whole_number(MAX_TURNS, "answers of the assistant, at most")
-    user_tokens: int = whole_number(USER_TOKENS, "longest message of the user in tokens")
-    assistant_tokens: int = whole_number(
-        ASSISTANT_TOKENS, "longest answer of the assistant in tokens"
-    )
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def model_of(self, role: Role) -> str | None:
+        """Returns the name of the model that plays a role; None is the one that the project uses for simulations."""
+        chosen = {"user": self.user_model, "judge": self.judge_model, "assistant": None}[role]
+        return chosen or self.model
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,22 +295,7 @@ class SimulationOffers:
 
 
 OPTIONS: Mapping[str, Option] = options_of(SimulationRequest)
-"""How each field of a request is asked for, by its name."""
-
-COMMON: tuple[str, ...] = tuple(options_of(SimulationOptions))
-"""Fields of all kinds."""
-
-FIELDS: Mapping[Kind, tuple[str, ...]] = {
-    "sharded": (
-        "instructions", "conditions", "merge_shards", "user_temperature", "max_tokens", "databases",
-    ),
-    "forms": (
-        "forms", "variants", "profile", "profiles", "dummies", "high", "grouping", "follow_ups", "turns_per_field",
-        "history", "free_replies",
-    ),
-    "recsim": ("tasks", "language", "turns", "user_tokens", "assistant_tokens"),
-}  # fmt: skip
-"""The fields that a kind has beside those of all kinds."""
+"""The option of each field of a request, by its name."""
 
 
 def read_request(kind: Kind, texts: Mapping[str, str]) -> SimulationRequest:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -29,15 +29,8 @@ from engine.project import runs
 from engine.project.project import Project
 from engine.project.records import Estimate
 from engine.simulate import tables as plays
-from engine.simulate.play import (
-    DEFAULT_PARALLEL_PLAYS,
-    EndedPlay,
-    FailedCall,
-    Line,
-    ParallelPlays,
-    ReplyForecast,
-)
-from engine.simulate.records import PlayRow, PlaySetting, TranscriptLine
+from engine.simulate.play import DEFAULT_PARALLEL_PLAYS, EndedPlay, FailedCall, ParallelPlays
+from engine.simulate.records import PlayRow, PlaySetting
 
 CALLS_PER_REQUEST = 64
 """Calls in one request; their replies are committed together."""
@@ -47,8 +40,8 @@ class Answering:
     """The models of a simulation, with a cache of their replies in the project.
 
     Attributes:
-        asked: Number of replies that models wrote.
-        known: Number of replies that were stored already or were to a repeated call.
+        written: Number of replies that models wrote.
+        reused: Number of replies that were stored already or were to a repeated call.
     """
 
     def __init__(
@@ -61,8 +54,8 @@ class Answering:
         self._project = project
         self._of_roles = {role: ModelWork(process, model) for role, model in models.items()}
         self._loaded: set[int] = set()
-        self.asked = 0
-        self.known = 0
+        self.written = 0
+        self.reused = 0
 
     @cached_property
     def _works(self) -> dict[Role, ModelWork]:
@@ -90,17 +83,13 @@ class Answering:
 
     def answers(
         self,
-        run_id: int,
         calls: Sequence[Call],
         take: Callable[[Sequence[Completion | FailedCall]], None],
-        total: int | None,
     ) -> Iterator[int]:
         """Answers calls to one model; only calls without a stored reply are sent, and equal ones once.
 
         Args:
-            run_id: The run whose counter is updated with each commit.
             take: Called with the replies, in the order of the calls, before the iterator ends.
-            total: Number of replies of the whole run; None while unknown.
 
         Yields:
             Number of replies written so far in the current request.
@@ -115,35 +104,27 @@ class Answering:
             for key, (text, stopped, note) in stored.items()
         }
         unknown = {key: call for key, call in zip(keys, calls, strict=True) if key not in known}
-        self.known += len(calls) - len(unknown)
+        self.reused += len(calls) - len(unknown)
         missing = list(unknown)
         for start in range(0, len(missing), CALLS_PER_REQUEST):
             block = missing[start : start + CALLS_PER_REQUEST]
             replies: list[Completion | FailedCall] = []
             yield from self._ask(work, [unknown[key] for key in block], replies.extend)
             new = dict(zip(block, replies, strict=True))
-            self._commit(run_id, new, total)
+            self._commit(new)
             known |= new
             yield 0
         take([known[key] for key in keys])
 
-    def _commit(
-        self, run_id: int, replies: Mapping[str, Completion | FailedCall], total: int | None
-    ) -> None:
-        """Stores the replies of a request, but for failed calls, with the run's counter."""
+    def _commit(self, replies: Mapping[str, Completion | FailedCall]) -> None:
+        """Stores the replies of a request, but for failed calls."""
         written = [
             (key, (reply.text, reply.stopped, reply.note))
             for key, reply in replies.items()
             if isinstance(reply, Completion)
         ]
-        self.asked += len(written)
-
-        def write(conn: sqlite3.Connection) -> None:
-            """Stores the replies and the counter in one transaction."""
-            model_replies.add_replies(conn, written)
-            runs.count(conn, run_id, self.asked, total)
-
-        self._project.write(write)
+        self.written += len(written)
+        self._project.write(lambda conn: model_replies.add_replies(conn, written))
 
     def _ask(
         self,
@@ -199,11 +180,11 @@ class PlayStage:
     """Plays the scenarios of one setting that have not ended yet.
 
     Attributes:
-        played, broken, before: Number of plays that ended, that broke off, and that had ended before this run.
+        played, broken, played_before: Number of plays that ended, that broke off, and that had ended before this run.
     """
 
     name = "simulate"
-    unit = "replies"
+    unit = "plays"
     lane: Lane = "model"
 
     def __init__(
@@ -236,7 +217,7 @@ class PlayStage:
         self._answering = Answering(project, process, models)
         self.played = 0
         self.broken = 0
-        self.before = 0
+        self.played_before = 0
 
     @property
     def title(self) -> str:
@@ -298,7 +279,7 @@ class PlayStage:
         return {str(role): label for role, label in self._answering.labels.items()}
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Plays the missing scenarios; commits the replies of each request and each finished play, with the run's
+        """Plays the missing scenarios; commits the replies of each request, and each finished play with the run's
         counter.
 
         Raises:
@@ -307,7 +288,7 @@ class PlayStage:
             Cancelled: `interrupt` was called.
         """
         missing = {scenario.key for scenario in self.missing()}
-        self.before = len(self.scenarios) - len(missing)
+        self.played_before = len(self.scenarios) - len(missing)
         if not missing:
             return
         yield Progress(0, None, "loading the model")
@@ -319,23 +300,24 @@ class PlayStage:
         playing = ParallelPlays(
             scenarios, parallel=self._parallel, model_of=self._answering.model_of
         )
-        forecast = ReplyForecast(playing, scenarios, missing)
         while True:
             for played in playing.take_ended():
-                forecast.add_ended(played)
+                # The others ended before, and were played again from stored replies.
                 if played.key in missing:
-                    total = forecast.estimate_total(self._answering.asked)
-                    self._store_play(run_id, played, total)
-                    yield Progress(self._answering.asked, total, forecast.progress_note)
+                    self._store_play(run_id, played, len(missing))
+                    yield self._progress(len(missing), 0)
             calls = playing.next_calls()
             if not calls:
                 return
-            total = forecast.estimate_total(self._answering.asked)
-            note = forecast.progress_note
             replies: list[Completion | FailedCall] = []
-            for count in self._answering.answers(run_id, calls, replies.extend, total):
-                yield Progress(self._answering.asked + count, total, note)
+            for count in self._answering.answers(calls, replies.extend):
+                yield self._progress(len(missing), count)
             playing.answer(replies)
+
+    def _progress(self, total: int, writing: int) -> Progress:
+        """Returns how many of `total` plays have ended; `writing` is the replies of the request in flight."""
+        note = f"{self._answering.written + writing:,} replies"
+        return Progress(self.played + self.broken, total, note)
 
     def interrupt(self) -> None:
         """Ends the request in flight; replies that are not committed are dropped."""
@@ -343,16 +325,16 @@ class PlayStage:
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
-        text = f"Played {self.played:,} of {self._kind} in {self._answering.asked:,} replies"
-        if self._answering.known:
-            text += f", {self._answering.known:,} more were known"
+        text = f"Played {self.played:,} of {self._kind} in {self._answering.written:,} replies"
+        if self._answering.reused:
+            text += f", {self._answering.reused:,} more were known"
         if self.broken:
             text += f"; {self.broken:,} broke off"
-        if self.before:
-            text += f"; {self.before:,} were played before"
+        if self.played_before:
+            text += f"; {self.played_before:,} were played before"
         return f"{text}.{self._answering.spent()}"
 
-    def _store_play(self, run_id: int, played: EndedPlay, total: int | None) -> None:
+    def _store_play(self, run_id: int, played: EndedPlay, total: int) -> None:
         """Commits a finished play with its conversation and the run's counter."""
 
         def write(conn: sqlite3.Connection) -> None:
@@ -368,12 +350,12 @@ class PlayStage:
                 reason=reason,
                 result=played.ending.result,
             )
-            plays.add(conn, play, [_line(line) for line in played.transcript])
-            runs.count(conn, run_id, self._answering.asked, total)
+            plays.add(conn, play, played.transcript)
+            runs.count(conn, run_id, self.played + self.broken, total)
 
-        self._project.write(write)
         self.played += played.reason is None
         self.broken += played.reason is not None
+        self._project.write(write)
 
     def _store_conversation(
         self, conn: sqlite3.Connection, played: EndedPlay
@@ -395,21 +377,3 @@ class PlayStage:
             return None, f"its record is no conversation: {parsed.reason}"
         imports.add_records(conn, source_id, [parsed])
         return imports.find_by_messages(conn, parsed.conversation.messages), played.reason
-
-
-def _line(line: Line) -> TranscriptLine:
-    """Returns a call with its reply as the transcript stores it."""
-    call, reply = line.call, line.reply
-    return TranscriptLine(
-        module=call.module,
-        role=call.role,
-        messages=tuple((message.speaker, message.content) for message in call.messages),
-        opening=call.opening,
-        text=reply.text,
-        stopped=reply.stopped,
-        note=reply.note,
-        seed=call.seed,
-        sampling={
-            name: value for name, value in asdict(call.sampling).items() if value is not None
-        },
-    )

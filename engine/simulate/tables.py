@@ -12,6 +12,7 @@ from typing import Any
 
 from engine.conversations.tables.conversations import names, truth_by_record
 from engine.project.sql import to_json
+from engine.simulate.forms.table import FilledForm, filled_form
 from engine.simulate.records import PlayRow, PlaySetting, TranscriptLine
 from engine.simulate.sharded.aptitude import ScoredPlay
 
@@ -20,6 +21,10 @@ _ROW = (
     " JOIN play_config USING (config_hash)"
 )
 """Selects plays as `_row` reads them."""
+
+
+_COUNTS = {"form", "length", "required", "optional", "turns", "repetitions"}
+"""Keys by which truth is known to be of a filled form."""
 
 
 def register(conn: sqlite3.Connection, setting: PlaySetting) -> None:
@@ -101,23 +106,20 @@ def all_plays(conn: sqlite3.Connection, kind: str | None = None) -> Iterator[Pla
         yield _row(row)
 
 
-_COUNTS = {"form", "length", "required", "optional", "turns", "repetitions"}
-"""Keys by which truth is known to be of a filled form."""
-
-
-def form_runs(conn: sqlite3.Connection) -> list[tuple[str, dict[str, Any]]]:
-    """Returns the assistant's model and the result of every run of form filling: those that were played, then those
-    that were imported, whose result is their truth. The variant says where replies followed no schema (`modular,
-    free`)."""
+def form_runs(conn: sqlite3.Connection) -> list[FilledForm]:
+    """Returns every form that was filled: those that were played, then those that were imported, whose result is their
+    truth."""
     settings = {setting.config_hash: setting for setting in settings_of(conn, "forms")}
     played = [play for play in all_plays(conn, "forms") if play.reason is None]
     played_conversations = {play.conversation_id for play in played}
     imported = [
-        (str(truth.get("assistant_model", "unknown")), truth)
+        FilledForm(
+            str(truth.get("assistant_model", "unknown")), str(truth.get("variant", "")), truth
+        )
         for key, truth in truth_by_record(conn)
         if key not in played_conversations and truth.keys() >= _COUNTS
     ]
-    return [*(_form_run(settings[play.config_hash], play) for play in played), *imported]
+    return [*(filled_form(settings[play.config_hash], play) for play in played), *imported]
 
 
 def scores(conn: sqlite3.Connection) -> list[ScoredPlay]:
@@ -132,14 +134,7 @@ def scores(conn: sqlite3.Connection) -> list[ScoredPlay]:
     return runs
 
 
-def _form_run(setting: PlaySetting, row: PlayRow) -> tuple[str, dict[str, Any]]:
-    """Returns the assistant's model and the result of a play, with its variant as `form_runs` names it."""
-    free = not setting.params.get("rules", {}).get("schemas", True)
-    variant = f"{row.result['variant']}, free" if free else row.result["variant"]
-    return setting.models.get("assistant", ""), {**row.result, "variant": variant}
-
-
-def of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[PlayRow]:
+def plays_of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[PlayRow]:
     """Returns the plays that resulted in this conversation; several where models wrote the same text."""
     plays = conn.execute(f"{_ROW} WHERE conversation_id = ? ORDER BY play.id", (conversation_id,))
     return [_row(row) for row in plays]
@@ -148,12 +143,12 @@ def of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[Play
 def latest_run(
     conn: sqlite3.Connection, kind: str, models: Mapping[str, str]
 ) -> tuple[int, float] | None:
-    """Returns (plays ended, seconds) of the latest finished run of a kind with these models; None without one."""
+    """Returns (plays ended, seconds) of the latest finished run of a kind with these models; None without any."""
     row = conn.execute(
         "SELECT count(play.id), 86400 * (julianday(finished_at) - julianday(started_at))"
         " FROM run JOIN play ON run_id = run.id AND reason IS NULL"
         " JOIN play_config ON play_config.config_hash = play.config_hash"
-        " WHERE kind = ? AND models = ? AND finished_at IS NOT NULL AND done > 0"
+        " WHERE kind = ? AND models = ? AND finished_at IS NOT NULL"
         " GROUP BY run.id ORDER BY run.id DESC LIMIT 1",
         (kind, to_json(models)),
     ).fetchone()
@@ -182,7 +177,7 @@ def transcript_lines(
         # Rows are small; the transcripts are read one play at a time.
         played: Iterable[PlayRow] = list(all_plays(conn))
     else:
-        played = (row for key in conversation_ids for row in of_conversation(conn, key))
+        played = (row for key in conversation_ids for row in plays_of_conversation(conn, key))
     for row in played:
         key = row.conversation_id
         yield {

@@ -15,7 +15,7 @@ from engine.model.memory_plan import available_memory, first_gpu, system_memory
 from engine.training.presets import Shape
 
 GPU_SECONDS = 5.0
-"""How long the GPU driver may take to answer."""
+"""Seconds that the GPU driver may take to answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,9 @@ class Machine:
     free: int | None = None
 
     @property
-    def gpu_memory(self) -> int | None:
-        """Memory of the GPU in bytes; None without one."""
-        return None if self.device == "CPU" else self.memory
+    def has_gpu(self) -> bool:
+        """Whether a GPU trains."""
+        return self.device != "CPU"
 
 
 def this_machine() -> Machine:

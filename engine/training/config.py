@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 Recipe = Literal["boundary", "paper", "no-end-tag"]
-"""What an adapter learns; see `RECIPE_HELP`."""
+"""Names of the recipes; `RECIPE_HELP` says what each teaches an adapter."""
 
 RECIPES: tuple[Recipe, ...] = get_args(Recipe)
 """All recipes, the default first."""
@@ -28,13 +28,13 @@ PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 """All number formats."""
 
 Schedule = Literal["cosine", "constant"]
-"""How the learning rate goes on after the warm-up."""
+"""Courses of the learning rate after the warm-up."""
 
 SCHEDULES: tuple[Schedule, ...] = get_args(Schedule)
 """All schedules."""
 
 Checkpoint = Literal["best", "last"]
-"""Which weights become the adapter."""
+"""Choices of the weights that become the adapter."""
 
 CHECKPOINTS: tuple[Checkpoint, ...] = get_args(Checkpoint)
 """All choices of a checkpoint."""
@@ -91,12 +91,6 @@ class TrainConfig:
         "boundary",
         "What is learned. " + " ".join(f"{name}: {text}" for name, text in RECIPE_HELP.items()),
     )
-    balance: bool = _setting(
-        True,
-        "boundary only: the end of a conversation weighs as much as all the places where it goes on, so"
-        " that a whole conversation and one cut anywhere are equally likely at a score of .5. Else every place"
-        " weighs the same, and an end is expected more rarely the longer conversations are.",
-    )
     words: float = _setting(
         0.1,
         "boundary only: weight of each of the first words of a next step; its opening has weight 1. At 0"
@@ -152,10 +146,6 @@ class TrainConfig:
     )
     seed: int = _setting(0, "Seed of everything that is random.")
     valid_every: int = _setting(25, "Steps between validations; a checkpoint is kept at each.")
-    patience: int = _setting(
-        0,
-        "Stop after so many validations without a better one; 0: never. Only with checkpoint=best.",
-    )
     threads: int = _setting(0, "CPU threads; 0: as many as there are cores.")
 
     def __post_init__(self) -> None:

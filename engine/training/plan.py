@@ -29,7 +29,6 @@ from engine.training import presets, run_files
 from engine.training.base import Base, Machine, base_for, this_machine
 from engine.training.config import FIRST_WORDS_TOKENS, RECIPE_SETTINGS, TrainConfig
 from engine.training.history import RunHistory
-from engine.training.presets import Preset
 from engine.training.records import TrainingEstimate
 from engine.training.request import SETTINGS, TrainingRequest
 from engine.training.run_files import DataPlan, free_name, machine_name, manifest_summary
@@ -68,14 +67,13 @@ class TrainingPlan:
     """The plan of a run that is not created yet.
 
     Attributes:
-        whole: Whether all matching conversations were read for `data`; if not, the counts of `estimate` are scaled up.
+        estimate: Its cost; scaled up where `data` has only a part of the matching conversations.
     """
 
     name: str
     config: TrainConfig
     data: DataPlan
     estimate: TrainingEstimate
-    whole: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +93,7 @@ class _Survey:
 
 @dataclass(frozen=True, slots=True)
 class _Inputs:
-    """What the config and the estimate of one run are computed from.
+    """The inputs that the config and the estimate of one run are computed from.
 
     Attributes:
         survey: The matching conversations that were read.
@@ -104,7 +102,6 @@ class _Inputs:
     """
 
     base: Base
-    preset: Preset
     machine: Machine
     survey: _Survey
     data: DataPlan
@@ -132,7 +129,7 @@ class TrainingPlanner:
         """Reads nothing yet.
 
         Args:
-            histories: Returns those of the runs of the project, from which speed and tokens per character are taken.
+            histories: Returns those of the runs of the project, from which the speed is taken.
             machine: The machine that runs train on.
             count: Counts tokens; by a model process where None.
         """
@@ -152,20 +149,13 @@ class TrainingPlanner:
             ModelFileError: The base cannot be read.
         """
         base = base_for(self._catalog, request.base)
-        machine = self._machine()
-        preset = (
-            presets.PRESETS[request.preset]
-            if request.preset
-            else presets.preset_for(machine.gpu_memory)
-        )
         survey = self._survey(request, whole)
         data = _data_plan(request, survey)
         run_files.check_data(data)
         tokens_per_char = self._tokens_per_char(base, data.split.train)
         inputs = _Inputs(
             base=base,
-            preset=preset,
-            machine=machine,
+            machine=self._machine(),
             survey=survey,
             data=data,
             tokens_per_char=tokens_per_char,
@@ -176,7 +166,7 @@ class TrainingPlanner:
         name = request.name or free_name(home, stem)
         run_files.check_name(home, name)
         estimate = self._estimate(name, config, inputs)
-        return TrainingPlan(name, config, data, estimate, survey.scale == 1)
+        return TrainingPlan(name, config, data, estimate)
 
     def _survey(self, request: TrainingRequest, whole: bool) -> _Survey:
         """Returns the matching conversations that can be trained on, of many only a part unless `whole`."""
@@ -200,7 +190,7 @@ class TrainingPlanner:
 
     def _estimate(self, name: str, config: TrainConfig, inputs: _Inputs) -> TrainingEstimate:
         """Returns the size, memory and time that a run is estimated to need."""
-        base, preset, survey, data = inputs.base, inputs.preset, inputs.survey, inputs.data
+        base, machine, survey, data = inputs.base, inputs.machine, inputs.survey, inputs.data
         train, selection = data.split.train, data.split.selection
         count = _scaled(len(train), survey, data.limit)
         held_out_count = _scaled(len(data.split.held_out), survey, None)
@@ -211,15 +201,12 @@ class TrainingPlanner:
         if base.shape is not None:
             labels = _most_labels(config, train)
             need = presets.memory_of(
-                base.shape, config, inputs.longest_tokens, labels, gpu=preset.gpu
+                base.shape, config, inputs.longest_tokens, labels, gpu=machine.has_gpu
             )
             memory_bytes = need.total
-            available_bytes = min(
-                filter(None, (preset.memory, inputs.machine.memory)), default=None
-            )
-            fits = available_bytes is None or memory_bytes <= available_bytes
-            advice = "" if fits else presets.advice(config, need, preset)
-        speed, measured = self._speed(base, config, inputs.machine)
+            fits = machine.memory is None or memory_bytes <= machine.memory
+            advice = "" if fits else presets.advice(config, need, gpu=machine.has_gpu)
+        speed, measured = self._speed(base, config, machine)
         seconds = None
         if speed is not None:
             validation_tokens = round(_tokens(selection, config, inputs.tokens_per_char))
@@ -259,7 +246,7 @@ class TrainingPlanner:
             if speed:
                 return speed, True
         # The ratio to the speed of scoring is known of the CPU only, and scoring reads GGUF files only.
-        if machine.gpu_memory is not None or base.is_folder:
+        if machine.has_gpu or base.is_folder:
             return None, False
         scoring_speed = self._catalog.loadable(self._catalog.entry(str(base.path))).tokens_per_s
         if scoring_speed is None:
@@ -268,14 +255,7 @@ class TrainingPlanner:
         return scoring_speed / cost, False
 
     def _tokens_per_char(self, base: Base, train: Sequence[Usable]) -> float:
-        """Returns the tokens per character: from an earlier run on this base, else counted on a sample of `train`, else
-        assumed."""
-        for history in self._histories():
-            chars = manifest_summary(history.run).get("chars", {}).get("train")
-            config, tokens = history.config, history.tokens()
-            uncontaminated = manifest_summary(history.run).get("contaminate") == 0
-            if config and config.base == str(base.path) and tokens and chars and uncontaminated:
-                return float(tokens) / float(chars)
+        """Returns the tokens per character: counted on a sample of `train`, else assumed."""
         if base.path not in self._per_char:
             self._per_char[base.path] = self._count_sample(base, train) or 1 / CHARS_PER_TOKEN
         return self._per_char[base.path]
@@ -325,11 +305,11 @@ def _config(request: TrainingRequest, inputs: _Inputs) -> TrainConfig:
     fixed_settings = set(chosen_settings) if base.is_folder else {*chosen_settings, "four_bit"}
     return presets.fitted(
         config,
-        inputs.preset,
         base.shape,
-        available=inputs.machine.memory,
-        longest=inputs.longest_tokens,
-        labels=labels,
+        inputs.machine.memory,
+        inputs.longest_tokens,
+        labels,
+        gpu=inputs.machine.has_gpu,
         chosen=fixed_settings,
     )
 
@@ -358,7 +338,6 @@ def _data_plan(request: TrainingRequest, survey: _Survey) -> DataPlan:
         seed=request.seed,
         held_out=request.held_out,
         limit=request.limit,
-        contaminate=request.contaminate,
     )
 
 

@@ -26,8 +26,63 @@ LEAST_BUDGET = 1024
 pass, and 319 tokens/s at twice as many."""
 
 PASS_COST = 100
-"""What one forward and backward pass costs beside its tokens, in tokens. On two cores with the default model a pass
+"""Cost of one forward and backward pass beside its tokens, in tokens. On two cores with the default model a pass
 over 128 tokens takes 0.53 s, and one over eight rows of 128 takes 2.75 s. Not measured on a GPU."""
+
+
+BITS_4_BYTES = 0.5625
+"""Bytes of one weight in 4 bits: half a byte, and the scale of its block."""
+
+TRAINED_WEIGHT_BYTES = 16
+"""Bytes of one weight of the adapter: itself, its gradient and the two moments of AdamW, all in single precision."""
+
+LOGIT_BYTES = 12
+"""Bytes of one logit: itself, its softmax and its gradient, in single precision."""
+
+SOLD_SHARE = 0.9
+"""Share of its memory that a GPU reports at least: one sold as 24 GB has fewer than 24 GiB, and the display uses a
+part."""
+
+GIB = 1 << 30
+"""Bytes of a gibibyte."""
+
+ROOM = 0.9
+"""Share of the machine's memory that a run may use."""
+
+GPU_LIBRARIES = 700 << 20
+"""Bytes that libraries and context need on a GPU."""
+
+CPU_LIBRARIES = 1400 << 20
+"""Bytes of a CPU process before its first long log: the libraries, and memory not freed after loading the weights."""
+
+CPU_KEPT = 1.5
+"""Factor for buffers that the libraries keep on the CPU for each length of log so far: after 30 steps on the demo a
+process held 5.1 GB, while its longest log alone needs 3.8 GB."""
+
+VALIDATION_SPEEDUP = 3.0
+"""Ratio of validation to training speed: one forward pass against forward and backward (twice the forward)."""
+
+TRAINING_COST = 4.0
+"""Ratio of the time for training on a token to scoring it with llama.cpp; assumed until a run was measured."""
+
+STARTING_SECONDS = 30.0
+"""Assumed time of every run for loading weights, converting the adapter and comparing it with llama.cpp."""
+
+LONG_LOGS = ((80 * GIB, 8192), (24 * GIB, 4096))
+"""Memory of a GPU and the tokens of the longest log there, the largest first."""
+
+LONGEST_LOG = 2048
+"""Tokens of the longest log on a smaller GPU and on a CPU."""
+
+GPU_BATCH, CPU_BATCH = 8, 2
+"""Conversations of a step. Few on a CPU: there a step costs as much as its conversations, so more and smaller steps
+cost nothing extra and learn more."""
+
+ROWS = (8, 4, 2, 1)
+"""Values of `TrainConfig.rows` to try, the fastest first."""
+
+_SWITCH_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+"""The words for a switch that may be typed."""
 
 
 def padded_length(tokens: int) -> int:
@@ -78,45 +133,6 @@ def microbatches(lengths: Sequence[int], budget: int) -> list[list[int]]:
         split.append(order[begins[end] : end])
         end = begins[end]
     return split[::-1]
-
-
-BITS_4_BYTES = 0.5625
-"""Bytes of one weight in 4 bits: half a byte, and the scale of its block."""
-
-TRAINED_WEIGHT_BYTES = 16
-"""Bytes of one weight of the adapter: itself, its gradient and the two moments of AdamW, all in single precision."""
-
-LOGIT_BYTES = 12
-"""Bytes of one logit: itself, its softmax and its gradient, in single precision."""
-
-SOLD_SHARE = 0.9
-"""Share of a preset's memory that a GPU must report: one sold as 8 GB has fewer than 8 GiB, and the display uses a
-part."""
-
-GIB = 1 << 30
-"""Bytes of a gibibyte."""
-
-ROOM = 0.9
-"""Share of the machine's memory that a run may use."""
-
-GPU_LIBRARIES = 700 << 20
-"""Bytes that libraries and context need on a GPU."""
-
-CPU_LIBRARIES = 1400 << 20
-"""Bytes of a CPU process before its first long log: the libraries, and memory not freed after loading the weights."""
-
-CPU_KEPT = 1.5
-"""Factor for buffers that the libraries keep on the CPU for each length of log so far: after 30 steps on the demo a
-process held 5.1 GB, while its longest log alone needs 3.8 GB."""
-
-VALIDATION_SPEEDUP = 3.0
-"""Ratio of validation to training speed: one forward pass against forward and backward (twice the forward)."""
-
-TRAINING_COST = 4.0
-"""Ratio of the time for training on a token to scoring it with llama.cpp; assumed until a run was measured."""
-
-STARTING_SECONDS = 30.0
-"""Assumed time of every run for loading weights, converting the adapter and comparing it with llama.cpp."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,67 +260,29 @@ def _kept_in_a_layer(shape: Shape, rank: int, number_bytes: int) -> int:
     return number_bytes * (attention + feed_forward) + 4 * (norms + adapter)
 
 
-@dataclass(frozen=True, slots=True)
-class Preset:
-    """Settings for a machine.
-
-    Attributes:
-        memory: Bytes that a run may use; None: what the machine has.
-        gpu: Whether there is a GPU.
-        max_tokens: Tokens of the longest log.
-        help: Help text.
-        batch: Conversations of a step. Small on a CPU: there a step costs as much as its conversations, so more and
-            smaller steps cost nothing extra and learn more.
-    """
-
-    name: str
-    memory: int | None
-    gpu: bool
-    max_tokens: int
-    help: str
-    batch: int = 8
-
-
-PRESETS: Mapping[str, Preset] = {
-    preset.name: preset
-    for preset in (
-        Preset("cpu", None, False, 2048, "No GPU: two conversations a step, a small base.", batch=2),
-        Preset("8g", 8 * GIB, True, 2048, "A GPU with 8 GB: bases up to 1.5B, from a folder in 4 bits up to 4B."),
-        Preset("16g", 16 * GIB, True, 2048, "A GPU with 16 GB: bases up to 4B, from a folder in 4 bits up to 14B."),
-        Preset("24g", 24 * GIB, True, 4096, "A GPU with 24 GB: bases up to 8B, logs up to 4,096 tokens."),
-        Preset("80g", 80 * GIB, True, 8192, "A GPU with 80 GB: bases up to 14B, logs up to 8,192 tokens."),
+def longest_log(gpu_memory: int | None) -> int:
+    """Returns the tokens of the longest log that is read on a GPU with this memory in bytes; None is a CPU."""
+    return next(
+        (tokens for memory, tokens in LONG_LOGS if (gpu_memory or 0) >= memory * SOLD_SHARE),
+        LONGEST_LOG,
     )
-}  # fmt: skip
-"""The presets by name, that for the least memory first."""
-
-ROWS = (8, 4, 2, 1)
-"""Values of `TrainConfig.rows` to try, the fastest first."""
-
-
-def preset_for(gpu_memory: int | None) -> Preset:
-    """Returns the largest preset for a GPU with this memory in bytes, `cpu` without one or for a smaller one."""
-    fitting = [
-        preset
-        for preset in PRESETS.values()
-        if preset.memory and gpu_memory and gpu_memory >= preset.memory * SOLD_SHARE
-    ]
-    return fitting[-1] if fitting else PRESETS["cpu"]
 
 
 def fitted(
     config: TrainConfig,
-    preset: Preset,
     shape: Shape | None,
-    available: int | None,
+    memory: int | None,
     longest: int,
     labels: int,
+    *,
+    gpu: bool,
     chosen: Collection[str] = (),
 ) -> TrainConfig:
-    """Returns the config with the fastest settings that fit the memory of a preset, else those with the least memory.
+    """Returns the config with the fastest settings that fit a machine, else those with the least memory.
 
     Args:
         shape: Shape of the base. If it is None, settings with low memory but without 4 bits are chosen.
-        available: Memory of this machine in bytes, for a preset without an amount of its own.
+        memory: Memory of the GPU, or else of the system, in bytes; None if unknown.
         longest, labels: See `memory_of`.
         chosen: Fields that the user set, which are not changed.
     """
@@ -315,30 +293,31 @@ def fitted(
             config, **{name: value for name, value in values.items() if name not in chosen}
         )
 
-    config = set_to(max_tokens=preset.max_tokens, batch=preset.batch)
+    config = set_to(
+        max_tokens=longest_log(memory if gpu else None), batch=GPU_BATCH if gpu else CPU_BATCH
+    )
     # The fastest first, the one with the least memory last.
     ladder = [
         set_to(rows=rows, recompute=recompute, four_bit=four_bit)
         for recompute, four_bit in ((False, False), (True, False), (True, True))
-        for rows in (ROWS if preset.gpu else (1,))
-        if (preset.gpu or not four_bit) and rows <= config.batch
+        for rows in (ROWS if gpu else (1,))
+        if (gpu or not four_bit) and rows <= config.batch
     ]
-    budget = preset.memory or available
-    if shape is None or budget is None:
-        return set_to(rows=1, recompute=preset.gpu, four_bit=False)
+    if shape is None or memory is None:
+        return set_to(rows=1, recompute=gpu, four_bit=False)
     for candidate in ladder:
-        if memory_of(shape, candidate, longest, labels, gpu=preset.gpu).total <= ROOM * budget:
+        if memory_of(shape, candidate, longest, labels, gpu=gpu).total <= ROOM * memory:
             return candidate
     return ladder[-1]
 
 
-def advice(config: TrainConfig, memory: Memory, preset: Preset) -> str:
+def advice(config: TrainConfig, memory: Memory, *, gpu: bool) -> str:
     """Returns advice on which setting to change if a run needs too much memory."""
     if not config.recompute and memory.activations > memory.weights:
         return "Set recompute=true: activations are computed twice instead of kept."
     if config.rows > 1:
         return f"Lower rows (now {config.rows}): fewer conversations are in memory together."
-    if preset.gpu and not config.four_bit and memory.weights > memory.activations:
+    if gpu and not config.four_bit and memory.weights > memory.activations:
         return "Use a smaller base, or a folder of weights with four_bit=true: the weights need most of it."
     if memory.activations + memory.logits > memory.weights:
         return f"Lower max_tokens (now {config.max_tokens:,}): of long logs the end is used."
@@ -381,10 +360,6 @@ def with_settings(config: TrainConfig, settings: Mapping[str, str]) -> TrainConf
         return TrainConfig(**values)
     except ConfigError as error:
         raise UsageError(f"{error}.") from error
-
-
-_SWITCH_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-"""How a switch may be typed."""
 
 
 def _value(name: str, text: str, kind: type) -> Any:

@@ -24,8 +24,6 @@ class TrainingChoices:
 
     Attributes:
         recipes: The recipes, the default first.
-        presets: The presets, that for the least memory first.
-        preset: Name of the preset for this machine.
         bases: Models in the catalogue, the default first; `name` goes into `TrainingRequest.base`.
         settings: Fields of the config that a request may set.
         memory: Bytes that a run may use on this machine; None if unknown.
@@ -35,8 +33,6 @@ class TrainingChoices:
     """
 
     recipes: tuple[Choice, ...]
-    presets: tuple[Choice, ...]
-    preset: str
     bases: tuple[Choice, ...]
     settings: tuple[Choice, ...]
     memory: int | None = None
@@ -94,8 +90,7 @@ class TrainingRun:
         loss: Mean training loss over the labels of the last steps.
         tokens_per_s, seconds_left, memory: Values in the newest event; memory is the peak so far in bytes.
         validated, to_validate: Conversations that the current validation has read, and all; None outside validation.
-        selection, test: Number of held-out conversations that select the checkpoint and that test it; 0 and None of
-            runs of earlier versions, which were tested on all that they held out.
+        selection, test: Number of held-out conversations that select the checkpoint and that test it.
         auroc, f1, best_step: Values of the validation whose weights are or would be the adapter, on the selection part.
         pid: Process id; None if no process is running.
         stopping: Whether it was asked to stop and has not ended yet.
@@ -126,7 +121,7 @@ class TrainingRun:
     f1: float | None = None
     best_step: int | None = None
     selection: int = 0
-    test: int | None = None
+    test: int = 0
     pid: int | None = None
     stopping: bool = False
     problem: str = ""

@@ -10,7 +10,13 @@ from engine.base.errors import UsageError
 from engine.base.request_options import Option, check, declared, one_of, options_of, read_values
 from engine.conversations.filters import Filter, parse_filter
 from engine.training.config import RECIPES, TrainConfig
-from engine.training.presets import PRESETS
+
+SETTINGS: Mapping[str, str] = {
+    setting.name: str(setting.metadata["help"])
+    for setting in fields(TrainConfig)
+    if setting.name not in ("base", "base_name", "recipe")
+}
+"""Fields of `TrainConfig` that `settings` may set -> help text; the other fields are set by the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +24,7 @@ class TrainingRequest:
     """The request for a training run; `OPTIONS` has the help text of each field.
 
     Attributes:
-        settings: Names and values of fields of `TrainConfig`, as text; they override the preset.
+        settings: Names and values of fields of `TrainConfig`, as text; they override what fits the machine.
 
     Raises:
         UsageError: A value cannot be used.
@@ -42,15 +48,6 @@ class TrainingRequest:
             f"what is learned: {one_of(RECIPES)}",
             allowed=lambda value: value in RECIPES,
             must=one_of(RECIPES),
-        ),
-    )
-    preset: str = declared(
-        "",
-        Option(
-            f"settings for an amount of memory: {one_of(list(PRESETS))}",
-            default="what this machine has",
-            allowed=lambda value: not value or value in PRESETS,
-            must=one_of(list(PRESETS)),
         ),
     )
     base: str = declared(
@@ -85,18 +82,7 @@ class TrainingRequest:
     )
     seed: int = declared(
         0,
-        Option("seed of what is held out and cut", convert=int, must="a whole number"),
-    )
-    contaminate: float = declared(
-        0.0,
-        Option(
-            "cut this share of the training conversations, to measure what incomplete ones cost",
-            default="none",
-            metavar="S",
-            convert=float,
-            allowed=lambda value: 0 <= value <= 1,
-            must="between 0 and 1",
-        ),
+        Option("seed of what is held out", convert=int, must="a whole number"),
     )
     settings: tuple[tuple[str, str], ...] = declared(
         (),
@@ -116,13 +102,6 @@ OPTIONS: Mapping[str, Option] = options_of(TrainingRequest)
 
 TYPED = tuple(name for name in OPTIONS if name not in ("filter", "settings"))
 """Fields that are read from one text; the filter and the settings have a syntax of their own."""
-
-SETTINGS: Mapping[str, str] = {
-    setting.name: str(setting.metadata["help"])
-    for setting in fields(TrainConfig)
-    if setting.name not in ("base", "base_name", "recipe")
-}
-"""Fields of `TrainConfig` that `settings` may set -> help text; the other fields are set by the request."""
 
 
 def read_request(

@@ -8,7 +8,8 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import sqlite3
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -20,8 +21,7 @@ from engine.base.errors import NameTaken, NotFound, NotYet, ProjectError, UsageE
 from engine.base.files import create_private_folder, sync_tree, temporary_private_folder
 from engine.base.folders import version
 from engine.base.text import one_line
-from engine.completeness.scoring import LogItem
-from engine.completeness.training_data import Split, Usable, cut, items, to_cut
+from engine.completeness.training_data import Split, Usable, items
 from engine.model.catalog_files import cpu_name
 from engine.project import settings
 from engine.project.project import Project
@@ -44,11 +44,9 @@ class DataPlan:
         split: The conversations to train on and those to hold out.
         filter: The filter as text, empty for all conversations.
         matched: Number of conversations that the filter matches.
-        seed: Seed of the split and of the cuts.
+        seed: Seed of the split.
         held_out: Requested share of held-out conversations.
         limit: Most conversations to train on; None for all.
-        contaminate: Share of the training conversations to cut at a random boundary; 0 in normal use. Training assumes
-            that every conversation is complete; this measures the loss of quality if some are not.
     """
 
     split: Split
@@ -57,7 +55,6 @@ class DataPlan:
     seed: int = 0
     held_out: float = 0.5
     limit: int | None = None
-    contaminate: float = 0.0
 
 
 def runs_folder(project: Path) -> Path:
@@ -274,15 +271,10 @@ def _created(run: RunDirectory) -> tuple[str, str]:
 def _write(project: Project, run: RunDirectory, config: TrainConfig, plan: DataPlan) -> None:
     """Writes the data, the config and the manifest of a new run."""
     split = plan.split
-    cuts = to_cut(split.train, plan.seed, plan.contaminate)
     with project.reading() as conn, snapshot(conn):
         project_key = settings.project_id(conn)
-        train_sha256 = _write_lines(
-            run.train, _lines(items(conn, _keys(split.train)), split.train, cuts, plan)
-        )
-        valid_sha256 = _write_lines(
-            run.valid, _lines(items(conn, _keys(split.selection)), split.selection, (), plan)
-        )
+        train_sha256 = _write_logs(conn, run.train, split.train)
+        valid_sha256 = _write_logs(conn, run.valid, split.selection)
     config.save(run.config)
     manifest = {
         "version": 1,
@@ -294,7 +286,6 @@ def _write(project: Project, run: RunDirectory, config: TrainConfig, plan: DataP
         "seed": plan.seed,
         "held_out_share": plan.held_out,
         "limit": plan.limit,
-        "contaminate": plan.contaminate,
         "train_sha256": train_sha256,
         "valid_sha256": valid_sha256,
         "counts": {
@@ -305,9 +296,7 @@ def _write(project: Project, run: RunDirectory, config: TrainConfig, plan: DataP
             "held_out": len(split.held_out),
             "twins": split.twins,
             "beyond": split.beyond,
-            "cut": len(cuts),
         },
-        "chars": {"train": _chars(split.train), "valid": _chars(split.selection)},
         "train": [conversation.name for conversation in split.train],
         "valid": [conversation.name for conversation in split.selection],
         "test": split.test_names(),
@@ -316,40 +305,19 @@ def _write(project: Project, run: RunDirectory, config: TrainConfig, plan: DataP
     run.manifest.write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
 
 
-def _lines(
-    logs: Iterable[tuple[int, LogItem]],
-    chosen: Iterable[Usable],
-    cuts: Collection[int],
-    plan: DataPlan,
-) -> Iterator[bytes]:
-    """Yields the conversations of a data file as lines of JSON; those among `cuts` are cut at a random boundary."""
-    names = {conversation.key: conversation.name for conversation in chosen}
-    for key, item in logs:
-        log = cut(item, plan.seed) if key in cuts else item
-        line = {
-            "id": names[key],
-            "texts": log.texts,
-            "boundaries": log.boundaries,
-            "kept": log.pinned_pieces,
-        }
-        yield json.dumps(line, ensure_ascii=False).encode("utf-8") + b"\n"
-
-
-def _write_lines(path: Path, lines: Iterable[bytes]) -> str:
-    """Writes lines to a file and returns its SHA-256."""
+def _write_logs(conn: sqlite3.Connection, path: Path, part: Sequence[Usable]) -> str:
+    """Writes the logs of conversations into a data file, one a line, and returns its SHA-256."""
+    names = {conversation.key: conversation.name for conversation in part}
     digest = hashlib.sha256()
     with path.open("wb") as file:
-        for line in lines:
-            digest.update(line)
-            file.write(line)
+        for key, log in items(conn, list(names)):
+            line = {
+                "id": names[key],
+                "texts": log.texts,
+                "boundaries": log.boundaries,
+                "kept": log.pinned_pieces,
+            }
+            data = json.dumps(line, ensure_ascii=False).encode("utf-8") + b"\n"
+            digest.update(data)
+            file.write(data)
     return digest.hexdigest()
-
-
-def _keys(conversations: Iterable[Usable]) -> list[int]:
-    """Returns the keys of conversations."""
-    return [conversation.key for conversation in conversations]
-
-
-def _chars(conversations: Iterable[Usable]) -> int:
-    """Returns the number of characters of conversations together."""
-    return sum(conversation.chars for conversation in conversations)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from engine.base.errors import NotYet, ProjectReadOnly, UsageError
+from engine.base.number_format import amount, counted, duration, size
+from engine.base.text import one_line
 from engine.model.catalog import AdapterEntry, Catalog
 from engine.model.service.adapter_in_use import adapter_in_use, use_adapter
 from engine.project.project import Project
@@ -27,12 +29,11 @@ from engine.training.records import (
 from engine.training.request import SETTINGS, TrainingRequest
 from engine.training.run_files import all_runs, run_named
 
-CHANGEABLE = ("rows", "recompute", "threads", "patience")
-"""Settings that may change when a run is resumed: they affect how it is computed and how long, not what is learned."""
+CHANGEABLE = ("rows", "recompute", "threads")
+"""Settings that may change when a run is resumed: they affect how it is computed, not what is learned."""
 
-
-GB = 1e9
-"""Bytes of a gigabyte."""
+MAX_BASE_CHARACTERS = 50
+"""Most characters of the name of a base in an estimate."""
 
 
 class TrainingRuns:
@@ -168,8 +169,6 @@ class TrainingService:
         missing = missing_libraries()
         return TrainingChoices(
             recipes=tuple(Choice(name, text) for name, text in RECIPE_HELP.items()),
-            presets=tuple(Choice(preset.name, preset.help) for preset in presets.PRESETS.values()),
-            preset=presets.preset_for(machine.gpu_memory).name,
             bases=tuple(
                 Choice(entry.name, f"{entry.origin}, {entry.path.name}")
                 for entry in self._catalog.entries()
@@ -229,12 +228,10 @@ class TrainingService:
             ProjectReadOnly: The project is read-only.
         """
         self._check_writable()
-        machine = self._machine()
-        process.check_libraries(plan.config, 0 if machine.gpu_memory is None else 1)
         self.run_directories.trainers.check_libraries(plan.config)
         self.run_directories.check_idle()
         if not force:
-            _check_memory(plan.estimate, machine)
+            _check_memory(plan.estimate, self._machine())
         return run_files.create_run(self._project, plan.name, plan.config, plan.data)
 
     def stop(self, name: str) -> None:
@@ -290,13 +287,46 @@ class TrainingService:
             )
 
 
+def estimate_lines(estimate: TrainingEstimate) -> list[str]:
+    """Returns an estimate as lines of display-safe text: the conversations; tokens, steps and time; the memory; then a
+    note each."""
+    unused = estimate.matched - estimate.train - estimate.held_out
+    parts = (
+        f"{counted(estimate.matched, 'conversation')}: {estimate.train:,} to train on,"
+        f" {estimate.selection:,} to select by, {estimate.test:,} to test on"
+    )
+    facts = []
+    if estimate.tokens is not None:
+        facts.append(f"{amount(estimate.tokens)} tokens an epoch")
+    if estimate.steps is not None:
+        facts.append(counted(estimate.steps, "step"))
+    if estimate.seconds is None:
+        facts.append("time unknown until the first steps")
+    else:
+        source = (
+            "as in earlier runs" if estimate.measured else "a guess: nothing was trained here yet"
+        )
+        facts.append(f"about {duration(estimate.seconds)} ({source})")
+    memory = "memory unknown" if estimate.memory is None else f"memory {size(estimate.memory)}"
+    if estimate.fits:
+        memory += f" · with {one_line(estimate.base, MAX_BASE_CHARACTERS)}"
+    else:
+        memory += f": more than this machine has. {estimate.advice}"
+    return [
+        parts + (f", {unused:,} not used" if unused > 0 else ""),
+        " · ".join(facts),
+        memory,
+        *estimate.notes,
+    ]
+
+
 def _check_memory(estimate: TrainingEstimate, machine: Machine) -> None:
     """Raises UsageError where a run is estimated to need more memory than is free."""
     need, free = estimate.memory, machine.free
     if need is None or free is None or need <= free:
         return
     raise UsageError(
-        f"{estimate.name} needs about {need / GB:.1f} GB of memory; {free / GB:.1f} GB are free ({machine.device}).",
+        f"{estimate.name} needs about {size(need)} of memory; {size(free)} are free ({machine.device}).",
         f"{estimate.advice or 'End other programs, or set recompute=true or a lower max_tokens.'} `workbench train"
         " start --force` starts it all the same.",
     )

@@ -59,19 +59,19 @@ class Spellings:
         self._known = known
         self._numbers = {text: number for number, text in known.items()}
 
-    def of(self, token: int) -> bytes:
+    def bytes_of(self, token: int) -> bytes:
         """Returns the bytes of a token; nothing for an unknown one."""
         return self._known.get(token, b"")
 
-    def put(self, token: int, text: bytes) -> None:
+    def add(self, token: int, text: bytes) -> None:
         """Notes the bytes of a token."""
         self._known[token] = text
 
-    def unknown(self, tokens: Sequence[int]) -> list[int]:
+    def without_bytes(self, tokens: Sequence[int]) -> list[int]:
         """Returns those whose bytes are not known yet."""
         return [token for token in tokens if token not in self._known]
 
-    def number(self, text: bytes) -> int:
+    def id_of(self, text: bytes) -> int:
         """Returns the id of a text, a new one where it has none."""
         if text not in self._numbers:
             self._numbers[text] = number = len(self._numbers)
@@ -139,7 +139,7 @@ async def _tokenize_prompt(
         context - len(prompt_frame.tokens.head) - max(grown.tree.options.max_tokens, len(recorded))
     )
     token_room = max(token_room, context // 2, MIN_LOG_TOKENS)
-    tokens, note = log_tokens(reader.tokenizer, texts, place.kept, token_room)
+    tokens, note = log_tokens(reader.tokenizer, texts, place.pinned_pieces, token_room)
     if note and not reader.can.ids:
         raise RequestRefused(
             "it is longer than the context, and this endpoint takes whole texts only"
@@ -224,7 +224,7 @@ def _take_most_probable(
 def _path(job: EndpointTree, node: int) -> RawPrompt:
     """Returns the prompt with the tokens and the text from the root to a node."""
     tokens = job.tree.tokens(node)
-    text = b"".join(map(job.spellings.of, tokens)).decode("utf-8", "replace")
+    text = b"".join(map(job.spellings.bytes_of, tokens)).decode("utf-8", "replace")
     return RawPrompt(job.prompt.text + text, (*job.prompt.ids, *tokens))
 
 
@@ -237,19 +237,19 @@ async def _spell(
             continue
         for candidate in step.top:
             if candidate.token is not None and candidate.text is not None:
-                job.spellings.put(candidate.token, candidate.text)
-        unspelled = job.spellings.unknown(
+                job.spellings.add(candidate.token, candidate.text)
+        unspelled = job.spellings.without_bytes(
             [candidate.token for candidate in step.top if candidate.token is not None]
         )
         end_tokens = [token for token in unspelled if token in job.tree.stop_tokens]
         for token in end_tokens:
-            job.spellings.put(token, b"")
+            job.spellings.add(token, b"")
         text_tokens = [token for token in unspelled if token not in job.tree.stop_tokens]
         texts = await asyncio.gather(
             *(text_of(reader.ask, reader.can.tokens, [token]) for token in text_tokens)
         )
         for token, text in zip(text_tokens, texts, strict=True):
-            job.spellings.put(token, text.encode())
+            job.spellings.add(token, text.encode())
 
 
 def _expand(job: EndpointTree, node: int, step: Step | None) -> None:
@@ -262,7 +262,7 @@ def _expand(job: EndpointTree, node: int, step: Step | None) -> None:
             log_probs[candidate.token] = candidate.log_p
         elif candidate.text and b"\xef\xbf\xbd" not in candidate.text:
             # An empty or broken text may be any of several tokens, so their mass is pruned.
-            log_probs[job.spellings.number(candidate.text)] = candidate.log_p
+            log_probs[job.spellings.id_of(candidate.text)] = candidate.log_p
     transform = job.tree.options.transform
     if transform.top_k:
         if len(log_probs) < len(step.top):
@@ -302,7 +302,7 @@ def _grow(
         reader = model.reader()
         jobs = [
             await begin(
-                reader, place, lambda known: Tree(options, stops, known.of), {}, model.context
+                reader, place, lambda known: Tree(options, stops, known.bytes_of), {}, model.context
             )
             for place in request.places
         ]
@@ -325,7 +325,7 @@ def _grow_on(
     def restore_tree(known: Spellings) -> Tree:
         """Returns the stored tree with its spellings, ready to grow on where the request says."""
         tree = restore(stored)
-        tree.spelling = known.of
+        tree.spelling = known.bytes_of
         if request.below is not None and request.alpha is not None:
             lower_below(tree, request.alpha, request.below)
         return tree

@@ -9,22 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from engine.trees.tree import LEAVES, ROOT, Kind, Tree
-
-
-@dataclass(frozen=True, slots=True)
-class Fork:
-    """The first place where the tree branches.
-
-    Attributes:
-        depth: Tokens before it.
-        entropy: Bits of the model's distribution there, over the whole vocabulary.
-        branches: Children in the tree.
-    """
-
-    depth: int
-    entropy: float
-    branches: int
+from engine.trees.tree import LEAVES, ROOT, Kind, Node, Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,51 +35,56 @@ class Measures:
 
     Attributes:
         leaves: Number of leaves, a measure of Soroka et al.
-        max_log_prob: Natural log-probability of the most probable leaf, their other measure.
+        answers: Number of distinct texts of leaves.
+        max_log_prob: Natural log-probability of the most probable leaf, their other measure; None without a leaf.
         max_log_prob_per_token: The same divided by the leaf's tokens.
         covered, pruned, unexpanded: Probability masses, as in `Account`; they sum to 1.
         entropy_low: Lower bound, in bits, of the entropy over responses: each leaf is one outcome, all other mass one.
         entropy_high: Entropy in bits when each leaf, each pruned child and each unread node is one outcome. It leaves
             out the entropy of what follows a cut or long leaf or a pruned child, so it is no upper bound.
-        first_fork: None when the tree has one branch.
-        answers: Number of distinct texts of leaves.
+        fork_depth, fork_entropy: Number of tokens before the first node with several children, and the bits of the
+            model's distribution there, over the whole vocabulary; None when the tree has one branch.
     """
 
     leaves: int
-    max_log_prob: float
-    max_log_prob_per_token: float
+    answers: int
+    max_log_prob: float | None
+    max_log_prob_per_token: float | None
     covered: float
     pruned: float
     unexpanded: float
     entropy_low: float
     entropy_high: float
-    first_fork: Fork | None
-    answers: int
+    fork_depth: int | None
+    fork_entropy: float | None
 
 
 def measure(tree: Tree) -> Measures:
-    """Returns all measures of a tree, which may be unfinished. Without leaves `max_log_prob` is -inf."""
+    """Returns all measures of a tree, which may be unfinished."""
     account = tree.account()
     leaves = tree.leaves()
     best = tree.nodes[leaves[0]] if leaves else None
     masses = [tree.nodes[leaf].mass for leaf in leaves]
     leaf_entropy = math.fsum(map(bits, masses))
-    outside_mass, outside_entropy = mass_outside_leaves(tree)
+    pruned = math.fsum(node.pruned_entropy for node in tree.nodes if node.kind is Kind.INNER)
+    frontier = math.fsum(bits(node.mass) for node in tree.nodes if node.kind is Kind.FRONTIER)
+    fork = first_fork(tree)
     return Measures(
         leaves=len(leaves),
-        max_log_prob=best.path_log_p if best else -math.inf,
-        max_log_prob_per_token=best.path_log_p / max(1, best.depth) if best else -math.inf,
+        answers=len(answers(tree)),
+        max_log_prob=best.path_log_p if best else None,
+        max_log_prob_per_token=best.path_log_p / max(1, best.depth) if best else None,
         covered=account.covered,
         pruned=account.pruned,
         unexpanded=account.unexpanded,
-        entropy_low=leaf_entropy + bits(outside_mass),
-        entropy_high=leaf_entropy + outside_entropy,
-        first_fork=first_fork(tree),
-        answers=len(answers(tree)),
+        entropy_low=leaf_entropy + bits(account.pruned + account.unexpanded),
+        entropy_high=leaf_entropy + pruned + frontier,
+        fork_depth=fork.depth if fork else None,
+        fork_entropy=fork.entropy if fork else None,
     )
 
 
-def first_fork(tree: Tree) -> Fork | None:
+def first_fork(tree: Tree) -> Node | None:
     """Returns the first node with several children on the way down from the root; None when the tree has one branch.
 
     Up to there each node has one child, so the way is the only one.
@@ -103,7 +93,7 @@ def first_fork(tree: Tree) -> Fork | None:
     while True:
         node = tree.nodes[node_id]
         if len(node.children) > 1 and node.entropy is not None:
-            return Fork(node.depth, node.entropy, len(node.children))
+            return node
         if not node.children:
             return None
         node_id = node.children[0]
@@ -134,15 +124,6 @@ def subtree_mass(tree: Tree) -> list[float]:
     for node_id in range(len(tree.nodes) - 1, ROOT, -1):
         masses[tree.nodes[node_id].parent] += masses[node_id]
     return masses
-
-
-def mass_outside_leaves(tree: Tree) -> tuple[float, float]:
-    """Returns the mass outside the leaves, and its entropy in bits with each pruned child and unread node an
-    outcome."""
-    account = tree.account()
-    pruned = math.fsum(node.pruned_entropy for node in tree.nodes if node.kind is Kind.INNER)
-    frontier = math.fsum(bits(node.mass) for node in tree.nodes if node.kind is Kind.FRONTIER)
-    return account.pruned + account.unexpanded, pruned + frontier
 
 
 def bits(mass: float) -> float:

@@ -1,10 +1,10 @@
-"""How a response tree grows: the sampler, the least probability that is followed, and the limits."""
+"""Options of the growth of a response tree: the sampler, the least probability that is followed, and the limits."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -12,6 +12,15 @@ import numpy as np
 from engine.base.errors import UsageError
 from engine.base.request_options import Option, choice, declared, share, whole_number
 from engine.model.interface import Logits, LogProbs
+
+Growth = Literal["path", "token"]
+"""The ways in which alpha bounds a tree; see `TreeOptions.alpha`."""
+
+ALPHA_HELP = (
+    "least probability: what is less probable is cut off, so a lower alpha grows larger trees"
+    " and takes longer"
+)
+"""Help on alpha, for the command line and the dialogs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +85,9 @@ def _normalised(values: LogProbs) -> LogProbs:
     return np.asarray(values - (maximum + np.log(np.exp(values - maximum).sum())), dtype=np.float64)
 
 
-Growth = Literal["path", "token"]
-"""How alpha bounds a tree; see `TreeOptions.alpha`."""
-
-
-ALPHA_HELP = (
-    "least probability: what is less probable is cut off, so a lower alpha grows larger trees"
-    " and takes longer"
-)
-"""What alpha means, for the command line and the dialogs."""
-
-
 @dataclass(frozen=True, slots=True)
 class TreeOptions:
-    """How a tree grows.
+    """Options of the growth of a tree.
 
     Attributes:
         alpha: In (0, 1]. Mode `path` keeps nodes whose path probability reaches it. Mode `token` follows the best token
@@ -130,17 +128,7 @@ class TreeOptions:
 
 def options_frame(options: TreeOptions) -> dict[str, Any]:
     """Returns the options as JSON values."""
-    transform = options.transform
-    # Left out at its default, so that the keys of trees that were stored before this option stay the same.
-    widest = {"widest": options.widest} if options.widest else {}
-    return {
-        "alpha": options.alpha,
-        "mode": options.mode,
-        "max_tokens": options.max_tokens,
-        "stop": list(options.stop),
-        "transform": {name: getattr(transform, name) for name in Transform.__slots__},
-        **widest,
-    }
+    return {**asdict(options), "stop": list(options.stop)}
 
 
 def options_from(frame: Mapping[str, Any]) -> TreeOptions:

@@ -18,10 +18,14 @@ if TYPE_CHECKING:
 
 
 At = Literal["last-answer", "end", "every"]
-"""Where in a conversation trees are grown: before its last answer, after its last step, or before every answer."""
+"""Places of trees in a conversation: before its last answer, after its last step, or before every answer."""
 
 STEP_STOP = "\n\nTURN"
 """The beginning of the header of the next step in a log, where an answer ends."""
+
+
+_STEP_BITS = 20
+"""Bits of a tree's id that hold the step; the conversation is above them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,29 +56,29 @@ class TreeRow:
     config_hash: str
     run_id: int
     reason: str | None
-    prompt_tokens: int
-    note: str | None
-    leaves: int
-    answers: int
-    nodes: int
-    max_log_prob: float | None
-    max_log_prob_per_token: float | None
-    covered: float
-    pruned: float
-    unexpanded: float
-    entropy_low: float
-    entropy_high: float
-    fork_depth: int | None
-    fork_entropy: float | None
-    answer_log_prob: float | None
-    answer_tokens: int
-    answer_held: int
-    seconds: float
-    alpha: float
-    mode: str
-    place: str
-    model: str
-    adapter: str | None
+    prompt_tokens: int = 0
+    note: str | None = None
+    leaves: int = 0
+    answers: int = 0
+    nodes: int = 0
+    max_log_prob: float | None = None
+    max_log_prob_per_token: float | None = None
+    covered: float = 0.0
+    pruned: float = 0.0
+    unexpanded: float = 0.0
+    entropy_low: float = 0.0
+    entropy_high: float = 0.0
+    fork_depth: int | None = None
+    fork_entropy: float | None = None
+    answer_log_prob: float | None = None
+    answer_tokens: int = 0
+    answer_held: int = 0
+    seconds: float = 0.0
+    alpha: float = 0.0
+    mode: str = ""
+    place: str = ""
+    model: str = ""
+    adapter: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +100,6 @@ class TreeItem:
     def id(self) -> int:
         """One number for conversation and step; a conversation has fewer than a million steps."""
         return item_id(self.row.conversation_id, self.row.step)
-
-
-_STEP_BITS = 20
-"""Bits of a tree's id that hold the step; the conversation is above them."""
 
 
 def item_id(conversation_id: int, step: int) -> int:
@@ -193,7 +193,7 @@ class TreeRequest:
 
 @dataclass(frozen=True, slots=True)
 class TreeConfig:
-    """What produced a set of trees.
+    """The configuration that produced a set of trees.
 
     Attributes:
         alpha, mode: As in `engine.trees.options.TreeOptions`.

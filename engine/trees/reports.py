@@ -1,5 +1,5 @@
-"""Which trees stand out: many leaves, or an improbable best response, and both together as in appendix C.2.2 of Soroka
-et al."""
+"""Reports on trees that stand out: with many leaves, with an improbable best response, or with both as in appendix
+C.2.2 of Soroka et al."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.base.conversation import State
 from engine.base.number_format import counted
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable
 from engine.base.text import one_line
-from engine.trees.meaning import GroupedAnswers
 from engine.trees.measures import answers
 from engine.trees.records import TreeItem, TreeRow
 from engine.trees.tree import Tree, TreeRecord, restore
@@ -52,7 +50,7 @@ class Deciles:
     surprise: float = math.inf
 
     @classmethod
-    def of(cls, items: Sequence[TreeItem]) -> Deciles:
+    def from_items(cls, items: Sequence[TreeItem]) -> Deciles:
         """Returns the limits for the trees of a list; with few trees none stands out."""
         grown = [item.row for item in items if item.row.reason is None]
         if len(grown) < MIN_TREES_FOR_DECILES:
@@ -64,67 +62,37 @@ class Deciles:
             ),
         )
 
-    def many(self, row: TreeRow) -> bool:
+    def has_many_leaves(self, row: TreeRow) -> bool:
         """Returns whether a tree is among those with the most leaves."""
         return row.reason is None and row.leaves >= self.leaves
 
-    def unsure(self, row: TreeRow) -> bool:
+    def is_unsure(self, row: TreeRow) -> bool:
         """Returns whether a tree is among those with the lowest best log-probability."""
         return row.max_log_prob is not None and -row.max_log_prob >= self.surprise
 
-    def both(self, row: TreeRow) -> bool:
+    def stands_out(self, row: TreeRow) -> bool:
         """Returns whether a tree stands out by both figures."""
-        return self.many(row) and self.unsure(row)
+        return self.has_many_leaves(row) and self.is_unsure(row)
 
 
-@dataclass(frozen=True, slots=True)
-class UnusualTree:
-    """A tree that stands out by both figures, as one row of C.2.2.
-
-    Attributes:
-        conversation: The id of the conversation in its source.
-        step: Step of the log at which the tree was grown.
-        branches: Leaves of the tree.
-        max_logprob: Natural log-probability of its most probable response.
-        completed: State of its conversation by the completeness scores in force.
-        goal: Label of its goal; "" without one.
-    """
-
-    conversation: str
-    step: int
-    branches: int
-    max_logprob: float
-    completed: State
-    goal: str
-
-
-def unusual(items: Sequence[TreeItem]) -> list[UnusualTree]:
+def unusual(items: Sequence[TreeItem]) -> list[TreeItem]:
     """Returns the trees of a list that stand out by both figures, those with the most leaves first."""
-    deciles = Deciles.of(items)
-    trees = [
-        UnusualTree(
-            conversation=item.name,
-            step=item.row.step,
-            branches=item.row.leaves,
-            max_logprob=item.row.max_log_prob,
-            completed=item.completed,
-            goal=item.goal,
-        )
-        for item in items
-        if deciles.both(item.row) and item.row.max_log_prob is not None
-    ]
-    return sorted(trees, key=lambda tree: (-tree.branches, tree.max_logprob))
+    deciles = Deciles.from_items(items)
+    return sorted(
+        (item for item in items if deciles.stands_out(item.row)),
+        key=lambda item: (-item.row.leaves, item.row.max_log_prob or 0.0),
+    )
 
 
-def table(unusual_trees: Sequence[UnusualTree], trees: int) -> ReportTable:
-    """Returns the rows as a table; `trees` is the number of trees that they are of."""
+def table(unusual_trees: Sequence[TreeItem], trees: int) -> ReportTable:
+    """Returns trees that stand out as the table of C.2.2; `trees` is the number of trees that they are of."""
     rows = [
         ReportRow(
             (
-                one_line(tree.conversation, _LONGEST_NAME),
-                tree.step,
-                tree.branches,
-                tree.max_logprob,
+                one_line(tree.name, _LONGEST_NAME),
+                tree.row.step,
+                tree.row.leaves,
+                tree.row.max_log_prob,
                 tree.completed.word,
                 one_line(tree.goal, _LONGEST_NAME) or "–",
             )
@@ -137,14 +105,14 @@ def table(unusual_trees: Sequence[UnusualTree], trees: int) -> ReportTable:
     return ReportTable("unusual trees", _COLUMNS, tuple(rows), (note,))
 
 
-def lines(unusual_trees: Sequence[UnusualTree]) -> list[dict[str, Any]]:
-    """Returns the rows as JSON values, for exports."""
+def lines(unusual_trees: Sequence[TreeItem]) -> list[dict[str, Any]]:
+    """Returns trees that stand out as JSON values, for exports."""
     return [
         {
-            "id": tree.conversation,
-            "step": tree.step,
-            "branches": tree.branches,
-            "max_logprob": tree.max_logprob,
+            "id": tree.name,
+            "step": tree.row.step,
+            "branches": tree.row.leaves,
+            "max_logprob": tree.row.max_log_prob,
             "completed": tree.completed.value,
             "goal": tree.goal or None,
         }
@@ -191,25 +159,6 @@ def tree_line(name: str, row: TreeRow, tree: Tree | None) -> dict[str, Any]:
 def stored_tree_line(name: str, row: TreeRow, frame: Mapping[str, Any] | None) -> dict[str, Any]:
     """Returns `tree_line` for a stored tree; `frame` is None when there is no tree."""
     return tree_line(name, row, None if frame is None else restore(TreeRecord.from_frame(frame)))
-
-
-def meanings_line(grouped: GroupedAnswers, threshold: float) -> dict[str, Any]:
-    """Returns the answers grouped by meaning as JSON values: texts by group, and the entropies in bits."""
-    meanings = grouped.meanings
-    return {
-        "threshold": threshold,
-        "by": grouped.by,
-        "entropy": meanings.entropy,
-        "entropy_low": meanings.entropy_low,
-        "entropy_high": meanings.entropy_high,
-        "groups": [
-            {
-                "probability": group.probability,
-                "texts": [grouped.answers[index].text for index in group.answers],
-            }
-            for group in meanings.groups
-        ],
-    }
 
 
 def _answers(tree: Tree) -> list[dict[str, Any]]:

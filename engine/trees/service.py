@@ -25,7 +25,6 @@ from engine.project.records import Estimate, RunRow
 from engine.trees import tables as trees
 from engine.trees.endpoint_growth import refuse_trees
 from engine.trees.guarantee import guarantee, parse_predicate
-from engine.trees.meaning import AnswerMeanings, GroupedAnswers
 from engine.trees.measures import Answer, answers, subtree_mass
 from engine.trees.records import (
     NodeColumns,
@@ -37,7 +36,7 @@ from engine.trees.records import (
     TreeRow,
 )
 from engine.trees.reports import stored_tree_line
-from engine.trees.stages import Below, GrowOnStage, TreeStage
+from engine.trees.stages import GrowOnStage, LoweredAlpha, TreeStage
 from engine.trees.tree import ROOT, Tree, TreeRecord, restore
 
 MAX_CACHED_TREES = 3
@@ -64,7 +63,6 @@ class TreeService:
         self._runner, self._changed, self._goals_of = runner, changed, goals_of
         # By the row: each tree with the tokens of its recorded answer, the one used last at the end.
         self._tree_cache: OrderedDict[TreeRow, tuple[Tree, list[int]]] = OrderedDict()
-        self._meanings = AnswerMeanings()
         self._guard = Lock()
 
     # Reading
@@ -91,8 +89,7 @@ class TreeService:
 
     def steps(self, conversation_id: int) -> list[int]:
         """Quick. Returns the steps of a conversation at which there is a tree, in order."""
-        with self._project.reading() as conn:
-            return [row.step for row in trees.trees(conn, conversation_id) if row.reason is None]
+        return [row.step for row in self.turns(conversation_id)]
 
     def turns(self, conversation_id: int, config_hash: str | None = None) -> list[TreeRow]:
         """Quick. Returns the measures of a conversation's trees by step, of the selected configuration or a given
@@ -113,13 +110,6 @@ class TreeService:
         """Returns the texts of a tree's leaves, most probable first; only those of kind `ended` are whole answers."""
         tree, _ = self._find(conversation_id, step, config_hash)
         return answers(tree)
-
-    def meanings(
-        self, conversation_id: int, step: int, config_hash: str, threshold: float
-    ) -> GroupedAnswers:
-        """Returns the texts of a tree's leaves grouped by meaning; raises UsageError where texts cannot be compared."""
-        tree, _ = self._find(conversation_id, step, config_hash)
-        return self._meanings.of(tree, threshold)
 
     def bounds(
         self, conversation_id: int, step: int, config_hash: str, text: str
@@ -163,7 +153,7 @@ class TreeService:
             frame = trees.frame(conn, row.conversation_id, row.step, row.config_hash)
         if frame is None:
             raise NotFound("There is no tree here.", row.reason or "")
-        tree_and_answer = restore(TreeRecord.from_frame(frame)), list(frame.get("answer", ()))
+        tree_and_answer = restore(TreeRecord.from_frame(frame)), list(frame["answer"])
         with self._guard:
             self._tree_cache[row] = tree_and_answer
             while len(self._tree_cache) > MAX_CACHED_TREES:
@@ -235,7 +225,7 @@ class TreeService:
             UsageError: The model that it was grown with is not in the catalog.
         """
         model = self._model_of(self._run(row))
-        below = None if node is None or alpha is None else Below(node, alpha)
+        below = None if node is None or alpha is None else LoweredAlpha(node, alpha)
         return GrowOnStage(self._project, self._setup.process, model, row, below)
 
     def _model_of(self, run: RunRow) -> LoadableModel:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, cast
 
@@ -26,10 +25,18 @@ from engine.trees.model_requests import Grow, GrownTree, GrowOn, Place, places
 from engine.trees.options import TreeOptions, options_frame
 from engine.trees.records import At, TreeConfig, TreeRow
 from engine.trees.tables import TreeEntry
-from engine.trees.tree import Tree, TreeRecord, record
+from engine.trees.tree import TreeRecord
 
 ANSWER_KEYS = ("answer", "answer_log_probs")
-"""Keys of the recorded answer in a stored tree; trees of older versions have the first one only."""
+"""Keys of the recorded answer in a stored tree."""
+
+
+NODES_IN_FIRST_PART = 32
+"""Nodes read before the tree is stored for the first time. Each later part is twice as long, because the prompt is read
+again for each part."""
+
+MAX_NODES_PER_PART = 4096
+"""Most nodes in one part, so that the stored tree is never far behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +194,7 @@ def _entry(spot: _Spot, result: tuple[GrownTree, float] | str) -> TreeEntry:
     """Returns the tree of a spot, or the reason why it has none, as it is stored."""
     step = spot.place.step if spot.place else 0
     if isinstance(result, str):
-        none = tree_row(spot.conversation_id, step, None, 0.0)
-        return TreeEntry(replace(none, reason=result), None)
+        return TreeEntry(TreeRow(spot.conversation_id, step, "", 0, result), None)
     grown, seconds = result
     row = tree_row(spot.conversation_id, step, grown, seconds)
     return TreeEntry(row, {**grown.record.as_frame(), **answer_frame(grown)})
@@ -202,24 +208,16 @@ def answer_frame(grown: GrownTree) -> dict[str, Any]:
     return dict(zip(ANSWER_KEYS, values, strict=True))
 
 
-NO_TREE = GrownTree(record(Tree(TreeOptions(1.0), frozenset(), lambda token: b"")), (), (), 0, None)
-"""Stands for a conversation without a tree, so that its row has figures of an empty one."""
-
-
 def tree_row(
     conversation_id: int,
     step: int,
-    grown: GrownTree | None,
+    grown: GrownTree,
     seconds: float,
     run_id: int = 0,
     key: str = "",
 ) -> TreeRow:
-    """Returns the row of measures of a grown tree; all figures are None or 0 if `grown` is None."""
-    grown = grown or NO_TREE
+    """Returns the row of measures of a grown tree; `key` is its config hash, whose columns are left empty."""
     tree = grown.tree
-    measures = measure(tree)
-    fork = measures.first_fork
-    exists = grown is not NO_TREE
     return TreeRow(
         conversation_id=conversation_id,
         step=step,
@@ -228,45 +226,19 @@ def tree_row(
         reason=None,
         prompt_tokens=grown.prompt_tokens,
         note=grown.note,
-        leaves=measures.leaves,
-        answers=measures.answers,
-        nodes=len(tree.nodes) if exists else 0,
-        max_log_prob=_finite(measures.max_log_prob),
-        max_log_prob_per_token=_finite(measures.max_log_prob_per_token),
-        covered=measures.covered,
-        pruned=measures.pruned,
-        unexpanded=measures.unexpanded if exists else 0.0,
-        entropy_low=measures.entropy_low,
-        entropy_high=measures.entropy_high,
-        fork_depth=fork.depth if fork else None,
-        fork_entropy=fork.entropy if fork else None,
+        nodes=len(tree.nodes),
         answer_log_prob=sum(grown.answer_log_probs) if grown.answer_log_probs else None,
         answer_tokens=len(grown.answer_log_probs),
         answer_held=tree.prefix_length_in_tree(list(grown.answer)),
         seconds=seconds,
         alpha=tree.options.alpha,
         mode=tree.options.mode,
-        place="",
-        model="",
-        adapter=None,
+        **asdict(measure(tree)),
     )
 
 
-def _finite(value: float) -> float | None:
-    """Returns a number, or None for an infinite one."""
-    return value if math.isfinite(value) else None
-
-
-NODES_IN_FIRST_PART = 32
-"""Nodes read before the tree is stored for the first time. Each later part is twice as long, because the prompt is read
-again for each part."""
-
-MAX_NODES_PER_PART = 4096
-"""Most nodes in one part, so that the stored tree is never far behind."""
-
-
 @dataclass(frozen=True, slots=True)
-class Below:
+class LoweredAlpha:
     """The node below which a tree is grown further, and the alpha to which."""
 
     node: int
@@ -286,7 +258,7 @@ class GrowOnStage(ModelStage):
         process: ModelProcess,
         model: LoadableModel,
         row: TreeRow,
-        below: Below | None = None,
+        below: LoweredAlpha | None = None,
     ) -> None:
         """Prepares a run.
 
@@ -336,7 +308,7 @@ class GrowOnStage(ModelStage):
                 # Also when the runner closes this generator on a cancel: the finished part is stored first.
                 grown, work = part.result()
                 self._read += work.nodes
-                answer = {key: frame[key] for key in ANSWER_KEYS if key in frame}
+                answer = {key: frame[key] for key in ANSWER_KEYS}
                 frame = {**grown.record.as_frame(), **answer}
                 self._project.write(
                     partial(self._commit, run_id=run_id, grown=grown, frame=frame, work=work)
@@ -360,7 +332,7 @@ class GrowOnStage(ModelStage):
         at_step = [place for place in log_places if place.step == row.step]
         if not at_step:
             raise UsageError("The conversation has changed where the tree was grown.")
-        return at_step[0], {"answer": [], **frame}
+        return at_step[0], frame
 
     def _ask(
         self, place: Place, frame: dict[str, Any], nodes: int, report: OnProgress

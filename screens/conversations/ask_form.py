@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from engine.base.errors import UsageError
 from engine.base.request_options import Option, options_of
+from engine.base.text import one_line
 from engine.conversations.filters import Filter
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
@@ -24,15 +25,34 @@ ANSWERERS: dict[Literal["pattern", "model"], FormChoice] = {
 }
 """Who may answer."""
 
+MAX_PATH_CHARACTERS = 80
+"""Most characters of the path of the project in the help of a field."""
 
-class AskForm(RunForm[tuple[str, AskRequest], Estimate]):
-    """Asks for the question, who answers it, and the conversations; answers with the question as it was typed."""
+
+class QuestionRun(NamedTuple):
+    """A run that asks a question of conversations.
+
+    Attributes:
+        text: The question as it was typed.
+        pattern: Words of its own that answer it; see `QuestionService.find`.
+    """
+
+    text: str
+    pattern: str
+    request: AskRequest
+
+
+class AskForm(RunForm[QuestionRun, Estimate]):
+    """Asks for the question, who answers it, and the conversations."""
 
     PLACE = "ask"
     FORM_TITLE = "Ask a question"
     FIRST_FIELD = "question"
     OPTIONS = options_of(AskRequest) | {
-        "question": Option("a name, such as refused, or a question of your own that ends with “?”")
+        "question": Option("a name, such as refused, or a question of your own that ends with “?”"),
+        "pattern": Option(
+            "words that mean yes, separated by commas, or /a regular expression/, for a question of your own"
+        ),
     }
     BINDINGS: ClassVar[list[BindingType]] = FORM_KEYS
 
@@ -46,19 +66,28 @@ class AskForm(RunForm[tuple[str, AskRequest], Estimate]):
         """Yields the lines of the form."""
         yield field_line("question", LineInput(placeholder="its name, or your own", id="question"))
         yield field_line("answered by", self.choice_field("by"))
+        yield field_line("words", LineInput(placeholder="those of the question", id="pattern"))
         model = self.OPTIONS["model"]
         yield field_line("model", LineInput(placeholder=model.default, id="model"))
         yield field_line("votes", LineInput(placeholder="1", id="votes"))
         placeholder = "all conversations"
         yield field_line("of", LineInput(str(self._listed), placeholder=placeholder, id="filter"))
 
-    def update_lines(self) -> None:
-        """Hides what is for a model alone."""
-        for field in ("model", "votes"):
-            self.query_one(f"#field-{field}").display = self.chosen("by") == "model"
+    def field_help(self, field: str) -> str:
+        """Returns what is said of a field; of what makes a question, where that is stored."""
+        if field not in ("question", "pattern"):
+            return super().field_help(field)
+        path = one_line(str(self._services.project.path), MAX_PATH_CHARACTERS)
+        return f"{super().field_help(field)} A new one is stored in {path}."
 
-    def request(self) -> tuple[str, AskRequest]:
-        """Returns the question as it was typed, and the run.
+    def update_lines(self) -> None:
+        """Hides what is for another kind of answerer alone."""
+        for field in ("model", "votes", "pattern"):
+            by = "pattern" if field == "pattern" else "model"
+            self.query_one(f"#field-{field}").display = self.chosen("by") == by
+
+    def request(self) -> QuestionRun:
+        """Returns the run.
 
         Raises:
             UsageError: A field cannot be understood.
@@ -67,9 +96,10 @@ class AskForm(RunForm[tuple[str, AskRequest], Estimate]):
         if not question:
             raise UsageError("No question yet.")
         values = self.typed_values("model", "votes", "filter")
-        return question, AskRequest(self.chosen("by"), **values)
+        pattern = self.text("pattern") if self.chosen("by") == "pattern" else ""
+        return QuestionRun(question, pattern, AskRequest(self.chosen("by"), **values))
 
-    def estimate(self, request: tuple[str, AskRequest]) -> Estimate:
+    def estimate(self, request: QuestionRun) -> Estimate:
         """Returns the estimate of the run."""
-        text, run = request
-        return self._services.asking.estimate(self._services.questions.find(text), run)
+        question = self._services.questions.find(request.text, pattern=request.pattern)
+        return self._services.asking.estimate(question, request.request)

@@ -46,7 +46,7 @@ from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import PAGE, RowTable
 
 if TYPE_CHECKING:
-    from engine.questions.service.asking import AskRequest
+    from screens.conversations.ask_form import QuestionRun
 
 MOST_COPIED = 10_000
 """Most names copied at once: a terminal receives them in a single escape sequence."""
@@ -416,11 +416,12 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
             return
         services = self.services
 
-        def chosen(answer: tuple[str, AskRequest]) -> None:
-            question, request = answer
-            self._start(
-                lambda: services.asking.start(services.questions.find(question, keep=True), request)
-            )
+        def chosen(run: QuestionRun) -> None:
+            def start() -> int:
+                question = services.questions.find(run.text, keep=True, pattern=run.pattern)
+                return services.asking.start(question, run.request)
+
+            self._start(start)
 
         from screens.conversations.ask_form import AskForm  # it brings what models need
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -27,7 +26,7 @@ from screens.widgets.groups import (
     label_of,
     proposed_label,
 )
-from screens.widgets.row_table import RowTable
+from screens.widgets.row_table import ItemTable, RowTable
 
 
 class MergeDialog(Dialog[str | None]):
@@ -78,10 +77,7 @@ class SimilarDialog(Dialog[ReadingOrder | None]):
         super().__init__()
         self._goals = goals
         self._conversation_id, self._external_id = conversation_id, external_id
-        self._rows: dict[int, MemberRow] = {}
-        self.table = RowTable[MemberRow](
-            member_columns(alike=True), self._fetch, lambda row: row.conversation_id
-        )
+        self.table = ItemTable(member_columns(alike=True), lambda row: row.conversation_id)
 
     def compose(self) -> ComposeResult:
         """Yields the table, why it is empty, the keys."""
@@ -104,15 +100,12 @@ class SimilarDialog(Dialog[ReadingOrder | None]):
 
     def _show(self, rows: list[MemberRow]) -> None:
         """Lists the conversations, or says why there are none."""
-        self._rows = {row.conversation_id: row for row in rows}
-        self.table.show(array("q", self._rows))
+        self.table.show_items(rows)
         nothing = self.query_one("#none", Static)
         nothing.display = not rows
         nothing.update("None: this conversation has no vector yet. Press 5, then r to cluster.")
 
-    def _fetch(self, ids: Sequence[int]) -> list[MemberRow]:
-        return [self._rows[row_id] for row_id in ids if row_id in self._rows]
-
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter answers."""
-        self.dismiss(ReadingOrder(self.table.ids, self.table.cursor_index))
+        order = array("q", (row.conversation_id for row in self.table.items))
+        self.dismiss(ReadingOrder(order, self.table.cursor_index))

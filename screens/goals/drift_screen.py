@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -23,7 +22,7 @@ from screens.widgets.empty_state import EmptyState
 from screens.widgets.formatting import rate_piece
 from screens.widgets.groups import goal_value, label_of
 from screens.widgets.jobs import EngineFeed
-from screens.widgets.row_table import Column, Piece, RowTable
+from screens.widgets.row_table import Column, ItemTable, Piece, RowTable
 
 LEVEL_BLOCKS = "▁▂▃▄▅▆▇█"
 """Blocks of growing height, for the line of a group."""
@@ -40,14 +39,12 @@ class Drift:
     """The share of a group over the periods.
 
     Attributes:
-        row: Its row in the list, from 0.
         goal: The value of the filter field `goal` that selects it.
         shares: Its share of the conversations of each period in [0, 1], oldest period first.
         first, last: States of its conversations in the first and in the last period.
         p: Of no change from the first period to the last, by Holm's method over all groups.
     """
 
-    row: int
     goal: str
     label: str
     shares: tuple[float, ...]
@@ -86,7 +83,6 @@ def drifts(
         tested.append((first, first_size, last, last_size))
         lines.append(
             Drift(
-                row=0,  # set once they are sorted
                 goal=goal_value(group, groups),
                 label=label,
                 shares=shares,
@@ -96,7 +92,7 @@ def drifts(
         )
     lines = [replace(line, p=p) for line, p in zip(lines, all_differ(tested), strict=True)]
     lines.sort(key=lambda line: (line.p, -abs(line.change)))
-    return names, [replace(line, row=row) for row, line in enumerate(lines)]
+    return names, lines
 
 
 def sparkline(values: Sequence[float]) -> str:
@@ -127,9 +123,8 @@ class GoalDriftScreen(WorkbenchScreen[None]):
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
         self._by = "month"
-        self._drifts: list[Drift] = []
         self._names: list[str] = []
-        self.table = RowTable[Drift](
+        self.table = ItemTable(
             [
                 Column("label", "goal", 20, lambda r: [(r.label, "")], flexible=True),
                 Column("line", "share over time", MAX_PERIODS, _line_cell, keep=6),
@@ -142,8 +137,7 @@ class GoalDriftScreen(WorkbenchScreen[None]):
                 Column("rate-last", "ended, last", number_format.RATE_WIDTH, lambda r: _rate_cell(r.last),
                        right=True, keep=4),
             ],
-            lambda ids: [self._drifts[row] for row in ids if row < len(self._drifts)],
-            lambda drift: drift.row,
+            lambda drift: drift.goal,
             id="drifts",
         )  # fmt: skip
 
@@ -164,7 +158,7 @@ class GoalDriftScreen(WorkbenchScreen[None]):
 
     def _show(self, names: list[str], drifts: list[Drift]) -> None:
         """Shows the drift of each group over these periods, or why there is none."""
-        self._names, self._drifts = names, drifts
+        self._names = names
         self.set_class(not names, "-empty")
         if not names:
             message = f"Nothing to compare {PERIOD_NAMES[self._by]}: it takes two that have conversations."
@@ -177,11 +171,13 @@ class GoalDriftScreen(WorkbenchScreen[None]):
             count = number_format.counted(len(names), self._by)
             summary = f"{PERIOD_NAMES[self._by]} · {count} · {span} · surest change first, p by Holm's method"
             self.query_one("#summary", Static).update(summary)
-        self.table.show(array("q", range(len(drifts))))
+        self.table.show_items(drifts)
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter lists the periods of a group, and leads to the conversations of one."""
-        drift, field = self._drifts[message.row_id], "date" if self._by == "month" else "source"
+        drift, field = self.table.here, "date" if self._by == "month" else "source"
+        if drift is None:
+            return
         goal = Filter().with_choice("goal", drift.goal)
         choose_figure(
             self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 
 from textual.content import Content
 
@@ -12,57 +11,16 @@ from engine.base.text import middle_cut, one_line
 from engine.goals.records import ClusteringSummary, GoalGroup, MemberRow, subject_of_reasons
 from screens.widgets.formatting import STATE_LOOKS, date_and_minute, rate_piece
 from screens.widgets.groups import GLYPHS, UNSTABLE, UNSTABLE_SIGN, label_of, state_bar
-from screens.widgets.row_table import Column, Piece, ordered_by
+from screens.widgets.row_table import Column, Piece
 
 MAX_TEXT_CHARACTERS = 400
 """Most characters that are shown of the text of a member."""
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """An order of the groups.
-
-    Attributes:
-        title: As it is shown.
-        value: What is compared; a group without a value (None) comes last.
-        descending: Whether the largest value comes first when the order is chosen.
-    """
-
-    title: str
-    value: Callable[[GoalGroup], float | str | None]
-    descending: bool = False
 
 
 def rate_of(group: GoalGroup) -> float | None:
     """Returns the rate of ended conversations among the members with a score; None where none has one."""
     rate = group.states.rate
     return None if rate is None else rate.value
-
-
-ORDERS: dict[str, Order] = {
-    "size": Order("size", lambda group: group.size, descending=True),
-    "label": Order("label", lambda group: group.label.lower()),
-    "rate": Order("share that ended, lowest first", rate_of),
-    "leaves": Order(
-        "leaves of the response trees, most first", lambda group: group.leaves, descending=True
-    ),
-    "spread": Order(
-        "spread around the center",
-        lambda group: None if is_theme(group) else group.spread,
-        descending=True,
-    ),
-    "stability": Order("stability, least first", lambda group: group.stability),
-}
-"""The orders of the list, by the key of their column."""
-
-
-def ordered(groups: Sequence[GoalGroup], key: str, descending: bool) -> list[GoalGroup]:
-    """Returns the groups in one of `ORDERS`."""
-    return ordered_by(groups, ORDERS[key].value, descending=descending)
-
-
-Listed = tuple[int, GoalGroup]
-"""A number that identifies a group while the list is open, and the group."""
 
 
 def is_theme(group: GoalGroup) -> bool:
@@ -72,7 +30,7 @@ def is_theme(group: GoalGroup) -> bool:
 
 def group_columns(
     largest: Callable[[], float], folded: Collection[str] = ()
-) -> list[Column[Listed]]:
+) -> list[Column[GoalGroup]]:
     """Returns the columns of the list of groups.
 
     Args:
@@ -80,9 +38,8 @@ def group_columns(
         folded: Ids of the themes whose goals are not listed.
     """
 
-    def label(row: Listed) -> Sequence[Piece]:
+    def label(group: GoalGroup) -> Sequence[Piece]:
         """Returns the label, after a pin where the group is pinned; a theme with its sign, its goals below it."""
-        group = row[1]
         if is_theme(group):
             sign, count = "+" if group.id in folded else "-", f"  {len(group.made_of)}"
             return [
@@ -92,56 +49,62 @@ def group_columns(
         indent = "    " if group.theme else ""
         return [(f"{indent}{pin}", "tone--accent"), (label_of(group, 200), "")]
 
-    def share(row: Listed) -> Sequence[Piece]:
+    def share(group: GoalGroup) -> Sequence[Piece]:
         """Returns the share as a bar and in percent."""
         full = largest()
         return [
-            (number_format.bar(row[1].share / full if full else 0.0), "tone--accent"),
-            (f" {100 * row[1].share:4.1f}%", ""),
+            (number_format.bar(group.share / full if full else 0.0), "tone--accent"),
+            (f" {100 * group.share:4.1f}%", ""),
         ]
 
-    def rate(row: Listed) -> Sequence[Piece]:
+    def rate(group: GoalGroup) -> Sequence[Piece]:
         """Returns the states of all its conversations as a bar, and the rate of ended ones."""
-        states = row[1].states
+        states = group.states
         rate = rate_piece(states.above, states.scored, faint="tone--muted")
         return [*state_bar(states), (" ", ""), rate]
 
-    def coverage(row: Listed) -> Sequence[Piece]:
+    def coverage(group: GoalGroup) -> Sequence[Piece]:
         """Returns which part of the conversations has a score."""
-        scored, unscored = row[1].states.scored, row[1].states.unscored
+        scored, unscored = group.states.scored, group.states.unscored
         if not scored:
             return _NO_VALUE
         if not unscored:
             return [("all", "tone--muted")]
         return [(f"{100 * scored / (scored + unscored):.0f}%", "tone--unscored")]
 
-    def leaves(row: Listed) -> Sequence[Piece]:
+    def leaves(group: GoalGroup) -> Sequence[Piece]:
         """Returns the median number of leaves of the response trees."""
-        return _NO_VALUE if row[1].leaves is None else [(f"{row[1].leaves:,.0f}", "")]
+        return _NO_VALUE if group.leaves is None else [(f"{group.leaves:,.0f}", "")]
 
-    def spread(row: Listed) -> Sequence[Piece]:
+    def spread(group: GoalGroup) -> Sequence[Piece]:
         """Returns the mean distance of members to the center."""
-        if is_theme(row[1]):
+        if is_theme(group):
             return _NO_VALUE
-        return [(number_format.probability(row[1].spread), "tone--muted")]
+        return [(number_format.probability(group.spread), "tone--muted")]
 
-    def stability(row: Listed) -> Sequence[Piece]:
+    def stability(group: GoalGroup) -> Sequence[Piece]:
         """Returns the stability, with a sign where it is low."""
-        value = row[1].stability
+        value = group.stability
         if value is None:
             return _NO_VALUE
         sign = f"{UNSTABLE_SIGN} " if value < UNSTABLE else ""
         return [(sign, "tone--borderline"), (number_format.probability(value), "")]
 
     return [
-        Column("label", "goal", 20, label, flexible=True),
-        Column("size", "size", 8, lambda r: [(f"{r[1].size:,}", "")], right=True, keep=8),
+        Column("label", "goal", 20, label, flexible=True, value=lambda group: group.label.lower(), order="label"),
+        Column("size", "size", 8, lambda group: [(f"{group.size:,}", "")], right=True,
+               value=lambda group: group.size, descending=True, keep=8),
         Column("share", "share", number_format.BAR_WIDTH + 6, share, keep=5),
-        Column("rate", "ended", number_format.BAR_WIDTH + 1 + number_format.RATE_WIDTH, rate, keep=7),
+        Column("rate", "ended", number_format.BAR_WIDTH + 1 + number_format.RATE_WIDTH, rate,
+               value=rate_of, order="share that ended, lowest first", keep=7),
         Column("coverage", "scored", 6, coverage, right=True, keep=4),
-        Column("leaves", "leaves", 6, leaves, right=True, keep=3),
-        Column("spread", "spread", 6, spread, right=True, keep=2),
-        Column("stability", "stable", 6, stability, right=True, keep=6),
+        Column("leaves", "leaves", 6, leaves, right=True, value=lambda group: group.leaves,
+               order="leaves of the response trees, most first", descending=True, keep=3),
+        Column("spread", "spread", 6, spread, right=True,
+               value=lambda group: None if is_theme(group) else group.spread,
+               order="spread around the center", descending=True, keep=2),
+        Column("stability", "stable", 6, stability, right=True,
+               value=lambda group: group.stability, order="stability, least first", keep=6),
     ]  # fmt: skip
 
 

@@ -7,11 +7,10 @@ pairs of them that mean the same are proposed for a merge.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.content import Content
 
 from engine.base import number_format
 from engine.base.request_options import options_of
@@ -19,8 +18,7 @@ from engine.base.text import one_line
 from engine.goals.records import EXPLANATION, ClusteringSummary, Decide, GoalText
 from engine.goals.requests import ClusteringRequest
 from engine.project.records import Estimate
-from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, estimate_content, field_line
-from screens.widgets.controls import LineInput
+from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, choices_of
 
 TEXT_CHOICES: dict[GoalText, FormChoice] = {
     "first-user": FormChoice(
@@ -85,18 +83,9 @@ MERGE_DECIDERS: dict[Decide, FormChoice] = {
 }
 """Who decides on proposed merges."""
 
-FAILURES: dict[bool, FormChoice] = {
-    False: FormChoice("stay as they are"),
-    True: FormChoice("are asked about again", "Past the replies that are stored."),
-}
-"""What becomes of stored failures over endpoints, by `ClusteringRequest.fresh`."""
-
-DEFAULT_REQUEST = ClusteringRequest()
-"""What the form begins with where no clustering is shown."""
-
 
 class GoalRunForm(RunForm[ClusteringRequest, Estimate]):
-    """Asks for algorithm, text, embedder, clusters, seed and who decides on merges; shows how long the run takes."""
+    """Asks for the algorithm, the text, who decides on merges, and all other options; shows how long the run takes."""
 
     PLACE = "goal-run"
     FORM_TITLE = "Cluster conversations by goal"
@@ -123,59 +112,44 @@ class GoalRunForm(RunForm[ClusteringRequest, Estimate]):
         super().__init__()
         explanations = {f"{EXPLANATION}{name}": explanation_choice(name) for name in questions}
         texts = {**TEXT_CHOICES, **explanations}
-        self.choices = {
+        self.choices = choices_of(ClusteringRequest) | {
             "paper": ALGORITHMS,
             "text": texts,
             "decide": MERGE_DECIDERS,
-            "fresh": FAILURES,
         }
         self._paper = paper
         self._estimate, self._shown = estimate, None if shown is None else shown.clustering
 
     def compose_fields(self) -> ComposeResult:
-        """Yields the lines of the form."""
+        """Yields a line for each option."""
         shown = self._shown
-        text = DEFAULT_REQUEST.text if shown is None else shown.text
-        embedder = DEFAULT_REQUEST.embedder if shown is None else one_line(shown.embedder)
-        yield field_line("algorithm", self.choice_field("paper", self._paper))
-        yield field_line("text", self.choice_field("text", text))
-        yield field_line("embedder", LineInput(embedder, id="embedder"))
-        proposed = self.OPTIONS["k"].default
+        initial: dict[str, Any] = {"paper": self._paper}
         if shown is not None:
-            conversations = number_format.counted(shown.conversations, "conversation")
-            proposed += f"; it was {shown.k:,} for {conversations}"
-        yield field_line("clusters", LineInput(placeholder=proposed, id="k"))
-        yield field_line("seed", LineInput(str(DEFAULT_REQUEST.seed), id="seed"))
-        yield field_line("merges", self.choice_field("decide"))
-        limit = LineInput(placeholder=self.OPTIONS["max_cost"].default, id="max_cost")
-        over_endpoints = field_line("most cost", limit, self.choice_field("fresh"), "failures")
-        over_endpoints.display = False
-        yield over_endpoints
+            initial |= {"text": shown.text, "embedder": one_line(shown.embedder)}
+        first = ("paper", "text", "embedder", "k", "decide", "filter")
+        yield from self.option_lines(ClusteringRequest, first=first, initial=initial)
 
     def update_lines(self) -> None:
-        """Hides the text where the algorithm of the paper is chosen, which clusters summaries."""
-        self.query_one("#field-text").display = not self.chosen("paper")
+        """Hides what the algorithm of the paper settles."""
+        paper = self.chosen("paper")
+        self.show_lines({"text": not paper, "labels": not paper})
+
+    def field_help(self, field: str) -> str:
+        """Returns the help of a field; of the clusters also how many the clustering on the screen has."""
+        help = super().field_help(field)
+        if field == "k" and self._shown is not None:
+            conversations = number_format.counted(self._shown.conversations, "conversation")
+            help += f" It was {self._shown.k:,} for {conversations}."
+        return help
 
     def request(self) -> ClusteringRequest:
         """Returns the run that the fields describe.
 
         Raises:
-            UsageError: The number of clusters or the seed cannot be used.
+            UsageError: A field cannot be understood.
         """
-        paper = self.chosen("paper")
-        return ClusteringRequest(
-            paper=paper,
-            text=DEFAULT_REQUEST.text if paper else self.chosen("text"),
-            decide=self.chosen("decide"),
-            fresh=self.chosen("fresh"),
-            **self.typed_values("embedder", "k", "seed", "max_cost"),
-        )
+        return ClusteringRequest(**self.values_of(ClusteringRequest))
 
     def estimate(self, request: ClusteringRequest) -> Estimate:
         """Returns the estimate of the run."""
         return self._estimate(request)
-
-    def estimate_content(self, cost: Estimate) -> Content:
-        """Returns the estimate as text; shows what concerns endpoints where one is asked."""
-        self.query_one("#field-max_cost").display = bool(cost.costs)
-        return estimate_content(cost)

@@ -33,18 +33,15 @@ from screens.goals.detail_pane import DetailPane, read_detail
 from screens.goals.dialogs import MergeDialog
 from screens.goals.drift_screen import GoalDriftScreen
 from screens.goals.formatting import (
-    ORDERS,
-    Listed,
     clustering_line,
     group_columns,
     is_theme,
-    ordered,
     rate_of,
     summary_content,
 )
 from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.run_form import GoalRunForm
-from screens.shell.dialogs import ChoiceDialog, ask_order
+from screens.shell.dialogs import ChoiceDialog, ask_column
 from screens.shell.exporting import ask_export, copy
 from screens.shell.goal_dialogs import (
     DecisionScreen,
@@ -59,7 +56,7 @@ from screens.widgets.filter_line import FilterLine
 from screens.widgets.finding import FindLine
 from screens.widgets.groups import decision_text, goal_value, has_words, label_of
 from screens.widgets.jobs import EngineFeed
-from screens.widgets.row_table import RowTable
+from screens.widgets.row_table import ItemTable, RowTable
 
 EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
     ("clusters", "groups, with the groups that they were made of"),
@@ -137,20 +134,16 @@ class GoalsScreen(DecisionScreen):
         self.groups: Sequence[GoalGroup] = ()
         self._other_titles: list[str] = []
         self._folded: set[str] = set()  # ids of the themes whose goals are not listed
-        self.sort = ("size", True)
         self.filter = Filter()
         self._scores = ""
         self._words: list[str] = []
-        self._keys: dict[
-            str, int
-        ] = {}  # by group id; a group keeps its number while others come and go
-        self._by_key: dict[int, GoalGroup] = {}
-        self.table = RowTable[Listed](
+        self._rows: Sequence[GoalGroup] = ()  # the groups and themes
+        self.table = ItemTable(
             group_columns(
-                lambda: max((row.share for row in self._by_key.values()), default=0.0), self._folded
+                lambda: max((row.share for row in self._rows), default=0.0), self._folded
             ),
-            self._fetch,
-            lambda row: row[0],
+            lambda group: group.id,
+            sort=("size", True),
             id="groups",
         )
 
@@ -196,10 +189,8 @@ class GoalsScreen(DecisionScreen):
         self._scores, self._other_titles = scores, other_titles
         self.query_one(FilterLine).complain(None)
         self.clustering, self.groups = shown, groups
-        rows = [*groups, *(theme.as_group for theme in themes_of(groups) if not theme.single)]
-        for row in rows:
-            self._keys.setdefault(row.id, len(self._keys))
-        self._by_key = {self._keys[row.id]: row for row in rows}
+        themes = [theme.as_group for theme in themes_of(groups) if not theme.single]
+        self._rows = [*groups, *themes]
         self.set_class(shown is None, "-empty")
         if shown is None:
             self.show_empty(CLUSTER)
@@ -213,13 +204,13 @@ class GoalsScreen(DecisionScreen):
         """Lists the groups with the words that are searched for, in the chosen order."""
         groups = [group for group in self.groups if has_words(group, self._words)]
         themes = {theme.as_group.id: theme for theme in themes_of(groups)}
-        listed: list[str] = []
-        for row in ordered([theme.as_group for theme in themes.values()], *self.sort):
-            listed.append(row.id)
+        listed: list[GoalGroup] = []
+        for row in self.table.ordered(theme.as_group for theme in themes.values()):
+            listed.append(row)
             theme = themes[row.id]
             if not theme.single and (self._words or row.id not in self._folded):
-                listed += [goal.id for goal in ordered(theme.goals, *self.sort)]
-        self.table.show(array("q", (self._keys[row] for row in listed)), self.sort)
+                listed += self.table.ordered(theme.goals)
+        self.table.show_items(listed)
         if self._words:
             self.query_one(FindLine).say(f"{len(groups):,} of {len(self.groups):,}")
         if self.clustering is not None:
@@ -233,14 +224,10 @@ class GoalsScreen(DecisionScreen):
             self.query_one("#summary", Static).update(summary)
         self._read_detail()
 
-    def _fetch(self, ids: Sequence[int]) -> list[Listed]:
-        return [(key, self._by_key[key]) for key in ids if key in self._by_key]
-
     @property
     def row(self) -> GoalGroup | None:
         """The group under the cursor, or the theme with its figures."""
-        key = self.table.cursor_id
-        return None if key is None else self._by_key.get(key)
+        return self.table.here
 
     @property
     def group(self) -> GoalGroup | None:
@@ -323,7 +310,7 @@ class GoalsScreen(DecisionScreen):
             self._folded -= themes
         self.show_order()
         if row.theme:
-            self.table.move_to_id(self._keys[f"theme:{row.theme}"])
+            self.table.move_to_key(f"theme:{row.theme}")
 
     def _of(self, group: GoalGroup) -> Filter:
         """Returns the conversations of a group or theme that the filter matches."""
@@ -364,24 +351,21 @@ class GoalsScreen(DecisionScreen):
 
     def action_sort(self) -> None:
         """Asks for the order."""
-        choices = [(key, order.title) for key, order in ORDERS.items()]
-        ask_order(self, choices, self.sort[0], self._sort_by)
+        ask_column(self, self.table, self.show_order)
 
     def _sort_by(self, key: str) -> None:
         """Sorts by a column; by the same one again, in reverse."""
-        if key not in ORDERS:
-            return
-        same = self.sort[0] == key
-        self.sort = (key, not self.sort[1] if same else ORDERS[key].descending)
+        self.table.sort_by(key)
         self.show_order()
 
     def action_reverse(self) -> None:
         """Reverses the order."""
-        self._sort_by(self.sort[0])
+        if self.table.sort is not None:
+            self._sort_by(self.table.sort[0])
 
     def on_row_table_header_pressed(self, message: RowTable.HeaderPressed) -> None:
         """A click on a column's title sorts by it."""
-        self._sort_by({"share": "size", "coverage": "rate"}.get(message.key, message.key))
+        self._sort_by(message.key)
 
     def action_view(self) -> None:
         """Changes between list and detail on a terminal too narrow for both."""
@@ -579,7 +563,7 @@ class GoalsScreen(DecisionScreen):
     def action_copy_list(self) -> None:
         """Copies the list as shown: a line for each group, with tabs between the columns."""
         rows = ["goal\tsize\tshare\tended\tscored\tstable"]
-        for _, group in self._fetch(self.table.ids):
+        for group in self.table.items:
             scored, rate_value = group.states.scored, rate_of(group)
             rate = "" if rate_value is None else f"{rate_value:.4f}"
             stable = "" if group.stability is None else f"{group.stability:.4f}"

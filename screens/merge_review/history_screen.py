@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -23,7 +22,7 @@ from screens.widgets.empty_state import EmptyState
 from screens.widgets.formatting import date_and_minute
 from screens.widgets.groups import GLYPHS, decision_text, folded
 from screens.widgets.jobs import EngineFeed
-from screens.widgets.row_table import Column, Piece, RowTable
+from screens.widgets.row_table import Column, ItemTable, Piece, RowTable
 
 MOST_GROUPS = 400
 """Most groups that are listed beside a decision; the count above the list is of all groups."""
@@ -58,24 +57,27 @@ class MergeHistoryScreen(DecisionScreen):
         self._decisions: list[GoalDecision] = []
         self._states: list[ReplayedState] = []
         self._sizes: dict[str, int] = {}
-        self.table = RowTable[tuple[int, GoalDecision]](
+        self.table = ItemTable(
             [
                 Column(
                     "at",
                     "when",
                     16,
-                    lambda r: [(date_and_minute(r[1].given_at), "tone--muted")],
+                    lambda decision: [(date_and_minute(decision.given_at), "tone--muted")],
                     keep=3,
                 ),
                 Column(
-                    "who", "who", 5, lambda r: [(AUTHORS[r[1].decided_by], "tone--muted")], keep=4
+                    "who",
+                    "who",
+                    5,
+                    lambda decision: [(AUTHORS[decision.decided_by], "tone--muted")],
+                    keep=4,
                 ),
                 Column("kind", "", 1, _kind_cell),
                 Column("text", "what", 24, _text_cell, flexible=True),
                 Column("p", "p", 4, _p_cell, right=True, keep=5),
             ],
-            self._fetch,
-            lambda row: row[0],
+            lambda decision: decision.id,
             id="decisions",
         )
 
@@ -134,12 +136,8 @@ class MergeHistoryScreen(DecisionScreen):
             )
         parts.append((f" · {number_format.counted(len(groups), 'group')} now", "$tone-muted"))
         self.query_one("#summary", Static).update(Content.assemble(*parts))
-        self.table.show(array("q", (decision.id for decision in decisions)))
+        self.table.show_items(decisions)
         self._show_groups()
-
-    def _fetch(self, ids: Sequence[int]) -> list[tuple[int, GoalDecision]]:
-        by_id = {decision.id: decision for decision in self._decisions}
-        return [(number, by_id[number]) for number in ids if number in by_id]
 
     def on_row_table_highlighted(self) -> None:
         """Shows the groups after the decision under the cursor."""
@@ -179,8 +177,8 @@ class MergeHistoryScreen(DecisionScreen):
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter opens the members of the first group that the decision made, or changed where it made none."""
-        ((_, decision),) = self._fetch([message.row_id])
-        groups = (*decision.made, *decision.sides)
+        decision = self.table.here
+        groups = () if decision is None else (*decision.made, *decision.sides)
         if groups:
             self.app.push_screen(self.routes.members(groups[0], self.MODE))
 
@@ -190,8 +188,8 @@ class MergeHistoryScreen(DecisionScreen):
 
     def action_undo(self) -> None:
         """Undoes the act of the decision under the cursor, whoever made it."""
-        for _, decision in self._fetch([self.table.cursor_id or 0]):
-            self.undo_act(decision.act, "It is undone already.")
+        if self.table.here is not None:
+            self.undo_act(self.table.here.act, "It is undone already.")
 
     def action_view(self) -> None:
         """Changes between decisions and groups on a terminal too narrow for both."""
@@ -215,20 +213,19 @@ class MergeHistoryScreen(DecisionScreen):
             copy(self, "\n".join(lines), f"the history, {number_format.counted(len(lines), 'act')}")
 
 
-def _kind_cell(row: tuple[int, GoalDecision]) -> Sequence[Piece]:
-    return [(GLYPHS[row[1].kind], "tone--accent" if row[1].active else "tone--muted")]
+def _kind_cell(decision: GoalDecision) -> Sequence[Piece]:
+    return [(GLYPHS[decision.kind], "tone--accent" if decision.active else "tone--muted")]
 
 
-def _text_cell(row: tuple[int, GoalDecision]) -> Sequence[Piece]:
-    decision = row[1]
+def _text_cell(decision: GoalDecision) -> Sequence[Piece]:
     if decision.active:
         return [(decision_text(decision), "")]
     # first, because the end of a long text is cut
     return [(f"undone: {decision_text(decision)}", "tone--muted")]
 
 
-def _p_cell(row: tuple[int, GoalDecision]) -> Sequence[Piece]:
-    return [(number_format.estimate(row[1].probability), "tone--muted")]
+def _p_cell(decision: GoalDecision) -> Sequence[Piece]:
+    return [(number_format.estimate(decision.probability), "tone--muted")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from engine.base.errors import WorkbenchError
 from engine.base.events import DataChanged, Event, JobEnded, JobStarted
 from engine.base.text import one_line
 from engine.completeness.records import Mode, ScoreSet
+from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.sets import in_force, reliability
 from engine.conversations.filters import Filter
 from engine.conversations.import_request import ImportRequest
@@ -57,7 +58,6 @@ from screens.overview.next_steps import PATH, Kind, ProjectProgress, Step, done_
 from screens.shell.dialogs import ChoiceDialog
 from screens.shell.exporting import ask_export, ask_file
 from screens.shell.reading_dialogs import QuarantineDialog, SharedTextDialog
-from screens.shell.run_form import scoring_request
 from screens.shell.workbench_screen import WorkbenchScreen, choose_figure
 from screens.widgets.background import write_in_order
 from screens.widgets.controls import Card, Choices
@@ -372,7 +372,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         def estimate() -> tuple[Mode, Estimate]:
             """Returns the mode of the next scoring and its cost, on another thread."""
             mode = self.services.jobs.scoring_mode()
-            return mode, self.services.jobs.estimate_scoring(scoring_request(mode))
+            return mode, self.services.jobs.estimate_scoring(ScoringRequest(mode=mode))
 
         def show(answer: tuple[Mode, Estimate]) -> None:
             """Shows the cost at the step of scoring."""

@@ -21,6 +21,7 @@ from engine.base.errors import WorkbenchError
 from engine.base.text import display_safe, one_line
 from screens.widgets.controls import Choices, LineInput
 from screens.widgets.keyed import Keyed
+from screens.widgets.row_table import ItemTable
 
 T = TypeVar("T")
 """The answer of a dialog."""
@@ -171,6 +172,16 @@ def ask_order(
         sort(by)
 
     ask(screen, ChoiceDialog("Sort by (the same again reverses it)", choices, now), chosen)
+
+
+def ask_column(screen: Screen[Any], table: ItemTable[Any], show: Callable[[], object]) -> None:
+    """Asks for the column to sort a table of items by; `show` lists them again."""
+
+    def sort(key: str) -> None:
+        table.sort_by(key)
+        show()
+
+    ask_order(screen, table.orders(), table.sort[0] if table.sort else None, sort)
 
 
 def ask_which_first(

@@ -1,9 +1,10 @@
-"""Asks what to run: the base of the forms that describe a run and show its cost, and the dialog before scoring."""
+"""The base of the forms that describe a run and show its cost; their fields are the options of its request."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -12,24 +13,16 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.timer import Timer
 from textual.widget import Widget
-from textual.widgets import Input, OptionList, Static
-from textual.widgets.option_list import Option as ListOption
+from textual.widgets import Input, Static
 
-from engine.base.errors import WorkbenchError
-from engine.base.request_options import Option, options_of, read_values
+from engine.base.errors import AddressNotAllowed, WorkbenchError
+from engine.base.request_options import Option, label_of, options_of, read_values
 from engine.base.text import display_safe, one_line
-from engine.completeness.records import Mode
-from engine.conversations.filters import Filter
 from engine.project.estimate_text import estimate_lines
 from engine.project.records import Estimate
-from screens.shell.dialogs import Dialog, TextDialog, ask, hint_line
+from screens.shell.dialogs import Dialog, hint_line
 from screens.widgets.background import background
-from screens.widgets.controls import Cycle
-
-if TYPE_CHECKING:
-    from engine.completeness.scoring_request import ScoringRequest
-    from engine.opener.jobs import JobService
-
+from screens.widgets.controls import Cycle, LineInput
 
 Request = TypeVar("Request")
 """What a form answers with: the description of a run."""
@@ -58,6 +51,24 @@ class FormChoice(NamedTuple):
 
     name: str
     help: str = ""
+
+
+def choices_of(request: type) -> dict[str, Mapping[Any, FormChoice]]:
+    """Returns the values of those options of a request that are one of a few, by the names of their fields."""
+    choices: dict[str, Mapping[Any, FormChoice]] = {}
+    defaults = {declared.name: declared.default for declared in fields(request)}
+    for name, option in options_of(request).items():
+        default = defaults[name]
+        if isinstance(default, bool):
+            words = {True: "yes", False: "no"}
+            help = f"If {words[not default]}: {option.help}."
+            choices[name] = {
+                value: FormChoice(words[value], help) for value in (default, not default)
+            }
+        elif option.choices:
+            usual = {None: FormChoice(option.default)} if default is None else {}
+            choices[name] = {**usual, **{value: FormChoice(value) for value in option.choices}}
+    return choices
 
 
 class RunForm(Dialog[Request | None], Generic[Request, Cost]):
@@ -125,6 +136,44 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
         index = [*choices].index(chosen) if chosen in choices else 0
         return Cycle([choice.name for choice in choices.values()], index, id=field)
 
+    def option_lines(
+        self, *requests: type, first: Sequence[str], initial: Mapping[str, Any]
+    ) -> ComposeResult:
+        """Yields a line for each option of some requests.
+
+        Args:
+            first: Names of the fields that come before the others.
+            initial: The values that differ from the defaults: of choices those in the request, of others the text.
+        """
+        defaults = {
+            declared.name: declared.default for each in requests for declared in fields(each)
+        }
+        names = [name for request in requests for name in options_of(request)]
+        for name in (*first, *(name for name in names if name not in first)):
+            option, default = self.OPTIONS[name], defaults[name]
+            if name in self.choices:
+                widget: Widget = self.choice_field(name, initial.get(name, default))
+            else:
+                usual = f"{default:g}" if isinstance(default, int | float) else ""
+                placeholder = option.default or usual
+                widget = LineInput(initial.get(name, ""), placeholder=placeholder, id=name)
+            yield field_line(label_of(name, option), widget)
+
+    def show_lines(self, shown: Mapping[str, bool]) -> None:
+        """Shows or hides the lines of fields, by the names of their fields."""
+        for name, display in shown.items():
+            self.query_one(f"#field-{name}").display = display
+
+    def values_of(self, request: type) -> dict[str, Any]:
+        """Returns the values of the options of a request, but for empty fields and hidden lines.
+
+        Raises:
+            UsageError: A text cannot be used; the message names the field.
+        """
+        names = [name for name in options_of(request) if self.query_one(f"#field-{name}").display]
+        typed = self.typed_values(*(name for name in names if name not in self.choices))
+        return typed | {name: self.chosen(name) for name in names if name in self.choices}
+
     def text(self, field: str) -> str:
         """Returns what is typed in a field, display-safe and without spaces around it."""
         return display_safe(self.query_one(f"#{field}", Input).value.strip())
@@ -147,7 +196,8 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
         """Yields the fields, the help for the one in focus, the cost, and the keys."""
         with Vertical(classes="dialog fields") as box:
             box.border_title = Content(self.FORM_TITLE)
-            yield from self.compose_fields()
+            with Vertical(id="lines"):
+                yield from self.compose_fields()
             yield Static(id="help")
             yield Static(id="estimate")
             keys = (("↑↓", "field"), ("←→", "value"), ("enter", "starts"), ("escape", "cancels"))
@@ -200,8 +250,8 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
         background(
             self,
             lambda: self.estimate(request),
-            lambda cost: self._accept_estimate(request, cost),
-            self._show_refusal,
+            lambda cost: self._accept(request, self.estimate_content(cost)),
+            lambda error: self._refuse(request, error),
             group="estimate",
         )
 
@@ -210,10 +260,18 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
         self._start_pressed = False
         self._show_estimate(refusal_content(error))
 
-    def _accept_estimate(self, request: Request, cost: Cost) -> None:
-        """Shows an estimate, and dismisses the form with its request if enter was pressed meanwhile."""
+    def _refuse(self, request: Request, error: WorkbenchError) -> None:
+        """Shows why the run cannot be estimated. A start asks where nobody allowed what it sends."""
+        if isinstance(error, AddressNotAllowed):
+            asks = Content.styled("\nenter shows what would be sent, and asks", "$tone-accent")
+            self._accept(request, Content.assemble(one_line(error.message), asks))
+        else:
+            self._show_refusal(error)
+
+    def _accept(self, request: Request, content: Content) -> None:
+        """Shows the estimate of a run that can be started, and starts it if enter was pressed meanwhile."""
         self._estimated_request = request
-        self._show_estimate(self.estimate_content(cost))
+        self._show_estimate(content)
         if self._start_pressed:
             self.dismiss(request)
 
@@ -246,242 +304,9 @@ def _field_name(name: str) -> Static:
     return Static(Content.styled(f"{name:<{FIELD_NAME_WIDTH}}", "$tone-muted"), classes="name")
 
 
-MINUTES = (2, 5, 10, 20, 30, 60, 120, 240)
-"""For how long the model may read, in minutes, to choose from."""
-
-DEFAULT_MINUTES = 10
-"""The time that is proposed: where reading takes less, all is read."""
-
-
-class ScoringChoice(NamedTuple):
-    """One way of scoring.
-
-    Attributes:
-        timed: Whether the model reads only for some minutes.
-    """
-
-    mode: Mode
-    name: str
-    help: str
-    timed: bool = False
-
-
-SCORING_CHOICES = (
-    ScoringChoice("words", "words only", "the words of the last messages; no model, seconds"),
-    ScoringChoice(
-        "probe", "{} min", "words, then the model reads what they leave open", timed=True
-    ),
-    ScoringChoice("probe", "read all", "words, then the model reads every conversation"),
-    ScoringChoice("base", "base", "an unadapted model, asked what remains; often near chance"),
-    ScoringChoice("tuned", "tuned", "with an adapter of yours"),
-    ScoringChoice("judge", "judge", "a yes/no question; the baseline to compare with"),
-)
-"""The ways of scoring in the order of the dialog, each with a few words on what it does."""
-
-
-def scoring_request(
-    mode: Mode,
-    filter: Filter | None = None,
-    minutes: int | None = None,
-    *,
-    max_cost: float | None = None,
-    fresh: bool = False,
-) -> ScoringRequest:
-    """Returns a scoring run with the defaults of its other options; see `ScoringRequest`."""
-    from engine.completeness.scoring_request import ScoringRequest  # the first frame needs none
-
-    return ScoringRequest(
-        mode=mode, filter=filter or Filter(), minutes=minutes, max_cost=max_cost, fresh=fresh
-    )
-
-
-class RunDialog(Dialog["ScoringRequest | None"]):
-    """Asks how to score, and of a filtered list whether only that; shows the cost before anything starts.
-
-    The dialog is dismissed with the run, or with None if the person leaves.
-    """
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss(None)", "Leave"),
-        Binding("a", "other_scope", "All or filtered", show=False),
-        Binding("left", "other_time(-1)", "Less time", show=False),
-        Binding("right", "other_time(1)", "More time", show=False),
-        Binding("c", "limit_cost", "Most that the run may cost", show=False),
-        Binding("f", "ask_again", "Ask again about failures", show=False),
-    ]
-
-    def __init__(self, jobs: JobService, first_mode: Mode, listed: Filter | None = None) -> None:
-        """
-        Args:
-            jobs: The service that estimates the cost.
-            first_mode: The mode under the cursor at first; a probe is proposed with a time.
-            listed: The filter of the list below the dialog. Only what it matches is scored unless the person says all.
-        """
-        super().__init__()
-        self._jobs, self._first_mode = jobs, first_mode
-        self._listed = Filter() if listed is None else listed
-        self._scope = self._listed  # what is scored; an empty filter is all
-        self._minutes = DEFAULT_MINUTES
-        self._max_cost: float | None = None
-        self._fresh = False
-        self._estimates: dict[ScoringRequest, Estimate | WorkbenchError] = {}
-
-    def compose(self) -> ComposeResult:
-        """Yields the ways of scoring, the scope, the estimate, and the keys."""
-        with Vertical(classes="dialog") as box:
-            box.border_title = "Score conversations"
-            yield OptionList(*map(self._option, SCORING_CHOICES), markup=False)
-            yield Static(id="scope")
-            yield Static(id="estimate")
-            yield Static(id="spending")
-            in_force = self._jobs.scores_in_force()
-            if in_force is not None:
-                yield Static(_scores_in_force_content(in_force))
-            keys = (("←→", "minutes"), ("enter", "starts the run"), ("escape", "cancels"))
-            yield Static(hint_line(*keys))
-
-    def on_mount(self) -> None:
-        """Puts the cursor on the first mode, and hides the scope where the list is not filtered."""
-        self.query_one("#scope").display = bool(self._listed)
-        self.query_one("#spending").display = False
-        modes = [choice.mode for choice in SCORING_CHOICES]
-        self.query_one(OptionList).highlighted = modes.index(self._first_mode)
-
-    def _option(self, choice: ScoringChoice) -> ListOption:
-        """Returns the line of one way of scoring."""
-        name = choice.name.format(self._minutes)
-        return ListOption(Content.assemble((f"{name:<12}", "bold"), (choice.help, "$tone-muted")))
-
-    def _chosen(self, index: int) -> ScoringRequest:
-        """Returns what the line of this index asks for."""
-        choice = SCORING_CHOICES[index]
-        minutes = self._minutes if choice.timed else None
-        return scoring_request(
-            choice.mode, self._scope, minutes, max_cost=self._max_cost, fresh=self._fresh
-        )
-
-    def on_option_list_option_highlighted(self) -> None:
-        """Shows what the line under the cursor would cost."""
-        self._begin_estimate()
-
-    def action_other_scope(self) -> None:
-        """Switches between all conversations and the listed ones, and estimates again."""
-        self._scope = Filter() if self._scope else self._listed
-        self._begin_estimate()
-
-    def action_other_time(self, step: int) -> None:
-        """Lets the model read for less or more time, and estimates again; elsewhere than on that line does nothing."""
-        lines = self.query_one(OptionList)
-        if lines.highlighted is None or not SCORING_CHOICES[lines.highlighted].timed:
-            return
-        index = min(max(MINUTES.index(self._minutes) + step, 0), len(MINUTES) - 1)
-        self._minutes = MINUTES[index]
-        prompt = self._option(SCORING_CHOICES[lines.highlighted]).prompt
-        lines.replace_option_prompt_at_index(lines.highlighted, prompt)
-        self._begin_estimate()
-
-    def action_limit_cost(self) -> None:
-        """Asks for the most that the run may cost over endpoints, and estimates again."""
-        options = options_of(type(self._chosen(0)))
-
-        def limit(text: str) -> None:
-            try:
-                values = read_values(
-                    options, {"max_cost": display_safe(text.strip())}, ["max_cost"]
-                )
-            except WorkbenchError as error:
-                self.show_error(error)
-                return
-            self._max_cost = values.get("max_cost")
-            self._begin_estimate()
-
-        value = "" if self._max_cost is None else f"{self._max_cost:g}"
-        title = "Most that the run may cost"
-        ask(self, TextDialog(title, value=value, placeholder=options["max_cost"].default), limit)
-
-    def action_ask_again(self) -> None:
-        """Switches between failures that stay and those that are asked about again, and estimates again."""
-        self._fresh = not self._fresh
-        self._begin_estimate()
-
-    def _begin_estimate(self) -> None:
-        """Shows what the line under the cursor would cost, from memory or estimated in a thread."""
-        self.query_one("#scope", Static).update(_scope_content(self._scope, self._listed))
-        index = self.query_one(OptionList).highlighted
-        if index is None:
-            return
-        chosen = self._chosen(index)
-        if chosen in self._estimates:
-            self._show_estimate(chosen, self._estimates[chosen])
-            return
-        self.query_one("#estimate", Static).update(Content.styled("estimating …", "$tone-muted"))
-        background(
-            self,
-            lambda: self._jobs.estimate_scoring(chosen),
-            lambda estimate: self._show_estimate(chosen, estimate),
-            lambda error: self._show_estimate(chosen, error),
-            group="estimate",
-        )
-
-    def _show_estimate(self, chosen: ScoringRequest, estimate: Estimate | WorkbenchError) -> None:
-        """Shows an estimate, or why there is none, and remembers it; over endpoints also the limits on what is sent."""
-        self._estimates[chosen] = estimate
-        if isinstance(estimate, WorkbenchError):
-            content, over_endpoints = refusal_content(estimate), self._max_cost is not None
-        else:
-            content, over_endpoints = estimate_content(estimate), bool(estimate.costs)
-        self.query_one("#estimate", Static).update(content)
-        spending = self.query_one("#spending", Static)
-        spending.display = over_endpoints
-        spending.update(_spending_content(self._max_cost, fresh=self._fresh))
-
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Dismisses the dialog with the line that was chosen by enter or a click."""
-        self.dismiss(self._chosen(event.option_index))
-
-
-def _scope_content(scope: Filter, listed: Filter) -> Content:
-    """Returns which conversations are scored, and the key that chooses the others."""
-    filter_text = one_line(str(listed), 60)
-    chosen, other = (
-        (f"only what is listed: {filter_text}", "all") if scope else ("all", f"only {filter_text}")
-    )
-    return Content.assemble(
-        ("scores ", "$tone-muted"),
-        chosen,
-        ("   a", "bold $tone-accent"),
-        (f" {other}", "$tone-muted"),
-    )
-
-
-def _spending_content(max_cost: float | None, *, fresh: bool) -> Content:
-    """Returns the limits on what is asked of endpoints, with the keys that change them."""
-    limit = "no limit" if max_cost is None else f"{max_cost:g}"
-    return Content.assemble(
-        ("most cost ", "$tone-muted"),
-        limit,
-        (" c", "bold $tone-accent"),
-        ("   failures ", "$tone-muted"),
-        "are asked about again" if fresh else "stay as they are",
-        (" f", "bold $tone-accent"),
-    )
-
-
 def estimate_content(estimate: Estimate) -> Content:
     """Returns the lines of an estimate."""
     return Content("\n".join(estimate_lines(estimate)))
-
-
-def _scores_in_force_content(in_force: str) -> Content:
-    """Returns which scores are in force, and that scores of another mode do not replace them."""
-    return Content.assemble(
-        ("in force: ", "$tone-muted"),
-        in_force,
-        (
-            "\nscores of another mode are stored beside them; S on the overview chooses",
-            "$tone-muted",
-        ),
-    )
 
 
 def refusal_content(error: WorkbenchError) -> Content:

@@ -45,7 +45,7 @@ MODES = (
     Tab("simulation", "9", "Simulation", "Sim", "Sim"),
 )
 """The modes of the app."""
-TABS = (*MODES, Tab("validation", "V", "Valid", "Valid", "Val"))
+TABS = (*MODES, Tab("validation", "V", "Validation", "Valid", "Val"))
 """The tabs of the title line: the modes, and validation, which opens over the mode that is present."""
 NAME_WIDTH = 40
 """Most cells of the project's name."""

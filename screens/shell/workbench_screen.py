@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -18,6 +18,7 @@ from engine.base.events import DataChanged, Event
 from engine.base.request_options import options_of
 from engine.base.text import one_line
 from engine.completeness.records import Mode
+from engine.completeness.scoring_request import ScoringRequest
 from engine.conversations.filters import Filter, parse_filter
 from engine.conversations.import_request import ImportRequest
 from engine.opener.conversations import Counts
@@ -26,7 +27,6 @@ from engine.project.records import RunRow
 from engine.results.associations.records import Split
 from screens.shell.app_interface import NamedConversations, RoutedApp, Routes
 from screens.shell.dialogs import ChoiceDialog, ErrorDialog, IgnoresLateEvents, TextDialog, ask
-from screens.shell.run_form import RunDialog, scoring_request
 from screens.shell.title_line import TitleLine
 from screens.widgets.background import background
 from screens.widgets.controls import Card
@@ -36,9 +36,6 @@ from screens.widgets.jobs import EngineFeed, JobsBar
 from screens.widgets.keyed import Keyed, KeyFooter, shown_key
 from screens.widgets.row_table import RowTable
 from screens.widgets.transcript import Transcript
-
-if TYPE_CHECKING:
-    from engine.completeness.scoring_request import ScoringRequest
 
 ResultT = TypeVar("ResultT")
 """What a screen answers with when it is closed."""
@@ -319,7 +316,9 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         def chosen(request: ScoringRequest) -> None:
             self._start(lambda: self.services.jobs.start_scoring(request))
 
-        ask(self, RunDialog(self.services.jobs, first, listed), chosen)
+        from screens.shell.scoring_form import ScoringForm  # the first frame needs none
+
+        ask(self, ScoringForm(self.services.jobs, first, listed or Filter()), chosen)
 
     def listed(self) -> Filter | None:
         """Returns the filter of what the screen lists; None where it is no list."""
@@ -358,7 +357,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
             reads_states = run.stage in ("read", "fit") and run.params.get("features") != "words"
             fallback: Mode = "words" if run.stage == "fit" else mode
             run_mode: Mode = "probe" if reads_states else run.params.get("mode", fallback)
-            scoring = scoring_request(run_mode)
+            scoring = ScoringRequest(mode=run_mode)
             self._start(lambda: self.services.jobs.start_scoring(scoring))
 
     def open_form(self, mode: str, action: str) -> None:

@@ -11,12 +11,11 @@ from typing import NamedTuple
 
 from textual.content import Content
 
-from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
-from engine.base.statistics.intervals import Interval
+from engine.base.report_table import ReportTable
 from engine.base.text import as_json, one_line
 from engine.simulate.records import PlayItem, PlaySetting, TranscriptLine
 from screens.widgets.empty_state import EmptyState
-from screens.widgets.row_table import Column, Piece, ordered_by
+from screens.widgets.row_table import Column, Piece
 
 MAX_NAME_CHARS = 60
 """Most characters of the key of a running play."""
@@ -32,9 +31,6 @@ _MAX_DESCRIPTION_CHARS = 80
 
 _MAX_NOTE_CHARS = 400
 """Most characters of the note below a table."""
-
-_COLUMN_TITLE_CELLS = 16
-"""Width of the titles of columns, where these are listed to choose one."""
 
 
 class PlacedCall(NamedTuple):
@@ -144,22 +140,6 @@ def format_models(setting: PlaySetting) -> str:
     )
 
 
-def sorted_rows(rows: Sequence[ReportRow], by: int | None, descending: bool) -> list[ReportRow]:
-    """Returns the rows sorted by a column, those without a value last.
-
-    Args:
-        by: Index of the column; None leaves the rows in their own order.
-    """
-    if by is None:
-        return list(rows)
-    return ordered_by(rows, lambda row: _sort_key(row.cells[by]), descending=descending)
-
-
-def _sort_key(cell: Cell) -> float | str | None:
-    """Returns what a cell is compared by with the others of its column, which are all numbers or all texts."""
-    return cell.value if isinstance(cell, Interval) else cell
-
-
 def reading_note(table: ReportTable, by: int | None) -> Content:
     """Returns how to read a table: the meaning of the column that it is sorted by, and the notes of the table.
 
@@ -169,13 +149,6 @@ def reading_note(table: ReportTable, by: int | None) -> Content:
     parts = [] if by is None else [f"{table.columns[by].title}: {table.columns[by].description}"]
     text = one_line(" ".join([*parts, *table.notes]), _MAX_NOTE_CHARS)
     return Content.styled(text, "$tone-muted")
-
-
-def column_content(column: ReportColumn) -> Content:
-    """Returns a column to choose: its name, and what it holds."""
-    title = f"{one_line(column.title, _COLUMN_TITLE_CELLS):<{_COLUMN_TITLE_CELLS}} "
-    description = one_line(column.description, _MAX_DESCRIPTION_CHARS)
-    return Content.assemble((title, "bold"), (description, "$tone-muted"))
 
 
 NOTHING_PLAYED = EmptyState(

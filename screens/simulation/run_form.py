@@ -126,7 +126,7 @@ class SimulationRunForm(RunForm[SimulationRequest, Estimate]):
         """Returns the help of a field, and for the forms their names and subjects."""
         if field == "forms":
             return (
-                "; ".join(f"{name}: {what}" for name, what in self._offers.forms)
+                "; ".join(f"{name}: {topic}" for name, topic in self._offers.forms)
                 + "; or JSON files."
             )
         return super().field_help(field)

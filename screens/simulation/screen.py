@@ -16,7 +16,7 @@ from engine.base.text import one_line
 from engine.opener.open_project import OpenProject
 from engine.simulate.records import PlayItem, PlaySetting, SetResults, TranscriptLine
 from engine.simulate.request import SimulationOffers, SimulationRequest
-from screens.shell.dialogs import ask, ask_order
+from screens.shell.dialogs import ask, ask_column
 from screens.shell.exporting import ask_file, copy
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
@@ -62,7 +62,6 @@ class SimulationScreen(WorkbenchScreen[None]):
         self._shown = ""  # key of the set that is shown
         self._results = SetResults((), ())
         self._page = 0
-        self._sort: tuple[int, bool] | None = None
         self._plays: dict[int, PlayItem] = {}
         self.table = ItemTable(NO_COLUMNS, self._row_key, id="rows")
         self.plays = ItemTable(formatting.play_columns(), lambda play: play.id, id="plays")
@@ -94,7 +93,7 @@ class SimulationScreen(WorkbenchScreen[None]):
     def _show(self, sets: list[PlaySetting], key: str, results: SetResults) -> None:
         """Shows the sets and the results of one of them."""
         if key != self._shown:
-            self._page, self._sort = 0, None
+            self._page, self.table.sort = 0, None
         self._sets, self._shown, self._results = sets, key, results
         self._page = min(self._page, max(0, len(results.tables) - 1))
         self._plays = {item.id: item for item in results.plays}
@@ -115,11 +114,6 @@ class SimulationScreen(WorkbenchScreen[None]):
         tables = self._results.tables
         return tables[self._page] if self._page < len(tables) else None
 
-    def _ordered(self, table: ReportTable) -> list[ReportRow]:
-        """Returns the rows of a table in the order that the person chose."""
-        by, descending = self._sort or (None, False)
-        return formatting.sorted_rows(table.rows, by, descending)
-
     def _show_table(self) -> None:
         """Shows the table with its note, and the plays of its row."""
         if not self._sets:
@@ -130,16 +124,14 @@ class SimulationScreen(WorkbenchScreen[None]):
         self.query_one("#summary", Static).update(
             formatting.set_line(self._sets, self._at, table, page)
         )
-        rows = [] if table is None else self._ordered(table)
         if table is None:
             self.table.show_columns(NO_COLUMNS)
             self.query_one("#note", Static).update("Nothing has ended yet in this set.")
         else:
             self.table.show_columns(report_columns(table))
-            by = None if self._sort is None else self._sort[0]
+            by = None if self.table.sort is None else int(self.table.sort[0])
             self.query_one("#note", Static).update(formatting.reading_note(table, by))
-        mark = None if self._sort is None else (str(self._sort[0]), self._sort[1])
-        self.table.show_items(rows, mark)
+        self.table.show_items([] if table is None else self.table.ordered(table.rows))
         self._fit()
         self._show_plays()
 
@@ -182,8 +174,8 @@ class SimulationScreen(WorkbenchScreen[None]):
 
     def on_row_table_header_pressed(self, message: RowTable.HeaderPressed) -> None:
         """Sorts by the column whose title was clicked."""
-        if message.key.isdecimal():
-            self._sort_by(int(message.key))
+        self.table.sort_by(message.key)
+        self._show_table()
 
     # Another set, table or order
 
@@ -203,28 +195,13 @@ class SimulationScreen(WorkbenchScreen[None]):
         """Shows another table of the set."""
         if self._results.tables:
             self._page = (self._page + by) % len(self._results.tables)
-            self._sort = None
+            self.table.sort = None
             self._show_table()
 
     def action_sort(self) -> None:
         """Asks for the column to sort by."""
-        table = self._table_here
-        if table is None:
-            return
-        choices = [
-            (nth, formatting.column_content(column)) for nth, column in enumerate(table.columns)
-        ]
-        now = None if self._sort is None else self._sort[0]
-        ask_order(self, choices, now, self._sort_by)
-
-    def _sort_by(self, by: int) -> None:
-        """Sorts by a column; by the same one again in the other direction."""
-        table = self._table_here
-        if table is not None and by < len(table.columns):
-            first = table.columns[by].kind != "text"  # the largest figure first, names from a to z
-            same_column = self._sort is not None and self._sort[0] == by
-            self._sort = (by, not self._sort[1] if same_column and self._sort else first)
-            self._show_table()
+        if self._table_here is not None:
+            ask_column(self, self.table, self._show_table)
 
     def action_leave(self) -> None:
         """From the plays to the table."""
@@ -269,7 +246,7 @@ class SimulationScreen(WorkbenchScreen[None]):
     def action_copy(self) -> None:
         """Copies the table as it is shown."""
         if (table := self._table_here) is not None:
-            copy(self, tab_separated(table, self._ordered(table)), "the table")
+            copy(self, tab_separated(table, self.table.items), "the table")
 
     def action_export(self) -> None:
         """Asks for a file and writes the set to it."""

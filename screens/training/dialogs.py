@@ -16,7 +16,7 @@ from engine.conversations.filter_completion import completions
 from engine.conversations.filters import parse_filter
 from engine.training.records import Choice, RunDetail, TrainingChoices, TrainingEstimate
 from engine.training.request import OPTIONS, TrainingRequest, read_request
-from engine.training.service import TrainingService
+from engine.training.service import TrainingService, estimate_lines
 from screens.shell.reading_dialogs import ReadingDialog, reading_keys
 from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
 from screens.training import formatting
@@ -47,11 +47,9 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
     def __init__(self, training: TrainingService, choices: TrainingChoices) -> None:
         super().__init__()
         self._training = training
-        self._default_preset = choices.preset
         self._settings = choices.settings
         self.choices = {
             "recipe": _form_choices(choices.recipes),
-            "preset": _form_choices(choices.presets),
             "base": {
                 **_form_choices(choices.bases),
                 OTHER_BASE: FormChoice("another: a path", PATH_HELP),
@@ -64,12 +62,11 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
         yield field_line("filter", LineInput(id="filter", placeholder=OPTIONS["filter"].default))
         yield field_line("name", LineInput(id="name"))
         yield field_line("recipe", self.choice_field("recipe"))
-        yield field_line("preset", self.choice_field("preset", self._default_preset))
         yield field_line("base", self.choice_field("base"))
         yield field_line("path", LineInput(id="path"))
         yield field_line("held out", self.choice_field("held_out"))
         yield field_line("limit", LineInput(id="limit", placeholder="all"))
-        yield field_line("settings", LineInput(id="settings", placeholder="as in the preset"))
+        yield field_line("settings", LineInput(id="settings", placeholder="what fits this machine"))
 
     def update_lines(self) -> None:
         """Shows the field `path` only where other weights are chosen."""
@@ -100,7 +97,14 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
     def estimate_content(self, cost: TrainingEstimate) -> Content:
         """Returns the estimate as text; also shows the proposed name in its field."""
         self.query_one("#name", Input).placeholder = one_line(cost.name, 60)
-        return formatting.estimate_content(cost)
+        parts, facts, memory, *notes = estimate_lines(cost)
+        return Content("\n").join(
+            [
+                Content(f"{parts}\n{facts}"),
+                Content.styled(memory, "" if cost.fits else "$tone-incomplete"),
+                *(Content.styled(note, "$tone-borderline") for note in notes),
+            ]
+        )
 
     def field_help(self, field: str) -> str:
         """Returns the help of a field: of its current choice, of what is being typed, or of the field itself."""

@@ -14,15 +14,7 @@ from textual.content import Content
 
 from engine.base import number_format
 from engine.base.text import one_line
-from engine.training.records import (
-    Parity,
-    RunDetail,
-    RunState,
-    SampleRow,
-    TrainingEstimate,
-    TrainingRun,
-    ValidPoint,
-)
+from engine.training.records import Parity, RunDetail, RunState, SampleRow, TrainingRun, ValidPoint
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.formatting import Look, date_and_minute
 from screens.widgets.row_table import Column, Piece
@@ -33,8 +25,6 @@ MAX_LOG_LINE_CHARACTERS = 300
 """Most characters that are shown of a line of the log, of a warning, or of why nothing can be trained."""
 MAX_PROBLEM_CHARACTERS = 600
 """Most characters that are shown of why a run failed, and of what to do."""
-MAX_NOTE_CHARACTERS = 160
-"""Most characters that are shown of a note or an advice under an estimate."""
 TEXT_MARGIN_CELLS = 28
 """Cells of a line that are not for the end of the log: what follows it, and quotation marks."""
 WRITTEN_MARGIN_CELLS = 42
@@ -250,50 +240,6 @@ def tail_content(detail: RunDetail) -> Content:
     return Content("\n").join([Content.styled("log", "bold"), *lines]) if lines else Content("")
 
 
-def estimate_content(estimate: TrainingEstimate) -> Content:
-    """Returns what a run would take: conversations, tokens, time and memory; and notes on the request."""
-    unused = estimate.matched - estimate.train - estimate.held_out
-    lines = [
-        Content.assemble(
-            (number_format.counted(estimate.matched, "conversation"), "bold"),
-            f": {estimate.train:,} to train on, {estimate.selection:,} to select by,"
-            f" {estimate.test:,} to test on",
-            f", {unused:,} not used" if unused > 0 else "",
-        )
-    ]
-    facts = []
-    if estimate.tokens is not None:
-        facts.append(f"{number_format.amount(estimate.tokens)} tokens an epoch")
-    if estimate.steps is not None:
-        facts.append(number_format.counted(estimate.steps, "step"))
-    source = "as in earlier runs" if estimate.measured else "a guess: nothing was trained here yet"
-    facts.append(
-        f"about {number_format.duration(estimate.seconds)} ({source})"
-        if estimate.seconds is not None
-        else "time unknown until the first steps"
-    )
-    lines.append(Content(" · ".join(facts)))
-    needs = (
-        "memory unknown"
-        if estimate.memory is None
-        else f"memory {number_format.size(estimate.memory)}"
-    )
-    if estimate.fits:
-        lines.append(Content.assemble(f"{needs} · with ", (one_line(estimate.base, 50), "bold")))
-    else:
-        lines.append(
-            Content.styled(
-                f"{needs}: more than this machine has. {one_line(estimate.advice, MAX_NOTE_CHARACTERS)}",
-                "$tone-incomplete",
-            )
-        )
-    lines += [
-        Content.styled(one_line(note, MAX_NOTE_CHARACTERS), "$tone-borderline")
-        for note in estimate.notes
-    ]
-    return Content("\n").join(lines)
-
-
 def run_facts(detail: RunDetail) -> list[tuple[str, str]]:
     """Returns the names and values of what is known of a run, display-safe."""
     run = detail.run
@@ -319,8 +265,6 @@ def run_facts(detail: RunDetail) -> list[tuple[str, str]]:
 
 def parts_text(run: TrainingRun) -> str:
     """Returns how many conversations are in each part of the data of a run."""
-    if run.test is None:
-        return f"{run.conversations:,} trained on, {run.held_out:,} held out"
     return f"{run.conversations:,} train, {run.selection:,} select, {run.test:,} test"
 
 

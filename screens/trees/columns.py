@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from engine.base import number_format
 from engine.base.text import one_line
@@ -13,7 +12,7 @@ from engine.trees.records import PropertyBounds, TreeConfig, TreeItem, TreeRow
 from engine.trees.reports import Deciles
 from engine.trees.tree import Kind
 from screens.widgets.curve import block_rows, spread
-from screens.widgets.row_table import Column, Piece, ordered_by
+from screens.widgets.row_table import Column, Piece
 
 NAME_WIDTH = 24
 """Least cells of the name of a conversation."""
@@ -23,38 +22,6 @@ GOAL_WIDTH = 24
 """Cells of a goal."""
 UNUSUAL_SIGN = "▲"
 """The sign before a tree that stands out."""
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """An order: its title, the value of a tree (None comes last), and whether it is descending at first."""
-
-    title: str
-    value: Callable[[TreeItem], float | str | None]
-    descending: bool = False
-
-
-ORDERS: dict[str, Order] = {
-    "name": Order("name", lambda item: item.name),
-    "step": Order("step", lambda item: item.row.step),
-    "leaves": Order("leaves", lambda item: _grown(item.row, item.row.leaves), descending=True),
-    "best": Order("best log-probability, least sure first", lambda item: item.row.max_log_prob),
-    "covered": Order("covered", lambda item: _grown(item.row, item.row.covered)),
-    "entropy": Order("entropy", lambda i: _grown(i.row, i.row.entropy_high), descending=True),
-    "fork": Order("first fork", lambda item: item.row.fork_depth),
-    "said": Order("log-probability of the recorded answer", lambda item: item.row.answer_log_prob),
-    "held": Order(
-        "share of the recorded answer that is in the tree", lambda item: held_share(item.row)
-    ),
-    "completed": Order("did the conversation end", lambda item: item.completed.word),
-    "goal": Order("goal", lambda item: item.goal or None),
-}
-"""The orders of the list, by the key of their column."""
-
-
-def ordered(items: Sequence[TreeItem], key: str, descending: bool) -> list[TreeItem]:
-    """Returns the items in one of `ORDERS`."""
-    return ordered_by(items, ORDERS[key].value, descending=descending)
 
 
 def worst_turns(items: Sequence[TreeItem]) -> list[TreeItem]:
@@ -109,12 +76,14 @@ def columns(
 
     def leaves(item: TreeItem) -> Sequence[Piece]:
         """Returns the number of leaves."""
-        return _number(item, f"{item.row.leaves:,}", deciles().many(item.row))
+        return _number(item, f"{item.row.leaves:,}", deciles().has_many_leaves(item.row))
 
     def best(item: TreeItem) -> Sequence[Piece]:
         """Returns the log-probability of the best answer."""
         return _number(
-            item, number_format.log_probability(item.row.max_log_prob), deciles().unsure(item.row)
+            item,
+            number_format.log_probability(item.row.max_log_prob),
+            deciles().is_unsure(item.row),
         )
 
     def covered(item: TreeItem) -> Sequence[Piece]:
@@ -156,18 +125,25 @@ def columns(
         ]
 
     list_columns = [
-        Column("name", "conversation", NAME_WIDTH, name, flexible=True),
-        Column("step", "step", 5, lambda i: [(str(i.row.step), "tone--muted")], right=True,
-               keep=9 if turns else 4),
-        Column("leaves", "leaves", 8, leaves, right=True),
-        Column("best", "log P", 9, best, right=True),
-        Column("covered", "covered", number_format.BAR_WIDTH + 4, covered, keep=6),
-        Column("entropy", "entropy", 9, lambda item: _bits_cell(item.row), right=True, keep=7),
-        Column("completed", "state", 10, completed, keep=3),
-        Column("goal", "goal", GOAL_WIDTH, goal, keep=2),
-        Column("fork", "first fork", 15, fork, keep=0),
-        Column("said", "said", 9, lambda item: _recorded_cell(item.row), right=True, keep=5),
-        Column("held", "in the tree", 11, held, right=True, keep=1),
+        Column("name", "conversation", NAME_WIDTH, name, flexible=True, value=lambda item: item.name, order="name"),
+        Column("step", "step", 5, lambda item: [(str(item.row.step), "tone--muted")], right=True,
+               value=lambda item: item.row.step, keep=9 if turns else 4),
+        Column("leaves", "leaves", 8, leaves, right=True,
+               value=lambda item: _grown(item.row, item.row.leaves), descending=True),
+        Column("best", "log P", 9, best, right=True,
+               value=lambda item: item.row.max_log_prob, order="best log-probability, least sure first"),
+        Column("covered", "covered", number_format.BAR_WIDTH + 4, covered,
+               value=lambda item: _grown(item.row, item.row.covered), keep=6),
+        Column("entropy", "entropy", 9, lambda item: _bits_cell(item.row), right=True,
+               value=lambda item: _grown(item.row, item.row.entropy_high), descending=True, keep=7),
+        Column("completed", "state", 10, completed,
+               value=lambda item: item.completed.word, order="did the conversation end", keep=3),
+        Column("goal", "goal", GOAL_WIDTH, goal, value=lambda item: item.goal or None, keep=2),
+        Column("fork", "first fork", 15, fork, value=lambda item: item.row.fork_depth, keep=0),
+        Column("said", "said", 9, lambda item: _recorded_cell(item.row), right=True,
+               value=lambda item: item.row.answer_log_prob, order="log-probability of the recorded answer", keep=5),
+        Column("held", "in the tree", 11, held, right=True, value=lambda item: held_share(item.row),
+               order="share of the recorded answer that is in the tree", keep=1),
     ]  # fmt: skip
     if turns:
         list_columns.insert(1, Column("turns", "turns", TURNS_WIDTH, along, keep=8))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import math
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -16,9 +15,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.base import number_format
-from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
-from engine.trees.meaning import GroupedAnswers, Meaning
 from engine.trees.measures import Answer
 from engine.trees.records import NodeColumns, TreeItem
 from engine.trees.service import TreeService
@@ -28,39 +25,7 @@ from screens.shell.exporting import copy
 from screens.trees.columns import whole_count
 from screens.trees.tree_view import KIND_LOOKS, shown_text
 from screens.widgets.background import background
-from screens.widgets.row_table import Column, Piece, RowTable
-
-THRESHOLD = 0.85
-"""Default similarity at or above which two answers count as equal in meaning."""
-STEP = 0.05
-"""Similarity by which one key press moves the threshold; also the least threshold."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of the list of answers.
-
-    Attributes:
-        number: Its number in the list, from 0.
-        meaning: The group of equal meaning with its number, from 0, on its first line only; None on other lines and
-            without groups.
-    """
-
-    number: int
-    answer: Answer
-    meaning: tuple[int, Meaning] | None = None
-
-
-def lines_of(answers: Sequence[Answer], groups: Sequence[Meaning] | None = None) -> list[Line]:
-    """Returns the lines of answers, group by group where there are groups."""
-    order: list[tuple[int, tuple[int, Meaning] | None]] = [(at, None) for at in range(len(answers))]
-    if groups is not None:
-        order = [
-            (index, (group_number, group) if index == group.answers[0] else None)
-            for group_number, group in enumerate(groups)
-            for index in group.answers
-        ]
-    return [Line(number, answers[index], meaning) for number, (index, meaning) in enumerate(order)]
+from screens.widgets.row_table import Column, ItemTable, Piece
 
 
 def kinds_text(answers: Sequence[Answer]) -> str:
@@ -80,9 +45,6 @@ class AnswersDialog(Dialog[int | None]):
 
     PLACE = "answers"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("m", "meaning", "By meaning", tooltip="Put together what means the same, or not"),
-        Binding("plus", "threshold(1)", "Stricter", key_display="+", tooltip="Fewer mean the same"),
-        Binding("minus", "threshold(-1)", "Looser", key_display="-", tooltip="More mean the same"),
         Binding("y", "copy", "Copy", tooltip="Copy this answer"),
         Binding("escape,l,q", "dismiss(None)", "Leave"),
     ]
@@ -90,11 +52,15 @@ class AnswersDialog(Dialog[int | None]):
     def __init__(self, trees: TreeService, item: TreeItem) -> None:
         super().__init__()
         self._trees, self._item = trees, item
-        self._answers: Sequence[Answer] = ()
-        self._lines: Sequence[Line] = ()
-        self._meanings: GroupedAnswers | None = None
-        self._threshold = THRESHOLD
-        self.table = RowTable[Line](self._columns(), self._fetch, lambda line: line.number)
+        self.table = ItemTable[Answer](
+            [
+                Column("kind", "", 1, _kind_cell),
+                Column("p", "probability", number_format.BAR_WIDTH + 5, _p_cell),
+                Column("leaves", "leaves", 7, _leaves_cell, right=True, keep=3),
+                Column("text", "answer", 20, _answer_cell, flexible=True),
+            ],
+            lambda answer: answer.leaves[0],
+        )
 
     def compose(self) -> ComposeResult:
         """Yields a title, the table, the whole answer under the cursor, the keys."""
@@ -108,8 +74,6 @@ class AnswersDialog(Dialog[int | None]):
             yield Static(
                 hint_line(
                     ("enter", "goes to it"),
-                    ("m", "by meaning"),
-                    ("+ -", "threshold"),
                     ("y", "copies it"),
                     ("escape", "leaves"),
                 )
@@ -120,8 +84,9 @@ class AnswersDialog(Dialog[int | None]):
         row = self._item.row
 
         def arrived(answers: list[Answer]) -> None:
-            self._answers = answers
-            self._show()
+            self.query_one("#about", Static).update(Content(kinds_text(answers)))
+            self.table.show_items(answers)
+            self._show_answer()
             self.table.focus()
 
         background(
@@ -132,133 +97,49 @@ class AnswersDialog(Dialog[int | None]):
             group="answers",
         )
 
-    def _show(self) -> None:
-        """Shows the answers, by wording or by meaning."""
-        grouped = self._meanings
-        if grouped is None:
-            self._lines = lines_of(self._answers)
-        else:
-            self._lines = lines_of(grouped.answers, grouped.meanings.groups)
-        self.table.show_columns(self._columns())
-        self.table.show(array("q", range(len(self._lines))))
-        self.query_one("#about", Static).update(self._about())
-        self._show_answer()
-
-    def _about(self) -> Content:
-        """Returns the line above the list: how many answers, and how they are grouped."""
-        grouped = self._meanings
-        if grouped is None:
-            return Content(kinds_text(self._answers))
-        meanings = grouped.meanings
-        groups = len(meanings.groups)
-        bits = number_format.between(meanings.entropy_low, meanings.entropy_high)
-        return Content.assemble(
-            (number_format.counted(groups, "meaning"), "bold"),
-            f" of {number_format.counted(len(self._lines), 'text')} · alike from ",
-            (number_format.probability(self._threshold), "bold $tone-accent"),
-            f" on · entropy over meanings {bits} bits",
-            (f" · {one_line(grouped.by, 60)}", "$tone-muted"),
-        )
-
-    # Meaning
-
-    def action_meaning(self) -> None:
-        """Groups the answers by meaning, or lists them by wording again."""
-        if self._meanings is None:
-            self._group()
-        else:
-            self._meanings = None
-            self._show()
-
-    def action_threshold(self, direction: int) -> None:
-        """Raises or lowers the similarity at which answers count as equal in meaning, and groups again."""
-        self._threshold = round(min(1.0, max(STEP, self._threshold + direction * STEP)), 2)
-        self._group()
-
-    def _group(self) -> None:
-        """Groups the answers by meaning, and shows them."""
-        row, threshold = self._item.row, self._threshold
-        about = self.query_one("#about", Static)
-        about.update(Content.styled("comparing …", "$tone-muted"))
-
-        def arrived(grouped: GroupedAnswers) -> None:
-            self._meanings = grouped
-            self._show()
-
-        def failed(error: WorkbenchError) -> None:
-            words = one_line(f"{error.message} {error.hint}", 300)
-            about.update(Content.styled(words, "$tone-incomplete"))
-
-        background(
-            self,
-            lambda: self._trees.meanings(row.conversation_id, row.step, row.config_hash, threshold),
-            arrived,
-            failed,
-            group="meaning",
-        )
-
-    # Drawing
-
-    def _columns(self) -> list[Column[Line]]:
-        """Returns the columns; that of meanings only by meaning."""
-        columns = [
-            Column("kind", "", 1, _kind_cell),
-            Column("p", "probability", number_format.BAR_WIDTH + 5, _p_cell),
-            Column("leaves", "leaves", 7, lambda line: [(f"{len(line.answer.leaves):,}", "tone--muted")],
-                   right=True, keep=3),
-            Column("text", "answer", 20,
-                   lambda line: [(shown_text(line.answer.text) or "(nothing)", "")], flexible=True),
-        ]  # fmt: skip
-        if self._meanings is not None:
-            columns.insert(0, Column("meaning", "meaning", 8, _meaning_cell))
-        return columns
-
-    def _fetch(self, ids: Sequence[int]) -> list[Line]:
-        """Returns the lines of these rows."""
-        return [self._lines[index] for index in ids if index < len(self._lines)]
-
     def _show_answer(self) -> None:
         """Shows the whole answer under the cursor."""
-        number = self.table.cursor_id
-        text = "" if number is None else one_line(self._lines[number].answer.text, 400)
+        answer = self.table.here
+        text = "" if answer is None else one_line(answer.text, 400)
         self.query_one("#whole", Static).update(Content.styled(text, "$tone-muted"))
 
     def on_row_table_highlighted(self) -> None:
         """Shows the whole answer under the cursor."""
         self._show_answer()
 
-    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+    def on_row_table_opened(self) -> None:
         """Enter goes to the leaf."""
-        self.dismiss(self._lines[message.row_id].answer.leaves[0])
+        answer = self.table.here
+        if answer is not None:
+            self.dismiss(answer.leaves[0])
 
     def action_copy(self) -> None:
         """Copies the answer under the cursor."""
-        number = self.table.cursor_id
-        if number is not None:
-            copy(self, self._lines[number].answer.text, f"answer {number + 1}")
+        answer = self.table.here
+        if answer is not None:
+            copy(self, answer.text, f"answer {self.table.cursor_index + 1}")
 
 
-def _kind_cell(line: Line) -> Sequence[Piece]:
+def _kind_cell(answer: Answer) -> Sequence[Piece]:
     """Returns the sign for how an answer ends."""
-    glyph, tone, _ = KIND_LOOKS[line.answer.end]
+    glyph, tone, _ = KIND_LOOKS[answer.end]
     return [(glyph, tone)]
 
 
-def _p_cell(line: Line) -> Sequence[Piece]:
+def _p_cell(answer: Answer) -> Sequence[Piece]:
     """Returns the probability of an answer as a bar and a number."""
-    p = line.answer.probability
+    p = answer.probability
     return [(number_format.bar(p), "tone--complete"), (f" {number_format.probability(p, 3)}", "")]
 
 
-def _meaning_cell(line: Line) -> Sequence[Piece]:
-    """Returns the number and probability of a group at its first answer."""
-    if line.meaning is None:
-        return [("   ⋮", "tone--muted")]
-    number, group = line.meaning
-    return [
-        (f"{number + 1:>3} ", ""),
-        (number_format.probability(group.probability), "tone--accent"),
-    ]
+def _leaves_cell(answer: Answer) -> Sequence[Piece]:
+    """Returns the number of leaves with this text."""
+    return [(f"{len(answer.leaves):,}", "tone--muted")]
+
+
+def _answer_cell(answer: Answer) -> Sequence[Piece]:
+    """Returns the beginning of the text."""
+    return [(shown_text(answer.text) or "(nothing)", "")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +193,7 @@ class TokensDialog(Dialog[None]):
     def __init__(self, columns: NodeColumns, nodes: Sequence[int]) -> None:
         super().__init__()
         self._rows = token_rows(columns, nodes)
-        self.table = RowTable[TokenRow](
+        self.table = ItemTable(
             [
                 Column("at", "", 4, lambda r: [(str(r.at + 1), "tone--muted")], right=True, keep=4),
                 Column("token", "id", 7, lambda r: [(str(r.token), "")], right=True),
@@ -335,7 +216,6 @@ class TokensDialog(Dialog[None]):
                 ),
                 Column("bits", "bits", 5, _bits_cell, right=True, keep=3),
             ],
-            self._fetch,
             lambda row: row.at,
         )
 
@@ -348,13 +228,9 @@ class TokensDialog(Dialog[None]):
 
     def on_mount(self) -> None:
         """Begins at the last token, which is the one under the cursor."""
-        self.table.show(array("q", range(len(self._rows))))
+        self.table.show_items(self._rows)
         self.table.focus()
         self.call_after_refresh(self.table.action_move_to, -1)
-
-    def _fetch(self, ids: Sequence[int]) -> list[TokenRow]:
-        """Returns the tokens of these rows."""
-        return [self._rows[index] for index in ids if index < len(self._rows)]
 
 
 def hexes(data: bytes) -> str:

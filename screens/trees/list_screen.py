@@ -19,24 +19,16 @@ from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from engine.trees.records import TreeConfig, TreeItem, TreeRequest, TreeRow
 from engine.trees.reports import Deciles
-from screens.shell.dialogs import ChoiceDialog, ask_order
+from screens.shell.dialogs import ChoiceDialog, ask_column
 from screens.shell.workbench_screen import WorkbenchScreen, edit_filter
-from screens.trees.columns import (
-    ORDERS,
-    UNUSUAL_SIGN,
-    by_conversation,
-    columns,
-    format_config,
-    ordered,
-    worst_turns,
-)
+from screens.trees.columns import UNUSUAL_SIGN, by_conversation, columns, format_config, worst_turns
 from screens.trees.run_form import TreeRunForm
 from screens.trees.screen import TreeScreen
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.filter_line import FilterLine
 from screens.widgets.formatting import fitting
 from screens.widgets.jobs import EngineFeed
-from screens.widgets.row_table import Column, RowTable
+from screens.widgets.row_table import Column, ItemTable, RowTable
 
 
 class TreeSetScreen(WorkbenchScreen[None]):
@@ -64,15 +56,13 @@ class TreeSetScreen(WorkbenchScreen[None]):
     def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
         self._query = ListQuery()
-        self._sort = ("leaves", True)
         self._items: Sequence[TreeItem] = ()
-        self._by_id: dict[int, TreeItem] = {}
         self._turns: dict[int, list[TreeRow]] = {}
         self._worst_only = True
         self._unusual_only = False
         self._deciles = Deciles()
-        self.table = RowTable[TreeItem](
-            self._columns(), self._fetch, lambda item: item.id, id="trees"
+        self.table = ItemTable(
+            self._columns(), lambda item: item.id, sort=("leaves", True), id="trees"
         )
 
     def _columns(self) -> list[Column[TreeItem]]:
@@ -117,16 +107,15 @@ class TreeSetScreen(WorkbenchScreen[None]):
         if self._turns and self._worst_only:
             items = worst_turns(items)
         self._items = items
-        self._by_id = {item.id: item for item in items}
-        self._deciles = Deciles.of(items)
+        self._deciles = Deciles.from_items(items)
         if self._unusual_only:
-            items = [item for item in items if self._deciles.both(item.row)]
+            items = [item for item in items if self._deciles.stands_out(item.row)]
             summary = Content.assemble(
                 summary,
                 (f" · only the {len(items):,} unusual ones ", "$tone-borderline"),
                 ("u", "bold $tone-accent"),
             )
-            self._items, self._by_id = items, {item.id: item for item in items}
+            self._items = items
         self._show_order()
         self.query_one("#legend", Static).update(_legend(self._deciles))
         self.query_one("#summary", Static).update(summary)
@@ -145,21 +134,13 @@ class TreeSetScreen(WorkbenchScreen[None]):
 
     def _show_order(self) -> None:
         """Shows the trees in the present order."""
-        ordered_items = ordered(self._items, *self._sort)
-        self.table.show(array("q", (item.id for item in ordered_items)), self._sort)
-
-    def _fetch(self, ids: Sequence[int]) -> list[TreeItem]:
-        """Returns the trees of these rows."""
-        by_id = self._by_id
-        return [by_id[row_id] for row_id in ids if row_id in by_id]
+        self.table.show_items(self.table.ordered(self._items))
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
-        """Opens the tree of a row."""
-        self._open(message.row_id)
-
-    def _open(self, row_id: int) -> None:
-        """Opens a tree, or says why there is none."""
-        item = self._by_id[row_id]
+        """Opens the tree of a row, or says why there is none."""
+        item = self.table.here
+        if item is None:
+            return
         if item.row.reason is not None:
             self.notify(one_line(item.row.reason), title="No tree", markup=False)
             return
@@ -170,16 +151,13 @@ class TreeSetScreen(WorkbenchScreen[None]):
 
     def _conversations(self) -> array[int]:
         """Returns the conversations of the trees that are listed, in their order, each once."""
-        conversation_ids = (self._by_id[key].row.conversation_id for key in self.table.ids)
-        return array("q", dict.fromkeys(conversation_ids))
+        return array("q", dict.fromkeys(item.row.conversation_id for item in self.table.items))
 
     def action_read(self) -> None:
         """Opens the conversation of the tree under the cursor in the reader."""
-        if self.table.cursor_id is not None:
+        if self.table.here is not None:
             order = self._conversations()
-            self.open_reader(
-                order, order.index(self._by_id[self.table.cursor_id].row.conversation_id)
-            )
+            self.open_reader(order, order.index(self.table.here.row.conversation_id))
 
     def action_judge(self) -> None:
         """Goes to triage of the conversations of the trees that are listed."""
@@ -218,18 +196,17 @@ class TreeSetScreen(WorkbenchScreen[None]):
 
     def action_sort(self) -> None:
         """Asks for the order."""
-        choices = [(key, order.title) for key, order in ORDERS.items()]
-        ask_order(self, choices, self._sort[0], self._sort_by)
+        ask_column(self, self.table, self._show_order)
 
     def _sort_by(self, key: str) -> None:
         """Sorts by a column; by the same one again in the other direction."""
-        same = self._sort[0] == key
-        self._sort = (key, not self._sort[1] if same else ORDERS[key].descending)
+        self.table.sort_by(key)
         self._show_order()
 
     def action_reverse(self) -> None:
         """Reverses the order."""
-        self._sort_by(self._sort[0])
+        if self.table.sort is not None:
+            self._sort_by(self.table.sort[0])
 
     def on_row_table_header_pressed(self, message: RowTable.HeaderPressed) -> None:
         """A click on a column's title sorts by it."""
@@ -245,7 +222,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
 
     def action_unusual(self) -> None:
         """Switches between all trees and those that stand out by leaves and by log-probability."""
-        if self._unusual_only or any(self._deciles.both(item.row) for item in self._items):
+        if self._unusual_only or any(self._deciles.stands_out(item.row) for item in self._items):
             self._unusual_only = not self._unusual_only
             self.refresh_data()
         else:

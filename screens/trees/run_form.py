@@ -7,7 +7,6 @@ its root is an answer. *Alpha* is the least probability that is followed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -16,11 +15,10 @@ from textual.binding import BindingType
 from engine.base.request_options import Option, options_of
 from engine.conversations.filters import ListQuery
 from engine.project.records import Estimate
-from engine.trees.options import Growth, TreeOptions
+from engine.trees.options import Growth, Transform, TreeOptions
 from engine.trees.records import At, TreeRequest
 from engine.trees.service import TreeService
 from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
-from screens.widgets.controls import LineInput
 
 TREE_PLACES: dict[At, FormChoice] = {
     "last-answer": FormChoice("at the last answer", "How sure was the model of it?"),
@@ -53,48 +51,55 @@ ADAPTER_USES: dict[bool, FormChoice] = {
 }
 """Whether the model grows trees with the adapter that scores completeness."""
 
-DEFAULT_REQUEST = TreeRequest()
-"""What the form begins with."""
+ANSWER_ENDS: dict[tuple[str, ...], FormChoice] = {
+    TreeRequest().tree.stop: FormChoice("where the next step of the log begins"),
+    ("\n",): FormChoice("at a line break"),
+}
+"""The texts that end an answer."""
+
+REQUESTS = (TreeOptions, TreeRequest, Transform)
+"""The dataclasses whose options are the fields of the form."""
 
 
 class TreeRunForm(RunForm[TreeRequest, Estimate]):
-    """Asks for the conversations, alpha and the place; the number of conversations is shown before anything starts."""
+    """Asks for the conversations, the place and how trees grow; their number is shown before anything starts."""
 
     PLACE = "tree-run"
     FORM_TITLE = "Grow response trees"
     FIRST_FIELD = "alpha"
-    OPTIONS: ClassVar[Mapping[str, Option]] = options_of(TreeRequest) | options_of(TreeOptions)
+    OPTIONS: ClassVar[Mapping[str, Option]] = {
+        name: option for request in REQUESTS for name, option in options_of(request).items()
+    }
     BINDINGS: ClassVar[list[BindingType]] = FORM_KEYS
 
     def __init__(self, trees: TreeService, query: ListQuery) -> None:
         super().__init__()
         self._trees, self._query = trees, query
-        self.choices = {"at": TREE_PLACES, "mode": GROWTH_MODES, "tuned": ADAPTER_USES}
+        self.choices = {
+            "at": TREE_PLACES,
+            "mode": GROWTH_MODES,
+            "tuned": ADAPTER_USES,
+            "stop": ANSWER_ENDS,
+        }
 
     def compose_fields(self) -> ComposeResult:
-        """Yields the lines of the form; the filter is that of the list below the dialog."""
-        filter_input = LineInput(
-            str(self._query.filter), placeholder="all conversations", id="filter"
-        )
-        yield field_line("of", filter_input)
-        yield field_line("alpha", LineInput(f"{DEFAULT_REQUEST.tree.alpha:g}", id="alpha"))
-        yield field_line("where", self.choice_field("at"))
-        yield field_line("branches", self.choice_field("mode"))
-        yield field_line("model", self.choice_field("tuned"))
+        """Yields a line for each option; the filter is that of the list below the form."""
+        yield field_line("weights", self.choice_field("tuned"))
+        initial = {"filter": str(self._query.filter)}
+        first = ("alpha", "at", "mode", "filter")
+        yield from self.option_lines(*REQUESTS, first=first, initial=initial)
 
     def request(self) -> TreeRequest:
         """Returns the request that the fields describe.
 
         Raises:
-            UsageError: The filter cannot be understood, or alpha is not above 0 and at most 1.
+            UsageError: A field cannot be understood, or a value is out of its bounds.
         """
-        growth = self.typed_values("alpha")
-        return replace(
-            DEFAULT_REQUEST,
-            tree=replace(DEFAULT_REQUEST.tree, mode=self.chosen("mode"), **growth),
-            at=self.chosen("at"),
+        sampler = Transform(**self.values_of(Transform))
+        return TreeRequest(
+            tree=TreeOptions(**self.values_of(TreeOptions), transform=sampler),
             tuned=self.chosen("tuned"),
-            **self.typed_values("filter"),
+            **self.values_of(TreeRequest),
         )
 
     def estimate(self, request: TreeRequest) -> Estimate:

@@ -14,7 +14,7 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Container, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -30,23 +30,6 @@ from engine.base.text import display_safe
 from screens.widgets.background import background
 from screens.widgets.formatting import TONES
 from screens.widgets.keyed import Keyed, movement
-
-# The order of a list by a value that some items do not have.
-
-T = TypeVar("T")
-
-
-def ordered_by(
-    items: Iterable[T], value: Callable[[T], Any], *, descending: bool = False
-) -> list[T]:
-    """Returns the items by a value; those without one (None) come last, equal ones keep their order."""
-    items = list(items)
-    values = [value(item) for item in items]
-    with_value = [index for index, known in enumerate(values) if known is not None]
-    with_value.sort(key=lambda index: values[index], reverse=descending)
-    without_value = [index for index, known in enumerate(values) if known is None]
-    return [items[index] for index in (*with_value, *without_value)]
-
 
 RowT = TypeVar("RowT")
 Piece = tuple[str, str]
@@ -74,6 +57,9 @@ class Column(Generic[RowT]):
         cell: The pieces of a row's cell, as imported: the table makes them safe.
         flexible: Takes the width that is left, in equal parts with others that do; at least one column has it.
         right: The cell and the title stand at the right.
+        value: What an `ItemTable` is ordered by, None where a row has no value; a column without it is no order.
+        order: What the order is called where the title does not say it.
+        descending: Whether the largest value comes first when the order is chosen.
         keep: Columns with the lowest number are dropped first when the table is narrow.
     """
 
@@ -83,6 +69,9 @@ class Column(Generic[RowT]):
     cell: Callable[[RowT], Sequence[Piece]]
     flexible: bool = False
     right: bool = False
+    value: Callable[[RowT], float | str | None] | None = None
+    order: str = ""
+    descending: bool = False
     keep: int = 9
 
 
@@ -414,16 +403,22 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
 
 
 class ItemTable(RowTable[RowT]):
-    """A table of items in memory; the cursor stays on an item with the same key when others are shown."""
+    """A table of items in memory; the cursor stays on an item with the same key when others are shown.
+
+    Attributes:
+        sort: Key of the column that orders the items, and whether it is descending; None for their own order.
+    """
 
     def __init__(
         self,
         columns: Sequence[Column[RowT]],
         key: Callable[[RowT], Hashable],
         *,
+        sort: tuple[str, bool] | None = None,
         id: str | None = None,
     ) -> None:
         """Shows nothing yet; `key` tells the items from one another."""
+        self.sort = sort
         # The ids of the rows are numbers that the keys get one after another.
         super().__init__(
             columns,
@@ -435,12 +430,40 @@ class ItemTable(RowTable[RowT]):
         self._numbers: dict[Hashable, int] = {}
         self._items: dict[int, RowT] = {}
 
-    def show_items(self, items: Iterable[RowT], sort: tuple[str, bool] | None = None) -> None:
-        """Shows these items in this order; `sort` as in `show`."""
+    def show_items(self, items: Iterable[RowT]) -> None:
+        """Shows these items in this order; the header marks the column of `sort`."""
         self._items = {
             self._numbers.setdefault(self._key(item), len(self._numbers)): item for item in items
         }
-        self.show(array("q", self._items), sort)
+        self.show(array("q", self._items), self.sort)
+
+    @property
+    def items(self) -> Sequence[RowT]:
+        """The items in the order shown."""
+        return [*self._items.values()]
+
+    def orders(self) -> list[tuple[str, str]]:
+        """Returns the key of each column that can order the items, and what its order is called."""
+        return [(col.key, col.order or col.title) for col in self._columns if col.value is not None]
+
+    def sort_by(self, key: str) -> None:
+        """Orders by a column from now on, by the same one again in reverse; the caller shows the items again."""
+        column = next((col for col in self._columns if col.key == key and col.value), None)
+        if column is not None:
+            same = self.sort is not None and self.sort[0] == key
+            descending = not self.sort[1] if same and self.sort else column.descending
+            self.sort = (key, descending)
+
+    def ordered(self, items: Iterable[RowT]) -> list[RowT]:
+        """Returns items in the order of `sort`: those without a value come last, equal ones keep their order."""
+        items = list(items)
+        key, descending = self.sort or ("", False)
+        value = next((col.value for col in self._columns if col.key == key), None)
+        if value is None:
+            return items
+        valued = [(known, item) for item in items if (known := value(item)) is not None]
+        valued.sort(key=lambda pair: pair[0], reverse=descending)
+        return [item for _, item in valued] + [item for item in items if value(item) is None]
 
     def item(self, number: int | None) -> RowT | None:
         """Returns the item of a row by the row's id; None where it is not shown."""

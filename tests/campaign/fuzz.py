@@ -68,7 +68,7 @@ from engine.trees.options import TreeOptions
 from screens.training.formatting import detail_text, headline, summary_content
 from screens.training.screen import loss_lines, valid_lines
 from tests.campaign.stopping import until_stopped
-from tests.engine.completeness.test_block import JUDGE, item
+from tests.engine.completeness.test_block import PROMPTED, item
 from tests.engine.completeness.test_endpoint_scoring import PLAIN, TAGGED
 from tests.engine.formats.test_golden import INPUTS
 from tests.engine.formats.test_hostile import check
@@ -468,7 +468,7 @@ class Fuzz:
         address = parse_address(peer.url)
         asker = EndpointClient(address, sleep=at_once, attempts=2, seconds=2)
         prompt = choice.choice((RAW, CHAT))
-        question = choice.choice((Question(None), TAGGED, JUDGE))
+        question = choice.choice((Question(None), TAGGED, PROMPTED))
         (folder / "asked.txt").write_text(f"{manner} {what} {prompt.name} {question}")
 
         def read() -> None:

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from screens.trees.layout import TreeLayout
 from screens.trees.screen import TreeScreen
 from screens.trees.tree_view import TreeView
-from screens.widgets.row_table import RowTable
+from screens.widgets.row_table import ItemTable
 from tests.screens.driving import press, settle
 from tests.screens.trees.tree_growth import GrowableProject
 from workbench.app import WorkbenchApp
@@ -28,8 +28,8 @@ async def explored(
     async with app.run_test(size=size, notifications=True) as pilot:
         await settle(pilot)
         await press(pilot, "4")
-        table = app.screen.query_one("#trees", RowTable)
-        table.move_to_id(place[0] << 20 | place[1])
+        table = app.screen.query_one("#trees", ItemTable)
+        table.move_to_key(place[0] << 20 | place[1])
         await press(pilot, "enter")
         assert isinstance(app.screen, TreeScreen)
         yield pilot

@@ -42,7 +42,7 @@ class RecordedJobs(JobService):
     def estimate_scoring(self, request: ScoringRequest) -> Estimate:
         if request.filter:
             return Estimate(13, 20_000, 3_450.0, 5.8, "SmolLM2-135M-Instruct (BF16)")
-        if request.mode == "tuned":
+        if request.mode == "probe":
             raise WorkbenchError("There is no adapter.", "Train one, or name one with --adapter.")
         return Estimate(812, 1_240_000, 3_450.0, 359.4, "SmolLM2-135M-Instruct (BF16)")
 

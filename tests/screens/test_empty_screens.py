@@ -17,7 +17,8 @@ from engine.project.project import Project
 from screens.shell.dialogs import ChoiceDialog, Dialog, TextDialog
 from screens.shell.importing import ImportDialog
 from screens.shell.keymap import key_table
-from screens.shell.run_form import RunDialog, RunForm
+from screens.shell.run_form import RunForm
+from screens.shell.scoring_form import ScoringForm
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.watch.screen import WatchDialog
 from tests.screens.driving import opened, press, settle
@@ -49,7 +50,7 @@ WITH: dict[str, tuple[str, type[Dialog[Any]]]] = {
     "simulation": ("Nothing has been simulated", RunForm),
     "validation": ("Nothing to validate yet", ImportDialog),
     "watch": ("Nothing is watched", WatchDialog),
-    "calibration": ("Nothing is scored yet", RunDialog),
+    "calibration": ("Nothing is scored yet", ScoringForm),
     "comparison": ("Nothing is compared yet", ChoiceDialog),
     "associations": ("No sides are compared yet", TextDialog),
 }
@@ -101,7 +102,7 @@ async def test_enter_starts_what_fills_the_screen(tmp_path: Path, conversations:
     ("conversations", "offered"),
     [
         (0, {"first: Import": ImportDialog}),
-        (3, {"first: Score": RunDialog, "first: Cluster": RunForm}),
+        (3, {"first: Score": ScoringForm, "first: Cluster": RunForm}),
     ],
 )
 async def test_the_report_offers_what_it_lacks(

@@ -18,7 +18,8 @@ from engine.model.endpoints.endpoint_book import EndpointEntry
 from engine.model.endpoints.fleet import Prices
 from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
-from screens.shell.run_form import RunDialog
+from screens.shell.scoring_form import ScoringForm
+from screens.widgets.controls import Cycle
 from tests.engine.model.tuned import tune
 from tests.engine.project.support import fill, talk
 from tests.screens.driving import press, settle, text, until
@@ -53,6 +54,12 @@ async def shown(pilot: Pilot[None], what: Callable[[str], bool]) -> None:
             await settle(pilot)
 
 
+async def choose_mode(pilot: Pilot[None], name: str) -> None:
+    """Chooses the mode of this name in the form of a scoring run."""
+    while name not in text(pilot):
+        await press(pilot, "right")
+
+
 async def test_import_estimate_and_score(workspace: Path, tmp_path: Path) -> None:
     """A file is imported by its path, its account shown, the cost of scoring counted; the project has the scores."""
     samples = sorted(
@@ -75,8 +82,8 @@ async def test_import_estimate_and_score(workspace: Path, tmp_path: Path) -> Non
             await press(pilot, "escape")
 
             await press(pilot, "2", "r")
-            assert isinstance(pilot.app.screen, RunDialog)
-            await press(pilot, "home", "down", "down", "down")
+            assert isinstance(pilot.app.screen, ScoringForm)
+            await choose_mode(pilot, "a model as it is")
             await shown(pilot, lambda seen: "3 conversations ·" in seen and "tokens" in seen)
             await press(pilot, "enter")
             await shown(pilot, lambda seen: "100% scored" in seen)
@@ -91,7 +98,18 @@ async def test_what_leaves_the_machine_is_shown_before_the_first_request(tmp_pat
     entry = EndpointEntry(
         "far",
         "http://far.example:9/v1#big",
-        Capabilities(chat=True, structure="json_schema"),
+        Capabilities(
+            chat=True,
+            structure="json_schema",
+            completions=True,
+            top=20,
+            tokens="vllm",
+            template="vllm",
+            named=True,
+            end_token=2,
+            chars_per_token=4.0,
+            tokens_per_piece=1.3,
+        ),
         prices=Prices(1, 2),
     )
     folders.data_dir().mkdir(parents=True, exist_ok=True)
@@ -100,10 +118,14 @@ async def test_what_leaves_the_machine_is_shown_before_the_first_request(tmp_pat
         fill(opened.project, [talk("c1", "Write to ada@example.org.", "Done.")])
         opened.models_in_use.use("far", ["scoring"])
         async with screens_of(opened) as pilot:
-            await press(pilot, "2", "r", "end")
-            await shown(pilot, lambda seen: "far" in seen and "most cost no limit" in seen)
-            await press(pilot, "f", "c", "2", "enter")
-            await shown(pilot, lambda seen: "most cost 2" in seen and "asked about again" in seen)
+            await press(pilot, "2", "r")
+            await choose_mode(pilot, "a model with an adapter")
+            form = pilot.app.screen
+            assert isinstance(form, ScoringForm)
+            form.query_one("#max_cost", Input).value = "2"
+            form.query_one("#fresh", Cycle).action_step(1)
+            await until(pilot, lambda: form._estimated_request == form.request())
+            assert "enter shows what would be sent" in text(pilot)
             await press(pilot, "enter")
             await shown(pilot, lambda seen: "http://far.example:9/v1" in seen and "[email " in seen)
             assert "ada@" not in text(pilot)
@@ -114,7 +136,7 @@ async def test_what_leaves_the_machine_is_shown_before_the_first_request(tmp_pat
             await until(pilot, lambda: bool(recorded.started))
         assert opened.egress.allows(entry.address)
     (request,) = recorded.requests
-    assert (request.mode, request.max_cost, request.fresh) == ("judge", 2, True)
+    assert (request.mode, request.max_cost, request.fresh) == ("tuned", 2, True)
 
 
 async def test_estimate_and_play(workspace: Path, tmp_path: Path) -> None:
@@ -142,7 +164,7 @@ async def test_estimate_and_play(workspace: Path, tmp_path: Path) -> None:
             await shown(pilot, lambda seen: "plums/full" in seen)
             await press(pilot, "enter", "enter")
             assert question in text(pilot)
-        (setting,) = opened.simulation_runs.settings("sharded")
+        (setting,) = opened.simulations.sets()
     assert setting.played == 1
 
 

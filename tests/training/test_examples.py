@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -11,9 +12,11 @@ from hypothesis import strategies as st
 
 from engine.base.errors import DataError
 from engine.completeness.scoring import LogItem
-from engine.training.config import FIRST_WORDS_TOKENS, Recipe
+from engine.training.config import FIRST_WORDS_TOKENS, Recipe, TrainConfig
+from engine.training.events import RunDirectory
 from tests.training.tiny_runs import item
-from training.examples import Example, Log, make_example, make_examples, read_logs
+from training.base import HubTokenizer
+from training.examples import Example, Log, make_example, make_examples, read_datasets, read_logs
 
 END = 2
 
@@ -58,9 +61,7 @@ class TestRecipes:
 
     def test_text_tag(self) -> None:
         """A text tag is learned token by token, with the weight of the end on each; a log that has it is refused."""
-        one = make_example(
-            CharacterTokenizer(), log(3), "boundary", 4000, balance=True, end_tag="<x>"
-        )
+        one = make_example(CharacterTokenizer(), log(3), "boundary", 4000, end_tag="<x>")
         assert taught(one) == 2 * "\n\nTURN" + "<x>"
         assert one.weights[-3:] == 3 * [pytest.approx(2 * one.weights[0])]
         assert taught(
@@ -95,27 +96,20 @@ class TestRecipes:
 
     @given(st.integers(1, 12))
     def test_balanced(self, turns: int) -> None:
-        """With balance the end tag weighs as much as one token of all headers together; without it all targets weigh
-        the same.
-        """
-        made = make_example(CharacterTokenizer(), log(turns), "boundary", 9000, balance=True)
+        """The end tag weighs as much as one token of all headers together."""
+        made = make_example(CharacterTokenizer(), log(turns), "boundary", 9000)
         *headers, end = made.weights
         opening = len("\n\nTURN")
         assert sum(made.weights) == pytest.approx(len(made.targets))
         assert end == pytest.approx(sum(headers) / opening if headers else 1)
         assert len(set(headers)) <= 1
-        plain = make_example(CharacterTokenizer(), log(turns), "boundary", 9000)
-        assert (plain.tokens, plain.targets) == (made.tokens, made.targets)
-        assert set(plain.weights) == {1.0}
 
-    @given(st.integers(1, 12), st.floats(0.01, 1), st.booleans())
-    def test_words(self, turns: int, words: float, balance: bool) -> None:
+    @given(st.integers(1, 12), st.floats(0.01, 1))
+    def test_words(self, turns: int, words: float) -> None:
         """With a weight for words, the words after each opening are targets of that weight; nothing else changes."""
         item = log(turns)
-        made = make_example(
-            CharacterTokenizer(), item, "boundary", 9000, balance=balance, words=words
-        )
-        bare = make_example(CharacterTokenizer(), item, "boundary", 9000, balance=balance)
+        made = make_example(CharacterTokenizer(), item, "boundary", 9000, words=words)
+        bare = make_example(CharacterTokenizer(), item, "boundary", 9000)
         most = len("\n\nTURN") + FIRST_WORDS_TOKENS
         turn = zip(item.texts[2::2], item.texts[3::2], strict=True)
         said = [(asked + answered)[:most] for asked, answered in turn]
@@ -179,3 +173,14 @@ class TestChecks:
 
         with pytest.raises(DataError, match=r"Line 2 of train\.jsonl"):
             read_logs(path)
+
+    def test_a_conversation_on_both_sides(self, tmp_path: Path) -> None:
+        """A conversation in both training and validation data is an error."""
+        run = RunDirectory(tmp_path)
+        for path in (run.train, run.valid):
+            path.write_text(json.dumps(item(1, 2)) + "\n")
+
+        with pytest.raises(DataError, match=r"are in train\.jsonl and in valid\.jsonl"):
+            read_datasets(
+                run, TrainConfig(base="b"), HubTokenizer(SimpleNamespace(eos_token_id=END))
+            )

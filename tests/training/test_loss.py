@@ -67,29 +67,6 @@ def test_padding_and_other_rows_change_nothing(tmp_path: Path) -> None:
     assert loss.item() == pytest.approx(by_hand(trainer.model), abs=1e-5)
 
 
-@pytest.mark.parametrize(("budget", "passes"), [(1024, 1), (1, 2)])
-def test_a_step_in_microbatches(
-    budget: int, passes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The loss of a step does not depend on its microbatches; its tokens are counted once."""
-    trainer = trainer_with(tmp_path, budget)
-    expected = by_hand(trainer.model)
-    labels = torch.tensor(sum(len(row.targets) for row in ROWS))
-    seen: list[tuple[int, ...]] = []
-    compute = AdapterTrainer.compute_loss
-
-    def look(trainer: AdapterTrainer, model: Any, inputs: Any, **options: Any) -> Any:
-        seen.append(tuple(inputs["input_ids"].shape))
-        return compute(trainer, model, inputs, **options)
-
-    monkeypatch.setattr(AdapterTrainer, "compute_loss", look)
-    loss = trainer.training_step(trainer.model, step(), labels)
-
-    assert loss.item() == pytest.approx(expected, abs=1e-5)
-    assert seen == [(2 // passes, 64)] * passes
-    assert trainer.tokens == 11
-
-
 def test_microbatches_have_the_same_gradients(tmp_path: Path) -> None:
     """The gradients of a step are the same whether its rows are in one microbatch or each in its own."""
     gradients: list[list[torch.Tensor]] = []
@@ -104,7 +81,7 @@ def test_microbatches_have_the_same_gradients(tmp_path: Path) -> None:
         torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-4)
 
 
-@pytest.mark.parametrize(("steps", "rising"), [(1, 0), (2, 1), (20, 1), (21, 2), (100, 5)])
+@pytest.mark.parametrize(("steps", "rising"), [(1, 0), (21, 2)])
 def test_a_single_step_learns(tmp_path: Path, steps: int, rising: int) -> None:
     """The learning rate rises over a share of the steps, from 0, but never over all of them."""
     found = arguments(TrainConfig("base"), tmp_path, "adamw_torch", cpu=True)

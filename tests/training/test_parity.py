@@ -81,13 +81,12 @@ class TestTiny:
         assert (found.passed, "other tokens" in found.failing) == (False, True)
         assert replace(found, same_tokens=True).passed
 
-    @pytest.mark.parametrize("factor", [0.0, 0.5, -1.0])
-    def test_applied_wrongly(self, run: RunDirectory, factor: float) -> None:
-        """An adapter that llama.cpp applies with another strength, or not at all, fails."""
+    def test_applied_wrongly(self, run: RunDirectory) -> None:
+        """An adapter that llama.cpp applies with another strength fails."""
         config = tiny_model("llama").config
         weights = run.adapter / "adapter_model.safetensors"
         kept = weights.read_bytes()
-        scale_b(run.adapter, factor)
+        scale_b(run.adapter, 0.5)
         convert(run.adapter, config, run.adapter_gguf, AdapterOrigin())
         weights.write_bytes(kept)
         found = replace(check_parity(run, self.config(run)), same_tokens=True)

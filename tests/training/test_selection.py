@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base.statistics.ranking import auroc_error
-from training.validation import Validation, best_validation, validations_without_gain
+from training.validation import Validation, best_validation
 
 PAIRS = 100
 
@@ -40,22 +40,6 @@ def validations(*figures: tuple[float, float]) -> list[Validation]:
 def test_auroc_and_then_f1(figures: Sequence[tuple[float, float]], best: int) -> None:
     """AUROC decides where the difference exceeds its standard error, otherwise F1."""
     assert best_validation(validations(*figures)) == best
-
-
-@pytest.mark.parametrize(
-    ("figures", "count"),
-    [
-        ([], 0),
-        ([(0.8, 0.5)], 0),
-        ([(0.8, 0.5), (0.8, 0.5), (0.8, 0.5)], 2),
-        ([(0.8, 0.5), (0.9, 0.6), (0.9, 0.5)], 1),
-        ([(0.8, 0.5), (0.7, 0.4), (0.9, 0.6)], 0),
-    ],
-    ids=["none", "the only one", "equal ones", "a worse one", "a better one at the end"],
-)
-def test_validations_without_gain(figures: Sequence[tuple[float, float]], count: int) -> None:
-    """An equally good validation is no gain, so `patience` counts it, though its weights are taken."""
-    assert validations_without_gain(validations(*figures)) == count
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=6))

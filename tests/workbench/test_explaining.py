@@ -68,13 +68,16 @@ def test_an_error_is_printed_with_its_code(
 
 
 def test_a_word_and_a_page_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each word of the glossary is a topic, each page of the documentation too; a mistyped one names similar ones."""
+    """Each word of the glossary is a topic, each field of filters and page of the documentation too; a mistyped one
+    names similar ones."""
     assert main(["help", "leak guard"]) == EXIT_DONE
     assert "keeps them from models; the original does not change\n" in capsys.readouterr().out
     assert main(["help", "leak", "guard", "--json"]) == EXIT_DONE
     assert json.loads(capsys.readouterr().out)["topics"][0]["kind"] == "word"
     assert main(["help", "uncertainty"]) == EXIT_DONE
     assert capsys.readouterr().out.startswith("# Response trees and truth")
+    assert main(["help", "like"]) == EXIT_DONE
+    assert "(field of filters) the 50 conversations" in capsys.readouterr().out
     assert main(["help", "topics"]) == EXIT_DONE
     listed = capsys.readouterr().out
     for word in (*explaining.glossary(), *explaining.codes(), "filters.md"):

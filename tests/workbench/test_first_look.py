@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import json
-import re
+import os
 import signal
 import sqlite3
-import subprocess
-import sys
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -18,7 +17,7 @@ import pytest
 
 from engine.base import folders
 from engine.base.conversation import Conversation
-from engine.completeness.stages import refining
+from engine.jobs import contract
 from engine.model import catalog
 from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
@@ -77,20 +76,23 @@ def test_one_command_leads_from_logs_to_a_result(logs: Path, tmp_path: Path) -> 
     assert b"What users wanted" in again.stdout
 
 
+MANY = 24
+
+
 @pytest.fixture
 def many(tmp_path: Path) -> Path:
-    """A file of forty short sample conversations, more than one block of them."""
+    """A file of short sample conversations, as many as scores by words and states need."""
     path = tmp_path / "many.jsonl"
-    write_jsonl(_shortest(40, of=60), path)
+    write_jsonl(_shortest(MANY, of=60), path)
     return path
 
 
-@pytest.mark.usefixtures("tuned_shallow")
-def test_words_come_first(many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_come_first(
+    many: Path, tmp_path: Path, single_layer_weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Goals and scores of all conversations by their words come before a model has read anything; then scores by words
-    and states, fitted anew at each doubling of what was read. Nothing is read twice, and of the sets on the way none
-    is left."""
-    monkeypatch.setattr(refining, "FIRST_READ", 10)
+    and states. Nothing is read twice."""
+    tune(single_layer_weights, folders.data_dir(), folders.cache_dir())
     monkeypatch.setattr(narration, "LINE_SECONDS", 0.0)
     project = tmp_path / "mine.wb"
     done = workbench("open", many, "-o", project, "--headless")
@@ -105,15 +107,15 @@ def test_words_come_first(many: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     with closing(sqlite3.connect(project)) as conn:
         stages = [stage for (stage,) in conn.execute("SELECT stage FROM run ORDER BY id")]
         reads = conn.execute("SELECT message FROM run WHERE stage = 'read' AND message <> ''")
-        read = [int(message.split()[1]) for (message,) in reads if message.startswith("Read ")]
-        ((kept,),) = conn.execute("SELECT count(*) FROM hidden_state")
+        read_counts = [
+            int(message.split()[1]) for (message,) in reads if message.startswith("Read ")
+        ]
+        ((states,),) = conn.execute("SELECT count(*) FROM hidden_state")
         sets = conn.execute("SELECT features FROM score_config ORDER BY features").fetchall()
     assert stages.index("fit") < stages.index("read")
-    assert sum(read) == kept == 40
+    assert sum(read_counts) == states == MANY
     assert sets == [("both",), ("words",)]
-    told = done.stderr.decode()
-    assert len(set(re.findall(r"(\d+) of 40 conversations · fitting to states", told))) > 1
-    assert "left" in told
+    assert "left" in done.stderr.decode()
     assert " · " in text.split("Read these first")[1]
 
 
@@ -125,8 +127,8 @@ def test_words_only_needs_no_model(
     monkeypatch.setattr(catalog, "_EMBEDDED_PACKAGE", "not_installed")
     project = tmp_path / "mine.wb"
     first = data(workbench("open", many, "-o", project, "--minutes", "0", "--json"))
-    assert (first["in_force"]["mode"], first["in_force"]["scored"]) == ("words", 40)
-    assert sum(group["size"] for group in first["groups"]) == 40
+    assert (first["in_force"]["mode"], first["in_force"]["scored"]) == ("words", MANY)
+    assert sum(group["size"] for group in first["groups"]) == MANY
     assert first["read_first"]
     with closing(sqlite3.connect(project)) as conn:
         assert conn.execute("SELECT count(*) FROM hidden_state").fetchall() == [(0,)]
@@ -161,44 +163,43 @@ def test_words_only_reads_nothing_where_words_need_more(
     assert "After the model has read" not in text
 
 
-def test_cancelled_it_goes_on(tmp_path: Path, shallow_weights: Path) -> None:
+def test_cancelled_it_goes_on(
+    many: Path, tmp_path: Path, single_layer_weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """ctrl+c keeps what was read and says how to go on; the same command reads the rest only."""
-    tune(shallow_weights, folders.data_dir(), folders.cache_dir(), tokens_per_s=2000.0)
-    project, logs, count = tmp_path / "mine.wb", tmp_path / "logs.jsonl", 56
-    # Blocks enough that the signal comes before the last one however fast the machine is.
-    write_jsonl(_shortest(count, of=1000), logs)
-    words = ["open", str(logs), "-o", str(project), "--headless"]
-    running = subprocess.Popen(
-        [sys.executable, "-m", "workbench", *words],
-        stderr=subprocess.PIPE,
-        text=True,
-        # A shell that started the tests in the background lets its children ignore ctrl+c.
-        preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
-    )
-    assert running.stderr is not None
-    for line in running.stderr:
-        if line.startswith("Reading"):
-            break
-    deadline = time.monotonic() + 300
-    while _kept(project) == 0:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    running.send_signal(signal.SIGINT)
-    rest = running.stderr.read()
-    assert running.wait(60) == 130
-    assert "goes on from there" in rest
-    before = _kept(project)
-    assert 0 < before < count
+    monkeypatch.setattr(contract, "BLOCK_CHARS", 1)  # blocks of four, so that some are left
+    tune(single_layer_weights, folders.data_dir(), folders.cache_dir(), tokens_per_s=2000.0)
+    project = tmp_path / "mine.wb"
+    words = ["open", str(many), "-o", str(project), "--headless"]
+    ended = threading.Event()
+    interrupting = threading.Thread(target=_interrupt_when_read, args=(project, ended))
+    interrupting.start()
+    cancelled = workbench(*words)
+    ended.set()
+    interrupting.join()
+    assert cancelled.returncode == 130, cancelled.stderr.decode()
+    assert b"goes on from there" in cancelled.stderr
+    before = _read_count(project)
+    assert 0 < before < MANY
 
     again = workbench(*words)
     assert again.returncode == 0
     assert f"{before} were read before".encode() in again.stderr
-    assert _kept(project) == count
+    assert _read_count(project) == MANY
 
 
-def _kept(project: Path) -> int:
-    """Conversations whose hidden states are kept."""
-    with closing(sqlite3.connect(project)) as conn:
+def _interrupt_when_read(project: Path, ended: threading.Event) -> None:
+    """Presses ctrl+c once the states of the first conversations are stored, unless the command ended before."""
+    while not ended.wait(0.02):
+        with contextlib.suppress(sqlite3.OperationalError):  # it is not made yet
+            if _read_count(project):
+                os.kill(os.getpid(), signal.SIGINT)
+                return
+
+
+def _read_count(project: Path) -> int:
+    """The number of conversations whose hidden states are stored."""
+    with closing(sqlite3.connect(f"file:{project}?mode=ro", uri=True)) as conn:
         ((count,),) = conn.execute("SELECT count(*) FROM hidden_state").fetchall()
     return int(count)
 

@@ -15,7 +15,7 @@ GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide"
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-WITH_MODEL = pytest.mark.skipif(
+SLOW = pytest.mark.skipif(
     "WORKBENCH_TEST_GUIDES" not in os.environ, reason="minutes: set WORKBENCH_TEST_GUIDES"
 )
 
@@ -25,13 +25,13 @@ WITH_MODEL = pytest.mark.skipif(
     [
         "import",
         "goals",
-        "simulation",
-        "training",
-        "scripting",
         "agents",
         *(
-            pytest.param(page, marks=WITH_MODEL)
-            for page in ("first-hour", "weekly-triage", "completeness", "trees", "machines")
+            pytest.param(page, marks=SLOW)
+            for page in (
+                *("first-hour", "weekly-triage", "completeness", "trees", "machines"),
+                *("simulation", "training", "scripting"),
+            )
         ),
     ],
 )

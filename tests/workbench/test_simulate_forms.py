@@ -50,12 +50,15 @@ class TestPlaying:
         people.write_text(json.dumps([ANNA]), "utf-8")
         words = ["simulate", "forms", str(project), "--form", str(permit), "--profile", "run"]
         words += ["--profiles", str(people), "--context", "2048"]
-        words += ["--variant", "modular", "--dummies", "all", "--turns", "1", "--json"]
+        words += ["--variant", "modular", "--dummies", "all", "--json"]
         assert main(words) == 0
         first = capsys.readouterr()
         told = json.loads(first.out)
-        assert [row["variant"] for row in told["rows"]] == ["modular"]
-        assert all(row["fields"] == 2 and row["right"] is not None for row in told["rows"])
+        assert [(row["variant"], row["form"]) for row in told["rows"]] == [
+            ("modular", "permit"),
+            ("modular", ""),
+        ]
+        assert all(row["fields"] == 2 for row in told["rows"])
         assert all(0 <= row["success"] <= 1 and 0 <= row["score"] <= 1 for row in told["rows"])
         assert {run["ended"] for run in told["runs"]} <= {
             "stop", "filled", "turns", "decisions", "bad outputs",

@@ -66,7 +66,7 @@ class TestRuns:
         out, err = capsys.readouterr()
 
         assert code == 0
-        assert "mine: train on" in err
+        assert "to train on" in err
         assert "AUROC 0.750" in err
         assert "best so far" in err
         assert "--mode tuned --adapter mine" in out

@@ -75,7 +75,7 @@ class TestTree:
     @pytest.mark.parametrize(
         ("words", "told"),
         [
-            (("paris",), "Similar names: paris/1"),
+            (("paris",), "No conversation has the id"),
             (("paris/1", "--property", "nice"), "no property"),
             (("rome/2", "--step", "3"), "The assistant's steps are 2, 4"),
         ],

@@ -1,4 +1,4 @@
-"""`workbench help TOPIC`: an error code, a word of the glossary, or a page of the documentation."""
+"""`workbench help TOPIC`: an error code, a word of the glossary, a field of filters, or a page of the documentation."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from rich.markdown import Markdown
 from engine.base import errors
 from engine.base.errors import NotFound, WorkbenchError
 from engine.base.text import one_line
+from engine.conversations.filter_fields import FIELDS
+from engine.conversations.filters import usage_hint
 from workbench.arguments import argument, takes
 from workbench.command_result import CommandResult, exit_code
 
@@ -49,7 +51,7 @@ class Topic(NamedTuple):
         "topic",
         nargs="+",
         metavar="TOPIC",
-        help="a command, an error code, a word of the glossary or a page; `topics` lists pages, words and codes,"
+        help="a command, an error code, a word of the glossary, a field of filters or a page; `topics` lists them,"
         " `workbench help` lists commands",
     )
 )
@@ -62,7 +64,7 @@ def explain(arguments: argparse.Namespace) -> CommandResult:
     name = " ".join(arguments.topic)
     topics = topics_of(name)
     if not topics:
-        topic_names = [TOPICS, ERRORS, *codes(), *glossary(), *pages()]
+        topic_names = [TOPICS, ERRORS, *codes(), *glossary(), *FIELDS, *pages()]
         similar_names = difflib.get_close_matches(name, topic_names, n=3)
         suggestion = f"Similar: {', '.join(similar_names)}. " if similar_names else ""
         raise NotFound(
@@ -99,6 +101,9 @@ def topics_of(name: str) -> list[Topic]:
             for word, (section, meaning) in glossary().items()
             if word.lower() == plain
         ]
+        if field := FIELDS.get(plain):
+            meaning = f"{field.help}. {usage_hint(field)}"
+            topics.append(Topic(plain, "word", f"**{plain}:** (field of filters) {meaning}\n"))
     page = pages().get(plain)
     if page is not None:
         topics.append(Topic(page.stem, "page", plain_links(page.read_text("utf-8"))))
@@ -110,7 +115,8 @@ def topic_list() -> str:
     lines = ["# Topics of `workbench help`", "", "Pages:", ""]
     lines += [f"- `{name}{PAGE_SUFFIX}`: {_title(page)}" for name, page in pages().items()]
     lines += [f"- `{ERRORS}`: all error codes", "", "Words of the glossary:", ""]
-    lines += [", ".join(glossary()), "", "Error codes:", "", ", ".join(codes()), ""]
+    lines += [", ".join(glossary()), "", "Fields of filters:", "", ", ".join(FIELDS), ""]
+    lines += ["Error codes:", "", ", ".join(codes()), ""]
     return "\n".join(lines)
 
 

@@ -62,6 +62,8 @@ def run_cluster(arguments: argparse.Namespace) -> CommandResult:
     if len(groups) > MAX_GROUP_LINES:
         lines.append(f"          and {len(groups) - MAX_GROUP_LINES:,} smaller ones")
     note = f"Without a vector, and in no group: {without:,}; `export assignments` says why."
+    if request.goal_text == "summary":
+        note += " `--fresh` asks about them again."
     if subject := subject_of_reasons(request.text):
         note = (
             f"Nothing explains the other {without:,} as “{subject}”. `workbench goals` now works on these reasons;"

@@ -65,6 +65,13 @@ from workbench.text_tables import fact_lines, table_lines
         help="who answers: people in triage, the patterns of the question, a probe fitted to the answers yes and no"
         " of people, or a model (default: model with --model, else pattern where the question has one, else person)",
     ),
+    argument(
+        "--pattern",
+        default="",
+        metavar="WORDS",
+        help="--by pattern, for a new question in quotation marks: words that mean yes, separated by commas, or"
+        " /a regular expression/",
+    ),
     *request_arguments(AskRequest),
     argument(
         "--threshold",
@@ -91,7 +98,9 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
     with OpenProject(Path(arguments.project), read_only=arguments.estimate) as workspace:
         is_new = arguments.question.endswith(("?", ".toml"))
         question = workspace.questions.find(
-            arguments.question, keep=is_new and not arguments.estimate
+            arguments.question,
+            keep=is_new and not arguments.estimate,
+            pattern=arguments.pattern,
         )
         if arguments.check:
             return _check(workspace, question)

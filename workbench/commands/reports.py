@@ -14,8 +14,13 @@ from engine.conversations.text_checks import replaced_text
 from engine.opener.open_project import OpenProject
 from engine.opener.report import STRONGEST_WORDS, Compared, write_report
 from engine.results.associations.formatting import association_tables, conclusion, notes, side_lines
-from engine.results.comparison.formatting import breakdown_lines, clustering_lines, comparison_lines
-from engine.results.comparison.records import Breakdown, ClusteringComparison, Comparison
+from engine.results.comparison.formatting import (
+    MAX_GOALS_LISTED,
+    breakdown_tables,
+    comparison_table,
+    side_sentences,
+)
+from engine.results.comparison.records import Breakdown, Comparison
 from engine.results.document_files import WrittenDocument
 from workbench.arguments import FILTER, PROJECT, REDACT, argument, read_filter, switch, takes
 from workbench.command_result import CommandResult
@@ -130,13 +135,6 @@ def why(arguments: argparse.Namespace) -> CommandResult:
     PROJECT,
     argument("other", nargs="?", help="another project, compared with the first"),
     *_SIDES,
-    argument(
-        "--clusterings",
-        nargs=2,
-        type=int,
-        metavar=("N", "M"),
-        help="two clusterings of the project",
-    ),
     FILTER,
 )
 def compare(arguments: argparse.Namespace) -> CommandResult:
@@ -145,27 +143,20 @@ def compare(arguments: argparse.Namespace) -> CommandResult:
     Raises:
         UsageError: It is not said what to compare, or a side has no conversation.
     """
-    comparison: Comparison | Breakdown | ClusteringComparison
-    with OpenProject(Path(arguments.project), read_only=True) as workspace:
-        if arguments.clusterings is None:
-            further = ", or --clusterings 1 2"
-            with _compared(workspace, arguments, arguments.other, further) as compared:
-                comparison = compared.comparison
-        else:
-            _refuse_others(arguments, "--clusterings", arguments.other)
-            comparison = workspace.comparison.clusterings(*arguments.clusterings)
+    with (
+        OpenProject(Path(arguments.project), read_only=True) as workspace,
+        _compared(workspace, arguments, arguments.other) as compared,
+    ):
+        comparison = compared.comparison
     return CommandResult(_lines(comparison), asdict(comparison))
 
 
 @contextmanager
 def _compared(
-    workspace: OpenProject, arguments: argparse.Namespace, other: str | None, further: str = ""
+    workspace: OpenProject, arguments: argparse.Namespace, other: str | None
 ) -> Iterator[Compared]:
     """Yields the comparison that --by, --a, --b and --filter name, or that with the project at `other`, which is open
     meanwhile.
-
-    Args:
-        further: What else can be compared, for the hint of the error.
 
     Raises:
         UsageError: It is not said what to compare, or a side has no conversation.
@@ -174,7 +165,7 @@ def _compared(
     if (not chosen and other is None) or (arguments.b is not None and arguments.a is None):
         raise UsageError(
             "Nothing to compare is named.",
-            f"Name one of --by month, --a FILTER with or without --b FILTER, another project{further}.",
+            "Name one of --by month, --a FILTER with or without --b FILTER, another project.",
         )
     _refuse_others(arguments, f"--{chosen[0]}" if chosen else "another project", other)
     within: Filter = arguments.filter
@@ -204,16 +195,16 @@ def _refuse_others(arguments: argparse.Namespace, option: str, other: str | None
             f"One comparison at a time: {' and '.join([option, *more])}.",
             "Leave all but one of them out.",
         )
-    if arguments.filter and option in ("--a", "--clusterings"):
-        raise UsageError(
-            f"--filter has no meaning with {option}.", "Write the terms into --a and --b."
-        )
+    if arguments.filter and option == "--a":
+        raise UsageError("--filter has no meaning with --a.", "Write the terms into --a and --b.")
 
 
-def _lines(comparison: Comparison | Breakdown | ClusteringComparison) -> list[str]:
+def _lines(comparison: Comparison | Breakdown) -> list[str]:
     """Returns a comparison as lines of text."""
     if isinstance(comparison, Comparison):
-        return comparison_lines(comparison)
-    if isinstance(comparison, Breakdown):
-        return breakdown_lines(comparison)
-    return clustering_lines(comparison)
+        lines, tables = side_sentences(comparison), [comparison_table(comparison, MAX_GOALS_LISTED)]
+    else:
+        lines, tables = [], breakdown_tables(comparison)
+    for table in tables:
+        lines += ["", *table_lines(table)]
+    return [*lines, "", *tables[0].notes]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from engine.base.errors import NotYet
+from engine.base.report_table import ReportTable
 from engine.opener.open_project import OpenProject
 from engine.project.estimate_text import estimate_lines
-from engine.simulate.forms.table import by_model, table_of
+from engine.simulate.forms.table import FilledForm, filled_form, form_rows
 from engine.simulate.records import PlayRow
 from engine.simulate.recsim.play import by_task
 from engine.simulate.request import COMMON, FIELDS, OPTIONS, Kind, SimulationRequest
@@ -20,10 +21,11 @@ from engine.simulate.service import sharded as sharded_service
 from engine.simulate.service.result_tables import (
     aptitude_json,
     aptitude_table,
-    form_model_table,
+    form_table,
+    module_table,
     tables_of,
 )
-from engine.simulate.service.simulations import Simulation, recsim_simulation
+from engine.simulate.service.service import Simulation
 from engine.simulate.sharded.aptitude import ScoredPlay, aptitudes
 from engine.simulate.sharded.scenario import CONDITIONS, Condition, place_of
 from workbench.arguments import PROJECT, Argument, argument, read_request, request_arguments, takes
@@ -46,7 +48,7 @@ def _kind_arguments(kind: Kind) -> list[Argument]:
 @takes(
     PROJECT,
     argument("instructions", help=OPTIONS["instructions"].help),
-    *_kind_arguments(sharded_service.KIND),
+    *_kind_arguments("sharded"),
 )
 def sharded(arguments: argparse.Namespace) -> CommandResult:
     """Plays instructions under conditions; gives performance, aptitude and unreliability.
@@ -54,16 +56,15 @@ def sharded(arguments: argparse.Namespace) -> CommandResult:
     Raises:
         WorkbenchError: The instructions cannot be read, or a model cannot do this.
     """
-    request = read_request(SimulationRequest, arguments, kind=sharded_service.KIND)
+    request = read_request(SimulationRequest, arguments, kind="sharded")
     # Before a project is made for a file that cannot be read.
     sharded_service.load_instructions(request.instructions)
     with OpenProject(Path(arguments.project), create=True) as workspace:
-        simulation = sharded_service.sharded_simulation(workspace.simulation_runs, request)
-        rows = played(workspace, simulation)
+        rows = played(workspace, workspace.simulations.simulation(request))
     return report_of_plays(rows, request.conditions or CONDITIONS)
 
 
-@takes(PROJECT, *_kind_arguments(forms_service.KIND))
+@takes(PROJECT, *_kind_arguments("forms"))
 def forms(arguments: argparse.Namespace) -> CommandResult:
     """Has forms filled in conversation, in a project that is created if needed; gives the table of Hakimov et al.
     (2024).
@@ -71,15 +72,16 @@ def forms(arguments: argparse.Namespace) -> CommandResult:
     Raises:
         WorkbenchError: A model cannot be had, or a file is no form.
     """
-    request = read_request(SimulationRequest, arguments, kind=forms_service.KIND)
+    request = read_request(SimulationRequest, arguments, kind="forms")
     # Before a project is made for files that cannot be read.
     forms_service.forms_of(request), forms_service.profiles_of(request)
     forms_service.rules_of(request)
     with OpenProject(Path(arguments.project), create=True) as workspace:
-        simulation = forms_service.forms_simulation(workspace.simulation_runs, request)
+        simulation = workspace.simulations.simulation(request)
         rows = played(workspace, simulation)
     ended = [row for row in rows if row.reason is None]
-    table = table_of(row.result for row in ended)
+    filled = [filled_form(simulation.play.setting, row) for row in ended]
+    tables = [form_table(filled), module_table(ended)] if ended else []
     runs = [
         {
             "key": row.key,
@@ -89,10 +91,10 @@ def forms(arguments: argparse.Namespace) -> CommandResult:
         for row in ended
     ]
     return CommandResult(
-        _lines(forms_service.KIND, rows),
+        _lines(tables),
         {
             "config": simulation.play.config_hash,
-            "rows": [asdict(row) for row in table],
+            "rows": [asdict(row) for row in form_rows(filled)],
             "runs": runs,
         },
         exit_code(rows),
@@ -108,11 +110,11 @@ def recsim(arguments: argparse.Namespace) -> CommandResult:
     """
     request = read_request(SimulationRequest, arguments, kind="recsim")
     with OpenProject(Path(arguments.project), create=True) as workspace:
-        simulation = recsim_simulation(workspace.simulation_runs, request)
+        simulation = workspace.simulations.simulation(request)
         rows = played(workspace, simulation)
     ended = [row for row in rows if row.reason is None]
     return CommandResult(
-        _lines("recsim", rows),
+        _lines(tables_of("recsim", rows)),
         {
             "config": simulation.play.config_hash,
             "tasks": [asdict(row) for row in by_task(row.result for row in ended)],
@@ -132,7 +134,7 @@ def report_of_plays(rows: list[PlayRow], conditions: Sequence[Condition]) -> Com
         key=lambda row: (row.task, place_of(row.condition, conditions)),
     )
     return CommandResult(
-        _lines(sharded_service.KIND, rows),
+        _lines(tables_of("sharded", rows)),
         {
             "aptitude": aptitude_json(table),
             "instructions": _by_instruction(finished),
@@ -154,10 +156,10 @@ def _by_instruction(rows: Sequence[PlayRow]) -> list[dict[str, Any]]:
     ]
 
 
-def _lines(kind: Kind, rows: Sequence[PlayRow]) -> list[str]:
-    """Returns the tables of plays as text; of one with many rows only what there is, because `--json` has them."""
+def _lines(tables: Sequence[ReportTable]) -> list[str]:
+    """Returns tables as text; of one with many rows only what there is, because `--json` has them."""
     lines: list[str] = []
-    for table in tables_of(kind, rows):
+    for table in tables:
         count = len(table.rows)
         shown = table_lines(table) if count <= MAX_ROWS else [f"{count:,} rows; --json has them."]
         lines += [table.title, *shown, *table.notes, ""]
@@ -173,22 +175,22 @@ def results(arguments: argparse.Namespace) -> CommandResult:
         NotYet: No project has a simulation with a score, nor a filled form.
     """
     scores: list[ScoredPlay] = []
-    runs: list[tuple[str, Mapping[str, Any]]] = []
+    filled: list[FilledForm] = []
     for project in arguments.projects:
         with OpenProject(Path(project), read_only=True) as workspace:
-            scores += workspace.simulation_runs.scores()
-            runs += workspace.simulation_runs.form_runs()
-    if not scores and not runs:
+            scores += workspace.simulations.scores()
+            filled += workspace.simulations.filled_forms()
+    if not scores and not filled:
         raise NotYet(
             "There is no simulation with a score, and nobody filled a form.",
             "Use `workbench simulate`, or import logs with `conv_type`, `task_id` and `score`.",
         )
     rows = aptitudes(scores)
     tables = [aptitude_table(rows)] if rows else []
-    tables += [form_model_table(runs)] if runs else []
+    tables += [form_table(filled)] if filled else []
     return CommandResult(
         [line for table in tables for line in (*table_lines(table), *table.notes)],
-        {"aptitude": aptitude_json(rows), "forms": [asdict(row) for row in by_model(runs)]},
+        {"aptitude": aptitude_json(rows), "forms": [asdict(row) for row in form_rows(filled)]},
     )
 
 
@@ -207,7 +209,7 @@ def played(workspace: OpenProject, simulation: Simulation) -> list[PlayRow]:
     if not simulation.before:
         narrate("\n".join(estimate_lines(simulation.play.estimate())))
     run_stages(workspace, simulation.stages)
-    rows = {row.key: row for row in workspace.simulation_runs.rows(simulation.play.config_hash)}
+    rows = {row.key: row for row in workspace.simulations.rows(simulation.play.config_hash)}
     plays = [rows[scenario.key] for scenario in simulation.play.scenarios if scenario.key in rows]
     for row in plays:
         if row.reason is not None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from engine.base import folders
 from engine.base.errors import Cancelled, ProjectMissing, TrainingFailed, UsageError
-from engine.base.number_format import counted, duration
+from engine.base.number_format import counted, duration, size
 from engine.base.text import one_line
 from engine.model.service.adapter_in_use import adapter_in_use
 from engine.opener.open_project import OpenProject
@@ -23,9 +23,9 @@ from engine.project.project import Project
 from engine.training import process
 from engine.training.events import Event, read_events
 from engine.training.history import RunHistory
-from engine.training.records import TrainingEstimate, TrainingRun
+from engine.training.records import TrainingRun
 from engine.training.request import OPTIONS, TrainingRequest, read_settings
-from engine.training.service import TrainingRuns
+from engine.training.service import TrainingRuns, estimate_lines
 from workbench.arguments import PROJECT, argument, read_request, request_arguments, switch, takes
 from workbench.command_result import EXIT_DONE, CommandResult
 from workbench.narration import ask_first, narrate, print_result
@@ -35,9 +35,6 @@ POLL_SECONDS = 0.3
 
 PROGRESS_SECONDS = 10.0
 """Fewest seconds between two lines about steps."""
-
-GB = 1e9
-"""Bytes of a gigabyte."""
 
 MAX_PROBLEM_CHARS = 400
 """Most characters that are printed of a warning, of what went wrong in a run, and of what to do about it."""
@@ -85,8 +82,8 @@ def start(arguments: argparse.Namespace) -> CommandResult:
         training = workspace.training
         plan = training.planner.plan(_request(arguments), whole=not arguments.estimate)
         if arguments.estimate:
-            return CommandResult([estimate_text(plan.estimate)], asdict(plan.estimate))
-        narrate(estimate_text(plan.estimate))
+            return CommandResult(estimate_lines(plan.estimate), asdict(plan.estimate))
+        narrate("\n".join([f"{plan.name}:", *estimate_lines(plan.estimate)]))
         name = training.prepare(plan, force=arguments.force).path.name
         runs = training.run_directories
     # The project is closed now, so another program can open it while the run is running.
@@ -188,25 +185,6 @@ def delete(arguments: argparse.Namespace) -> CommandResult:
         ask_first(f"delete {name} with its data, checkpoints and adapter", arguments.yes)
         workspace.training.delete(name)
     return CommandResult([f"{one_line(name)} is deleted."], {"deleted": name})
-
-
-def estimate_text(estimate: TrainingEstimate) -> str:
-    """Returns an estimate as text of several lines."""
-    text = (
-        f"{estimate.name}: train on {estimate.train:,} of {counted(estimate.matched, 'conversation')},"
-        f" select the checkpoint by {estimate.selection:,}, test on {estimate.test:,}, with {estimate.base}"
-    )
-    if estimate.tokens is not None and estimate.steps is not None:
-        text += f"\n  {estimate.tokens:,} tokens an epoch, {estimate.steps:,} steps"
-    if estimate.memory is not None:
-        text += f"\n  about {estimate.memory / GB:.1f} GB of memory"
-        text += "" if estimate.fits else f", more than this machine has. {estimate.advice}"
-    if estimate.seconds is None:
-        text += "\n  duration not known before the first steps"
-    else:
-        how = "as in earlier runs" if estimate.measured else "a guess until it runs"
-        text += f"\n  about {duration(estimate.seconds)} ({how})"
-    return "\n  ".join([text, *estimate.notes])
 
 
 # Watching a run
@@ -358,7 +336,7 @@ def _step_text(event: Event) -> str:
     if event.get("tokens_per_s"):
         parts.append(f"{event['tokens_per_s']:,.0f} tokens/s")
     if event.get("memory"):
-        parts.append(f"{event['memory'] / GB:.1f} GB")
+        parts.append(size(event["memory"]))
     return " · ".join([*parts, *_time_left(event)])
 
 

@@ -13,7 +13,7 @@ from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.line_files import write_file
 from engine.base.number_format import bar, counted
 from engine.base.text import one_line
-from engine.conversations.filters import Filter, ListQuery, Term
+from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from engine.trees import reports
 from engine.trees.growth import Budget
@@ -24,12 +24,11 @@ from engine.trees.guarantee import (
     guarantee,
     parse_predicate,
 )
-from engine.trees.meaning import AnswerMeanings, GroupedAnswers
 from engine.trees.measures import Answer, Measures, answers, measure, subtree_mass
 from engine.trees.model_requests import Grow, GrownTree, Place, places
 from engine.trees.options import Transform, TreeOptions
 from engine.trees.records import STEP_STOP, At, NodeColumns, TreeRequest, TreeRow
-from engine.trees.reports import meanings_line, tree_line
+from engine.trees.reports import tree_line
 from engine.trees.stages import tree_row
 from engine.trees.tree import ROOT, Kind, Tree
 from workbench.arguments import (
@@ -68,6 +67,10 @@ GROWTH_ARGUMENTS: tuple[Argument | ArgumentGroup, ...] = (
     titled("the sampler whose answers are explored (default: none)", *request_arguments(Transform)),
 )
 """How trees grow, for `tree` and `run trees`."""
+
+
+MAX_TREE_LINES = 60
+"""Lines of a tree that are printed; the others are counted."""
 
 
 def tree_request(arguments: argparse.Namespace) -> TreeRequest:
@@ -237,10 +240,6 @@ def unusual_trees(arguments: argparse.Namespace) -> CommandResult:
     return CommandResult(lines, {"of": len(grown), "trees": reports.lines(rows)})
 
 
-MAX_TREE_LINES = 60
-"""Lines of a tree that are printed; the others are counted."""
-
-
 @takes(
     PROJECT,
     argument("conversation", help="its name, as `workbench list` shows it"),
@@ -249,12 +248,6 @@ MAX_TREE_LINES = 60
     argument("--seconds", type=float, help="stop after this many seconds"),
     argument("--property", metavar="P", help="bound the probability of `contains yes`, ..."),
     switch("--text", "print complete answers instead"),
-    argument(
-        "--meaning",
-        type=share,
-        metavar="S",
-        help="group answers that are at least this similar, like 0.85",
-    ),
 )
 def tree(arguments: argparse.Namespace) -> CommandResult:
     """Grows the tree of one conversation, or one at each of its assistant steps."""
@@ -271,25 +264,27 @@ def tree(arguments: argparse.Namespace) -> CommandResult:
         grown, work = model.ask(
             Grow(chosen_places, request.tree, Budget(max_nodes, arguments.seconds))
         )
-    nodes = sum(len(one_tree.tree.nodes) for one_tree in grown)
-    shown = []
-    for place, one_tree in zip(chosen_places, grown, strict=True):
+    nodes = sum(len(grown_tree.tree.nodes) for grown_tree in grown)
+    measured_trees = []
+    for place, grown_tree in zip(chosen_places, grown, strict=True):
         # The trees grow together: each gets the part of the seconds that it has of the nodes.
-        row = tree_row(0, place.step, one_tree, work.seconds * len(one_tree.tree.nodes) / nodes)
-        shown.append(
-            _GrownTree(row, one_tree, guarantee(one_tree.tree, predicate) if predicate else None)
+        row = tree_row(0, place.step, grown_tree, work.seconds * len(grown_tree.tree.nodes) / nodes)
+        measured_trees.append(
+            _GrownTree(
+                row, grown_tree, guarantee(grown_tree.tree, predicate) if predicate else None
+            )
         )
-    documents = [_json(arguments, tree) for tree in shown]
+    documents = [_json(arguments, tree) for tree in measured_trees]
     lines: list[str] = []
     hints: list[str] = []
-    for tree in shown:
-        if len(shown) > 1:
+    for tree in measured_trees:
+        if len(measured_trees) > 1:
             lines.append(f"step {tree.row.step}")
         lines += _tree_lines(arguments, tree)
         if tree.grown.note:
             hints.append(f"The log did not fit: {tree.grown.note}.")
-    if len(shown) > 1:
-        lines += turn_lines([tree.row for tree in shown])
+    if len(measured_trees) > 1:
+        lines += turn_lines([tree.row for tree in measured_trees])
     if not work.finished:
         hints.append("Not everything is grown to its end: the budget was used up.")
     return CommandResult(lines, documents if request.at == "every" else documents[0], hints=hints)
@@ -304,35 +299,30 @@ class _GrownTree:
     bounds: ProbabilityBounds | None
 
 
-def _json(arguments: argparse.Namespace, shown: _GrownTree) -> dict[str, Any]:
-    """Returns a tree as JSON, with the bounds and the groups of meaning where they were asked for."""
-    line = tree_line(arguments.conversation, shown.row, shown.grown.tree)
-    if shown.bounds:
-        line["property"] = {"text": arguments.property, **asdict(shown.bounds)}
-    if arguments.meaning:
-        grouped = AnswerMeanings().of(shown.grown.tree, arguments.meaning)
-        line["meanings"] = meanings_line(grouped, arguments.meaning)
+def _json(arguments: argparse.Namespace, measured: _GrownTree) -> dict[str, Any]:
+    """Returns a tree as JSON, with the bounds on --property where it is given."""
+    line = tree_line(arguments.conversation, measured.row, measured.grown.tree)
+    if measured.bounds:
+        line["property"] = {"text": arguments.property, **asdict(measured.bounds)}
     return line
 
 
-def _tree_lines(arguments: argparse.Namespace, shown: _GrownTree) -> list[str]:
-    """Returns a tree as lines: by meaning, as answers or as branches, then its figures and bounds."""
-    grown, row = shown.grown, shown.row
-    if arguments.meaning:
-        grouped = AnswerMeanings().of(grown.tree, arguments.meaning)
-        lines = meaning_lines(grouped, arguments.meaning)
-    elif arguments.text:
-        lines = [_answer_line(answer) for answer in answers(grown.tree)]
-    else:
-        lines = tree_lines(grown.tree)
+def _tree_lines(arguments: argparse.Namespace, measured: _GrownTree) -> list[str]:
+    """Returns a tree as lines: as answers or as branches, then its figures and bounds."""
+    grown, row = measured.grown, measured.row
+    lines = (
+        [_answer_line(answer) for answer in answers(grown.tree)]
+        if arguments.text
+        else tree_lines(grown.tree)
+    )
     lines.append(summary(measure(grown.tree), whole_answers(grown.tree)))
     if row.answer_log_prob is not None:
         lines.append(
             f"recorded answer: log-probability {row.answer_log_prob:.2f} over "
             f"{row.answer_tokens} tokens; its first {row.answer_held} are in the tree"
         )
-    if shown.bounds:
-        low, high = shown.bounds.low, shown.bounds.high
+    if measured.bounds:
+        low, high = measured.bounds.low, measured.bounds.high
         lines.append(f"P({arguments.property}) in [{low:.3f}, {high:.3f}]")
         if high - low >= MIN_USELESS_WIDTH:
             lines.append(f"  {TOO_WIDE}")
@@ -344,22 +334,10 @@ def _places(workspace: OpenProject, arguments: argparse.Namespace, at: At) -> li
 
     Raises:
         NotFound: There is no such conversation.
-        UsageError: Several have the name, or the step is no answer of the assistant.
+        UsageError: The step is no answer of the assistant.
     """
-    name = arguments.conversation
-    query = ListQuery(Filter((Term("name", ":", (name,)),)))
-    conversations = workspace.conversations
-    similar = conversations.rows(conversations.ids(query)[:1000])
-    exact = [row for row in similar if row.external_id == name]
-    if not exact:
-        near = ", ".join(one_line(row.external_id, 40) for row in similar[:3])
-        raise NotFound(
-            f"There is no conversation {name!r}.",
-            f"Similar names: {near}." if near else "`workbench list` shows their names.",
-        )
-    if len(exact) > 1:
-        raise UsageError(f"{len(exact)} conversations are named {name!r}.")
-    log = conversations.log(exact[0].id)
+    key = conversation(workspace, arguments.conversation)
+    log = workspace.conversations.log(key)
     if arguments.step is None:
         return places(log, at)
     every = places(log, "every")
@@ -373,30 +351,9 @@ def _places(workspace: OpenProject, arguments: argparse.Namespace, at: At) -> li
     return at_step
 
 
-def _answer_line(answer: Answer, indent: str = "") -> str:
+def _answer_line(answer: Answer) -> str:
     """Returns an answer with its probability and how it ends."""
-    return (
-        f"{answer.probability:7.4f}  {answer.end.name.lower():5}  {indent}{one_line(answer.text)}"
-    )
-
-
-def meaning_lines(grouped: GroupedAnswers, threshold: float) -> list[str]:
-    """Returns the answers grouped by meaning, and the entropy over meanings."""
-    meanings = grouped.meanings
-    lines: list[str] = []
-    for group in meanings.groups:
-        several = len(group.answers) > 1
-        if several:
-            wordings = counted(len(group.answers), "wording")
-            lines.append(f"{group.probability:7.4f}  {wordings}")
-        indent = "  " if several else ""
-        lines += [_answer_line(grouped.answers[index], indent) for index in group.answers]
-    lines.append(
-        f"{counted(len(meanings.groups), 'meaning')} at a similarity of {threshold:g} ({grouped.by})"
-        f" · entropy of meanings {meanings.entropy_low:.1f}-{meanings.entropy_high:.1f} bits,"
-        f" {meanings.entropy:.1f} of what is covered"
-    )
-    return lines
+    return f"{answer.probability:7.4f}  {answer.end.name.lower():5}  {one_line(answer.text)}"
 
 
 def turn_lines(rows: Sequence[TreeRow]) -> list[str]:
@@ -417,16 +374,18 @@ def whole_answers(grown: Tree) -> int:
 
 def summary(measures: Measures, whole: int) -> str:
     """Returns the figures of a tree in one line, given how many of its leaves are whole answers."""
-    fork = measures.first_fork
+    best = "–" if measures.max_log_prob is None else f"{measures.max_log_prob:.2f}"
     parts = [
         f"{measures.leaves} {'leaf' if measures.leaves == 1 else 'leaves'}, {whole} of them whole answers",
         counted(measures.answers, "distinct text"),
-        f"best {measures.max_log_prob:.2f}",
+        f"best {best}",
         f"covered {measures.covered:.2f}, pruned {measures.pruned:.2f}, unexpanded {measures.unexpanded:.2f}",
         f"entropy {measures.entropy_low:.1f}-{measures.entropy_high:.1f} bits",
     ]
-    if fork is not None:
-        parts.append(f"first fork after {fork.depth} tokens ({fork.entropy:.1f} bits)")
+    if measures.fork_entropy is not None:
+        parts.append(
+            f"first fork after {measures.fork_depth} tokens ({measures.fork_entropy:.1f} bits)"
+        )
     return " · ".join(parts)
 
 
@@ -452,9 +411,9 @@ def tree_lines(grown: Tree) -> list[str]:
             text = grown.text(end)[len(before) :].decode("utf-8", "replace")
             node = grown.nodes[child]
             kind = "" if grown.nodes[end].children else f"  ({grown.nodes[end].kind.name.lower()})"
-            shown = one_line(text, 60) or "·"
+            line = one_line(text, 60) or "·"
             lines.append(
-                f"{bar(node.mass)} {node.mass:.3f} {masses[child]:.3f} {'  ' * depth}{shown}{kind}"
+                f"{bar(node.mass)} {node.mass:.3f} {masses[child]:.3f} {'  ' * depth}{line}{kind}"
             )
             draw(grown.nodes[end].children, depth + 1)
 

@@ -86,7 +86,8 @@ class ScoringRuns:
         writer = self._writer(request, mode, model)
         if request.remaining:
             remaining = self._remaining_stage(request, mode, writer, tag, scoring)
-            if isinstance(reading, ScoringStage) and not (request.paper or remaining.by_fields):
+            by_score = request.remaining_of is None and not request.paper
+            if isinstance(reading, ScoringStage) and by_score and not remaining.by_fields:
                 # The log is in the model's cache when it is scored, so writing then saves reading it again.
                 reading.write_remaining(remaining)
             stages.append(remaining)
@@ -118,9 +119,6 @@ class ScoringRuns:
     def _question_for(self, mode: Mode, model: LoadableModel, tag: str | None) -> Question:
         """Returns the question that a model is asked at each boundary.
 
-        In mode `judge` an endpoint that cannot give a curve is asked for a reply with fields, if it follows
-        instructions.
-
         Args:
             tag: The end tag; None without one.
 
@@ -130,18 +128,17 @@ class ScoringRuns:
         setup = self._setup
         prompts = {name: setup.prompts.prompt(name) for name in prompt_names()}
         question = question_for(mode, prompts, tag)
-        try:
-            setup.endpoints.check(model, lambda served: refuse_curve(served, question))
-        except UsageError:
-            if mode != "judge" or not model.follows_instructions:
-                raise
-            return Question(prompts["judge-json"], by_fields=True)
+        setup.endpoints.check(model, lambda served: refuse_curve(served, question))
         return question
 
     def _words_run(self, request: ScoringRequest) -> ScoringRun:
-        """Returns the run in mode `words`."""
+        """Returns the run in mode `words`, in which a model only writes the remaining tasks of what a filter names."""
         fitting = FittingStage(self._setup.project, "words", selection=self._selection(request))
-        return ScoringRun(None, fitting, [fitting])
+        stages: list[Stage] = [fitting]
+        if request.remaining and request.remaining_of is not None:
+            writer = self._model_for(request, "words")
+            stages.append(self._remaining_stage(request, "words", writer, None, fitting))
+        return ScoringRun(None, fitting, stages)
 
     def _writer(self, request: ScoringRequest, mode: Mode, model: LoadableModel) -> LoadableModel:
         """Returns the model that writes remaining tasks: the one that scores, with a completion adapter beside a
@@ -184,6 +181,7 @@ class ScoringRuns:
             writer,
             prompt,
             lambda: scoring.config_hash,
+            unfinished=None if request.remaining_of is None else Selection(request.remaining_of),
             where_end_not_written=request.paper,
             by_fields=by_fields,
         )

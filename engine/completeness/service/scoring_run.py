@@ -23,7 +23,7 @@ from engine.model.interface import SPEED_TOKENS
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import CountTokens, MeasureLong
 from engine.project.project import Project
-from engine.project.records import Estimate
+from engine.project.records import Estimate, StageCost
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,8 @@ def estimate_scoring(
     if run.reading is None:
         waiting = scoring.waiting() if isinstance(scoring, FittingStage) else 0
         seconds = 1 + waiting / CONVERSATIONS_PER_SECOND if waiting else 0.0
-        return Estimate(waiting, None, None, seconds, model="words alone")
+        _, costs = _remaining_costs(project, run.stages, ())
+        return Estimate(waiting, None, None, seconds, model="words alone", costs=tuple(costs))
     model = run.reading.model
     with project.reading() as conn:
         waiting_ids = sorted(run.reading.stage.waiting(conn))
@@ -136,14 +137,27 @@ def _estimate_requests(
         ids: The conversations that wait, rising.
     """
     costs = [scoring.estimate(ids)] if ids else []
-    unended = set(ids)
+    items, remaining_costs = _remaining_costs(project, stages, ids)
+    return Estimate(items, None, None, None, model, costs=(*costs, *remaining_costs))
+
+
+def _remaining_costs(
+    project: Project, stages: Sequence[Stage], unscored: Sequence[int]
+) -> tuple[int, list[StageCost]]:
+    """Returns the most conversations that a run asks about, and the cost over endpoints of the remaining tasks in it.
+
+    Args:
+        unscored: The conversations that this run is still to score, all of which may call for tasks.
+    """
+    costs = []
+    unended = set(unscored)
     for stage in stages:
-        if isinstance(stage, RemainingStage):
+        if isinstance(stage, RemainingStage) and stage.model.endpoints:
             with project.reading() as conn:
                 _, missing = stage.waiting(conn)
-            if unended := missing.union(ids):
+            if unended := missing.union(unscored):
                 costs.append(stage.estimate(sorted(unended), len(missing) / len(unended)))
-    return Estimate(len(unended), None, None, None, model, costs=tuple(costs))
+    return len(unended), costs
 
 
 def _estimate_reading(

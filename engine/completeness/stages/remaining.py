@@ -13,6 +13,7 @@ from engine.completeness.records import RemainingTasks
 from engine.completeness.remaining_tasks import OpenRequests, open_requests, remaining_tasks
 from engine.completeness.scoring import WrittenOn
 from engine.completeness.tables import scores
+from engine.conversations.selection import Selection
 from engine.conversations.tables import conversations
 from engine.jobs.contract import OnProgress, Progress, blocks
 from engine.model.catalog import LoadableModel
@@ -58,6 +59,7 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
         prompt: Prompt,
         scores_hash: Callable[[], str],
         *,
+        unfinished: Selection | None = None,
         where_end_not_written: bool = False,
         by_fields: bool = False,
     ) -> None:
@@ -65,16 +67,15 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
 
         Args:
             scores_hash: Returns the config hash of the scores that the tasks belong to; called when the stage starts.
+            unfinished: Generate for these conversations, such as those that a question calls open, instead of those
+                below the threshold.
             where_end_not_written: Generate for the conversations after which the model does not write the end tag,
                 instead of those below the threshold.
             by_fields: Whether the tasks are the fields of a reply to `remaining-json`.
         """
         super().__init__(project, process, model)
-        self._prompt, self._scores_hash, self._where_end_not_written = (
-            prompt,
-            scores_hash,
-            where_end_not_written,
-        )
+        self._prompt, self._scores_hash = prompt, scores_hash
+        self._unfinished, self._where_end_not_written = unfinished, where_end_not_written
         self.by_fields = by_fields
         self.written = self.empty = 0
 
@@ -104,22 +105,25 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
             self._project.write(lambda conn: scores.forget_no_remaining(conn, self.config_hash))
         with self._project.reading() as conn:
             candidates, missing = self.waiting(conn)
+            # Tasks belong to a score, and a filter also matches what has none under this configuration.
+            missing -= set(scores.ids_without_score(conn, self._scores_hash()))
             chars = conversations.chars(conn, candidates)
         # Blocks are cut from all candidates, not from those missing: a run that goes on has the same batches and bits.
         yield from self._load_and_answer(run_id, blocks(candidates, chars), missing)
 
     def waiting(self, conn: sqlite3.Connection) -> tuple[Sequence[int], set[int]]:
-        """Returns the ids of the conversations whose scores call for remaining tasks, rising, and those of them that
-        have none yet."""
+        """Returns the ids of the conversations that call for remaining tasks, rising, and those of them that have none
+        yet."""
         # The hash of this stage is that of the remaining tasks.
         scores_hash, tasks_hash = self._scores_hash(), self.config_hash
-        if self._where_end_not_written:
+        candidates: Sequence[int]
+        if self._unfinished is not None:
+            candidates = self._unfinished.ids(conn)
+        elif self._where_end_not_written:
             candidates = scores.ids_that_go_on(conn, scores_hash)
-            return candidates, set(
-                scores.ids_that_go_on(conn, scores_hash, without_remaining=tasks_hash)
-            )
-        missing = scores.ids_without_remaining(conn, tasks_hash, scores_hash)
-        return scores.below_threshold(conn, scores_hash), set(missing)
+        else:
+            candidates = scores.below_threshold(conn, scores_hash)
+        return candidates, set(candidates) - scores.ids_with_remaining(conn, tasks_hash)
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""

@@ -10,7 +10,6 @@ from engine.base.errors import UsageError
 from engine.base.number_format import counted
 from engine.completeness.boundaries import BOUNDARY_RULE_VERSION, no_boundary_reason
 from engine.completeness.conversation_logs import Log, OnMeasured, logs_of, noise_of
-from engine.completeness.judging import judge
 from engine.completeness.model_requests import Score
 from engine.completeness.records import CurvePoint, Mode
 from engine.completeness.remaining_tasks import RemainingRequest
@@ -63,8 +62,6 @@ def score_items(
     Raises:
         Cancelled, ModelError: As the request `Score` does.
     """
-    if question.by_fields and question.prompt is not None:
-        return judge(work, items, question.prompt)
     return work.process.ask(Score(items, question, remaining), report)
 
 

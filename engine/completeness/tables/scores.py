@@ -352,17 +352,9 @@ def generated_counts(conn: sqlite3.Connection, config_hash: str) -> tuple[int, i
     return sum(ends), len(ends) - sum(ends)
 
 
-def ids_that_go_on(
-    conn: sqlite3.Connection, config_hash: str, *, without_remaining: str | None = None
-) -> list[int]:
-    """Returns the ids of the conversations at whose last boundary something else than the end is generated, rising.
-
-    Args:
-        without_remaining: Config hash of remaining tasks; conversations that have some under it are left out.
-    """
-    written = _ids_with_remaining(conn, without_remaining)
-    rows = conn.execute(_LAST_GENERATED_ENDS, (config_hash,))
-    return [key for key, ends in rows if not ends and key not in written]
+def ids_that_go_on(conn: sqlite3.Connection, config_hash: str) -> list[int]:
+    """Returns the ids of the conversations at whose last boundary something else than the end is generated, rising."""
+    return [key for key, ends in conn.execute(_LAST_GENERATED_ENDS, (config_hash,)) if not ends]
 
 
 # Remaining tasks
@@ -393,22 +385,12 @@ def add_remaining(
     )
 
 
-def _ids_with_remaining(conn: sqlite3.Connection, config_hash: str | None) -> set[int]:
+def ids_with_remaining(conn: sqlite3.Connection, config_hash: str) -> set[int]:
     """Returns the ids of the conversations that have remaining tasks, or a reason for none, under a configuration."""
     rows = conn.execute(
         "SELECT conversation_id FROM remaining WHERE config_hash = ?", (config_hash,)
     )
     return {row[0] for row in rows}
-
-
-def ids_without_remaining(
-    conn: sqlite3.Connection, config_hash: str, score_config_hash: str
-) -> array[int]:
-    """Returns the ids of the conversations below the threshold that have no remaining tasks under `config_hash`,
-    rising."""
-    written = _ids_with_remaining(conn, config_hash)
-    below = below_threshold(conn, score_config_hash)
-    return array("q", (key for key in below if key not in written))
 
 
 def without_tasks(conn: sqlite3.Connection, score_config_hash: str) -> dict[int, bool]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from engine.base.conversation import Message
+from engine.base.conversation import Message, without_surrogates
 from engine.conversations.filters import is_number
 from engine.conversations.records import CheckCounts
 from engine.conversations.tables.conversations import COLUMNS, message_of
@@ -211,8 +211,7 @@ def _text(value: Any) -> str:
 
 def _short(text: str) -> str:
     """Returns the first `LONGEST` characters of a text, without lone surrogates, which SQLite cannot take."""
-    short = text if len(text) <= LONGEST else text[:LONGEST]
-    return short if short.isascii() else short.encode("utf-8", "replace").decode("utf-8")
+    return without_surrogates(text[:LONGEST])
 
 
 _CLEARED = (LANGUAGE, PERSONAL, COPIES)

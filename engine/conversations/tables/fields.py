@@ -12,6 +12,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
+from engine.base.conversation import without_surrogates
 from engine.base.errors import WorkbenchError
 from engine.conversations.filter_fields import (
     ANY_VALUE,
@@ -71,12 +72,7 @@ def date(column: str, term: Term) -> Sql:
 def parts(column: str, texts: Sequence[str]) -> Sql:
     """Returns the condition that a column of texts holds one of some parts, whatever their case."""
     any_of = " OR ".join(f"instr(lower({column}), lower(?)) > 0" for _ in texts)
-    return Sql(f"({any_of})", tuple(storable(text) for text in texts))
-
-
-def storable(text: str) -> str:
-    """Returns a text without lone surrogates, which no stored text holds and SQLite cannot take."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return Sql(f"({any_of})", tuple(without_surrogates(text) for text in texts))
 
 
 def of_statement(
@@ -301,7 +297,7 @@ def _facet_is(values: Sequence[str], term: Term) -> Sql:
         return Sql("")
     if (term.span or term.op != ":") and all(map(is_number, values)):
         return number("number", term)
-    texts = tuple(storable(value)[: facets.LONGEST] for value in values)
+    texts = tuple(without_surrogates(value)[: facets.LONGEST] for value in values)
     if term.span:
         return date("value", term)
     if term.op != ":":

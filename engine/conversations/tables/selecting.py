@@ -15,6 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 
+from engine.base.conversation import without_surrogates
 from engine.base.errors import WorkbenchError
 from engine.conversations.filter_fields import (
     QUESTION_FIELD,
@@ -152,7 +153,7 @@ def _indexed(conn: sqlite3.Connection, term: Term, text: str) -> list[tuple[str,
 
 def _text(term: Term) -> str:
     """Returns the text of a term without lone surrogates, which no stored text holds and SQLite cannot take."""
-    return term.values[0].encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
+    return without_surrogates(term.values[0]).replace("\0", " ")
 
 
 def _phrase(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from engine.base.conversation import Conversation, Message
 from engine.formats.accounting import MessageTexts
-from engine.formats.json_values import BadRecord, as_object, object_or_empty
+from engine.formats.json_values import BadRecord, as_object, object_or_empty, objects_in
 from engine.formats.messages.call_messages import is_response_item, response_items
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.normalise import messages_of
@@ -22,7 +22,10 @@ from engine.formats.messages.times import as_time
 from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.records import ParsedRecord, Reader
 
-_LINE_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+_LINE_TYPES = (
+    *("session_meta", "response_item", "event_msg", "turn_context", "compacted"),
+    "history_mutation",
+)
 """Types of the lines of a rollout."""
 _SPOKEN = {"user_message": "user", "agent_message": "assistant"}
 """Events that repeat a message, and the role of its speaker."""
@@ -80,9 +83,13 @@ class _Rollout:
             self.about.append(line)
         elif kind == "response_item":
             self._read_item(body, line.get("timestamp"), is_prompt)
+        elif kind == "history_mutation":  # Trae
+            for item in objects_in(body.get("items")):
+                self._read_item(item, line.get("timestamp"), is_prompt)
         elif kind == "compacted":  # the summary that takes the place of what was said before
-            summary = {"type": "message", "role": "system", "content": body.get("message") or ""}
-            self.items.append({**summary, "timestamp": line.get("timestamp")})
+            if body.get("message"):
+                summary = {"type": "message", "role": "system", "content": body["message"]}
+                self.items.append({**summary, "timestamp": line.get("timestamp")})
             self.left_out.add((id(body), "replacement_history"))
         elif kind == "event_msg":
             if body.get("type") == _TOKEN_COUNT:

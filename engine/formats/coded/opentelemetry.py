@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from engine.formats.coded.spans import (
@@ -14,7 +14,9 @@ from engine.formats.coded.spans import (
     first_filled,
     time_text,
 )
-from engine.formats.json_values import object_or_empty, objects_in
+from engine.formats.json_values import objects_in
+from engine.formats.messages.call_messages import messages_answered, messages_given
+from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import json_within, object_in
 
@@ -95,6 +97,16 @@ def _attributes(record: dict[str, Any]) -> dict[str, Any]:
     return columns or record
 
 
+AGENT_OPERATIONS = ("invoke_agent", "create_agent", "invoke_workflow")
+"""Operations of GenAI in which an agent calls models and tools."""
+SESSION_ATTRIBUTES = (
+    *("gen_ai.conversation.id", "gen_ai.thread.id", "session.id", "langfuse.session.id"),
+)
+"""Attributes with the id of the session."""
+CALL_IDS = ("tool.id", "gen_ai.tool.call.id", "tool_call.id", "ai.toolCall.id")
+"""Attributes with the id of the call that a tool is run for."""
+_TOOL_NAMES = ("tool.name", "gen_ai.tool.name", "ai.toolCall.name")
+"""Attributes with the name of a tool that is run."""
 _SIGNS = ("gen_ai.", "llm.", "openinference.", "ai.prompt", "ai.response", "traceloop.")
 """Beginnings of attributes that say that a model was called."""
 
@@ -127,28 +139,45 @@ def span_of(record: Any) -> Span | None:
     )
     session = first_filled(
         attributes,
-        *("gen_ai.conversation.id", "session.id", "langfuse.session.id"),
-        "gcp.vertex.agent.session_id",
+        *SESSION_ATTRIBUTES,
+        *("gcp.vertex.agent.session_id", "ai.telemetry.metadata.sessionId"),
         *(f"traceloop.association.properties.{session_key}" for session_key in SESSION_KEYS),
     )
     metadata = object_in(attributes.get("metadata") or nested.get("metadata"))
     session = session or first_filled(object_in(nested.get("session")), "id")
+    kind = _span_kind(record, attributes, nested)
+    tool_message: ChatMessage = next(filter(_is_of_tool, (answered, given)), [{}])[0]
+    if kind == "other" and tool_message:
+        kind = "tool"
     return Span(
         trace=as_text(trace or context.get("trace_id") or session or key or fingerprint(record)),
         key=as_text(key),
         parent=as_text(parent),
         session=as_text(session or first_filled(metadata, *SESSION_KEYS)),
-        kind=_span_kind(record, attributes, nested),
+        kind=kind,
         name=as_text(
-            first_filled(object_in(nested.get("tool")), "name")
+            tool_name(attributes)
+            or tool_message.get("name")
             or first_filled(record, "name", "operationName")
         ),
         start=start,
         given=given,
         answered=answered,
         facts=facts_of(start, model, usage),
-        call_id=as_text(first_filled(attributes, "tool.id", "gen_ai.tool.call.id", "tool_call.id")),
+        call_id=as_text(first_filled(attributes, *CALL_IDS) or tool_message.get("tool_call_id")),
     )
+
+
+def _is_of_tool(messages: Any) -> bool:
+    """Returns whether messages are the call of a tool or its answer alone."""
+    return len(objects_in(messages)) == 1 and messages[0].get("role") == "tool"
+
+
+def tool_name(attributes: dict[str, Any]) -> Any:
+    """Returns the name of the tool that a span runs; None if it runs none."""
+    is_entity = attributes.get("traceloop.span.kind") == "tool"
+    names = (*_TOOL_NAMES, "traceloop.entity.name") if is_entity else _TOOL_NAMES
+    return first_filled(attributes, *names)
 
 
 def _span_kind(record: dict[str, Any], attributes: dict[str, Any], nested: dict[str, Any]) -> Any:
@@ -164,50 +193,72 @@ def _span_kind(record: dict[str, Any], attributes: dict[str, Any], nested: dict[
     if kind in ("LLM", "TOOL"):
         return "model" if kind == "LLM" else "tool"
     if operation:
-        agent = operation in ("invoke_agent", "create_agent", "invoke_workflow")
-        return "tool" if operation == "execute_tool" else "other" if agent else "model"
+        is_agent = operation in AGENT_OPERATIONS
+        return "tool" if operation == "execute_tool" else "other" if is_agent else "model"
+    if tool_name(attributes):
+        return "tool"
     names_model = {"gen_ai", "llm"} & nested.keys() and kind in ("", "CLIENT", "INTERNAL")
     vercel = as_text(attributes.get("ai.operationId")).endswith((".doGenerate", ".doStream"))
     return "model" if names_model or vercel else "other"
 
 
 def _messages_of(nested: dict[str, Any], record: dict[str, Any]) -> tuple[Any, Any]:
-    """Returns what a span was given and answered."""
+    """Returns what a span was given and answered: of each what the first of the conventions has."""
     gen = object_in(nested.get("gen_ai"))
     llm = object_in(nested.get("llm"))
     vercel = object_in(nested.get("ai"))
-    request = json_within(first_filled(object_in(gen.get("input")), "messages"))
-    answered = first_filled(object_in(gen.get("output")), "messages")
+    prompt = object_in(vercel.get("prompt"))
+    response = object_in(vercel.get("response"))
+    vercel_tool = object_in(vercel.get("toolCall"))
+    request = _as_request(first_filled(object_in(gen.get("input")), "messages"))
     if request is not None:
-        request = {"messages": request, "system": json_within(gen.get("system_instructions"))}
-    pydantic = object_in(nested.get("pydantic_ai")).get("all_messages")
-    request = request or gen.get("prompt") or _as_request(llm.get("input_messages"))
-    request = request or _as_request(pydantic or nested.get("all_messages_events"))
-    answered = answered or gen.get("completion") or llm.get("output_messages")
-    if request is None and "prompt" in vercel:
-        request = first_filled(object_in(vercel["prompt"]), "messages", "") or vercel["prompt"]
-        answered = object_in(vercel.get("response"))
-        answered = {
-            "text": answered.get("text"),
-            "tool_calls": json_within(answered.get("toolCalls")),
-        }
-    events, choices = _messages_of_events(record.get("events") or record.get("logs"))
-    request, answered = request or events, answered or choices
+        request["system"] = json_within(gen.get("system_instructions"))
+    events = (record.get(key) for key in ("events", "logs", "span_events"))
+    listed = [*events, nested.get("events"), nested.get("all_messages_events")]
+    event_request, event_answer = _messages_of_events(next(filter(None, listed), None))
     adk = object_in(object_in(object_in(nested.get("gcp")).get("vertex")).get("agent"))
-    request = request or object_in(adk.get("llm_request")) or json_within(adk.get("tool_call_args"))
-    answered = (
-        answered or object_in(adk.get("llm_response")) or json_within(adk.get("tool_response"))
-    )
     tool = object_in(object_in(gen.get("tool")).get("call"))
-    request = (
-        request or tool.get("arguments") or first_filled(object_in(nested.get("input")), "value")
+    entity = object_in(object_in(nested.get("traceloop")).get("entity"))
+    component = object_in(object_in(nested.get("haystack")).get("component"))
+    given = (
+        request,
+        gen.get("prompt"),
+        _as_request(llm.get("input_messages")),
+        _as_request(object_in(nested.get("pydantic_ai")).get("all_messages")),
+        first_filled(prompt, "messages", "") or prompt,
+        event_request,
+        object_in(adk.get("llm_request")),
+        json_within(adk.get("tool_call_args")),
+        tool.get("arguments"),
+        vercel_tool.get("args"),
+        nested.get("tool_arguments"),  # Pydantic AI
+        first_filled(object_in(json_within(entity.get("input"))), "inputs") or entity.get("input"),
+        component.get("input"),
+        first_filled(object_in(nested.get("input")), "value"),
+        nested.get("input"),
     )
     answered = (
-        answered or tool.get("result") or first_filled(object_in(nested.get("output")), "value")
+        first_filled(object_in(gen.get("output")), "messages"),
+        gen.get("completion"),
+        llm.get("output_messages"),
+        response
+        and {
+            "text": response.get("text"),
+            "tool_calls": json_within(response.get("toolCalls")),
+        },
+        event_answer,
+        object_in(adk.get("llm_response")),
+        json_within(adk.get("tool_response")),
+        tool.get("result"),
+        vercel_tool.get("result"),
+        nested.get("tool_response"),
+        first_filled(object_in(json_within(entity.get("output"))), "outputs", "output")
+        or entity.get("output"),
+        component.get("output"),
+        first_filled(object_in(nested.get("output")), "value"),
+        nested.get("output"),
     )
-    if isinstance(nested.get("input"), str) and request is None:
-        request, answered = nested["input"], answered or nested.get("output")
-    return request, answered
+    return next(filter(None, given), None), next(filter(None, answered), None)
 
 
 def _as_request(listed: Any) -> Any:
@@ -217,16 +268,18 @@ def _as_request(listed: Any) -> Any:
 
 
 def _messages_of_events(events: Any) -> tuple[Any, Any]:
-    """Returns the messages in the events of a span, as the conventions had them until version 1.36."""
+    """Returns the messages in the events of a span: as the conventions had them until version 1.36, as Azure and
+    Semantic Kernel have them (JSON in `gen_ai.event.content`), or as AWS collects them (in the body of the event)."""
     request: list[Any] = []
     answered: list[Any] = []
-    for event in json_within(events) if isinstance(json_within(events), list) else ():
-        if not isinstance(event, dict):
-            continue
-        name = as_text(event.get("name"))
-        event_attributes = _object_of_pairs(event.get("attributes"))
+    for event in objects_in(json_within(events)):
+        name = _event_name(event)
+        event_attributes = _object_of_pairs(event.get("attributes") or event)
         inner = object_in(_nest_attributes(event_attributes).get("gen_ai"))
-        if name in ("gen_ai.content.prompt", "gen_ai.content.completion"):
+        if body := _collected(event):
+            request += _messages_in_body(body.get("input"), messages_given)
+            answered += _messages_in_body(body.get("output"), messages_answered)
+        elif name in ("gen_ai.content.prompt", "gen_ai.content.completion"):
             listed = json_within(inner.get(name.rpartition(".")[2]))
             (request if name.endswith("prompt") else answered).extend(
                 listed if isinstance(listed, list) else [listed]
@@ -235,20 +288,60 @@ def _messages_of_events(events: Any) -> tuple[Any, Any]:
             request += json_within(first_filled(object_in(inner.get("input")), "messages")) or []
             answered += json_within(first_filled(object_in(inner.get("output")), "messages")) or []
         elif name == "gen_ai.choice":
-            message = json_within(event_attributes.get("message")) or {}
-            content = event_attributes.get("content", "") if isinstance(message, dict) else message
-            message = object_or_empty(message)
-            answered.append({"role": "assistant", "content": content, **message})
+            message = _fields_of_event(event_attributes, inner)
+            choice = message.pop("message", {})
+            choice = choice if isinstance(choice, dict) else {"content": choice}
+            answered.append({"role": "assistant", "content": "", **message, **choice})
         elif name.startswith("gen_ai.") and name.endswith(".message"):
-            message = {
-                key: json_within(value)
-                for key, value in event_attributes.items()
-                if "gen_ai" not in key
-            }
+            message = _fields_of_event(event_attributes, inner)
             request.append({"role": name.split(".")[1], "content": "", **message})
             if "id" in message and request[-1]["role"] == "tool":
                 request[-1]["tool_call_id"] = message["id"]
     return request or None, answered or None
+
+
+def _fields_of_event(event_attributes: dict[str, Any], inner: dict[str, Any]) -> dict[str, Any]:
+    """Returns what an event says of a message.
+
+    Args:
+        inner: The attributes of GenAI, nested.
+    """
+    content = json_within(object_in(inner.get("event")).get("content"))
+    fields = {
+        key: json_within(value)
+        for key, value in event_attributes.items()
+        if not key.startswith(("gen_ai", "event"))
+    }
+    return {
+        **fields,
+        **(content if isinstance(content, dict) else {"content": content} if content else {}),
+    }
+
+
+def _collected(event: dict[str, Any]) -> dict[str, Any]:
+    """Returns the body of an event with what a span was given and answered; empty if it has another or none."""
+    body = object_in(_plain_value(event.get("body")))
+    return (
+        body if any("messages" in object_in(body.get(key)) for key in ("input", "output")) else {}
+    )
+
+
+def _messages_in_body(body: Any, read: Callable[[Any], list[ChatMessage]]) -> list[dict[str, Any]]:
+    """Returns the messages in the input or the output of a body.
+
+    Args:
+        read: Reads the messages of what a framework was given or answered, which may stand in place of a text.
+    """
+    messages: list[dict[str, Any]] = []
+    for message in objects_in(object_in(body).get("messages")):
+        content = json_within(message.get("content"))
+        if isinstance(content, dict) and (framework_messages := read(content)):
+            messages += framework_messages
+            continue
+        if isinstance(content, dict):
+            content = json_within(first_filled(content, "content", "message"))
+        messages.append({**message, "content": "" if content is None else content})
+    return messages
 
 
 def spans_of(record: Any) -> tuple[list[Any], list[Any]]:
@@ -285,7 +378,8 @@ def _spans_of_logs(resources: list[Any]) -> tuple[list[Any], list[Any]]:
             for log in objects_in(scope.get("logRecords")):
                 log_attributes = _object_of_pairs(log.get("attributes"))
                 name = _event_name(log)
-                if not name.startswith("gen_ai."):
+                collected = _collected(log)
+                if not name.startswith("gen_ai.") and not collected:
                     others.append(log)
                     continue
                 body = json_within(_plain_value(log.get("body")))
@@ -297,14 +391,15 @@ def _spans_of_logs(resources: list[Any]) -> tuple[list[Any], list[Any]]:
                     (trace, key or (trace and "log") or fingerprint(log)),
                     {"spanId": key or "log", "traceId": trace, "startTimeUnixNano": start},
                 )
-                span["attributes"] = {"gen_ai.operation.name": "chat", **span.get("attributes", {})}
+                operation = {} if collected else {"gen_ai.operation.name": "chat"}
+                span["attributes"] = {**operation, **span.get("attributes", {})}
                 span["attributes"] |= {
                     name_of: log_attributes[name_of]
                     for name_of in log_attributes
-                    if name_of.startswith("gen_ai.")
+                    if name_of.startswith(("gen_ai.", "session."))
                 }
                 span.setdefault("events", []).append(
-                    {"name": name, "attributes": {**log_attributes, **body}}
+                    {"name": name, "body": collected, "attributes": {**log_attributes, **body}}
                 )
     return list(spans.values()), others
 
@@ -312,8 +407,8 @@ def _spans_of_logs(resources: list[Any]) -> tuple[list[Any], list[Any]]:
 def _event_name(log: dict[str, Any]) -> str:
     """Returns the name of the event that a log record is; "" if it is none."""
     attributes = _object_of_pairs(log.get("attributes"))
-    named = first_filled(log, "eventName", "event_name") or attributes.get("event.name")
-    return as_text(named)
+    named = first_filled(log, "event.name", "eventName", "event_name")
+    return as_text(named or attributes.get("event.name") or log.get("name"))
 
 
 def with_logs_together(frames: Iterable[Frame]) -> Iterator[Frame]:
@@ -321,7 +416,8 @@ def with_logs_together(frames: Iterable[Frame]) -> Iterator[Frame]:
     logs: list[Frame] = []
     for frame in frames:
         value = frame.value
-        if isinstance(value, dict) and "body" in value and _event_name(value).startswith("gen_ai."):
+        is_log = isinstance(value, dict) and "body" in value
+        if is_log and (_event_name(value).startswith("gen_ai.") or _collected(value)):
             value = {"resourceLogs": [{"scopeLogs": [{"logRecords": [value]}]}]}
         if isinstance(value, dict) and isinstance(value.get("resourceLogs"), list):
             logs.append(frame._replace(value=value))

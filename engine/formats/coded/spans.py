@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from engine.base.conversation import Conversation, Message
+from engine.base.conversation import Conversation, Message, ToolCall
 from engine.formats.accounting import MessageTexts
-from engine.formats.json_values import BadRecord, json_text, object_or_empty, objects_in
+from engine.formats.json_values import BadRecord, json_text
 from engine.formats.messages.call_messages import (
     messages_answered,
     messages_given,
@@ -86,6 +86,7 @@ class _History:
         depth: Number of spans within which the first call lies.
         said: All messages so far, those of the last answer included.
         answers: Number of messages of the last answer.
+        request_keys: What the last call was given but for instructions, as it is compared.
         facts: Facts of answers, by the position of the answer among the messages.
         spans: Positions of the calls among the spans.
         traces: Ids of the traces of the calls.
@@ -94,6 +95,7 @@ class _History:
     depth: int
     said: _Keyed
     answers: int = 0
+    request_keys: list[_Key] = field(default_factory=list)
     facts: dict[int, dict[str, Any]] = field(default_factory=dict)
     spans: list[int] = field(default_factory=list)
     traces: set[str] = field(default_factory=set)
@@ -195,6 +197,8 @@ def draft_of_spans(read: SpanReader, record: Any, fallback_id: str) -> ParsedRec
     if histories:
         main = _fullest(_main_history(histories), spans)
         items, facts = _with_tools(main, spans)
+        if main.said.keys[-1][0] in ("user", "tool"):
+            items += _outer_answer(main, spans)
     else:
         items = _messages_of_texts(spans)
     if not items:
@@ -235,6 +239,16 @@ def _fullest(main: _History, spans: list[Span]) -> _History:
     return min(fuller, key=lambda step: len(step.said), default=main)
 
 
+def _outer_answer(history: _History, spans: list[Span]) -> list[ChatMessage]:
+    """Returns the answer that only a step around the calls of a history has, as of models whose answers are streamed;
+    [] if there is none."""
+    for span in sorted(spans, key=lambda span: span.start):
+        is_around = span.kind == "other" and span.trace in history.traces
+        if is_around and (text := text_answered(span.answered)):
+            return [{"role": "assistant", "content": text}]
+    return []
+
+
 def _with_tools(
     history: _History, spans: list[Span]
 ) -> tuple[list[ChatMessage], dict[int, dict[str, Any]]]:
@@ -245,13 +259,13 @@ def _with_tools(
         for span in sorted(spans, key=lambda span: span.start)
         if span.kind == "tool" and span.trace in history.traces
     ]
-    has_answers = any(message.get("tool_call_id") is not None for message in history.said.messages)
+    has_answers = any(role == "tool" for role, _ in history.said.keys)
     items: list[ChatMessage] = []
     facts: dict[int, dict[str, Any]] = {}
     has_calls = False
     last = len(history.said) - 1
     for position, message in enumerate(history.said.messages):
-        calls = objects_in(message.get("tool_calls"))
+        calls = _calls_of(message)
         has_calls = has_calls or bool(calls) or message.get("role") == "tool"
         if position == last and not has_calls and spans[history.spans[0]].kind == "other":
             for tool in tools:
@@ -260,14 +274,21 @@ def _with_tools(
             facts[len(items)] = history.facts[position]
         items.append(message)
         for call in () if has_answers else calls:
-            name = object_or_empty(call.get("function")).get("name") or call.get("name")
-            of_call = [tool for tool in tools if tool.call_id and tool.call_id == call.get("id")]
-            named = [tool for tool in tools if tool.name == name and not tool.call_id]
+            of_call = [tool for tool in tools if tool.call_id and tool.call_id == call.call_id]
+            named = [tool for tool in tools if tool.name == call.name and not tool.call_id]
             for tool in [*of_call, *named][:1]:
                 tools.remove(tool)
                 _, answer = _tool_call(tool)
-                items.append({**answer, "tool_call_id": call.get("id")})
+                items.append({**answer, "tool_call_id": call.call_id})
     return items, facts
+
+
+def _calls_of(message: ChatMessage) -> tuple[ToolCall, ...]:
+    """Returns the calls that a message makes; none if it cannot be read."""
+    try:
+        return messages_of({**message}, 1)[0].tool_calls
+    except BadRecord:
+        return ()
 
 
 def _truth(records: list[Any]) -> dict[str, Any]:
@@ -290,7 +311,7 @@ def _histories(spans: list[Span]) -> list[_History]:
 
 def _link_histories(spans: list[Span], positions: list[int]) -> list[_History]:
     """Returns the histories of the spans at some positions, in the order in which they began."""
-    parents = {span.key: span.parent for span in spans}
+    parents = {span.key: span.parent for span in sorted(spans, key=lambda span: span.parent)}
     histories: list[_History] = []
     for position in sorted(positions, key=lambda index: spans[index].start):
         span = spans[position]
@@ -307,22 +328,33 @@ def _link_histories(spans: list[Span], positions: list[int]) -> list[_History]:
         answer = _Keyed(answered)
         if len(answered) > len(request) and _begins_with(question.keys, answer.keys):
             answer = answer.since(len(request))  # an agent's state has what it was given too
-        history = _history_for(histories, span, question)
+        history = _history_for(histories, span, question, answer)
         if history is None:
             history = _History(len(_around(span.key, parents)), question)
             histories.append(history)
         history.facts[len(history.said)] = span.facts
         history.said = history.said.followed(answer)
         history.answers = len(answer)
+        history.request_keys = question.spoken().keys
         history.spans.append(position)
         history.traces.add(span.trace)
     return histories
 
 
-def _history_for(histories: list[_History], span: Span, request: _Keyed) -> _History | None:
-    """Returns the history that a call continues, brought to what the call was given; None if it begins one."""
+def _history_for(
+    histories: list[_History], span: Span, request: _Keyed, answer: _Keyed
+) -> _History | None:
+    """Returns the history that a call continues, brought to what the call was given; None if it begins one.
+
+    A call that is given the same again after an answer that calls tools is the next step of an agent, of which the
+    trace leaves out what its tools answered; after an answer in words it is a second try.
+    """
     spoken = request.spoken()
     for history in reversed(histories):
+        last_answer = history.said.keys[len(history.said) - history.answers :]
+        is_same_request = span.trace in history.traces and history.request_keys == spoken.keys
+        if is_same_request and _calls_tools(last_answer) and last_answer != answer.keys:
+            return history
         before = history.said.spoken()
         if before.keys and _begins_with(before.keys, spoken.keys):  # also with other instructions
             instructions_now = len(request) - len(spoken)
@@ -396,6 +428,11 @@ class _Keyed:
     def system(self) -> str:
         """Returns the first instructions; "" without any."""
         return next((text for role, text in self.keys if role in _INSTRUCTIONS), "")
+
+
+def _calls_tools(answer: list[_Key]) -> bool:
+    """Returns whether an answer ends with calls of tools."""
+    return bool(answer) and not answer[-1][1].endswith("\n")
 
 
 def _begins_with(keys: list[_Key], longer: list[_Key]) -> bool:
@@ -482,12 +519,16 @@ def _messages_of_texts(spans: list[Span]) -> list[ChatMessage]:
 
 def _tool_call(span: Span) -> list[ChatMessage]:
     """Returns the call of a tool and its answer as messages."""
-    call = {"name": span.name, "arguments": span.given, "id": span.key}
+    call_id = span.call_id or span.key
+    call = {"name": span.name, "arguments": span.given, "id": call_id}
     answer = json_within(span.answered)
+    messages = messages_answered(answer)
+    if messages and messages[0].get("role") == "tool":
+        answer = messages[0]["content"]
     text = answer if isinstance(answer, str) else json_text(answer)
     return [
         {"role": "assistant", "content": "", "tool_calls": [call]},
-        {"role": "tool", "content": text, "tool_call_id": span.key, "name": span.name},
+        {"role": "tool", "content": text, "tool_call_id": call_id, "name": span.name},
     ]
 
 

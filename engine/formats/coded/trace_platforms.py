@@ -96,17 +96,27 @@ def _langfuse_span(record: Any) -> Span | None:
     start = time_text(first_filled(record, "startTime", "start_time", "timestamp"))
     model = first_filled(record, "model", "providedModelName", "provided_model_name")
     usage = first_filled(record, "usageDetails", "usage_details", "usage")
+    metadata = object_in(record.get("metadata"))
+    attributes = object_in(metadata.get("attributes"))  # of OpenTelemetry
+    operation = attributes.get("gen_ai.operation.name")
+    if operation in opentelemetry.AGENT_OPERATIONS:
+        kind = "AGENT"
+    elif operation == "execute_tool" or (kind == "SPAN" and opentelemetry.tool_name(attributes)):
+        kind = "TOOL"
+    session = first_filled(record, "sessionId", "session_id")
+    session = session or first_filled(metadata, *SESSION_KEYS)
     return Span(
         trace=as_text(trace or record["id"]),
         key=record["id"] if trace else f"trace {record['id']}",
         parent=as_text(first_filled(record, "parentObservationId", "parent_observation_id")),
-        session=as_text(first_filled(record, "sessionId", "session_id")),
+        session=as_text(session),
         kind="model" if kind == "GENERATION" else "tool" if kind == "TOOL" else "other",
-        name=as_text(record.get("name")),
+        name=as_text(opentelemetry.tool_name(attributes) or record.get("name")),
         start=start,
         given=record.get("input"),
         answered=record.get("output"),
         facts=facts_of(start, model, usage) if kind == "GENERATION" else {},
+        call_id=as_text(first_filled(attributes, *opentelemetry.CALL_IDS)),
     )
 
 

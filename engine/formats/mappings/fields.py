@@ -12,7 +12,7 @@ from typing import Any
 from engine.formats.mappings.mapping import OTHER_SPEAKERS
 from engine.formats.messages.parts import part_kind
 from engine.formats.messages.roles import role_meant
-from engine.formats.messages.times import as_time, date_of, is_usual_name
+from engine.formats.messages.times import as_time, date_of, is_ambiguous, is_usual_name
 from engine.formats.paths import as_word, decoded
 
 DEEPEST = 6
@@ -74,6 +74,8 @@ _OTHER_IDS = re.compile(
 """Finds names of ids of something other than the conversation."""
 _ID_SHAPE = re.compile(r"(?=.*\d)(?!-?[\d.]+\Z)[\w./:#-]{3,64}\Z")
 """Matches what an id looks like, whatever it is called: no blanks, a digit, and more than a number."""
+_MOST_DIGITS, _LEAST_NUMBER = 20, 10_000
+"""Digits that a number has fewer of that may be an id, and the least number that may be one by its length."""
 _FEWEST_IDS = 3
 """Fewest different values from which a field without the name of an id may be one."""
 _PARENT_NAMES = re.compile(r"parent|repl(?:y|ies)_?to|in_?reply|previous|prev_|answers_to", re.I)
@@ -381,28 +383,35 @@ def id_field(fields: Sequence[Field]) -> Field | None:
 
 
 def _looks_like_ids(values: Sequence[str]) -> bool:
-    """Returns whether all of several different values have the shape of an id and are no dates."""
-    return len(values) >= _FEWEST_IDS and all(
-        _ID_SHAPE.match(value) and date_of(value) is None for value in values
-    )
+    """Returns whether all of several different values have the shape of an id, or are whole numbers in a row or of one
+    length, and are no dates."""
+    if len(values) < _FEWEST_IDS or any(date_of(value, day_first=True) for value in values):
+        return False
+    if all(value.isdecimal() and len(value) < _MOST_DIGITS for value in values):
+        numbers = list(map(int, values))
+        is_row = max(numbers) - min(numbers) == len(numbers) - 1
+        return is_row or (len(set(map(len, values))) == 1 and min(numbers) >= _LEAST_NUMBER)
+    return all(map(_ID_SHAPE.match, values))
 
 
 def began_field(fields: Sequence[Field]) -> Field | None:
     """Returns the field of records that most likely is the time at which a conversation began: all values are dates as
-    `date_of` reads them; of several the earliest, but for those named as a later time. None if there is none."""
+    `date_of` reads them, perhaps with the day and the month in either order; of several the earliest, but for those
+    named as a later time. None if there is none."""
     likely = [
         field
         for field in fields
         if "[" not in field.path
         and field.present >= _LEAST_PRESENT
         and _LATER_WORDS.isdisjoint(_words_of(field.path))
-        and all(map(date_of, field.values))
+        and all(date_of(value) or is_ambiguous(value) for value in field.values)
         and (_is_named_as_time(field.path) or not all(map(_NUMBER.match, field.values)))
     ]
 
     def order(field: Field) -> tuple[bool, str]:
         """Returns the rank of a field: with a usual name, early."""
-        return not is_usual_name(field.path), min(filter(None, map(date_of, field.values)))
+        dates = [date_of(value, day_first=True) or "" for value in field.values]
+        return not is_usual_name(field.path), min(dates)
 
     return min(likely, key=order, default=None)
 

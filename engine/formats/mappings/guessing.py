@@ -16,7 +16,7 @@ from engine.formats.mappings import fields as of
 from engine.formats.mappings.fields import DEEPEST, MOST_VALUES, Field, are_parts, quote_key
 from engine.formats.mappings.mapping import FIRST_SPEAKER, OTHER_SPEAKERS
 from engine.formats.messages.roles import role_meant
-from engine.formats.messages.times import is_usual_name
+from engine.formats.messages.times import day_comes_first, is_ambiguous, is_usual_name
 from engine.formats.paths import as_word, decoded, object_in, read_path, without
 
 _MARK = re.compile(r"(?:\A|\n)([A-Za-z][\w ]{0,20}):(?=\s)")
@@ -313,7 +313,7 @@ def _records_at(values: Sequence[Any], split: str) -> list[Any]:
 
 def _beside_messages(
     records: Sequence[Any], each: str
-) -> tuple[dict[str, str], tuple[str, ...], tuple[Field, ...]]:
+) -> tuple[dict[str, Any], tuple[str, ...], tuple[Field, ...]]:
     """Returns where records have their id and time, as keys of a mapping file, what is not sure of that, as questions,
     and the other fields beside the messages.
 
@@ -326,7 +326,7 @@ def _beside_messages(
         for record in records
     ]
     fields = of.fields_of(outside)
-    places: dict[str, str] = {}
+    places: dict[str, Any] = {}
     questions: list[str] = []
     if record_id := of.id_field(fields):
         places["id"] = record_id.path
@@ -340,6 +340,13 @@ def _beside_messages(
             questions.append(
                 f"Did a conversation begin at `{began.path}` ({_words(began)})? All its values are dates."
             )
+        if ambiguous := next(filter(is_ambiguous, began.values), None):
+            orders = set(map(day_comes_first, began.values))
+            places["day_first"] = False not in orders
+            if orders == {None}:
+                questions.append(
+                    f"Is the day before the month in {ambiguous}? If not: day_first = false."
+                )
     rest = tuple(field for field in fields if field.path not in places.values())
     return places, tuple(questions), rest
 

@@ -205,6 +205,7 @@ class Mapping(_Section, frozen=True):
         attachments: Path of an object of texts, for which `attachment://` and their keys stand in the record.
         by_name: Whether it is used only where the person names it, and recognises no record.
         context_apart: Whether blocks that a program put into messages of the user become messages of the system.
+        day_first: Whether the day comes before the month in `created_at`, as in 31/12/2026; None if it does not say.
         seen: Version of the program, or the month, of which the records have been seen.
     """
 
@@ -229,6 +230,7 @@ class Mapping(_Section, frozen=True):
     left_out: Paths = Paths()
     by_name: bool = False
     context_apart: bool = False
+    day_first: bool | None = None
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -327,6 +329,7 @@ _WORDS = {
     "Object contains unknown field": "no mapping file has the key",
     "Expected `str`, got": "it is not text but",
     "Expected `bool`, got": "it is neither true nor false but",
+    "Expected `bool | null`, got": "it is neither true nor false but",
     "Expected `array`, got": "it is not a list but",
     "Expected `object`, got": "it is not a table but",
     "Expected `object | null`, got": "it is not a table but",

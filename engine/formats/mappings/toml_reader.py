@@ -28,7 +28,7 @@ from engine.formats.messages.inserted import with_context_apart, with_details_as
 from engine.formats.messages.normalise import is_conversation, messages_of
 from engine.formats.messages.parts import texts_of
 from engine.formats.messages.roles import role_named, role_of_speaker
-from engine.formats.messages.times import TIMES, as_time, created_at, in_time_order
+from engine.formats.messages.times import TIMES, as_time, created_at, date_of, in_time_order
 from engine.formats.paths import Path, Target, Trail, as_word, decoded, read_path, without
 from engine.formats.records import ParsedRecord, Reader
 
@@ -185,6 +185,8 @@ class _Reading:
         """Returns when the conversation began, in ISO 8601; None if that is not known."""
         path = self._mapping.created_at
         time = as_time(path.first(self._record, None, self._outer)) if path else None
+        if time is not None and self._mapping.day_first is not None:
+            time = date_of(time, self._mapping.day_first) or time
         record = self._record
         return time or (created_at(record) if isinstance(record, dict) else None)
 

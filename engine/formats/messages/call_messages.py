@@ -151,6 +151,8 @@ def _answer_of_call(item: Mapping[str, Any]) -> Any:
 
 def _answer_text(output: Any) -> Any:
     """Returns the output of a tool as the content of its message."""
+    if isinstance(output, dict) and part_kind(output) in ("text", "media"):
+        return [output]
     return output if isinstance(output, str | list) else json_text(output)
 
 
@@ -293,6 +295,7 @@ def _messages_of_list(values: list[Any]) -> list[ChatMessage]:
     if len(values) == 1 and isinstance(values[0], list):
         return _messages_of_list(values[0])
     values = [json_within(value) for value in values]
+    values = [value for value in values if not _is_tool_definition(value)]
     if any(map(is_response_item, values)):
         return response_items(value for value in values if isinstance(value, dict))
     messages: list[ChatMessage] = []
@@ -319,6 +322,12 @@ def _messages_of_list(values: list[Any]) -> list[ChatMessage]:
         for call in map(object_or_empty, list_or_empty(message.get("tool_calls"))):
             called.add(str(object_or_empty(call.get("function")).get("name") or call.get("name")))
     return messages
+
+
+def _is_tool_definition(value: Any) -> bool:
+    """Returns whether an item of a list of messages describes a tool, as LangChain's requests have it in Langfuse."""
+    content = object_or_empty(object_or_empty(value).get("content"))
+    return content.get("type") == "function" and isinstance(content.get("function"), dict)
 
 
 _PIECE_KEYS = frozenset(("type", "choices", "delta", "contentBlockStart", "contentBlockDelta"))
@@ -428,7 +437,8 @@ def _message_of_choice(choice: dict[str, Any]) -> list[ChatMessage]:
     for key in ("message", "content", "delta"):
         inner = choice.get(key)
         if isinstance(inner, dict):
-            message = as_message(inner if "type" in inner else {"role": "assistant", **inner})
+            spoken = {"role": "assistant", "content": choice.get("text", ""), **inner}
+            message = as_message(inner if "type" in inner else spoken)
             if message:
                 return [message]
     text = choice.get("text")

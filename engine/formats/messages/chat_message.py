@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from engine.formats.json_values import json_text, list_or_empty, object_or_empty, objects_in
-from engine.formats.messages.parts import part_kind
+from engine.formats.messages.parts import first_value, part_kind
 from engine.formats.messages.roles import CHAT_ROLES, role_named, role_of_speaker
 from engine.formats.paths import json_within
 
@@ -49,7 +52,19 @@ def as_message(value: Any) -> ChatMessage | None:
         return {**value, "content": ""} if len(value) == 1 else None
     content = value.get("content")
     if isinstance(content, str) and content[:2] == "[{" and _are_parts(json_within(content)):
-        value = {**value, "content": json_within(content)}  # Strands
+        content = json_within(content)  # Strands
+        value = {**value, "content": content}
+    if isinstance(content or value.get("parts"), list):
+        key = "content" if content else "parts"
+        value = {**value, key: [_call_as_shown(part) or part for part in value[key]]}
+    if role == "tool" and isinstance(content, list) and content:
+        if not _are_parts(content):  # the answer is itself a list
+            value = {**value, "content": json_text(content)}
+        elif all(part_kind(part) == "call" for part in content):  # Koog
+            value = {**value, "role": (role := "assistant")}
+    kwargs = object_or_empty(value.get("additional_kwargs"))
+    if "tool_calls" in kwargs and not value.get("tool_calls"):  # LangChain, as Langfuse has it
+        value = {**value, "tool_calls": kwargs["tool_calls"]}
     if role_named(role) is None:  # the name of a tool or an agent stands in its place
         assumed_role = "tool" if value.get("tool_call_id") else "assistant"
         value = {**value, "role": assumed_role, "name": value.get("name") or role}
@@ -141,6 +156,24 @@ def _part_of_block(block: Any) -> Any:
     if not isinstance(block, dict) or "block_type" not in block:
         return block
     return {**block, "type": block["block_type"]}
+
+
+_SHOWN_FIELD = re.compile(
+    r"\b(arguments|call_id|name)=('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")", re.DOTALL
+)
+"""Matches a field of a call as Python shows it, with its value."""
+
+
+def _call_as_shown(part: Any) -> dict[str, Any] | None:
+    """Returns the call that a part has as Python shows the object of OpenAI's library; None for any other part."""
+    text = first_value(part, ("text", "content")) if isinstance(part, dict) else None
+    if not isinstance(text, str) or not text.startswith("ResponseFunctionToolCall("):
+        return None
+    fields: dict[str, Any] = {}
+    for field in _SHOWN_FIELD.finditer(text):
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            fields.setdefault(field[1], ast.literal_eval(field[2]))
+    return {"type": "tool_call", **fields} if "name" in fields else None
 
 
 def _are_parts(value: Any) -> bool:

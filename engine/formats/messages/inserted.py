@@ -19,10 +19,11 @@ _BLOCK = re.compile(
 )
 """Matches a block that a program wrote, in a tag with one of the usual names."""
 _REQUEST = re.compile(
-    r"\s*(?P<before><(?!user_query|USER_REQUEST)\w[^>]*>.*>\s*)?<(?P<tag>user_query|USER_REQUEST)>\s*(?P<text>.*?)\s*</(?P=tag)>\s*",
+    r"\s*(?P<before><(?!user_query|USER_REQUEST)\w[^>]*>.*>\s*)?<(?P<tag>user_query|USER_REQUEST)>\s*(?P<text>.*?)\s*</(?P=tag)>\s*"
+    r"(?P<after><(?!user_query|USER_REQUEST)\w[^>]*>.*>\s*)?",
     re.DOTALL,
 )
-"""Matches what a user wrote, in the tag that Cursor or Antigravity puts around it, perhaps after other tags."""
+"""Matches what a user wrote, in the tag that Cursor or Antigravity puts around it, perhaps between other tags."""
 
 
 def with_context_apart(message: ChatMessage) -> list[ChatMessage]:
@@ -46,7 +47,8 @@ def _without_blocks(content: Any) -> tuple[Any, list[str]]:
     these blocks; nothing is left of the content, None, if it is such blocks only."""
     if isinstance(content, str):
         if request := _REQUEST.fullmatch(content):
-            return request["text"], [request["before"].strip()] if request["before"] else []
+            around = (request["before"], request["after"])
+            return request["text"], [block.strip() for block in around if block]
         blocks: list[str] = []
         text = content
         while match := _BLOCK.match(text):

@@ -207,6 +207,8 @@ def _add_content(
     if isinstance(content, list):
         for part in content:
             parts.add(part)
+    elif isinstance(content, dict):
+        parts.add(content)
     elif isinstance(content, str):
         parts.texts.append(_without_rendering(content) if has_rendering else content)
     elif content is not None:

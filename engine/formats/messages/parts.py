@@ -124,6 +124,7 @@ _WRAPPERS = {
     "toolResult": "value",
     "state": None,  # opencode
     "run": "result",  # Amp
+    "function": None,  # Koog
 }
 """Keys of the object in a part with a type that has the call or the answer, and the key of an object within it."""
 _LONGEST_URL = 2_000
@@ -276,6 +277,8 @@ def part_kind(part: Mapping[str, Any]) -> PartKind:
         return "call"
     if kind in _TEXTS and _text_of_part(part) is not None:
         return "reasoning" if part.get("thought") is True else "text"  # Gemini marks its thoughts
+    if kind == "function" and isinstance(part.get("function"), dict):  # Koog
+        return "call"
     if kind is None:
         return next(
             (untyped_kind for key, untyped_kind in _UNTYPED.items() if part.get(key) is not None),
@@ -502,8 +505,11 @@ def first_value(part: Mapping[str, Any], keys: Iterable[str]) -> Any:
 
 
 def _first_id(part: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
-    """Returns the first value under one of the keys, if it is text or a whole number, as text."""
+    """Returns the first value under one of the keys, if it is text, a whole number or a list of
+    texts, as text."""
     value = first_value(part, keys)
+    if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
+        return json_text(value)  # Microsoft's Agent Framework, as Langfuse has it
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return value if isinstance(value, str) else None

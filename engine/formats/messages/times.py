@@ -176,10 +176,27 @@ def is_usual_name(path: str) -> bool:
     return _plain_name(path.rpartition(".")[2]) in _NAMES
 
 
-def date_of(value: Any) -> str | None:
+def is_ambiguous(text: str) -> bool:
+    """Returns whether a text is a date whose day and month could be either."""
+    return date_of(text) is None and date_of(text, day_first=True) is not None
+
+
+def day_comes_first(text: str) -> bool | None:
+    """Returns whether the day comes before the month in a date of numbers; None if either may, or it is none."""
+    match = _NUMBERED.match(text)
+    if match is None or int(match[3]) > 12:
+        return None if match is None else False
+    return True if match[2] == "." or int(match[1]) > 12 else None
+
+
+def date_of(value: Any, day_first: bool | None = None) -> str | None:
     """Returns a date as ISO 8601: such a text unchanged, a text of RFC 2822, a date with the name of its month or with
     its day before the month, or a time since 1970 in seconds, milliseconds, microseconds or nanoseconds; None if it is
-    something else, such as a date whose day and month could be either."""
+    something else, such as a date whose day and month could be either.
+
+    Args:
+        day_first: Whether the day comes before the month where both are numbers of at most 12; None if that is unknown.
+    """
     value = _bare(value)
     if isinstance(value, str):
         if _ISO.match(value):
@@ -191,21 +208,22 @@ def date_of(value: Any) -> str | None:
             except (ValueError, OverflowError):  # the latter of an offset without end
                 return None
         if not _DIGITS.match(value):
-            return _written_date(value)
+            return _written_date(value, day_first)
         value = float(value)
     time = as_time(value) if isinstance(value, int | float) else None
     return time if time is not None and _FIRST < time < _LAST else None
 
 
-def _written_date(text: str) -> str | None:
+def _written_date(text: str, day_first: bool | None = None) -> str | None:
     """Returns a date as people write it, perhaps with a time of day, as ISO 8601; None if it cannot be told."""
     try:
         if _BASIC_ISO.match(text):
             return datetime.fromisoformat(text).isoformat()
         if match := _NUMBERED.match(text):
             first, sign, second, year = int(match[1]), match[2], int(match[3]), int(match[4])
-            day, month = (second, first) if second > 12 else (first, second)
-            if sign != "." and day <= 12 and day != month:
+            is_month_first = second > 12 or (day_first is False and sign != "." and first <= 12)
+            day, month = (second, first) if is_month_first else (first, second)
+            if day_first is None and sign != "." and day <= 12 and day != month:
                 return None
         elif (match := _WRITTEN.match(text)) and (match["day"] or match["day_after"]):
             day, year = int(match["day"] or match["day_after"]), int(match["year"])

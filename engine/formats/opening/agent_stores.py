@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, BinaryIO
 
 from engine.formats.json_values import (
     BadRecord,
@@ -29,6 +29,10 @@ from engine.formats.paths import object_in
 _Sessions = Callable[[Database], Iterator[dict[str, Any] | None]]
 """Yields the sessions in a database, None for one that is larger than a record may be; may raise what `Database.rows`
 raises."""
+
+
+_Opened = Callable[[], BinaryIO]
+"""Opens the bytes of a file."""
 
 
 def session_tables(tables: Sequence[str]) -> frozenset[str]:
@@ -129,16 +133,22 @@ def _object_of_cell(cell: Any) -> dict[str, Any]:
 
 
 class SessionFolder:
-    """The files of a folder in which an agent stores sessions in pieces.
+    """The files of a folder or an archive in which an agent stores sessions in pieces.
 
     opencode has `session/PROJECT/ID.json`, `message/SESSION/ID.json` and `part/MESSAGE/ID.json`; older versions have
-    all kinds in `session`. OpenHands has `ID/events/event-NUMBER-ID.json`, and `ID/base_state.json` beside the events.
+    all kinds in `session`. OpenHands has `ID/events/event-NUMBER-ID.json`, before version 1 `ID/events/NUMBER.json`,
+    and in an export `event_NUMBER_ID.json`; beside them it has what is said of the conversation.
 
     Attributes:
         files: Paths of all these files; empty if it is no such folder.
     """
 
-    def __init__(self, paths: Sequence[str]) -> None:
+    def __init__(self, paths: Sequence[str], streams: Mapping[str, _Opened] | None = None) -> None:
+        """
+        Args:
+            streams: What opens each path; None for files on disk.
+        """
+        self._streams = streams or {}
         self._by_owner: dict[str, dict[str, list[str]]] = {"session": {}, "message": {}, "part": {}}
         for path in paths:
             if kinds := _KINDS.findall(path.replace(os.sep, "/")):
@@ -147,14 +157,18 @@ class SessionFolder:
         self._events: dict[str, list[str]] = {}
         for path in paths:
             if _EVENT.search(path.replace(os.sep, "/")):
-                conversation = os.path.dirname(os.path.dirname(path))
+                folder = os.path.dirname(path)
+                in_folder = os.path.basename(folder) == "events"
+                conversation = os.path.dirname(folder) if in_folder else folder
                 self._events.setdefault(conversation, []).append(path)
-        states = [os.path.join(conversation, _STATE) for conversation in self._events]
+        if not self._is_openhands():
+            self._events = {}
         if not self._is_opencode():
             self._by_owner = {kind: {} for kind in self._by_owner}
         groups = [group for owners in self._by_owner.values() for group in owners.values()]
         self.files = [path for group in (*groups, *self._events.values()) for path in group]
-        self.files += [path for path in states if path in paths]
+        about = [os.path.join(folder, name) for folder in self._events for name in _ABOUT]
+        self.files += [path for path in about if path in paths]
         self._broken: list[Frame] = []
 
     def _is_opencode(self) -> bool:
@@ -163,7 +177,14 @@ class SessionFolder:
         if first is None or not self._by_owner["part"]:
             return False
         with suppress(OSError, BadRecord):
-            return "sessionID" in _read(first)
+            return "sessionID" in self._read(first)
+        return False
+
+    def _is_openhands(self) -> bool:
+        """Returns whether the files that are named like events of OpenHands have one."""
+        first = next((paths[0] for paths in self._events.values()), None)
+        with suppress(OSError, BadRecord):
+            return first is not None and {"source", "timestamp"} <= self._read(first).keys()
         return False
 
     def rows(self, count: Reading) -> Iterator[Frame]:
@@ -185,8 +206,11 @@ class SessionFolder:
             messages.sort(key=lambda message: _created(message["info"]))
             yield {"info": infos.get(name, {"id": name}), "messages": messages}
         for conversation, paths in self._events.items():
-            events = [event for event, _ in self._pieces_in(sorted(paths))]
-            yield {"id": os.path.basename(conversation), "events": events}
+            events = [event for event, _ in self._pieces_in(sorted(paths, key=_number))]
+            files = [os.path.join(conversation, name) for name in _ABOUT[1:]]
+            listed = [path for path in files if path in self.files]
+            about = dict(pair for piece, _ in self._pieces_in(listed) for pair in piece.items())
+            yield {"id": os.path.basename(conversation), **about, "events": events}
 
     def _pieces(self, kind: str, owner: str) -> Iterator[tuple[dict[str, Any], str]]:
         """Yields the pieces of a kind that belong to a session or a message, each with its id."""
@@ -196,20 +220,31 @@ class SessionFolder:
         """Yields the pieces in files, each with its id; a broken file is told with the session."""
         for path in paths:
             try:
-                piece = _read(path)
+                piece = self._read(path)
             except (OSError, BadRecord) as error:
                 reason = error.reason if isinstance(error, BadRecord) else str(error)
                 self._broken.append(Frame(None, b"", None, f"{path}: {reason}"))
             else:
                 yield piece, str(piece.get("id") or _stem(path))
 
+    def _read(self, path: str) -> dict[str, Any]:
+        """Returns the object in a file.
+
+        Raises:
+            BadRecord: It has none.
+            OSError: It cannot be read.
+        """
+        with self._streams[path]() if self._streams else open(path, "rb") as file:
+            return as_object(load(file.read(MAX_RECORD), "file"))
+
 
 _KINDS = re.compile(r"(?:^|(?<=/))(session|message|part)(?=/(?:[^/]+/)*[^/]+\.json$)")
 """Finds the kinds of pieces in the path of a file; the last one is that of the file."""
-_EVENT = re.compile(r"(?:^|/)events/event-\d+-[^/]+\.json$")
+_EVENT = re.compile(r"(?:^|/)(?:events/event-\d+-[^/]+|events/(?!event)\d+|event_\d+_[^/]+)\.json$")
 """Finds the end of the path of an event of OpenHands."""
-_STATE = "base_state.json"
-"""Name of the file in which OpenHands has the settings of a conversation, which are no part of it."""
+_ABOUT = ("base_state.json", "meta.json", "metadata.json")
+"""Names of the files in which OpenHands has the settings of a conversation, which are no part of it, and what else is
+said of it."""
 
 
 def _created(info: dict[str, Any]) -> float:
@@ -222,12 +257,6 @@ def _stem(path: str) -> str:
     return os.path.splitext(os.path.basename(path))[0]
 
 
-def _read(path: str) -> dict[str, Any]:
-    """Returns the object in a file.
-
-    Raises:
-        BadRecord: It has none.
-        OSError: It cannot be read.
-    """
-    with open(path, "rb") as file:
-        return as_object(load(file.read(MAX_RECORD), "file"))
+def _number(path: str) -> int:
+    """Returns the number in the name of a file."""
+    return int(next(iter(re.findall(r"\d+", _stem(path))), 0))

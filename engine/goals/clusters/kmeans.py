@@ -289,11 +289,12 @@ def propose_k(vectors: Vectors, seed: int = 0) -> int:
     return min(max(math.ceil(OVERESTIMATE * best), min_k), len(sample))
 
 
-def most_proposed(rows: int) -> int:
-    """Returns the greatest k that `propose_k` may propose for so many rows; at least 1."""
+def proposed_range(rows: int) -> tuple[int, int]:
+    """Returns the least and the greatest k that `propose_k` may propose for so many rows; at least 1."""
     sample = min(rows, TRIAL_ROWS)
-    most = max(math.ceil(OVERESTIMATE * _most_tried(sample)), math.isqrt(4 * sample))
-    return max(1, min(most, sample))
+    least = math.isqrt(sample)
+    most = max(math.ceil(OVERESTIMATE * _most_tried(sample)), 2 * least)
+    return max(1, least), max(1, min(most, sample))
 
 
 def _most_tried(rows: int) -> int:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice, pairwise
@@ -31,8 +31,10 @@ from engine.goals.labels.phrases import (
     PARTICLES,
     Phrase,
     clauses,
+    indefinite_article,
     is_role,
     phrases,
+    qualities,
     sentences,
     verbs_of,
 )
@@ -69,6 +71,9 @@ has this many words."""
 MIN_ECHOES = 3
 """Times that one text has a sentence from which on it is a program's, as "Give me one action."; and members that begin
 alike from which on a list shows what follows."""
+MIN_REQUEST_SUPPORT, MANY_ASKING = 0.65, 0.3
+"""Least support of a request that is a name alone; and the weight of those who ask for it, as a share of the members,
+from which on it may be asked for in other clusters as well."""
 LATER_REQUEST_DECAY = 0.5
 """The n-th request of a text counts 1 / (1 + LATER_REQUEST_DECAY n): what is asked for first is the goal more often."""
 ASIDE_WEIGHT = 0.1
@@ -95,20 +100,29 @@ than this share of its uses: "gluten" ("free"), "pick" ("up")."""
 MIN_ADDED_SHARE = 0.1
 """Least share of the members that a further thing adds to the support of a name; at least two members, which the first
 thing has, too."""
-MAX_REQUESTS, MAX_THINGS = 3, 3
-"""Most requests in a name, and most things in the name of a cluster without a common request."""
-MIN_THING_SHARE = 1 / 3
-"""Least share of the members that have a word which the name of a mixed cluster has."""
+MAX_REQUESTS = 3
+"""Most requests in a name."""
+MIN_ASKING = 1.5
+"""Least weight of the members who ask for a request that a name lists: of one alone it says nothing."""
+MIN_LISTED_SHARE, MIN_LISTED_CONTRAST = 0.15, 1.0
+"""Least share of the members that have a request which a name lists, and its least contrast."""
+MIN_LIST_SUPPORT, MIN_QUALITY_SUPPORT, MIN_TOPIC_CONTRAST = 0.55, 0.6, 1.8
+"""Least support of a list of requests and of a topic, and of a quality; and the least contrast of those two."""
 LISTED_SUPPORT, LEAST_SUPPORT = 0.7, 0.4
 """The support of a name from which on nothing more is listed; and the least of a name that a
 model writes."""
-MIN_ASKED_SHARE = 0.05
-"""Least weight of those who ask for what a name says, as a share of the members."""
+MIN_ASKED_SHARE, MIN_CHOSEN_SHARE = 0.05, 0.15
+"""Least weight of those who ask for a request that a name lists, and for the one that is the name, as a share of the
+members."""
 MAX_TELLING_WORDS, MIN_TELLING_SHARE = 2, 0.15
 """Most words that tell two clusters of one name apart, and the least share of the members that have such a word."""
 MIN_VERB_AGREEMENT = 0.6
 """Least share of the members' first requests that have one verb where a name lists things with it."""
-GET_SHARE, MIN_VERB_SHARE = 0.3, 0.05
+MIN_NOUNS = 3
+"""Least number of different things of which members want a quality that names a cluster."""
+MIN_DETERMINER_SHARE = 0.2
+"""Least share of the uses of a noun that have its commonest determiner where a name has it."""
+GET_SHARE, MIN_VERB_SHARE = 0.2, 0.05
 """The share of the members that is taken for those who say "get", which stands for several verbs; and the share below
 which it stands for the verb of a phrase, too."""
 _WEAK_VERBS = {"": 1.0, "do": 1.0, "get": 0.5, "will": 0.5, "count": 0.5, "go": 1.0}
@@ -129,10 +143,8 @@ _QUESTION = re.compile(
 """How a text begins that asks a question."""
 _PARTS = re.compile(r"(?<=[.!?:])\s+|\n+")
 """What separates the parts of a text that a program may have written."""
-_DIFFERENT = "Different goals"
-"""Label of a cluster whose members have nothing in common."""
-_UNNAMED = "Unnamed goal"
-"""Label of a cluster without any words."""
+OTHER_REQUESTS = "Other requests"
+"""Label of a cluster whose members have no request in common."""
 
 
 class _Candidate(NamedTuple):
@@ -164,6 +176,8 @@ class _Cluster:
                 self._texts_with[stem(word)].add(index)
                 if is_content(word) and word not in REQUEST_VERBS and not word.endswith("'s"):
                     self._forms[stem(word)][word] += 1
+                for part in word.split("-"):  # "non-gmo" as "non gmo"
+                    self._texts_with[part].add(index)
             for pair in pairs(text):
                 self._texts_with[pair].add(index)
 
@@ -178,6 +192,12 @@ class _Cluster:
     def support(self, *contents: frozenset[str]) -> Support:
         """Returns how many of the texts contain one of these contents."""
         return Support(len(set().union(*map(self.texts_with, contents))), len(self.texts))
+
+    def has(self, least: float, *contents: frozenset[str]) -> bool:
+        """Returns whether the share of the texts that contain one of these contents reaches a threshold, and half
+        without one text, which may have it by chance."""
+        support = self.support(*contents)
+        return support.share >= least and support.members - 1 >= MIN_SUPPORT * support.read
 
     def words(self) -> list[str]:
         """Returns the stems of the content words of the texts, and the pairs of signs, those of most texts first."""
@@ -257,12 +277,13 @@ class _Cluster:
     def _best_wording(self, weights: Mapping[Phrase, float]) -> Phrase:
         """Returns the wording with the most weight times the share of the texts with its verb; "get" stands in for a
         verb of few."""
-        worth = {
-            phrase: weight
-            * (GET_SHARE if phrase.verb in _WEAK_VERBS else self.verb_share(phrase.verb))
-            for phrase, weight in weights.items()
-        }
-        best = max(worth, key=worth.__getitem__)
+        verb_worth: Counter[str] = Counter()
+        for phrase, weight in weights.items():
+            is_weak = phrase.verb in _WEAK_VERBS
+            share = GET_SHARE if is_weak else self.verb_share(phrase.verb)
+            verb_worth[phrase.verb] += weight * share  # type: ignore[assignment]
+        verb = max(verb_worth, key=verb_worth.__getitem__)
+        best = max((phrase for phrase in weights if phrase.verb == verb), key=weights.__getitem__)
         if best.verb in _WEAK_VERBS or self.verb_share(best.verb) >= MIN_VERB_SHARE:
             return best
         return replace(best, words=("get", *best.words[len(_verb_of(best)) :]), verb="get")
@@ -329,7 +350,8 @@ def phrase_labels(
         for key, cluster_texts in sampled_texts.items()
     }
     chosen = {number: _best_request(number, clusters, usage) for number in numbers}
-    names = {number: _name(number, chosen[number], clusters, usage) for number in numbers}
+    activity = _common_activity(clusters)
+    names = {number: _name(number, chosen[number], clusters, usage, activity) for number in numbers}
     full_labels = _told_apart(names, clusters, usage)
     return {
         number: replace(
@@ -442,6 +464,26 @@ class _Usage:
         """Returns whether a word ends a noun phrase in most of its uses, so that it is no first half of a term."""
         return self._continued[word] <= MAX_CONTINUED_SHARE * self._words[word]
 
+    def with_article(self, words: Sequence[str]) -> str:
+        """Returns a noun phrase without a determiner with the commonest one of its first word, "my account"; as it is
+        where it is a plural, or where few uses have one."""
+        counts = {article: self._pairs[article, words[0]] for article in ("my", "the", "a", "an")}
+        article = max(counts, key=counts.__getitem__)
+        if article in ("a", "an"):
+            article = indefinite_article(words[0])
+        least = MIN_DETERMINER_SHARE * self._words[words[0]]
+        has_article = stem(words[-1]) == words[-1] and max(counts.values()) > least
+        return " ".join((article, *words) if has_article else words)
+
+    def topic(self, noun: str) -> str:
+        """Returns a noun with the word that mostly stands before it, in the plural where that is common: "taxes", "my
+        account", "the life support"."""
+        words = (*self._before.get(noun, ()), noun)
+        plural = max((f"{noun}s", f"{noun}es"), key=self._words.__getitem__)
+        phrase = self.with_article(words)
+        has_plural = 2 * self._words[plural] >= self._words[noun] and not phrase.startswith("my ")
+        return " ".join((*words[:-1], plural)) if has_plural else phrase
+
     def terms(self, words: Sequence[str]) -> list[str]:
         """Returns words, each with the one that mostly stands before it ("remote control"), which is no further word
         then."""
@@ -491,19 +533,28 @@ def _best_request(number: int, clusters: Mapping[int, _Cluster], usage: _Usage) 
     candidates = []
     for content, (share, phrase) in requests.items():
         inside = this_cluster.share(content)
-        if inside < MIN_SUPPORT or share < MIN_ASKED_SHARE or usage.has_value(phrase):
+        if (
+            not this_cluster.has(MIN_SUPPORT, content)
+            or share < MIN_CHOSEN_SHARE
+            or usage.has_value(phrase)
+        ):
             continue
         contrast = max(
             _contrast(number, content, clusters), _verb_contrast(number, phrase.verb, clusters)
         )
-        if contrast > 0:
+        if contrast > (0 if share >= MANY_ASKING else MIN_TOPIC_CONTRAST):
             score = share * math.sqrt(inside) * contrast
             candidates.append(
                 _Candidate(score * (SPECIFIC_FACTOR if len(content) > 1 else 1.0), phrase)
             )
     candidates.sort(key=lambda candidate: -candidate.score)
-    filled = [_with_score_of_part(candidate, candidates, this_cluster) for candidate in candidates]
-    return max(filled, key=lambda candidate: candidate.score).phrase if filled else None
+    supported = [
+        scored
+        for candidate in candidates
+        if (scored := _with_score_of_part(candidate, candidates, this_cluster)) is not candidate
+        or this_cluster.has(MIN_REQUEST_SUPPORT, candidate.phrase.content)
+    ]
+    return max(supported, key=lambda candidate: candidate.score).phrase if supported else None
 
 
 def _contrast(number: int, content: frozenset[str], clusters: Mapping[int, _Cluster]) -> float:
@@ -544,6 +595,7 @@ def _with_score_of_part(
         added = phrase.content - part.phrase.content
         if (
             part.phrase.content < phrase.content
+            and _kind(part.phrase.verb) == _kind(phrase.verb)
             and not added <= ADJECTIVES | {part.phrase.verb}  # "cheap" says how, not what
             and inside >= MIN_FILLED_SHARE * this_cluster.share(part.phrase.content)
             and requests[phrase.content].share
@@ -554,56 +606,118 @@ def _with_score_of_part(
 
 
 def _name(
-    number: int, chosen: Phrase | None, clusters: Mapping[int, _Cluster], usage: _Usage
+    number: int,
+    chosen: Phrase | None,
+    clusters: Mapping[int, _Cluster],
+    usage: _Usage,
+    common_activity: tuple[str, ...],
 ) -> Named:
     """Returns the label of a cluster with its support: the chosen phrase, with what many of the other members ask for
-    ("Reserve a table or check my balance"); without one a list of what most ask for, or what they do with which things
-    ("Look for lamp or chair"). Labels of several clusters may be alike."""
+    ("Reserve a table or check my balance"); without one what members do with things that share something ("Look for
+    something long lasting"), or what they ask about. Labels of several clusters may be alike."""
     cluster = clusters[number]
-    requests = cluster.requests
+    verb = cluster.activity() or common_activity
+    is_search = bool(verb) and _kind(verb[0]) == "get"
+    activity = "find" if verb == ("get",) else " ".join(verb) or "get help with"
+    if not chosen and is_search and (quality := _shared_quality(number, clusters)):
+        label = f"{activity} {' '.join(quality.words)}"
+        return Named(_spelled(label, usage), support=cluster.support(quality.content))
+    listed = _listed_requests(number, chosen, clusters, usage)
+    is_one = not chosen and len(listed) == 1
+    if is_one and _contrast(number, listed[0], clusters) < MIN_TOPIC_CONTRAST:
+        listed = []
+    if listed and cluster.has(MIN_REQUEST_SUPPORT if is_one else MIN_LIST_SUPPORT, *listed):
+        phrases = [cluster.requests[content].phrase for content in listed]
+        label = _either(phrases, cluster, usage)
+        return Named(_spelled(label, usage), support=cluster.support(*listed))
+    if (
+        verb
+        and not is_search
+        and cluster.has(MIN_SUPPORT, frozenset({verb[0]}))
+        and _verb_contrast(number, verb[0], clusters) > 0
+    ):
+        label = f"{' '.join(verb)} something"
+        return Named(_spelled(label, usage), support=cluster.support(frozenset({verb[0]})))
+    nouns = cluster.objects if is_search else cluster.heads()
+    if topic := _topic(number, clusters, usage, nouns):
+        noun = usage.topic(cluster.form(topic))
+        support = cluster.support(frozenset(stems(noun.casefold())))
+        return Named(_spelled(f"{activity} {noun}", usage), support=support)
+    return Named(_spelled(f"{activity} other things", usage) if is_search else OTHER_REQUESTS)
+
+
+def _common_activity(clusters: Mapping[int, _Cluster]) -> tuple[str, ...]:
+    """Returns the activity of most clusters; empty where they have none in common."""
+    activities = Counter(filter(None, (cluster.activity() for cluster in clusters.values())))
+    kinds = Counter(_kind(activity[0]) for activity in activities.elements())
+    for kind, count in kinds.most_common(1):
+        if count >= MIN_VERB_AGREEMENT * len(clusters):
+            return next(verb for verb, _ in activities.most_common() if _kind(verb[0]) == kind)
+    return ()
+
+
+def _listed_requests(
+    number: int, chosen: Phrase | None, clusters: Mapping[int, _Cluster], usage: _Usage
+) -> list[frozenset[str]]:
+    """Returns the contents of the requests that a name lists, the chosen one first."""
+    cluster = clusters[number]
     shares = {
         content: request.share
-        for content, request in requests.items()
-        if request.share >= MIN_ASKED_SHARE
+        for content, request in cluster.requests.items()
+        if request.share >= max(MIN_ASKED_SHARE, MIN_ASKING / len(cluster.texts))
+        and cluster.share(content) >= MIN_LISTED_SHARE
+        and _contrast(number, content, clusters) >= MIN_LISTED_CONTRAST
         and len(content) <= 2
         and request.phrase.verb not in ("", "will")
         and not usage.has_value(request.phrase)
     }
-    listed = _cover(number, clusters, shares, MAX_REQUESTS, [chosen.content] if chosen else [])
-    support = cluster.support(*listed)
-    if chosen or support.share >= MIN_SUPPORT:
-        phrases = [requests[content].phrase for content in listed]
-        return Named(_spelled(_either(phrases, cluster), usage), support=support)
-    verb = cluster.activity()
-    if verb and _kind(verb[0]) != "get" and _verb_contrast(number, verb[0], clusters) > 0:
-        label = f"{' '.join(verb)} something"
-        return Named(_spelled(label, usage), support=cluster.support(frozenset({verb[0]})))
-    mentioned = {
-        word: share
+    return _cover(number, clusters, shares, MAX_REQUESTS, chosen)
+
+
+def _shared_quality(number: int, clusters: Mapping[int, _Cluster]) -> Phrase | None:
+    """Returns the quality that most members want of different things: "something for the living room", "machine
+    washable things"; None where they want none."""
+    cluster = clusters[number]
+    wordings: defaultdict[frozenset[str], Counter[Phrase]] = defaultdict(Counter)
+    nouns: defaultdict[frozenset[str], set[str]] = defaultdict(set)
+    for text in cluster.texts:
+        text_qualities = {quality for line in sentences(text) for quality in qualities(line)}
+        for phrase in {quality.phrase for quality in text_qualities}:
+            wordings[phrase.content][phrase] += 1
+        for quality in text_qualities:
+            nouns[quality.phrase.content].add(quality.noun)
+    worth = {
+        content: contrast * cluster.share(content) * (SPECIFIC_FACTOR if len(content) > 1 else 1.0)
+        for content, counts in wordings.items()
+        if counts.total() >= max(2, MIN_ADDED_SHARE * len(cluster.texts))
+        and len(nouns[content]) >= MIN_NOUNS
+        and cluster.has(MIN_QUALITY_SUPPORT, content)
+        and (contrast := _contrast(number, content, clusters)) >= MIN_TOPIC_CONTRAST
+    }
+    if not worth:
+        return None
+    counts = wordings[max(worth, key=worth.__getitem__)]
+    return max(
+        counts,
+        key=lambda phrase: (counts[phrase] > 1 and phrase.words[0] == "something", counts[phrase]),
+    )
+
+
+def _topic(
+    number: int, clusters: Mapping[int, _Cluster], usage: _Usage, nouns: Container[str]
+) -> str:
+    """Returns the stem of the noun that most members use and few others do; empty where there is none."""
+    cluster = clusters[number]
+    worth = {
+        word: contrast * cluster.share(frozenset({word}))
         for word in cluster.words()
-        if not any(map(usage.is_name, usage.terms([cluster.form(word)])[0].casefold().split()))
-        and ((share := cluster.share(frozenset({word}))) == 1 or usage.is_thing(cluster.form(word)))
+        if word in nouns
+        and not any(map(usage.is_name, usage.terms([cluster.form(word)])[0].casefold().split()))
+        and cluster.has(MIN_LIST_SUPPORT, frozenset({word}))
+        and cluster.support(frozenset({word})).members >= MIN_ECHOES
+        and (contrast := _contrast(number, frozenset({word}), clusters)) >= MIN_TOPIC_CONTRAST
     }
-    nouns = dict.fromkeys(cluster.heads(), 1.0) if cluster.are_questions else cluster.objects
-    things = {frozenset({word}): nouns[word] for word in mentioned if word in nouns}
-    listed = _cover(number, clusters, things, MAX_THINGS)
-    support = cluster.support(*listed)
-    words = usage.terms([cluster.form(word) for (word,) in listed])
-    if verb and support.share >= MIN_SUPPORT:
-        return Named(_spelled(f"{' '.join(verb)} {_joined(words)}", usage), support=support)
-    if verb:
-        return Named(_spelled(f"{' '.join(verb)} different things", usage))
-    things = {
-        frozenset({word}): share for word, share in mentioned.items() if share >= MIN_THING_SHARE
-    }
-    listed = _cover(number, clusters, things, MAX_THINGS)
-    support = cluster.support(*listed)
-    words = usage.terms([cluster.form(word) for (word,) in listed])
-    if listed and cluster.share(listed[0]) > MIN_SUPPORT:
-        return Named(_spelled(f"about {_joined(words)}", usage), support=support)
-    if len(listed) > 1:
-        return Named(_spelled(f"{_DIFFERENT}: {', '.join(words)}", usage), support=support)
-    return Named(_DIFFERENT if mentioned else _UNNAMED)
+    return max(worth, key=worth.__getitem__, default="")
 
 
 def _spelled(label: str, usage: _Usage) -> str:
@@ -619,14 +733,14 @@ def _cover(
     clusters: Mapping[int, _Cluster],
     weights: Mapping[frozenset[str], float],
     most: int,
-    first: Sequence[frozenset[str]] = (),
+    chosen: Phrase | None = None,
 ) -> list[frozenset[str]]:
     """Returns contents that members have and other clusters seldom: each time the one with the largest product of the
     texts that it adds, its weight and the square root of its contrast.
 
     Args:
         most: Most contents of the list, which ends before where they have `LISTED_SUPPORT`.
-        first: The contents that the list begins with.
+        chosen: The request that the list begins with; whoever names its last noun is taken to make it.
     """
     cluster = clusters[number]
     worth = {
@@ -634,10 +748,10 @@ def _cover(
         for content, weight in weights.items()
         if (contrast := _contrast(number, content, clusters)) > MIN_CONTRAST
     }
-    listed = list(first)
-    covered: set[int] = set().union(*map(cluster.texts_with, listed))
+    listed = [chosen.content] if chosen else []
+    covered = cluster.texts_with(frozenset({stem(chosen.words[-1])})) if chosen else set()
     count = len(cluster.texts)
-    min_added = max(min(2, (count + 1) // 2), MIN_ADDED_SHARE * count if first else 0)
+    min_added = max(min(2, (count + 1) // 2), MIN_ADDED_SHARE * count if chosen else 0)
     while len(listed) < most and len(covered) < LISTED_SUPPORT * count:
         gains = {
             content: len(texts - covered) * value
@@ -674,17 +788,29 @@ def _verb_of(phrase: Phrase) -> tuple[str, ...]:
     return phrase.words[:count]
 
 
-def _either(requests: Sequence[Phrase], cluster: _Cluster) -> str:
+def _either(requests: Sequence[Phrase], cluster: _Cluster, usage: _Usage) -> str:
     """Returns requests as one, which repeats no verb: "find a lamp or a chair", "cancel a card or report a fraud". In
     questions "ask about" is said for verbs that few use."""
     parts: list[str] = []
     last_verb: tuple[str, ...] = ()
     kind = _kind(requests[0].verb)
     for phrase in sorted(requests, key=lambda phrase: _kind(phrase.verb) != kind):
-        phrase_verb = _verb_of(phrase)
-        verb = ("ask", "about") if cluster.asks_about(phrase.verb) else phrase_verb
+        verb = _verb_of(phrase)
+        noun_phrase = phrase.words[len(verb) :]
+        if cluster.asks_about(phrase.verb):
+            verb = ("ask", "about")
+        elif (
+            phrase.verb == "get"
+            and len(requests) == len(phrase.content) == 1
+            and cluster.requests[phrase.content].share < MIN_SUPPORT
+            and not cluster.activity()
+        ):
+            verb = ("get", "help", "with")
         same = last_verb and _kind(verb[0]) == _kind(last_verb[0])
-        parts.append(" ".join((*(() if same else verb), *phrase.words[len(phrase_verb) :])))
+        written = (
+            usage.with_article(noun_phrase) if len(noun_phrase) == 1 else " ".join(noun_phrase)
+        )
+        parts.append(" ".join((*(() if same else verb), written)))
         last_verb = verb
     return _joined(parts)
 
@@ -722,7 +848,7 @@ def _telling_words(
     them where the label has no support, because there they alone say what the cluster is."""
     cluster, label_stems = clusters[number], {stem(word) for word in name.label.casefold().split()}
     heads = cluster.heads()
-    least = MIN_TELLING_SHARE if name.support else MIN_THING_SHARE
+    least = MIN_TELLING_SHARE if name.support else MIN_LISTED_SHARE
     gains = {
         word: _contrast(number, frozenset({word}), clusters) * share
         for word in cluster.words()

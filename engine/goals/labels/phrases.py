@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from engine.goals.labels.word_kinds import (
@@ -22,6 +23,7 @@ from engine.goals.labels.word_kinds import (
     DETERMINERS,
     ED_NOUNS,
     ING_NOUNS,
+    MASS_NOUNS,
     MAX_CHARS,
     NUMBERS,
     PREPOSITIONS,
@@ -192,6 +194,12 @@ def clauses(sentence: str) -> tuple[str, ...]:
     return tuple(stripped for part in _CLAUSES.split(plain) if (stripped := part.strip()))
 
 
+def indefinite_article(word: str) -> str:
+    """Returns the indefinite article before a word, by its first letters."""
+    has_vowel = word[0] in "aeiou" and not word.startswith(("uni", "use", "one", "eu"))
+    return "an" if has_vowel else "a"
+
+
 def is_role(clause: str) -> bool:
     """Returns whether a clause tells a model a role to play."""
     return _ROLE.match(clause) is not None
@@ -289,11 +297,8 @@ class _NounPhrase:
                 continue  # "priced restaurant", of "moderately priced restaurant"
             determiner = self.determiner
             if determiner in ("a", "an"):
-                vowel = tail[0][0] in "aeiou" and not tail[0].startswith(
-                    ("uni", "use", "one", "eu")
-                )
-                determiner = "an" if vowel else "a"
-                if tail[-1].endswith("s") and stem(tail[-1]) != tail[-1]:
+                determiner = indefinite_article(tail[0])
+                if stem(tail[-1]) != tail[-1] or tail[-1] in MASS_NOUNS:
                     determiner = ""
             cut = ((self.run[-count - 1], tail[0]),) if count < len(self.run) else ()
             yield _Form((determiner, *tail) if determiner else tail, tail, cut)
@@ -453,6 +458,72 @@ def _noun_phrases(words: list[str]) -> Iterator[Phrase]:
                     (*last_noun, link, *form.written), "", content, -1, form.cut
                 )
         index = noun_phrase.end
+
+
+class Quality(NamedTuple):
+    """What somebody wants of a thing, as a phrase with a word for any thing: "something for the living room", "black
+    things"; and the noun of the thing."""
+
+    phrase: Phrase
+    noun: str
+
+
+def qualities(sentence: str) -> Iterator[Quality]:
+    """Yields the qualities of things that a sentence names: what they are, what they are for, and what they have."""
+    for clause in clauses(sentence):
+        words = clause.split()
+        noun = ""
+        for index, word in enumerate(words):
+            if word in _COPULAS:
+                yield from (Quality(phrase, noun) for phrase in _predicates(words, index + 1))
+            elif word in ("for", "with"):
+                noun_phrase = _read_noun_phrase(words, index + 1)
+                if noun_phrase and not any(map(is_content, words[noun_phrase.end :][:1])):
+                    for form in noun_phrase.forms(2):
+                        written = ("something", word, *form.written)
+                        for phrase in _checked_phrase(written, "", form.content, -1):
+                            yield Quality(phrase, noun)
+            elif is_content(word):
+                noun = word
+        yield from _modifiers(words)
+
+
+_COPULAS = word_set("is are be it's that's")
+"""What comes before a quality."""
+
+
+def _predicates(words: list[str], index: int) -> Iterator[Phrase]:
+    """Yields the quality that follows a copula: one or two content words, or one with a verb that "to" joins to it."""
+    while index < len(words) and words[index] in ADVERBS:
+        index += 1
+    end = index
+    while end < len(words) and is_content(words[end]):
+        end += 1
+    quality = words[index:end]
+    if len(quality) == 1 and words[end : end + 1] == ["to"]:
+        quality, content = words[index : end + 2], [*quality, *words[end + 1 : end + 2]]
+    else:
+        content = quality
+    if 1 <= len(content) <= 2:
+        yield Phrase(("something", *quality), frozenset(map(stem, content)), "", -1)
+
+
+def _modifiers(words: list[str]) -> Iterator[Quality]:
+    """Yields one or two words that stand before a noun and its other modifiers: "long lasting", of "long lasting
+    lipstick"; one alone only where nothing else does, or where it is a color."""
+    runs = "".join("c" if is_content(word) else " " for word in words)
+    for match in re.finditer("cc+", runs):
+        *modifiers, noun = words[match.start() : match.end()]
+        if is_participle(noun):
+            continue
+        single = [(modifiers[0],)] if len(modifiers) == 1 or modifiers[0] in _COLORS else []
+        for modifier in (*single, *pairwise(modifiers)):
+            if stem(modifier[-1]) == modifier[-1]:
+                content = frozenset(map(stem, modifier))
+                yield Quality(Phrase((*modifier, "things"), content, "", -1), noun)
+
+
+_COLORS = word_set("black white red blue green grey gray pink brown purple yellow")
 
 
 def _checked_phrase(

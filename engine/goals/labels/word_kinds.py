@@ -98,11 +98,15 @@ ING_NOUNS = word_set(
     "painting clothing string ring spring king wing hearing housing writing reading cooking banking programming "
     "planning learning marketing engineering ceiling opening feeling savings dining sharing editing "
     "processing testing coding gaming accounting catering camping hiking fishing swimming skiing diving earring "
-    "flooring lighting whitening cleansing"
+    "flooring lighting whitening cleansing living charging"
 )
 """Nouns that end as verbs in -ing do."""
 ED_NOUNS = word_set("bed feed seed speed need weed shed thread bread red breed med creed")
 """Words that end as participles in -ed do, and are none."""
+MASS_NOUNS = word_set(
+    "code software advice feedback music homework content data traffic food furniture"
+)
+"""Nouns that have no indefinite article."""
 LY_WORDS = word_set("family supply assembly friendly")
 """Words that end as adverbs in -ly do, and are none."""
 

@@ -76,6 +76,11 @@ class Group:
         return self.pinned_by is not None
 
     @property
+    def is_rest(self) -> bool:
+        """Whether it was made of groups whose members have no request in common."""
+        return self.made_by is not None and bool((self.made_by.evidence or {}).get("rest"))
+
+    @property
     def settled_by_person(self) -> bool:
         """Whether a person looked at its members: it is pinned, or a part of a split by a person."""
         made_by = self.made_by
@@ -213,8 +218,9 @@ class MergeState:
         return pair in self.refused or pair in self.forbidden
 
     def open_pairs(self) -> list[Pair]:
-        """Returns the undecided pairs of current groups that are not pinned."""
-        unpinned = sorted(key for key in self.current if not self.groups[key].pinned)
+        """Returns the undecided pairs of current groups that are not pinned, and not the rest."""
+        groups = [self.groups[key] for key in sorted(self.current)]
+        unpinned = [group.id for group in groups if not group.pinned and not group.is_rest]
         return [
             (a, b)
             for index, a in enumerate(unpinned)

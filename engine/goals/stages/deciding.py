@@ -7,6 +7,7 @@ each with its author, and can be undone like them. Pairs that a person refused a
 
 from __future__ import annotations
 
+import sqlite3
 from abc import abstractmethod
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,13 +15,13 @@ from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from engine.base.errors import UsageError
 from engine.base.number_format import counted
 from engine.goals.clusters.neighbors import SETTLE_NEIGHBOURS, Neighbours, settle
 from engine.goals.labels.phrase_labels import phrase_labels
 from engine.goals.merges.merge_state import Group, MergeState
-from engine.goals.questions import Named
 from engine.goals.records import (
     DECIDE_THRESHOLD,
     Author,
@@ -30,19 +31,20 @@ from engine.goals.records import (
     Pair,
     model_says_yes,
 )
-from engine.goals.stages.clustering import ClusterStage, OnClustering
+from engine.goals.stages.clustering import ClusterStage, GroupForecast, OnClustering
 from engine.goals.stages.proposing import PAIRS_PER_BLOCK, ProposeStage
 from engine.goals.tables.clusterings import NONE, source_of
 from engine.goals.tables.texts import LazyTexts
 from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.clustering_view import ClusteringView
-from engine.goals.views.decision_log import DecisionLog
+from engine.goals.views.decision_log import DecisionLog, Plan
 from engine.goals.views.merge_queue import MergeQueueCache, QueueSnapshot
 from engine.jobs.contract import CpuStage, Lane, OnProgress, Progress, ThreadedWork
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Mask
 from engine.project import runs
 from engine.project.project import Project
+from engine.project.records import StageCost
 
 
 def settle_moves(
@@ -178,6 +180,39 @@ class DecideStage(OnClustering, CpuStage):
         """The fingerprints of the model; empty without one."""
         return {} if self.asking is None else self.asking.fingerprints
 
+    @property
+    def asks_endpoints(self) -> bool:
+        """Whether the model that is asked is behind endpoints."""
+        return self.asking is not None and self.asking.asks_endpoints
+
+    def estimate_waiting(self) -> StageCost:
+        """Returns what asking endpoints costs; sends nothing. For `auto` these are the pairs that mix and are not far
+        below the threshold, at least those near it; for `llm` all, at least as many as merge all groups into one."""
+        assert self.asking is not None
+        snapshot = self._queue_cache.snapshot(self._stored.id)
+        if self._rule == "llm":
+            return self.asking.estimate(snapshot.unasked(), len(snapshot.table.sizes) - 1)
+        pairs = snapshot.mixing(snapshot.unasked())
+        if not pairs:
+            return self.asking.estimate([], 0)
+        p = snapshot.probabilities(pairs)
+        candidates = [
+            pair
+            for pair, is_near in zip(pairs, p >= self._threshold - ASKING_MARGIN, strict=True)
+            if is_near
+        ]
+        near = np.abs(p - self._threshold) <= ASKING_MARGIN
+        return self.asking.estimate(candidates, int(near.sum()))
+
+    def estimate_ahead(self, groups: GroupForecast) -> StageCost:
+        """Returns what asking endpoints costs before there are groups; sends nothing. For `auto` it is from no pair to
+        one for each group: a group mixes with one or two others."""
+        assert self.asking is not None
+        if self._rule == "auto":
+            return self.asking.estimate_pairs_ahead(groups, 0, groups.most - 1)
+        pairs = groups.most * (groups.most - 1) // 2
+        return self.asking.estimate_pairs_ahead(groups, groups.least - 1, pairs)
+
     def interrupt(self) -> None:
         """Ends the request in flight; the decisions so far stay."""
         super().interrupt()
@@ -232,7 +267,7 @@ class DecideStage(OnClustering, CpuStage):
             text += f", asked about {self.asking.asked:,}"
         if self.moved:
             text += f", moved {counted(self.moved, 'conversation')} to their neighbors' groups"
-        return text + "."
+        return text + "." + (self.asking.spent() if self.asking else "")
 
     def _settle(self, report: Callable[[int, str], None]) -> None:
         """Settles conversations, as one act."""
@@ -281,7 +316,8 @@ class DecideStage(OnClustering, CpuStage):
         if asking is None:
             return
         yield Progress(done, None, f"asking about {len(pairs)} pairs")
-        asking.load()
+        if not asking.asked:  # once, for that begins the account of requests
+            asking.load()
         for _ in asking.ask(run_id, pairs, None):
             yield Progress(done, None, f"asking about {len(pairs)} pairs")
 
@@ -336,72 +372,101 @@ class OneActStage(OnClustering, CpuStage):
             Cancelled: `interrupt` was called.
         """
         self._check()
-        results: list[list[GoalDecision]] = []
+        results: list[Plan] = []
         for done, note in self._run_on_thread(self._find_decisions, results.append):
             yield Progress(done, None, note)
         self._check()
-        (decisions,) = results
-        self._decision_log.decide(self._stored.id, lambda _: decisions)
-        count = len(decisions)
+        (plan,) = results
+        count = len(self._decision_log.decide(self._stored.id, plan))
         self._project.write(lambda conn: runs.count(conn, run_id, count, count))
         yield Progress(count, count)
 
     @abstractmethod
-    def _find_decisions(self, report: OnProgress) -> list[GoalDecision]:
-        """Returns the decisions of the act."""
+    def _find_decisions(self, report: OnProgress) -> Plan:
+        """Returns the plan of the act."""
 
 
 class NameStage(OneActStage):
-    """Renames, as one act, the current groups that no person named, by phrases of their members."""
+    """Renames, as one act, the current groups that no person named, by phrases of their members; and joins those whose
+    members have no request in common, the rest."""
 
     name = "name"
     title = "Naming groups"
     unit = "groups"
-    renamed = 0
-    """Number of groups that got another name."""
+    renamed = joined = 0
+    """Number of groups that got another name, and of those that became the rest."""
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
-        return f"Named {counted(self.renamed, 'group')} by phrases of their members."
+        text = f"Named {counted(self.renamed, 'group')} by phrases of their members"
+        if self.joined:
+            text += f"; {self.joined:,} without a common request became one"
+        return text + "."
 
-    def _find_decisions(self, report: OnProgress) -> list[GoalDecision]:
-        """Returns a decision for each group that gets another name; all are named together, so that no two get the
-        same."""
+    def _find_decisions(self, report: OnProgress) -> Plan:
+        """Returns the plan that joins the rest and gives other groups their names; all are named together, so that no
+        two get the same."""
         state = self._decision_log.state(self._stored.id)
-        if not any(group.made_of for group in _open_groups(state)):
-            return []  # no group is more than its cluster, which has its label
-        names = self._find_names(state, report)
-        number_of = {key: number for number, key in enumerate(state.current)}
-        decisions = []
-        for group in _open_groups(state):
-            name = names[number_of[group.id]]
-            if (name.label, name.support) != (group.label, group.support):
-                decisions.append(
-                    GoalDecision(
+        groups = {group.id: group for group in _open_groups(state)}
+        if not any(group.made_of or group.support is None for group in groups.values()):
+            return lambda _: []  # no group is more than its cluster, which has its label
+        report(0, "looking for labels")
+        refused = {key for pair in (*state.refused, *state.forbidden) for key in pair}
+        keys = list(state.current)
+        with self._project.reading() as conn:
+            texts, numbers, distances = self._read_members(conn, state)
+            names = phrase_labels(texts, numbers, distances, self._stored.seed)
+            rest = [
+                number
+                for number, key in enumerate(keys)
+                if key in groups and key not in refused and names[number].support is None
+            ]
+            if len(rest) > 1:
+                numbers[np.isin(numbers, rest)] = rest[0]
+                names = phrase_labels(texts, numbers, distances, self._stored.seed)
+                self.joined = len(rest)
+
+        def plan(current: MergeState) -> Iterator[GoalDecision]:
+            """Yields the merges of the rest, each of the group that the one before made, and the new names."""
+            for number in rest[1:]:
+                name = names[rest[0]]
+                yield GoalDecision(
+                    "merge",
+                    (keys[rest[0]], keys[number]),
+                    ((name.label, name.description),),
+                    author="auto",
+                    evidence={"rest": True},
+                )
+                keys[rest[0]] = next(reversed(current.current))
+            for number, name in names.items():
+                group = current.groups[keys[number]]
+                is_open = group.id in groups or group.is_rest
+                if is_open and (name.label, name.support) != (group.label, group.support):
+                    self.renamed += 1
+                    yield GoalDecision(
                         "rename",
                         (group.id,),
                         ((name.label, name.description),),
                         author="auto",
                         evidence={"support": name.support},
                     )
-                )
-        self.renamed = len(decisions)
-        return decisions
 
-    def _find_names(self, state: MergeState, report: OnProgress) -> dict[int, Named]:
-        """Returns the name of each current group, by its index in `state.current`."""
-        report(0, "looking for labels")
-        members, numbers = state.group_indices(list(state.current))
-        with self._project.reading() as conn:
-            ids, rows = read_vectors(conn, self._stored.vector_config, members)
-            labels = np.full(len(ids), NONE, dtype=np.int32)
-            labels[np.searchsorted(ids, members)] = numbers
-            distances = np.zeros(len(ids), dtype=np.float32)
-            for number in range(len(state.current)):
-                is_member = labels == number
-                distances[is_member] = 1 - rows[is_member] @ rows[is_member].mean(axis=0)
-            texts = LazyTexts(conn, source_of(self._stored).shown, ids)
-            return phrase_labels(texts, labels, distances, self._stored.seed)
+        return plan
+
+    def _read_members(
+        self, conn: sqlite3.Connection, state: MergeState
+    ) -> tuple[LazyTexts, npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        """Returns the texts of the conversations, the index of the group of each in `state.current`, and its distance
+        to the center of the group, the arrays of shape (conversations,)."""
+        members, group_indices = state.group_indices(list(state.current))
+        ids, rows = read_vectors(conn, self._stored.vector_config, members)
+        numbers = np.full(len(ids), NONE, dtype=np.int32)
+        numbers[np.searchsorted(ids, members)] = group_indices
+        distances = np.zeros(len(ids), dtype=np.float32)
+        for number in range(len(state.current)):
+            is_member = numbers == number
+            distances[is_member] = 1 - rows[is_member] @ rows[is_member].mean(axis=0)
+        return LazyTexts(conn, source_of(self._stored).shown, ids), numbers, distances
 
 
 def _open_groups(state: MergeState) -> list[Group]:

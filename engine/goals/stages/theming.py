@@ -9,6 +9,7 @@ from engine.goals.clusters.themes import group_by_theme, theme_label
 from engine.goals.records import GoalDecision
 from engine.goals.stages.clustering import ClusterStage
 from engine.goals.stages.deciding import OneActStage
+from engine.goals.views.decision_log import Plan
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.contract import OnProgress
 from engine.project.project import Project
@@ -42,11 +43,12 @@ class ThemeStage(OneActStage):
         """Returns the result in one sentence with counts."""
         return f"Put goals under {counted(self.themes, 'theme')}."
 
-    def _find_decisions(self, report: OnProgress) -> list[GoalDecision]:
-        """Returns the decisions that give each goal the theme that it does not have yet."""
+    def _find_decisions(self, report: OnProgress) -> Plan:
+        """Returns the plan of the decisions that give each goal the theme that it does not have yet."""
         report(0, "looking for themes")
         view = self._cache.view(self._stored.id)
-        state, keys = view.state, list(view.sizes)
+        state = view.state
+        keys = [key for key in view.sizes if not state.groups[key].is_rest]
         centres = view.centres(keys, self._cache.space(view.stored)).astype(np.float64)
         themes = group_by_theme(centres @ centres.T)
         self.themes = len(themes)
@@ -60,4 +62,4 @@ class ThemeStage(OneActStage):
             group, label = state.groups[key], label_of.get(key, "")
             if group.theme != label and not group.themed_by_person:
                 decisions.append(GoalDecision("theme", (key,), ((label, ""),), author="auto"))
-        return decisions
+        return lambda _: decisions

@@ -184,8 +184,8 @@ def endpoint_summary(entry: EndpointEntry) -> str:
 
 def work_lines(can: Capabilities) -> list[str]:
     """Returns one line with the work that an endpoint can do, and one for each other kind of work with the reason."""
-    summary, judge, base, merge = (
-        parse_prompt(name, prompt_text(name)) for name in ("summary", "judge", "base", "merge")
+    summary, base, merge = (
+        parse_prompt(name, prompt_text(name)) for name in ("summary", "base", "merge")
     )
     fields = no_fields(can)
     reasons: dict[str, str | None] = {
@@ -195,7 +195,6 @@ def work_lines(can: Capabilities) -> list[str]:
         "curves with the prompt of mode `base`": no_curve(can, base, None),
         "labels of goals": fields,
         "answers to questions": fields,
-        "the judge": fields and no_curve(can, judge, None),
         "merge questions": fields and no_curve(can, merge, None),
         "trees": no_tree(can),
     }

@@ -35,6 +35,10 @@ from engine.questions.stages import ModelAnswerStage, PatternStage, unanswered
 PATTERNS_PER_SECOND = 5_000
 """Conversations that patterns read in a second, roughly."""
 
+WRITING_COST = 5
+"""Tokens that a model reads in the time in which it writes one: an assumption, since only reading is measured here. A
+prompt is read many tokens at a time, a reply is written one after the other, several replies side by side."""
+
 
 @dataclass(frozen=True, slots=True)
 class AskRequest:
@@ -171,5 +175,7 @@ class AskingRuns:
         if model.endpoints:
             cost = stage.estimate(ids)
             return Estimate(len(ids), cost.read, None, None, model.label, costs=(cost,))
-        tokens, speed = stage.reading_tokens(ids), model.tokens_per_s
-        return Estimate(len(ids), tokens, speed, tokens / speed if speed else None, model.label)
+        read, written = stage.local_tokens(ids)
+        speed = model.tokens_per_s
+        seconds = (read + WRITING_COST * written) / speed if speed else None
+        return Estimate(len(ids), read + written, speed, seconds, model.label)

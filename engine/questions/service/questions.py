@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 
 from engine.base.conversation import SUCCEEDED
-from engine.base.errors import NameTaken, NotFound
+from engine.base.errors import NameTaken, NotFound, UsageError
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import selecting
 from engine.conversations.tables.conversations import imported
@@ -95,32 +95,41 @@ class QuestionService:
         with self._project.reading() as conn, snapshot(conn):
             return _summary(conn, name)
 
-    def find(self, text: str, *, keep: bool = False) -> Question:
+    def find(self, text: str, *, keep: bool = False, pattern: str = "") -> Question:
         """Returns the question of a name, of a TOML file, or that the text asks: a yes-no question.
 
         Args:
             keep: Whether one that is not in the project yet is stored, and a name that is not there is a new tag.
+            pattern: Words that answer the question of a text with yes, separated by commas, or a regular expression
+                between slashes; empty for none.
 
         Raises:
             FormatError: The file cannot be read.
             NotFound: There is no question of this name.
+            UsageError: A pattern is given for a question that is there already.
         """
+        asks = text.rstrip().endswith("?")
+        if pattern and not asks:
+            raise UsageError(
+                f"“{text}” is not a question that you ask in words.",
+                "A pattern of yours goes with a question that ends with a question mark.",
+            )
         if text.endswith(".toml") and Path(text).is_file():
             return self.add(Path(text)) if keep else _read(Path(text))[0]
         with self._project.reading() as conn:
             names = questions.names(conn)
             if text in names:
                 return questions.get(conn, text)
-        if keep and not text.rstrip().endswith("?"):
+        if keep and not asks:
             return tag_question(slug(text))
-        if not text.rstrip().endswith("?"):
+        if not asks:
             raise NotFound(
                 f"There is no question “{text}”.",
                 f"Questions are {', '.join(names)}. A new one ends with a question mark, or is a file.",
             )
         name = slug(" ".join(text.split()[:NAME_WORDS]))
-        definition = f"text = {json.dumps(text, ensure_ascii=False)}\n"
-        if keep and name not in names:
+        definition = f"text = {json.dumps(text, ensure_ascii=False)}\n{_pattern_lines(pattern)}"
+        if keep and (pattern or name not in names):
             self._put(name, definition)
         return parse_question(name, definition)
 
@@ -237,6 +246,16 @@ class QuestionService:
         """Stores a question, and says that something changed."""
         self._project.write(lambda conn: questions.put(conn, name, definition))
         self._changed()
+
+
+def _pattern_lines(pattern: str) -> str:
+    """Returns the lines of a question's file for a pattern as `find` takes it; empty for none."""
+    if not pattern.strip():
+        return ""
+    if len(pattern) > 2 and pattern[0] == pattern[-1] == "/":
+        return f"\n[[patterns]]\nregex = {json.dumps(pattern[1:-1])}\n"
+    words = [word.strip() for word in pattern.split(",") if word.strip()]
+    return f"\n[[patterns]]\nwords = {json.dumps(words, ensure_ascii=False)}\n"
 
 
 def _read(path: Path) -> tuple[Question, str]:

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from engine.base.conversation import SUCCEEDED, State, Verdict
+from engine.base.conversation import SUCCEEDED, State, Verdict, without_surrogates
 from engine.base.errors import NotFound
 from engine.completeness.records import DecisionRule
 from engine.completeness.tables import score_sets
@@ -30,7 +30,6 @@ from engine.conversations.tables.fields import (
     named_values,
     number,
     of_statement,
-    storable,
     with_any_or_none,
 )
 from engine.project.idset import IdSet
@@ -89,7 +88,7 @@ def _by_statement(statement: str, column: str) -> tuple[MatchTerm, OrderConversa
     def condition(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
         """Returns the conversations whose value is one that the term names."""
         result = among - among
-        texts = tuple(storable(value) for value in named_values(term))
+        texts = tuple(without_surrogates(value) for value in named_values(term))
         if texts:
             sql = f"SELECT conversation_id FROM ({statement}) WHERE {column} IN ({placeholders(texts)})"
             result = of_statement(conn, among, sql, texts)
@@ -131,7 +130,7 @@ def _answered(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     name, _, by = term.key.partition("@")
     compares = term.span or term.op != ":"
     sql, parameters = _answers_by(conn, name, by, probabilities=compares)
-    values = tuple(storable(value).casefold() for value in named_values(term))
+    values = tuple(without_surrogates(value).casefold() for value in named_values(term))
     if compares:
         inner = number("CAST(value AS REAL)", term)
         result = of_statement(

@@ -42,11 +42,19 @@ def share_difference(part: int, of: int, other_part: int, other_of: int) -> Inte
     """Returns the second share minus the first with its 95% interval (Newcombe 1998, Stat. Med. 17, method 10); both
     samples have at least one case."""
     first, second = wilson(part, of), wilson(other_part, other_of)
-    first_share, second_share = part / of, other_part / other_of
-    # the distances of each share to the ends of its own interval, added as errors of independent values are
-    below = math.hypot(second_share - second.low, first.high - first_share)
-    above = math.hypot(second.high - second_share, first_share - first.low)
-    difference = second_share - first_share
+    return interval_difference(
+        Interval(part / of, first.low, first.high),
+        Interval(other_part / other_of, second.low, second.high),
+    )
+
+
+def interval_difference(first: Interval, second: Interval) -> Interval:
+    """Returns the second of two independent values minus the first, with the interval of 95% that those of both
+    give."""
+    # the distances of each value to the ends of its own interval, added as errors of independent values are
+    below = math.hypot(second.value - second.low, first.high - first.value)
+    above = math.hypot(second.high - second.value, first.value - first.low)
+    difference = second.value - first.value
     return Interval(difference, difference - below, difference + above)
 
 
@@ -110,19 +118,6 @@ def mean_difference(first: Floats, second: Floats) -> tuple[Interval, float] | N
     return Interval(difference, difference - half_width, difference + half_width), p
 
 
-def cases_needed(share: float, other_share: float) -> int | None:
-    """Returns how many cases each sample needs so that a difference between two shares is found at the 5% level with
-    probability `POWER` (Fleiss, Levin and Paik 2003, Statistical Methods for Rates and Proportions, 4.2); None where
-    they are equal."""
-    if share == other_share:
-        return None
-    middle = (share + other_share) / 2
-    spread_if_equal = math.sqrt(2 * middle * (1 - middle))
-    spread_if_different = math.sqrt(share * (1 - share) + other_share * (1 - other_share))
-    root = Z95 * spread_if_equal + _Z_POWER * spread_if_different
-    return math.ceil((root / (other_share - share)) ** 2)
-
-
 def least_difference(share: float, of: int, other_of: int) -> float:
     """Returns the smallest difference from a share that samples of these sizes show at the 5% level with probability
     `POWER`; approximate: the variance is that of `share` in both."""
@@ -168,17 +163,19 @@ def compare(sides: tuple[Side, Side], first: Measured, second: Measured) -> Comp
 
 
 def _corrected(overall: list[Difference], goals: list[Difference]) -> list[Difference]:
-    """Returns all differences with their p values corrected for all tests: those over all conversations, then those of
-    goals by p value."""
-    differences = overall + sorted(goals, key=lambda difference: difference.p)
-    corrected_ps = holm([difference.p for difference in differences])
-    corrected = []
-    for uncorrected, p in zip(differences, corrected_ps, strict=True):
-        difference = replace(uncorrected, corrected=1.0 if p is None else p)
-        if "completion" in difference.measure and not difference.significant:
-            difference = replace(difference, needed=cases_needed(*difference.values))
-        corrected.append(difference)
-    return corrected
+    """Returns all differences with their corrected p values: those over all conversations, of which the completion rate
+    is tested alone, then those of goals by p value."""
+    alone = [difference for difference in overall if difference.measure == "completion"]
+    others = [difference for difference in overall if difference.measure != "completion"]
+    others += sorted(goals, key=lambda difference: difference.p)
+    ps = [
+        *(difference.p for difference in alone),
+        *holm([difference.p for difference in others]),
+    ]
+    return [
+        replace(difference, corrected=1.0 if p is None else p)
+        for difference, p in zip([*alone, *others], ps, strict=True)
+    ]
 
 
 def completion_change(first: Measured, second: Measured) -> Difference | None:

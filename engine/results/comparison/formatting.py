@@ -1,18 +1,20 @@
-"""Comparisons as lines of text and as blocks of a document."""
+"""Comparisons as tables, and as blocks of a document."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from engine.base.number_format import counted, is_few
 from engine.base.number_format import rate as format_rate
-from engine.base.report_table import ReportTable, text_table
+from engine.base.report_table import ReportColumn, ReportRow, ReportTable
 from engine.base.text import one_line
-from engine.questions.records import CompletionRate
+from engine.conversations.filters import Filter, parse_filter
+from engine.questions.records import MEAN, CompletionRate
 from engine.results.comparison.records import (
+    AnswerChange,
     Breakdown,
-    ClusteringComparison,
     Comparison,
     Difference,
     Measure,
@@ -21,11 +23,9 @@ from engine.results.comparison.records import (
 )
 from engine.results.document import Block, Paragraph, Ranges, ValueRange
 
-MAX_GOALS_IN_TEXT = 8
-"""Most differences of goals that a text lists, those without a significant one; significant ones are all listed."""
-
-MAX_GOALS_IN_DOCUMENT = 12
-"""The same in a document."""
+MAX_GOALS_LISTED = 12
+"""Most differences of goals that text and documents list, those without a significant one; significant ones are all
+listed."""
 
 MAX_EXAMPLES = 4
 """Most differences of which conversations are listed."""
@@ -50,12 +50,6 @@ _MEASURE_NAMES: Mapping[Measure, str] = {
 _SIDE_NAME_CELLS = 60
 """Most cells of the terminal for the name of a side."""
 
-_VALUE_CELLS = 28
-"""Width of the column of values of a field in text, in cells; the head of the column is padded to it too."""
-
-_MAX_FLOWS = 3
-"""Most groups of the other clustering that are listed for one group."""
-
 _DIGITS = {
     "trouble": 2,
     "trouble in goal": 2,
@@ -68,39 +62,15 @@ _DIGITS = {
 """Decimals of the means."""
 
 
-# Cells, which text, screens and documents arrange each in their own way
-
-
-def difference_cells(difference: Difference) -> tuple[str, str, str, str, str, str]:
-    """Returns the name of a difference, its values on both sides, the change with its interval, p, and the cases that
-    each side would need (empty where that is not said)."""
+def difference_cells(difference: Difference) -> tuple[str, str, str, str, str]:
+    """Returns the name of a difference, its values on both sides, the change with its interval, and p."""
     return (
         difference_name(difference),
         _value(difference, 0),
         _value(difference, 1),
         _change(difference),
         _p(difference),
-        "" if difference.needed is None else f"{difference.needed:,}",
     )
-
-
-def completion_cells(part: Part) -> tuple[str, str, str, str, str, str, str]:
-    """Returns a value of a field, its numbers of conversations and of scored ones, the share that ended, the corrected
-    rate, the change and its p; the last two are empty where nothing was tested."""
-    return (
-        part.value,
-        f"{part.rate.conversations:,}",
-        f"{part.rate.scored:,}",
-        *_rates(part.rate),
-        *_change_and_p(part.change),
-    )
-
-
-def entropy_cells(part: Part) -> tuple[str, str, str, str, str]:
-    """Returns a value of a field, its number of conversations with a tree, their mean entropy in bits (a dash where
-    there is none), the change and its p."""
-    entropy = "–" if part.entropy is None else f"{part.entropy:.2f}"
-    return part.value, f"{part.trees:,}", entropy, *_change_and_p(part.entropy_change)
 
 
 def difference_name(difference: Difference) -> str:
@@ -118,11 +88,6 @@ def side_text(side: Side) -> str:
     ended = f", {apparent} ended" if rate.apparent is not None else ""
     correction = f", corrected {corrected}" if rate.corrected is not None else ""
     return f"{one_line(side.name, _SIDE_NAME_CELLS)}: {counts}{ended}{correction}"
-
-
-def has_trees(breakdown: Breakdown) -> bool:
-    """Whether any of the values has conversations with a response tree."""
-    return any(part.trees for part in breakdown.parts)
 
 
 def _value(difference: Difference, side: int) -> str:
@@ -176,141 +141,163 @@ def _rates(rate: CompletionRate) -> tuple[str, str]:
     )
 
 
-# Lines of text
+# Tables, which the command line prints, screens draw and documents contain
 
 
-def comparison_lines(comparison: Comparison) -> list[str]:
-    """Returns both sides, then every measure with its change, its interval and its p, significant goals first."""
-    lines = [
-        f"{letter}  {side_text(side)}" for letter, side in zip("AB", comparison.sides, strict=True)
-    ]
-    if comparison.corrected_change is not None:
-        change = comparison.corrected_change
-        lines.append(
-            f"   ended, without the errors of the scores: {_points(change.value)}"
-            f" ({_points(change.low)} to {_points(change.high)}) points from A to B"
-        )
-    overall, significant, others = _split_differences(comparison)
-    goals = len(significant) + len(others)
-    lines += ["", *map(_difference_line, overall)]
-    if goals:
-        lines += [
-            "",
-            f"{counted(len(significant), 'difference')} of goals found among {goals} tested",
-        ]
-    listed = [*significant, *others[: max(0, MAX_GOALS_IN_TEXT - len(significant))]]
-    lines += map(_difference_line, listed)
-    if goals > len(listed):
-        lines.append(f"... {goals - len(listed)} more without one (all with --json)")
-    if comparison.untested:
-        lines.append(
-            f"{counted(comparison.untested, 'goal')} with too few conversations for a test"
-        )
-    return [*lines, "", *comparison_notes(comparison)]
+def comparison_table(comparison: Comparison, most_goals: int | None = None) -> ReportTable:
+    """Returns every measure with its change, its interval and its p, significant goals first, then what machines
+    answered; the filter behind a row is in its details.
 
-
-def comparison_notes(comparison: Comparison) -> list[str]:
-    """Returns how the table is to be read, and what so many conversations can show."""
-    lines = [
-        "Intervals 95%. p by Holm's method over all tests of the table; * below .05."
-        " Conversations count as independent."
-    ]
-    if comparison.least is not None:
-        lines.append(
-            "With so many conversations a change of the share that ended is found with 80% probability"
-            f" from {100 * comparison.least:.1f} points on."
-        )
-    return [*lines, ENDED]
-
-
-def breakdown_lines(breakdown: Breakdown) -> list[str]:
-    """Returns the values of a field, each with the share that ended and its change; then, where there are response
-    trees, each with its entropy."""
-    field = f"{'by ' + breakdown.field:<{_VALUE_CELLS}}"
-    lines = [
-        f"{field} {'conv.':>8} {'scored':>8}  ended             corrected         change in points",
-        *map(_completion_line, breakdown.parts),
-    ]
-    if has_trees(breakdown):
-        lines += ["", f"{field} {'trees':>8} {'entropy':>8}  change in bits"]
-        lines += map(_entropy_line, breakdown.parts)
-    return [*lines, *breakdown_notes(breakdown)]
-
-
-def breakdown_notes(breakdown: Breakdown) -> list[str]:
-    """Returns what is not listed, and how the table is to be read."""
-    lines = []
-    values, conversations = breakdown.left_out
-    if values:
-        lines.append(
-            f"... {counted(values, 'further value')} with {counted(conversations, 'conversation')}"
-        )
-    if breakdown.without:
-        lines.append(f"{counted(breakdown.without, 'conversation')} without a {breakdown.field}")
-    against = {part.against for part in breakdown.parts if part.change is not None}
-    if against:
-        against_name = next(iter(against)) if len(against) == 1 else "the one before"
-        lines.append(
-            f"Change: against {against_name}. Intervals 95%; p by Holm's method over all rows; * below .05."
-        )
-    return [*lines, ENDED]
-
-
-def clustering_lines(comparison: ClusteringComparison) -> list[str]:
-    """Returns the groups of the first clustering with what became of their conversations in the second."""
-    lines = [
-        f"clusterings {comparison.first} and {comparison.second}:"
-        f" {counted(comparison.conversations, 'conversation')}"
-        f" in both, adjusted Rand index {comparison.adjusted_rand:.2f}",
-        f"{'group':<32} {'size':>7} {'Jaccard':>7}  flows to",
-    ]
-    for group in comparison.groups:
-        flows = [
-            f"{one_line(label, 28) if label else 'no group'} {count:,}"
-            for label, count in group.flows[:_MAX_FLOWS]
-        ]
-        more = len(group.flows) - len(flows)
-        lines.append(
-            f"{one_line(group.label, 32):<32} {group.size:>7,} {group.jaccard:>7.2f}"
-            f"  {' · '.join(flows)}" + (f" · {more} more" if more > 0 else "")
-        )
-    return lines
-
-
-def _split_differences(
-    comparison: Comparison,
-) -> tuple[list[Difference], list[Difference], list[Difference]]:
-    """Returns the differences over all conversations, the significant ones of goals, and the other ones of goals."""
+    Args:
+        most_goals: Most differences of goals that are listed beside significant ones; None lists all.
+    """
     goals = [difference for difference in comparison.differences if difference.goal is not None]
-    return (
-        [difference for difference in comparison.differences if difference.goal is None],
-        [difference for difference in goals if difference.significant],
-        [difference for difference in goals if not difference.significant],
+    significant = [difference for difference in goals if difference.significant]
+    others = [difference for difference in goals if not difference.significant]
+    room = None if most_goals is None else max(0, most_goals - len(significant))
+    overall = [difference for difference in comparison.differences if difference.goal is None]
+    listed = [*overall, *significant, *others[:room]]
+    columns = ("what", "A", "B", "change (95%)", "p")
+    return ReportTable(
+        "What differs between A and B; changes of shares in points",
+        _columns(columns),
+        (
+            *(_difference_row(difference, comparison) for difference in listed),
+            *map(_answer_row, comparison.answers),
+        ),
+        tuple(_comparison_notes(comparison, len(goals), len(significant), len(others[:room]))),
     )
 
 
-def _difference_line(difference: Difference) -> str:
-    """Returns a difference as a line of the table in text."""
-    name, first, second, change, p, needed = difference_cells(difference)
-    needs = f"; needs {needed} on each side" if needed else ""
-    return f"{one_line(name, 44):<44} {first:>8} {second:>8}  {change:<28} p {p}{needs}"
+def _columns(titles: Sequence[str]) -> tuple[ReportColumn, ...]:
+    """Returns columns of texts, of which all but the first are figures."""
+    return tuple(
+        ReportColumn(title, "number" if index else "text") for index, title in enumerate(titles)
+    )
 
 
-def _completion_line(part: Part) -> str:
-    """Returns the share that ended of a value of a field as a line of the table in text."""
-    value, conversations, scored, apparent, corrected, change, p = completion_cells(part)
-    tested = f"{change}  p {p}" if change else ""
-    return (
-        f"{one_line(value, _VALUE_CELLS):<{_VALUE_CELLS}} {conversations:>8} {scored:>8}"
-        f"  {apparent:<16}  {corrected:<16}  {tested}"
-    ).rstrip()
+def _difference_row(difference: Difference, comparison: Comparison) -> ReportRow:
+    """Returns a difference as a row."""
+    filter = comparison.sides[difference.examples_in].filter
+    if filter is not None and difference.goal is not None:
+        goal = Filter().with_choice("goal", difference.goal)
+        filter = str(Filter((*parse_filter(filter).terms, *goal.terms)))
+    faint = tuple(1 + side for side in (0, 1) if is_few(difference.cases[side]))
+    return ReportRow(difference_cells(difference), details={"filter": filter}, faint=faint)
 
 
-def _entropy_line(part: Part) -> str:
-    """Returns the entropy of a value of a field as a line of the table in text."""
-    value, trees, entropy, change, p = entropy_cells(part)
-    tested = f"{change}  p {p}" if change else ""
-    return f"{one_line(value, _VALUE_CELLS):<{_VALUE_CELLS}} {trees:>8} {entropy:>8}  {tested}".rstrip()
+def _answer_row(change: AnswerChange) -> ReportRow:
+    """Returns how often an answer was given on both sides, corrected where both sides allow it."""
+    first, second = change.shares
+    name = f"{change.question}: {change.value} ({change.by}"
+    if change.change is None:
+        cells = (f"{name}, not corrected)", first.apparent_in_words, second.apparent_in_words)
+        return ReportRow((*cells, "", ""), details={"filter": None})
+    is_mean = change.value == MEAN
+    values = (share.in_words.partition(" ")[0] for share in change.shares)
+    ends = change.change.value, change.change.low, change.change.high
+    value, low, high = (f"{end:+.2f}" if is_mean else _points(end) for end in ends)
+    text = f"{value} ({low} to {high})".replace("-", "−")
+    return ReportRow((f"{name}, corrected)", *values, text, ""), details={"filter": None})
+
+
+def _comparison_notes(
+    comparison: Comparison, goals: int, significant: int, others: int
+) -> Iterator[str]:
+    """Yields how many goals were tested, how the table is to be read, and what so many conversations can show."""
+    if goals:
+        sentence = f"{counted(significant, 'difference')} of goals found among {goals:,} tested"
+        hidden = goals - significant - others
+        yield f"{sentence}{f', {hidden:,} without one not listed' if hidden else ''}."
+    if comparison.untested:
+        yield f"{counted(comparison.untested, 'goal')} with too few conversations for a test."
+    yield (
+        "Intervals 95%. p of what ended is that of its test alone, the others by Holm's method; * below .05."
+        " Conversations count as independent."
+    )
+    if comparison.least is not None:
+        yield (
+            "With so many conversations a change of the share that ended is found with 80% probability"
+            f" from {100 * comparison.least:.1f} points on."
+        )
+    if comparison.answers:
+        yield (
+            "Corrected: without the errors of what answered, as people's checks of it on both sides show them"
+            " (`workbench ask PROJECT NAME --check`)."
+        )
+    yield ENDED
+
+
+def side_sentences(comparison: Comparison, *, projects: bool = False) -> list[str]:
+    """Returns both sides, then the change of the share that ended without the errors of the scores, where it is known.
+
+    Args:
+        projects: Whether the sides are two projects, which are named without their folders.
+    """
+    sentences = []
+    for letter, side in zip("AB", comparison.sides, strict=True):
+        name = Path(side.name).name if projects else side.name
+        sentences.append(f"{letter}  {side_text(replace(side, name=name))}")
+    if comparison.corrected_change is not None:
+        change = comparison.corrected_change
+        sentences.append(
+            f"Ended, without the errors of the scores: {_points(change.value)} points from A to B"
+            f" (95% interval {_points(change.low)} to {_points(change.high)})"
+        )
+    return sentences
+
+
+def breakdown_tables(
+    breakdown: Breakdown, caption: str = "p corrected for all tests"
+) -> list[ReportTable]:
+    """Returns the values of a field with the share that ended, and with uncertainty where there are response trees,
+    each with the changes; the filter behind a row is in its details."""
+    field = breakdown.field
+    tables = [
+        ReportTable(
+            f"Ended by {field}; {caption}",
+            _columns((field, "conv.", "ended", "change in points", "p", "corrected", "scored")),
+            tuple(map(_completion_row, breakdown.parts)),
+            tuple(_breakdown_notes(breakdown)),
+        )
+    ]
+    if any(part.trees for part in breakdown.parts):
+        rows = tuple(map(_entropy_row, breakdown.parts))
+        columns = _columns((field, "trees", "entropy in bits", "change in bits", "p"))
+        tables.append(ReportTable(f"Uncertainty by {field}; {caption}", columns, rows))
+    return tables
+
+
+def _completion_row(part: Part) -> ReportRow:
+    """Returns a value of a field with the share that ended."""
+    apparent, corrected = _rates(part.rate)
+    conversations, scored = f"{part.rate.conversations:,}", f"{part.rate.scored:,}"
+    cells = (part.value, conversations, apparent, *_change_and_p(part.change), corrected, scored)
+    faint = (2,) if is_few(part.rate.scored) else ()
+    return ReportRow(cells, details={"filter": part.filter}, faint=faint)
+
+
+def _entropy_row(part: Part) -> ReportRow:
+    """Returns a value of a field with the mean entropy of its response trees."""
+    entropy = "–" if part.entropy is None else f"{part.entropy:.2f}"
+    cells = (part.value, f"{part.trees:,}", entropy, *_change_and_p(part.entropy_change))
+    return ReportRow(cells, details={"filter": part.filter})
+
+
+def _breakdown_notes(breakdown: Breakdown) -> Iterator[str]:
+    """Yields what is not listed, and how the table is to be read."""
+    values, conversations = breakdown.left_out
+    if values:
+        yield f"... {counted(values, 'further value')} with {counted(conversations, 'conversation')}"
+    if breakdown.without:
+        yield f"{counted(breakdown.without, 'conversation')} without a {breakdown.field}"
+    against = {part.against for part in breakdown.parts if part.change is not None}
+    if against:
+        against_name = next(iter(against)) if len(against) == 1 else "the one before"
+        yield (
+            f"Change: against {against_name}. Intervals 95%; p by Holm's method over the rows; * below .05."
+        )
+    yield ENDED
 
 
 # Blocks of a document
@@ -320,79 +307,32 @@ def comparison_blocks(comparison: Comparison, *, projects: bool) -> Iterator[Blo
     """Yields the sides, and what differs with intervals and tests, as a table and a chart.
 
     Args:
-        projects: Whether the sides are two projects; they are then named without their folders, which a reader of the
-            document does not know.
+        projects: Whether the sides are two projects, whose folders a reader of the document does not know.
     """
-    for letter, side in zip("AB", comparison.sides, strict=True):
-        shown = Side(Path(side.name).name, side.filter, side.rate) if projects else side
-        yield Paragraph(f"{letter}: {side_text(shown)}.")
-    if comparison.corrected_change is not None:
-        change = comparison.corrected_change
-        yield Paragraph(
-            f"Ended, without the errors of the scores: {_points(change.value)} points from A to B"
-            f" (95% interval {_points(change.low)} to {_points(change.high)})."
-        )
-    overall, significant, others = _split_differences(comparison)
-    goals = len(significant) + len(others)
-    room = max(0, MAX_GOALS_IN_DOCUMENT - len(significant))
-    listed = [*overall, *significant, *others[:room]]
-    yield text_table(
-        "What differs between A and B; changes of shares in points, p corrected for all tests",
-        ("what", "A", "B", "change (95% interval)", "p", "needed on each side"),
-        tuple(map(difference_cells, listed)),
-        (1, 2, 3, 4, 5),
-        [
-            (row, 1 + side)
-            for row, difference in enumerate(listed)
-            for side in (0, 1)
-            if is_few(difference.cases[side])
-        ],
-    )
+    yield from map(Paragraph, side_sentences(comparison, projects=projects))
+    table = comparison_table(comparison, MAX_GOALS_LISTED)
+    yield table
+    names = {row.name for row in table.rows}
     yield from _chart(
         "Changes from A to B in points, with 95% intervals",
-        ((difference_name(difference), difference) for difference in listed),
+        (
+            (difference_name(difference), difference)
+            for difference in comparison.differences
+            if difference_name(difference) in names
+        ),
     )
-    if goals:
-        unlisted = len(others) - len(others[:room])
-        sentences = [
-            f"{counted(len(significant), 'difference')} of goals found among {goals:,} tested."
-        ]
-        if unlisted:
-            sentences.append(f"{unlisted:,} more tests are not listed.")
-        if comparison.untested:
-            sentences.append(
-                f"{counted(comparison.untested, 'goal')} with too few conversations for a test."
-            )
-        yield Paragraph(" ".join(sentences))
-    yield from map(Paragraph, comparison_notes(comparison))
+    yield from map(Paragraph, table.notes)
 
 
 def breakdown_blocks(breakdown: Breakdown) -> Iterator[Block]:
     """Yields the values of a field with what differs, as tables and a chart."""
-    yield from breakdown_tables(breakdown, f"by {breakdown.field}; p corrected for all tests")
+    tables = breakdown_tables(breakdown)
+    yield from tables
     yield from _chart(
         f"Changes of the share that ended by {breakdown.field} in points, with 95% intervals",
         ((part.value, part.change) for part in breakdown.parts if part.change is not None),
     )
-    yield from map(Paragraph, breakdown_notes(breakdown))
-
-
-def breakdown_tables(breakdown: Breakdown, caption: str) -> Iterator[Block]:
-    """Yields the values of a field with the share that ended, and with uncertainty where there are response trees, each
-    with the changes."""
-    field = breakdown.field
-    yield _table(
-        f"Ended {caption}",
-        (field, "conversations", "scored", "ended", "corrected", "change in points", "p"),
-        map(completion_cells, breakdown.parts),
-        [(row, 3) for row, part in enumerate(breakdown.parts) if is_few(part.rate.scored)],
-    )
-    if has_trees(breakdown):
-        yield _table(
-            f"Uncertainty {caption}",
-            (field, "with a response tree", "mean entropy in bits", "change in bits", "p"),
-            map(entropy_cells, breakdown.parts),
-        )
+    yield from map(Paragraph, tables[0].notes)
 
 
 def clear_examples(comparison: Comparison | Breakdown) -> list[tuple[str, Difference]]:
@@ -420,16 +360,6 @@ def clear_examples(comparison: Comparison | Breakdown) -> list[tuple[str, Differ
         return difference.p
 
     return sorted(clear, key=by_p)[:MAX_EXAMPLES]
-
-
-def _table(
-    caption: str,
-    heads: Sequence[str],
-    rows: Iterable[tuple[str, ...]],
-    faint: Sequence[tuple[int, int]] = (),
-) -> ReportTable:
-    """Returns a table in which all columns but the first are numbers; `faint` as in `text_table`."""
-    return text_table(caption, heads, rows, range(1, len(heads)), faint)
 
 
 def _chart(title: str, labelled: Iterable[tuple[str, Difference]]) -> Iterator[Block]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.base.statistics.intervals import Interval
-from engine.questions.records import CompletionRate
+from engine.questions.records import CompletionRate, MachineShare
 
 Measure = Literal[
     "completion",
@@ -50,9 +50,8 @@ class Difference:
         cases: Number of conversations behind each value.
         change: The second value minus the first, with its 95% interval.
         p: The p value of the hypothesis that there is no difference.
-        corrected: The same by Holm's method over all tests of the comparison.
-        needed: For a completion rate that does not differ significantly: how many cases each side would need so that a
-            difference as large as the one observed is found with 80% probability; otherwise None.
+        corrected: The same by Holm's method over the further tests of the comparison; the completion rate over all
+            conversations is what a comparison asks first, and is tested alone.
         examples: Ids, on the side `examples_in`, of conversations to read.
         examples_in: 0 for the first side, 1 for the second.
     """
@@ -64,14 +63,32 @@ class Difference:
     change: Interval
     p: float
     corrected: float = 1.0
-    needed: int | None = None
     examples: tuple[int, ...] = ()
     examples_in: int = 1
 
     @property
     def significant(self) -> bool:
-        """Whether it is found at the 5% level, corrected for all tests of the comparison."""
+        """Whether it is found at the 5% level, corrected."""
         return self.corrected < 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerChange:
+    """How often one answer to a question was given on the two sides.
+
+    Attributes:
+        by: What answered: a machine, whose newest answers count.
+        value: The answer; `mean` of numbers.
+        shares: The share, or mean, on the first and on the second side: without the errors of the machine where people
+            checked enough on both sides, else as it answered.
+        change: The second minus the first with its 95% interval; None while nothing corrects for the errors.
+    """
+
+    question: str
+    by: str
+    value: str
+    shares: tuple[MachineShare, MachineShare]
+    change: Interval | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +102,7 @@ class Comparison:
             where a side has no scores.
         differences: What was tested: measures over all conversations first, then goals by p value.
         untested: Number of goals with too few conversations for a test.
+        answers: The questions that machines answered.
     """
 
     sides: tuple[Side, Side]
@@ -92,6 +110,7 @@ class Comparison:
     least: float | None
     differences: tuple[Difference, ...]
     untested: int
+    answers: tuple[AnswerChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,38 +153,3 @@ class Breakdown:
     parts: tuple[Part, ...]
     without: int
     left_out: tuple[int, int] = (0, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class GroupMatch:
-    """What became of a group of one clustering in another.
-
-    Attributes:
-        label: Its label.
-        size: Number of its conversations that both clusterings have.
-        jaccard: Jaccard similarity with the most similar group of the other clustering, in [0, 1].
-        flows: Label and number of shared conversations of the groups there, largest first; None is no group.
-    """
-
-    label: str
-    size: int
-    jaccard: float
-    flows: tuple[tuple[str | None, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ClusteringComparison:
-    """Two clusterings of a project side by side.
-
-    Attributes:
-        first, second: Ids of the clusterings.
-        conversations: Number of conversations that both have in a group.
-        adjusted_rand: Adjusted Rand index over these (Hubert and Arabie 1985, J. Classif. 2).
-        groups: The groups of the first clustering, the largest first.
-    """
-
-    first: int
-    second: int
-    conversations: int
-    adjusted_rand: float
-    groups: tuple[GroupMatch, ...]

@@ -1,14 +1,13 @@
 """Compares parts of a project with each other, and one project with another.
 
-The two sides of a comparison are called first and second; a *breakdown* has a part for each value of a field. A
-*clustering* sorts conversations into groups by goal; its view gives each conversation the *rank* of its group, from 1
-for the largest, and 0 where the clustering does not have the conversation.
+The two sides of a comparison are called first and second; a *breakdown* has a part for each value of a field.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from array import array
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 
 import numpy as np
@@ -17,19 +16,23 @@ from engine.base.arrays import Ints
 from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.number_format import counted
 from engine.base.report_table import ReportTable
-from engine.base.statistics.agreement import adjusted_rand
 from engine.base.statistics.ranking import holm
 from engine.conversations.filters import NO_FILTER, Filter, ListQuery, is_number
 from engine.conversations.tables import selecting
-from engine.goals.records import NAMELESS
-from engine.goals.tables import clusterings
 from engine.goals.views.clustering_view import ClusteringView
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.project.project import Project
 from engine.project.sql import snapshot
+from engine.questions.answer_check import AnswerCheck, is_stale, report, within
 from engine.questions.question import Question
 from engine.questions.service.calibration import FIELDS_BY_SCORE
-from engine.results.comparison.differences import compare, completion_change, entropy_change
+from engine.questions.tables import answer_checks, answers, questions
+from engine.results.comparison.differences import (
+    compare,
+    completion_change,
+    entropy_change,
+    interval_difference,
+)
 from engine.results.comparison.measured import (
     NO_GOAL,
     TIME_FIELDS,
@@ -41,11 +44,10 @@ from engine.results.comparison.measured import (
 )
 from engine.results.comparison.rates import ALL, answer_rates
 from engine.results.comparison.records import (
+    AnswerChange,
     Breakdown,
-    ClusteringComparison,
     Comparison,
     Difference,
-    GroupMatch,
     Part,
     Side,
 )
@@ -89,7 +91,10 @@ class ComparisonService:
         texts = str(first), str(second) if second else _opposite(first)
         parts = all_measures.of(first_ids), all_measures.of(second_ids)
         by_score = self.goes_by_score(first, second)
-        return _compare_parts(names, texts, parts, by_score=by_score)
+        comparison = _compare_parts(names, texts, parts, by_score=by_score)
+        with self._project.reading() as conn, snapshot(conn):
+            changes = _answer_changes(conn, set(first_ids.tolist()), set(second_ids.tolist()))
+        return replace(comparison, answers=tuple(changes))
 
     def against(self, other: ComparisonService, filter: Filter = NO_FILTER) -> Comparison:
         """Returns the tests of how the conversations of another project differ from those of this one; of both only
@@ -156,7 +161,7 @@ class ComparisonService:
             previous_value = value
         return Breakdown(
             field,
-            tuple(_correct_p_values(parts)),
+            tuple(_correct_p_values(parts, mirrored=not in_time and len(members) == 2)),
             without=len(measures.ids) - len(ids_with_value),
             left_out=(
                 len(unlisted_values),
@@ -211,20 +216,6 @@ class ComparisonService:
         with self._project.reading() as conn, snapshot(conn):
             return comparable_fields(conn)
 
-    def clusterings(self, first: int, second: int) -> ClusteringComparison:
-        """Returns two clusterings of the project side by side, with their current groups.
-
-        Raises:
-            UsageError: There is no such clustering.
-        """
-        with self._project.reading() as conn:
-            ids = [clustering.id for clustering in clusterings.clusterings(conn)]
-        for number in (first, second):
-            if number not in ids:
-                id_list = ", ".join(map(str, ids)) or "none"
-                raise NotFound(f"There is no clustering {number}.", f"Clusterings: {id_list}.")
-        return _compare_clusterings(self._cache.view(first), self._cache.view(second))
-
 
 def _part(
     value: str,
@@ -255,6 +246,34 @@ def _part(
         entropy=float(entropies.mean()) if len(entropies) else None,
         entropy_change=None if others is None else entropy_change(others, measured),
     )
+
+
+def _answer_changes(
+    conn: sqlite3.Connection, first: Set[int], second: Set[int]
+) -> Iterator[AnswerChange]:
+    """Yields how often what answered a question last gave each answer on both sides, given by their ids."""
+    for name in questions.answered(conn):
+        newest = next(answer_checks.answers_by_machine(conn, name), None)
+        question = questions.get(conn, name)
+        if newest is None or question.kind == "text":
+            continue
+        by, config, rows = newest
+        check = answer_checks.of_question(conn, name).get(config)
+        if check is None or is_stale(check, rows):
+            check = AnswerCheck(by, {}, (), ())
+        people = {key: value for key, (value, _) in answers.of_question(conn, name).items()}
+        values = {row.conversation_id: str(row.value) for row in rows}
+        sides = [{key: values[key] for key in side & values.keys()} for side in (first, second)]
+        if not all(sides):
+            continue
+        before_report, after_report = (
+            report(within(check, side), question, people) for side in sides
+        )
+        for before, after in zip(before_report.shares, after_report.shares, strict=True):
+            change = None
+            if before.corrected is not None and after.corrected is not None:
+                change = interval_difference(before.corrected, after.corrected)
+            yield AnswerChange(name, by, before.value, (before, after), change)
 
 
 def _compare_parts(
@@ -302,17 +321,23 @@ def _with_common_goals(first: Measured, second: Measured) -> tuple[Measured, Mea
     return renumber(first), renumber(second)
 
 
-def _correct_p_values(parts: list[Part]) -> list[Part]:
-    """Returns the parts with their p values corrected for all tests of completion and of entropy together."""
-    tests = [part.change for part in parts] + [part.entropy_change for part in parts]
-    ps = holm([None if change is None else change.p for change in tests])
-    changes_corrected = [_with_corrected_p(change, p) for change, p in zip(tests, ps, strict=True)]
-    changes = zip(
-        parts, changes_corrected[: len(parts)], changes_corrected[len(parts) :], strict=True
-    )
+def _correct_p_values(parts: list[Part], *, mirrored: bool) -> list[Part]:
+    """Returns the parts with their p values corrected for all tests of completion, and for those of entropy.
+
+    Args:
+        mirrored: Whether there are two parts, each compared with the other, which is one test.
+    """
+
+    def corrected(changes: Sequence[Difference | None]) -> list[Difference | None]:
+        """Returns changes with corrected p values."""
+        ps = [None if change is None else change.p for change in changes]
+        return list(map(_with_corrected_p, changes, ps if mirrored else holm(ps)))
+
+    changes = corrected([part.change for part in parts])
+    entropy_changes = corrected([part.entropy_change for part in parts])
     return [
         replace(part, change=change, entropy_change=entropy_change)
-        for part, change, entropy_change in changes
+        for part, change, entropy_change in zip(parts, changes, entropy_changes, strict=True)
     ]
 
 
@@ -351,48 +376,3 @@ def _opposite(filter: Filter) -> str | None:
         return None
     (term,) = filter.terms
     return str(Filter((replace(term, negated=not term.negated),)))
-
-
-def _compare_clusterings(first: ClusteringView, second: ClusteringView) -> ClusteringComparison:
-    """Returns the current groups of two clusterings side by side, over the conversations that both contain."""
-    ranks = [np.frombuffer(view.map_of_groups, dtype=">u2") for view in (first, second)]
-    length = min(map(len, ranks))
-    first_ranks, second_ranks = (column[:length].astype(np.int64) for column in ranks)
-    in_both = (first_ranks > 0) & (second_ranks > 0)
-    # number of conversations by group here and group there; the last row and column are for those in no group
-    shared: Ints = np.zeros((len(first.sizes) + 1, len(second.sizes) + 1), np.int64)
-    np.add.at(shared, (first_ranks[in_both] - 1, second_ranks[in_both] - 1), 1)
-    grouped = shared[:-1, :-1]
-    second_labels: list[str | None] = [*_group_labels(second), None]
-    return ClusteringComparison(
-        first=first.stored.id,
-        second=second.stored.id,
-        conversations=int(grouped.sum()),
-        adjusted_rand=adjusted_rand(grouped),
-        groups=tuple(
-            _match(label, row, shared, second_labels)
-            for label, row in zip(_group_labels(first), shared[:-1], strict=True)
-        ),
-    )
-
-
-def _group_labels(view: ClusteringView) -> list[str]:
-    """Returns the label of each current group of a clustering, the largest group first."""
-    return [view.state.groups[key].label or NAMELESS for key in view.sizes]
-
-
-def _match(label: str, row: Ints, shared: Ints, other_labels: list[str | None]) -> GroupMatch:
-    """Returns how one group is spread over the groups of the other clustering, and its greatest Jaccard similarity with
-    one.
-
-    Args:
-        row: Its row of `shared`, shape (groups there + 1,).
-        shared: Number of conversations by group here and group there, shape (groups here + 1, groups there + 1).
-        other_labels: Labels of the groups there, then None for no group.
-    """
-    size = int(row.sum())
-    union = size + shared[:, :-1].sum(axis=0) - row[:-1]
-    best = float((row[:-1] / np.maximum(union, 1)).max(initial=0.0))
-    order = [index for index in np.argsort(-row, kind="stable") if row[index]]
-    flows = tuple((other_labels[index], int(row[index])) for index in order)
-    return GroupMatch(label, size, best, flows)

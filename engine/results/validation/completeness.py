@@ -63,12 +63,10 @@ class AdapterTraining:
     Attributes:
         recipe: The training recipe; empty when neither the catalogue nor a run records it.
         conversations: Number of training conversations; None when unknown.
-        cut: Number of those that were cut off for an experiment (`--contaminate`); None when unknown.
     """
 
     recipe: str = ""
     conversations: int | None = None
-    cut: int | None = None
 
 
 def adapter_trainings(
@@ -96,9 +94,7 @@ def adapter_trainings(
             continue
         entry = _entry_with(catalog, sha256_by_config.get(config.config_hash))
         if entry is not None:
-            origins[config.config_hash] = AdapterTraining(
-                entry.made_of.recipe, entry.conversations, entry.cut
-            )
+            origins[config.config_hash] = AdapterTraining(entry.made_of.recipe, entry.conversations)
         elif config.adapter in runs_by_name:
             with contextlib.suppress(ConfigError):
                 recipe = TrainConfig.load(runs_by_name[config.adapter].config).recipe
@@ -547,5 +543,4 @@ def _row(
         config_hash=config.config_hash,
         recipe=origin.recipe,
         conversations=origin.conversations,
-        cut=origin.cut,
     )

@@ -119,7 +119,6 @@ def _truncation_row(row: SeparationRow, table: CompletenessTable) -> ReportRow:
             "scored": row.scored,
             "recipe": row.recipe or None,
             "conversations": row.conversations,
-            "cut": row.cut,
         },
     )
 

@@ -160,7 +160,7 @@ def _log_probs_in(frame: Mapping[str, Any] | None) -> TreeLogProbs:
     """Returns the log-probabilities of a stored tree; none where it was not stored."""
     if frame is None:
         return TreeLogProbs(())
-    return TreeLogProbs(leaf_log_probs(frame["columns"]), frame.get("answer_log_probs", ()))
+    return TreeLogProbs(leaf_log_probs(frame["columns"]), frame["answer_log_probs"])
 
 
 def _find_config(configs: Sequence[TreeConfig], beginning: str | None) -> TreeConfig:

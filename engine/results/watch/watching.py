@@ -14,7 +14,7 @@ import datetime
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -116,7 +116,6 @@ class WatchStage:
     name = "watch"
     unit = "turns"
     lane: Lane = "model"
-    fingerprints: Mapping[str, Any] = {}
 
     def __init__(
         self,
@@ -174,6 +173,12 @@ class WatchStage:
             "idle": self._idle,
             "precision": self._precision,
         }
+
+    @cached_property
+    def fingerprints(self) -> Mapping[str, Any]:
+        """Those of the stages that assign goals, by their names: before the watch starts they say to which endpoints it
+        would send texts."""
+        return {stage.name: stage.fingerprints for stage in self._stages_of_goals()}
 
     def interrupt(self) -> None:
         """Ends the watch after the batch in hand."""
@@ -388,12 +393,15 @@ class WatchStage:
 
     def _assign_goals(self, run_id: int) -> Iterator[Progress]:
         """Assigns what is new to the goals that are shown, if any are."""
-        try:
-            stages = self._assigning()
-        except UsageError:
-            return
-        for stage in stages:
+        for stage in self._stages_of_goals():
             yield from self._run_part(stage, run_id)
+
+    def _stages_of_goals(self) -> list[Stage]:
+        """Returns the stages that assign goals; none where nothing can be assigned."""
+        try:
+            return self._assigning()
+        except UsageError:
+            return []
 
     def _report_new(
         self,

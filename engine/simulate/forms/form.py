@@ -29,20 +29,6 @@ TOPICS = {
 }
 """The forms of Hakimov et al. (2024), each with the topic that is given to its users."""
 
-AS_PRINTED = "ss5-printed"
-"""The form `ss5` with the required fields of Figure 6, where three more are required than in the JSON of the runs."""
-
-ALL_FORMS = {**TOPICS, AS_PRINTED: TOPICS["ss5"]}
-"""All forms that come along, with their topics."""
-
-_REQUIRED_IN_PRINT: tuple[Path, ...] = (
-    ("1", "Full Name at birth", "First Name"),
-    ("1", "Full Name at birth", "Last Name"),
-    ("7", "Race", "Select one or more (Your response is voluntary)"),
-)
-"""Fields of `AS_PRINTED` that Figure 6 requires and the JSON of the runs does not."""
-
-
 MAX_DEPTH = 20
 """Greatest nesting depth of sections, far more than real forms have."""
 
@@ -50,12 +36,45 @@ DIGEST_CHARS = 8
 """Characters of the digest in the key of a form, each a hexadecimal digit."""
 
 
+MAX_FACTS = 10
+"""Most facts in the prompt of a simulated user for one question."""
+
+PAPER_PEOPLE = "paper"
+"""Name under which the people of Hakimov et al. are asked for."""
+
+_PAPER_DESCRIPTIONS = (
+    "a banker living in Downtown New York",
+    "a fisherman living on the west coast of the USA",
+    "a politician and lawmaker",
+    "an actress who moved from France to Los Angeles",
+    "a beetroot farmer with German roots and an office job",
+    "an olympic swimmer",
+    "a brain surgeon",
+    "a female soccer player",
+    "a social media influencer",
+    "a university student",
+)
+"""The people of section 4.4 of Hakimov et al. (2024); each completes `Imagine you are ...`."""
+
+_WORD = re.compile(r"\w+")
+"""A word of a label, a question or an answer: letters, digits and underscores, such as `2nd`."""
+
+_NUMBER = re.compile(r"\d+")
+"""A label that is only a number, such as `7`, which is left out of facts."""
+
+_MAX_WEIGHT_RATIO = 3
+"""A fact is left out if the best one weighs more than this many times as much."""
+
+MIN_SHARE_OF_WORDS = 0.75
+"""Least share of the words of a known answer that a free text must contain."""
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
     """A form to fill.
 
     Attributes:
-        name: A name in `ALL_FORMS`, or one made from the name of the file.
+        name: A name in `TOPICS`, or one made from the name of the file.
         topic: What the form is about, for the simulated user.
         content: Labels to fields and sections, in order. A field is an object with `answer`; any other object is a
             section. A section may hold an `info` text, and null for a place that is no field, such as a signature.
@@ -68,7 +87,7 @@ class Form:
     @property
     def key(self) -> str:
         """The name; for a form from a user's file with a digest of its content, since two files may have one name."""
-        if self.name in ALL_FORMS:
+        if self.name in TOPICS:
             return self.name
         text = json.dumps(self.content, ensure_ascii=True)
         digest = hashlib.sha256(text.encode("ascii")).hexdigest()
@@ -125,15 +144,9 @@ def read_form(name: str, topic: str, value: Any) -> Form:
 
 
 def known_form(name: str) -> Form:
-    """Returns a bundled form by its name in `ALL_FORMS`."""
-    stored = "ss5" if name == AS_PRINTED else name
-    file = resources.files("engine.simulate.forms") / "blank" / f"{stored}.json"
-    form = read_form(name, ALL_FORMS[name], json.loads(file.read_text("utf-8")))
-    for path in _REQUIRED_IN_PRINT if name == AS_PRINTED else ():
-        node = node_at(form.content, path)
-        assert node is not None
-        node["required"] = True
-    return form
+    """Returns a bundled form by its name in `TOPICS`."""
+    file = resources.files("engine.simulate.forms") / "blank" / f"{name}.json"
+    return read_form(name, TOPICS[name], json.loads(file.read_text("utf-8")))
 
 
 def form_of_file(path: str, text: str) -> Form:
@@ -150,8 +163,8 @@ def form_of_file(path: str, text: str) -> Form:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is no JSON: {error}.") from None
     name = PurePath(path).name.removesuffix(".json")
-    if name in ALL_FORMS:
-        return read_form(f"{name}-file", ALL_FORMS[name], value)
+    if name in TOPICS:
+        return read_form(f"{name}-file", TOPICS[name], value)
     return read_form(name, name.replace("-", " ").replace("_", " "), value)
 
 
@@ -188,36 +201,6 @@ def _check_field(node: Mapping[str, Any], where: str) -> None:
 
 
 # The people who fill forms
-
-MAX_FACTS = 10
-"""Most facts in the prompt of a simulated user for one question."""
-
-PAPER_PEOPLE = "paper"
-"""Name under which the people of Hakimov et al. are asked for."""
-
-_PAPER_DESCRIPTIONS = (
-    "a banker living in Downtown New York",
-    "a fisherman living on the west coast of the USA",
-    "a politician and lawmaker",
-    "an actress who moved from France to Los Angeles",
-    "a beetroot farmer with German roots and an office job",
-    "an olympic swimmer",
-    "a brain surgeon",
-    "a female soccer player",
-    "a social media influencer",
-    "a university student",
-)
-"""The people of section 4.4 of Hakimov et al. (2024); each completes `Imagine you are ...`."""
-
-
-_WORD = re.compile(r"\w+")
-"""A word of a label, a question or an answer: letters, digits and underscores, such as `2nd`."""
-
-_NUMBER = re.compile(r"\d+")
-"""A label that is only a number, such as `7`, which is left out of facts."""
-
-_MAX_WEIGHT_RATIO = 3
-"""A fact is left out if the best one weighs more than this many times as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,9 +333,6 @@ def _is_answer(value: Any) -> bool:
 
 
 # Whether a filled form is right
-
-MIN_SHARE_OF_WORDS = 0.75
-"""Least share of the words of a known answer that a free text must contain."""
 
 
 def right_fields(

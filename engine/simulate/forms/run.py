@@ -35,7 +35,7 @@ from engine.simulate.forms.modular import ModularRun
 from engine.simulate.play import RunOver
 
 STOPPED, ALL_FILLED, BAD_OUTPUTS = "stop", "filled", "bad outputs"
-"""How a baseline run ends: the model chose to stop, every field has an answer, or the model did not follow the
+"""The ends of a baseline run: the model chose to stop, every field has an answer, or the model did not follow the
 instructions. A run of either variant can also end with the reason of a `RunOver` of its session, such as `turns`."""
 
 BAD_IN_A_ROW = 10
@@ -73,6 +73,13 @@ NEXT_QUESTION = Module(
 
 FORM = Module(name="form_filling", wording="baseline-fill", expression=r"\{.*\}", max_tokens=2048)
 """Fills in the open labels."""
+
+
+Variant = Literal["modular", "baseline"]
+"""A way to fill a form."""
+
+VARIANTS: tuple[Variant, ...] = ("modular", "baseline")
+"""The ways to fill a form: by modules of one prompt each, or by one model that has the whole dialogue."""
 
 
 @dataclass(slots=True)
@@ -200,15 +207,6 @@ def _has_question(reply: dict[str, Any]) -> bool:
 
 # A run of either variant
 
-Variant = Literal["modular", "baseline"]
-"""A way to fill a form."""
-
-VARIANTS: tuple[Variant, ...] = ("modular", "baseline")
-"""The ways to fill a form: by modules of one prompt each, or by one model that has the whole dialogue."""
-
-REPLIES_PER_FIELD: Mapping[Variant, float] = {"modular": 3.0, "baseline": 1.0}
-"""Rough number of replies of models for each field of a form."""
-
 
 @dataclass(frozen=True, slots=True)
 class FormRun:
@@ -237,16 +235,6 @@ class FormRun:
         return f"forms/{self.form.key}/{self.variant}/{self.run_number}"
 
     @property
-    def expected(self) -> float:
-        """Rough number of replies: one for each field, more with modules."""
-        return REPLIES_PER_FIELD[self.variant] * self._field_count
-
-    @property
-    def _field_count(self) -> int:
-        """Number of fields of the form."""
-        return sum(1 for _ in fields(self.form.content))
-
-    @property
     def _has_one_profile(self) -> bool:
         """Whether the simulated user is one profile for the whole run, not another one for each question."""
         return self.rules.profile == "run"
@@ -263,7 +251,7 @@ class FormRun:
             topic=self.form.topic,
             profiles=profiles,
             form=self.form.name,
-            length=self._field_count,
+            length=sum(1 for _ in fields(self.form.content)),
         )
         content = self.form.blank()
         variant_result: dict[str, Any] = {}

@@ -7,18 +7,15 @@ that is made without a model, replies for it.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from engine.base.errors import NotFound, UsageError
 from engine.base.text import as_json
-from engine.model.chat import Role
 from engine.model.interface import Sampling
 from engine.simulate.forms.form import (
-    ALL_FORMS,
     PAPER_PEOPLE,
     TOPICS,
     Form,
@@ -32,24 +29,20 @@ from engine.simulate.forms.form import (
 from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.modules import MODULES
 from engine.simulate.forms.run import VARIANTS, FormRun
-from engine.simulate.request import Kind, SimulationRequest
-from engine.simulate.service.simulations import BY_SCHEMA, ProjectSimulations, Simulation
-
-KIND: Kind = "forms"
-"""The kind of these simulations."""
+from engine.simulate.play import BY_SCHEMA, PlannedPlays
+from engine.simulate.request import SimulationRequest
 
 PROFILES_DIGEST_CHARS = 16
 """Characters of the digest of the profiles among the parameters of a simulation, each a hexadecimal digit."""
 
 
-def forms_simulation(simulations: ProjectSimulations, request: SimulationRequest) -> Simulation:
-    """Returns the simulation that fills every form by every variant `request.runs` times.
+def plan_forms(request: SimulationRequest, texts: Mapping[str, str]) -> PlannedPlays:
+    """Returns the plays that fill every form by every variant, each `request.runs` times.
 
     Raises:
-        UsageError: A file cannot be read, a module is not known, or a model cannot do this.
+        UsageError: A file cannot be read, or a module is not known.
     """
     rules, profiles, forms = rules_of(request), profiles_of(request), forms_of(request)
-    texts = simulations.texts(KIND)
     runs = [
         FormRun(
             form,
@@ -70,19 +63,14 @@ def forms_simulation(simulations: ProjectSimulations, request: SimulationRequest
     )
     params = {
         "seed": request.seed,
-        "rules": rules_as_json(rules),
+        "rules": {**asdict(rules), "dummies": sorted(rules.dummies)},
         "profiles": sha256(profiles_json.encode("utf-8")).hexdigest()[:PROFILES_DIGEST_CHARS],
     }
     sampling = BY_SCHEMA if rules.schemas else Sampling()
-    asks: dict[Role, Sampling] = {"assistant": sampling, "user": sampling}
-    return simulations.simulation(
-        KIND,
-        # The runs do not depend on the labels of the models.
-        scenarios=lambda labels: runs,
-        params=params,
-        asks=asks,
-        options=request,
-        texts=texts,
+    return PlannedPlays(
+        lambda labels: runs,  # they do not depend on the labels of the models
+        params,
+        {"assistant": sampling, "user": sampling},
     )
 
 
@@ -94,13 +82,8 @@ def rules_of(request: SimulationRequest) -> Rules:
     """
     return Rules(
         temperature=request.temperature or 0.0,
-        high=request.high,
-        grouping_size=request.grouping,
-        follow_ups=request.follow_ups,
-        turns_per_field=request.turns_per_field,
         dummies=dummies(request.dummies),
         profile=request.profile,
-        history_tokens=request.history,
         schemas=not request.free_replies,
     )
 
@@ -124,15 +107,6 @@ def profiles_of(request: SimulationRequest) -> tuple[Profile, ...]:
     return profiles_of_file(str(path), _text(path))
 
 
-def rules_as_json(rules: Rules) -> dict[str, Any]:
-    """Returns the rules as JSON values; modules in alphabetical order. `schemas` is there where it is not the
-    default, so that earlier settings keep their hash."""
-    values = {**asdict(rules), "dummies": sorted(rules.dummies)}
-    if rules.schemas:
-        del values["schemas"]
-    return values
-
-
 def dummies(names: Sequence[str]) -> frozenset[str]:
     """Returns the names of the modules with these prompts; `all` alone selects every module.
 
@@ -154,7 +128,7 @@ def load_forms(names: Sequence[str]) -> list[Form]:
     Raises:
         UsageError: A file cannot be read, or is not a form.
     """
-    return [known_form(name) if name in ALL_FORMS else _form(name) for name in dict.fromkeys(names)]
+    return [known_form(name) if name in TOPICS else _form(name) for name in dict.fromkeys(names)]
 
 
 def _form(name: str) -> Form:
@@ -166,7 +140,7 @@ def _form(name: str) -> Form:
     try:
         return form_of_file(name, _text(Path(os.path.expanduser(name.strip()))))
     except UsageError as error:
-        hint = error.hint or f"Forms that come along: {', '.join(ALL_FORMS)}."
+        hint = error.hint or f"Forms that come along: {', '.join(TOPICS)}."
         raise UsageError(error.message, hint) from None
 
 

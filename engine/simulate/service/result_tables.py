@@ -16,7 +16,7 @@ from engine.base.number_format import counted
 from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
 from engine.base.text import one_line
 from engine.formats.form_runs import FormScores
-from engine.simulate.forms.table import FormRow, ModelRow, by_model, by_module, table_of
+from engine.simulate.forms.table import FilledForm, by_module, form_rows
 from engine.simulate.records import PlayItem, PlayRow
 from engine.simulate.recsim.play import by_task
 from engine.simulate.service.sharded import replies_by_condition, scored
@@ -28,6 +28,58 @@ _MAX_NAME_CHARS = 80
 
 _DIGEST = re.compile(r"@[0-9a-f]{8}(?=/)")
 """Part of a key that distinguishes instructions with the same id; not shown."""
+
+
+_CONDITION_COLUMN = ReportColumn("condition", "text", description="How the instruction was given.")
+"""The column of the condition."""
+
+_SCORE_COLUMNS = (
+    ReportColumn("Filled", "share", description="Weighted share of the fields that are filled."),
+    ReportColumn(
+        "Success",
+        "share",
+        description="Weighted share of the fields that are filled correctly, where the answers are known.",
+    ),
+    ReportColumn(
+        "Efficiency", "share", description="1 at two fields a turn or more and no repetition."
+    ),
+    ReportColumn("Filled score", "share", description="Harmonic mean of Filled and Efficiency."),
+    ReportColumn("Score", "share", description="Harmonic mean of Success and Efficiency."),
+)
+"""The columns of the scores of a filled form."""
+
+_FORM_COLUMNS = (
+    ReportColumn("model", "text", description="Model of the assistant."),
+    ReportColumn("variant", "text", description="By modules, or by one prompt for all."),
+    ReportColumn("form", "text", description="Which form; `all` is the mean over forms."),
+    ReportColumn("runs", "count", description="How often it was filled."),
+    ReportColumn("complete", "count", description="Runs that filled all required fields."),
+    ReportColumn(
+        "failed", "count", description="Runs that ended because the instructions were not followed."
+    ),
+    ReportColumn("fields", "number", description="Fields of the form."),
+    ReportColumn("turns", "number", description="Questions that were answered, mean."),
+    ReportColumn(
+        "reps", "number", description="Questions that are letter for letter an earlier one, mean."
+    ),
+    *_SCORE_COLUMNS,
+)
+"""Columns of the table of models by form."""
+
+_TASK_COLUMNS = (
+    ReportColumn("task", "text", description="What is planned."),
+    ReportColumn("conversations", "count", description="Conversations."),
+    ReportColumn("turns", "number", description="Answers of the assistant, mean."),
+    ReportColumn("goodbye", "count", description="Conversations that the user ended."),
+    ReportColumn("user chars", "count", description="Characters of a message of the user, mean."),
+    ReportColumn(
+        "assistant chars", "count", description="Characters of a message of the assistant, mean."
+    ),
+    ReportColumn(
+        "stand-ins", "count", description="Fixed messages that replaced empty replies of a model."
+    ),
+)
+"""Columns of the table of tasks."""
 
 
 def tables_of(kind: str, rows: Sequence[PlayRow]) -> tuple[ReportTable, ...]:
@@ -96,9 +148,6 @@ _APTITUDE_COLUMNS = (
     _U_OF_FULL,
 )
 """The columns of performance, aptitude and unreliability, in the order of `_aptitude_cells`."""
-
-_CONDITION_COLUMN = ReportColumn("condition", "text", description="How the instruction was given.")
-"""The column of the condition."""
 
 
 def aptitude_table(rows: Sequence[Aptitude], plays: Sequence[PlayRow] = ()) -> ReportTable:
@@ -218,60 +267,9 @@ def _sharded_summary(result: Mapping[str, Any]) -> str:
 
 # Forms
 
-_SCORE_COLUMNS = (
-    ReportColumn("Filled", "share", description="Weighted share of the fields that are filled."),
-    ReportColumn(
-        "Success",
-        "share",
-        description="Weighted share of the fields that are filled correctly, where the answers are known.",
-    ),
-    ReportColumn(
-        "Efficiency", "share", description="1 at two fields a turn or more and no repetition."
-    ),
-    ReportColumn("Filled score", "share", description="Harmonic mean of Filled and Efficiency."),
-    ReportColumn("Score", "share", description="Harmonic mean of Success and Efficiency."),
-)
-"""The columns of the scores of a filled form, in the order of `_score_cells`."""
 
-_FORM_COLUMNS = (
-    ReportColumn("form", "text", description="Which form."),
-    ReportColumn("variant", "text", description="By modules, or by one prompt for all."),
-    ReportColumn("runs", "count", description="How often it was filled."),
-    ReportColumn("length", "count", description="Fields of the form."),
-    ReportColumn("turns", "number", description="Questions that were answered, mean."),
-    ReportColumn(
-        "reps", "number", description="Questions that are letter for letter an earlier one, mean."
-    ),
-    *_SCORE_COLUMNS,
-)
-"""Columns of the table of Hakimov et al."""
-
-
-def _forms(plays: Sequence[PlayRow]) -> list[ReportTable]:
-    """Returns the tables of filled forms: by form and variant, and by module."""
-    columns = (
-        *_FORM_COLUMNS,
-        ReportColumn("complete", "count", description="Runs that filled all required fields."),
-        ReportColumn(
-            "right",
-            "share",
-            description="Share of the fields that are right, where the answers are known.",
-        ),
-        ReportColumn(
-            "fallbacks", "share", description="Share of the modules' replies that a fallback gave."
-        ),
-    )
-    table = []
-    for row in table_of(play.result for play in plays):
-        right_fields, judged_fields = row.right or (0, 0)
-        right_share = right_fields / judged_fields if judged_fields else None
-        cells = [*_form_cells(row), row.complete, right_share, row.fallbacks]
-        table.append(_row(cells, plays, form=row.form, variant=row.variant))
-    return [ReportTable("forms", columns, tuple(table)), _modules(plays)]
-
-
-def _modules(plays: Sequence[PlayRow]) -> ReportTable:
-    """Returns how well each module followed its instructions."""
+def module_table(plays: Sequence[PlayRow]) -> ReportTable:
+    """Returns how well each module followed its instructions in the plays that ended."""
     columns = (
         ReportColumn("module", "text", description="One prompt with one kind of reply."),
         ReportColumn("replies", "count", description="How often it was used, fallbacks included."),
@@ -284,58 +282,35 @@ def _modules(plays: Sequence[PlayRow]) -> ReportTable:
     )
     table = [
         ReportRow((row.module, row.replies, row.repeated_calls, row.failed))
-        for row in by_module(play.result for play in plays)
+        for row in by_module(play.result for play in plays if play.reason is None)
     ]
     return ReportTable("modules", columns, tuple(table))
 
 
-_MODEL_COLUMNS = (
-    ReportColumn("model", "text", description="Model of the assistant."),
-    ReportColumn("variant", "text", description="By modules, or by one prompt for all."),
-    ReportColumn("form", "text", description="Which form; `all` is the mean over forms."),
-    ReportColumn("runs", "count", description="How often it was filled."),
-    ReportColumn(
-        "failed", "count", description="Runs that ended because the instructions were not followed."
-    ),
-    ReportColumn("fields", "number", description="Fields of the form."),
-    ReportColumn("turns", "number", description="Questions that were answered, mean."),
-    *_SCORE_COLUMNS,
-)
-"""Columns of the table of models by form."""
-
-
-def form_model_table(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> ReportTable:
-    """Returns models by forms, as in Tables 1 and 2 of Hakimov et al., and the means over forms of their Figure 2.
-
-    Args:
-        runs: For each run the model of the assistant, and the result.
-    """
+def form_table(filled_forms: Sequence[FilledForm]) -> ReportTable:
+    """Returns models by forms, as in Tables 1 and 2 of Hakimov et al., and the means over forms of their Figure 2, with
+    the plays behind each row."""
     rows = [
         ReportRow(
             (
-                one_line(row.model, _MAX_NAME_CHARS), row.variant, row.form or "all", row.runs,
-                row.failed, row.fields, row.turns, *_score_cells(row),
-            )
+                one_line(row.model, _MAX_NAME_CHARS), row.variant, row.form or "all", row.runs, row.complete,
+                row.failed, row.fields, row.turns, row.repetitions, row.filled_share, row.success, row.efficiency,
+                row.filled_score, row.score,
+            ),
+            plays=tuple(
+                filled.play_id
+                for filled in filled_forms
+                if filled.play_id is not None
+                and (filled.model, filled.variant) == (row.model, row.variant)
+                and row.form in ("", filled.result["form"])
+            ),
         )
-        for row in by_model(runs)
+        for row in form_rows(filled_forms)
     ]  # fmt: skip
     note = (
         "Figures are of the runs that did not fail; without one they are unknown (× in the paper)."
     )
-    return ReportTable("models by form", _MODEL_COLUMNS, tuple(rows), (note,))
-
-
-def _form_cells(row: FormRow) -> list[Cell]:
-    """Returns the cells of the columns `_FORM_COLUMNS`."""
-    return [
-        row.form, row.variant, row.runs, row.fields, row.turns, row.repetitions,
-        *_score_cells(row),
-    ]  # fmt: skip
-
-
-def _score_cells(row: FormRow | ModelRow) -> list[Cell]:
-    """Returns the cells of the columns `_SCORE_COLUMNS`."""
-    return [row.filled_share, row.success, row.efficiency, row.filled_score, row.score]
+    return ReportTable("models by form", _FORM_COLUMNS, tuple(rows), (note,))
 
 
 def _forms_summary(result: Mapping[str, Any]) -> str:
@@ -346,21 +321,6 @@ def _forms_summary(result: Mapping[str, Any]) -> str:
 
 
 # Users with profiles
-
-_TASK_COLUMNS = (
-    ReportColumn("task", "text", description="What is planned."),
-    ReportColumn("conversations", "count", description="Conversations."),
-    ReportColumn("turns", "number", description="Answers of the assistant, mean."),
-    ReportColumn("goodbye", "count", description="Conversations that the user ended."),
-    ReportColumn("user chars", "count", description="Characters of a message of the user, mean."),
-    ReportColumn(
-        "assistant chars", "count", description="Characters of a message of the assistant, mean."
-    ),
-    ReportColumn(
-        "stand-ins", "count", description="Fixed messages that replaced empty replies of a model."
-    ),
-)
-"""Columns of the table of tasks."""
 
 
 def _recsim(plays: Sequence[PlayRow]) -> list[ReportTable]:
@@ -387,10 +347,9 @@ def _recsim_summary(result: Mapping[str, Any]) -> str:
 
 _TABLES: Mapping[str, Callable[[Sequence[PlayRow]], list[ReportTable]]] = {
     "sharded": _sharded,
-    "forms": _forms,
     "recsim": _recsim,
 }
-"""Makes the tables of the ended plays of each kind."""
+"""Makes the tables of the ended plays of each kind but forms, which are compared over all sets of a project."""
 
 _SUMMARIES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "sharded": _sharded_summary,

@@ -14,9 +14,9 @@ from engine.base import folders
 from engine.base.errors import UsageError
 from engine.model.chat import Role
 from engine.model.interface import Sampling
+from engine.simulate.play import BY_SCHEMA, PlannedPlays
 from engine.simulate.records import PlayRow
-from engine.simulate.request import Kind, SimulationRequest
-from engine.simulate.service.simulations import BY_SCHEMA, ProjectSimulations, Simulation
+from engine.simulate.request import SimulationRequest
 from engine.simulate.sharded.aptitude import ScoredPlay
 from engine.simulate.sharded.instruction import (
     BUNDLED,
@@ -28,9 +28,6 @@ from engine.simulate.sharded.play import ShardedScenario
 from engine.simulate.sharded.scenario import CATEGORIES, CONDITIONS, ONE_TURN, Setting
 from engine.simulate.sharded.tasks import task_for
 
-KIND: Kind = "sharded"
-"""The kind of simulations of sharded conversations."""
-
 _ASKS: Mapping[Role, Sampling] = {
     "assistant": Sampling(),
     "user": BY_SCHEMA,
@@ -39,17 +36,15 @@ _ASKS: Mapping[Role, Sampling] = {
 """The roles that models play; user and judge reply by a schema."""
 
 
-def sharded_simulation(simulations: ProjectSimulations, request: SimulationRequest) -> Simulation:
-    """Returns the simulation that plays every instruction under every condition `request.runs` times.
+def plan_sharded(request: SimulationRequest, texts: Mapping[str, str]) -> PlannedPlays:
+    """Returns the plays of every instruction under every condition, each `request.runs` times.
 
     Raises:
-        UsageError: The instructions cannot be read, one cannot be simulated, none has shards to merge, or a model
-            cannot do this.
+        UsageError: The instructions cannot be read, one cannot be simulated, or none has shards to merge.
     """
     instructions, dataset = load_instructions(request.instructions)
-    texts = simulations.texts(KIND)
     played_instructions = instructions[: request.limit]
-    databases = _databases(request)
+    databases = Path(os.path.expanduser(request.databases)) if request.databases else None
     with_tasks = [
         (instruction, task_for(instruction, texts, databases), False)
         for instruction in played_instructions
@@ -58,11 +53,25 @@ def sharded_simulation(simulations: ProjectSimulations, request: SimulationReque
         (instruction, task_for(instruction, texts, databases), True)
         for instruction in _merged(played_instructions, request.merge_shards)
     ]
-    setting = _setting(simulations, request, dataset, texts)
+    setting = Setting(
+        texts=texts,
+        assistant="",
+        user="",
+        system="",
+        dataset=dataset,
+        version=folders.version(),
+        moment=datetime.now().strftime("%Y-%m-%d %H:%M:%S"),
+        assistant_temperature=1.0 if request.temperature is None else request.temperature,
+        user_temperature=request.user_temperature,
+        max_tokens=request.max_tokens,
+        seed=request.seed,
+    )
 
     def scenarios(labels: Mapping[Role, str]) -> list[ShardedScenario]:
         """Returns the scenarios once the names of the models are known."""
-        with_models = _with_models(setting, labels)
+        with_models = replace(
+            setting, assistant=labels["assistant"], user=labels["user"], system=labels["judge"]
+        )
         return [
             ShardedScenario(
                 setting=with_models,
@@ -80,7 +89,13 @@ def sharded_simulation(simulations: ProjectSimulations, request: SimulationReque
             for run in range(request.runs)
         ]
 
-    return simulations.simulation(KIND, scenarios, _params(setting), _ASKS, request, texts)
+    params = {
+        "seed": setting.seed,
+        "temperature": setting.assistant_temperature,
+        "user_temperature": setting.user_temperature,
+        "max_tokens": setting.max_tokens,
+    }
+    return PlannedPlays(scenarios, params, _ASKS)
 
 
 def _merged(instructions: Sequence[Instruction], counts: Sequence[int]) -> list[Instruction]:
@@ -147,52 +162,6 @@ def replies_by_condition(
                 }
             )
     return counts_by_condition
-
-
-def _setting(
-    simulations: ProjectSimulations,
-    request: SimulationRequest,
-    dataset: str,
-    texts: Mapping[str, str],
-) -> Setting:
-    """Returns what all plays share, without the models; `dataset` is the file name of the instructions."""
-    return Setting(
-        texts=texts,
-        assistant="",
-        user="",
-        system="",
-        dataset=dataset,
-        version=folders.version(),
-        moment=datetime.now().strftime("%Y-%m-%d %H:%M:%S"),
-        # The logs name no cost where a reply may cost something: it is not known.
-        cost=None if simulations.may_cost(request) else 0.0,
-        assistant_temperature=1.0 if request.temperature is None else request.temperature,
-        user_temperature=request.user_temperature,
-        max_tokens=request.max_tokens,
-        seed=request.seed,
-    )
-
-
-def _with_models(setting: Setting, labels: Mapping[Role, str]) -> Setting:
-    """Returns the setting with the names of the models; those without a role have the name of the judge."""
-    judge = labels["judge"]
-    assistant, user = labels.get("assistant", judge), labels.get("user", judge)
-    return replace(setting, assistant=assistant, user=user, system=judge)
-
-
-def _databases(request: SimulationRequest) -> Path | None:
-    """Returns the folder of databases that a request names."""
-    return Path(os.path.expanduser(request.databases)) if request.databases else None
-
-
-def _params(setting: Setting) -> dict[str, Any]:
-    """Returns what determines a play of a given key, apart from prompts and models."""
-    return {
-        "seed": setting.seed,
-        "temperature": setting.assistant_temperature,
-        "user_temperature": setting.user_temperature,
-        "max_tokens": setting.max_tokens,
-    }
 
 
 def _read(path: Path) -> str:

@@ -47,6 +47,10 @@ _CATEGORY_TOKENS = 60
 """Longest reply of the judge that names a category, in tokens."""
 
 
+Step = Generator[Call, Completion, bool]
+"""A part of a play; returns True if it ended with a correct answer."""
+
+
 class ExtractedAnswer(msgspec.Struct):
     """An answer, copied out of a reply."""
 
@@ -216,24 +220,14 @@ def _count_idle_turns(trace: Trace) -> int:
     return turns
 
 
-Step = Generator[Call, Completion, bool]
-"""A part of a play; returns True if it ended with a correct answer."""
-
-
 @dataclass(frozen=True, slots=True)
 class ShardedScenario(Case):
     """A case that can be played."""
 
-    @property
-    def expected(self) -> float:
-        """Rough number of replies. In one turn: the answer and its extraction. Otherwise: user, assistant and judge for
-        each shard, and some turns that reveal none."""
-        return 2.0 if self.condition in ONE_TURN else 4.0 * len(self.instruction.shards)
-
     def play(self) -> Play:
         """Starts a play; the record of its ending is a log in the published format."""
         one_turn = self.condition in ONE_TURN
-        trace = Trace(self.setting.moment, timed=not one_turn, cost=self.setting.cost)
+        trace = Trace(self.setting.moment, timed=not one_turn)
         trace.say("system", self.task.system_prompt())
         stand_ins = 0
         source: dict[str, Any] = {}

@@ -25,6 +25,24 @@ CATEGORIES: tuple[Category, ...] = get_args(Category)
 """The categories of the assistant's replies."""
 
 
+Condition = Literal[
+    "full", "concat", "shuffle-concat", "sharded", "recap", "snowball", "recap-full"
+]
+
+ALL_CONDITIONS: tuple[Condition, ...] = get_args(Condition)
+"""All conditions."""
+
+CONDITIONS = ALL_CONDITIONS[:-1]
+"""The six of Laban et al., "LLMs Get Lost In Multi-Turn Conversation" (2025), in the order of their tables;
+`recap-full` is like `recap`, but the last turn repeats the original text instead of the shards."""
+
+FORMAT = "sharded_logs"
+"""The import format of the records."""
+
+ONE_TURN: tuple[Condition, ...] = ("full", "concat", "shuffle-concat")
+"""Conditions in which the user has one turn: no model plays the user, and every reply is scored."""
+
+
 @dataclass(slots=True)
 class Trace:
     """The messages of a conversation and the notes between them.
@@ -32,8 +50,7 @@ class Trace:
     Attributes:
         moment: `YYYY-MM-DD HH:MM:SS`, when the run began. It is the time of every item, because a play may not read the
             clock: playing it again must give the same record.
-        timed: Whether messages have a time and notes a cost; the published logs with one user turn have neither.
-        cost: Dollars of one reply, 0 for a local model; None if unknown, and then not in the record.
+        timed: Whether messages have a time; those of the published logs with one user turn have none.
         items: Messages and notes, as the published logs have them; a note has the role `log`.
         score: Score of the last attempt; None before the first.
         correct: As in the published logs: True for a correct attempt, else None (False in logs of one user turn).
@@ -41,7 +58,6 @@ class Trace:
 
     moment: str
     timed: bool = True
-    cost: float | None = 0.0
     items: list[dict[str, Any]] = field(default_factory=list)
     score: float | None = None
     correct: bool | None = None
@@ -51,8 +67,6 @@ class Trace:
         item: dict[str, Any] = {"role": role, "content": content}
         if self.timed:
             item["timestamp"] = self.moment
-        if self.cost is not None and (role == "assistant" or (self.timed and role == "user")):
-            item["cost_usd"] = self.cost
         self.items.append(item)
 
     def note_revealed(self, shard_id: int) -> None:
@@ -62,8 +76,6 @@ class Trace:
     def note_category(self, category: Category) -> None:
         """Adds the note with the category of the last reply."""
         self._note({"type": "system-verification", "response": {"response_type": category}})
-        if self.cost is not None:
-            self.items[-1]["cost_usd"] = self.cost
 
     def note_evaluation(self, answer: str, score: float, details: dict[str, Any]) -> bool:
         """Adds the note with the score of an answer; returns whether it is correct."""
@@ -118,17 +130,6 @@ class Trace:
         self.items.append({"role": "log", "content": content, "timestamp": self.moment})
 
 
-Condition = Literal[
-    "full", "concat", "shuffle-concat", "sharded", "recap", "snowball", "recap-full"
-]
-ALL_CONDITIONS: tuple[Condition, ...] = get_args(Condition)
-"""All conditions."""
-
-CONDITIONS = ALL_CONDITIONS[:-1]
-"""The six of Laban et al., "LLMs Get Lost In Multi-Turn Conversation" (2025), in the order of their tables;
-`recap-full` is like `recap`, but the last turn repeats the original text instead of the shards."""
-
-
 def place_of(conv_type: str, conditions: Sequence[str]) -> int:
     """Returns the index of a condition in `conditions`; their number if it is not among them.
 
@@ -140,16 +141,9 @@ def place_of(conv_type: str, conditions: Sequence[str]) -> int:
     return conditions.index(conv_type) if conv_type in conditions else len(conditions)
 
 
-FORMAT = "sharded_logs"
-"""The import format of the records."""
-
-ONE_TURN: tuple[Condition, ...] = ("full", "concat", "shuffle-concat")
-"""Conditions in which the user has one turn: no model plays the user, and every reply is scored."""
-
-
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What all conversations of one simulation share.
+    """The settings of all conversations of one simulation.
 
     Attributes:
         texts: The prompts, by name.
@@ -157,7 +151,6 @@ class Setting:
         dataset: File name of the instructions, for the logs.
         version: Version of this program, for the logs.
         moment: `YYYY-MM-DD HH:MM:SS`, when the simulation began.
-        cost: Dollars of one reply; None if unknown.
         assistant_temperature, user_temperature: Sampling temperatures.
         max_tokens: Longest reply of the assistant, in tokens.
         seed: Determines the seeds of all calls.
@@ -170,7 +163,6 @@ class Setting:
     dataset: str
     version: str
     moment: str
-    cost: float | None = 0.0
     assistant_temperature: float = 1.0
     user_temperature: float = 1.0
     max_tokens: int = 1000

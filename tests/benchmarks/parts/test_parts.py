@@ -44,10 +44,9 @@ class TestParts:
         positive(found, "mapped_messages_per_s", "mapped_fraction_of_coded")
 
     def test_model(self, shallow_weights: Path, tmp_path: Path) -> None:
-        """Scoring and tuning are measured on the default model, and both ways of scoring agree within its
-        noise."""
+        """Scoring is measured on the default model, and both ways of scoring agree within its noise."""
         tune(shallow_weights, tmp_path / "data", tmp_path / "cache")
-        found = quick(tmp_path, "tune", "completeness")
+        found = quick(tmp_path, "completeness")
 
         scoring = found["completeness"]
         for prefix in ("", "base_"):
@@ -68,8 +67,6 @@ class TestParts:
             "first_layers_gain",
             "first_layers_processor_gain",
         )
-        positive(found["tune"], "gain", "tokens_per_s", "shipped_tokens_per_s", "threads")
-        assert found["tune"]["chosen"] == "q8_0"
         assert "CPU" in found["machine"]["llama_cpp"]
 
 

@@ -264,7 +264,6 @@ def _commands(project: Path, wanted: str, arguments: argparse.Namespace) -> list
     else:
         tuned = [*trained("paper", RUN), *trained("no-end-tag", RUN_WITHOUT_TAG)]
     return [
-        [*complete, "--mode", "judge"],
         [*complete, "--mode", "base", "--paper"],
         *tuned,
         ["run", "trees", place, "--paper", *adapter, *grow, *some, *model],

@@ -132,7 +132,7 @@ def read_data_set(
 def _evaluated(
     workspace: OpenProject, wanted: Filter, run: str | None, trained: Collection[str]
 ) -> tuple[list[Evaluated], list[str]]:
-    """The rows of Table 2: by what is generated, and of a judge by its yes against its no.
+    """The rows of Table 2, decided by what is generated.
 
     Args:
         run: The training run whose held-out conversations are tested.
@@ -141,19 +141,18 @@ def _evaluated(
     found: list[Evaluated] = []
     missing = []
     ways: list[tuple[Mode, str | None, str]] = [
-        ("judge", None, "judge"),
         ("base", None, "prompted"),
         ("tuned", RUN_WITHOUT_TAG, "fine-tuned without end tag"),
         ("tuned", RUN if RUN in trained else None, "fine-tuned"),
     ]
     if RUN_WITHOUT_TAG not in trained:
-        del ways[2]
+        del ways[1]
     for mode, adapter, name in ways:
         try:
             table = completeness_table(
                 workspace.project,
                 workspace.catalog,
-                TruncationTest(run, mode, adapter, paper=mode != "judge"),
+                TruncationTest(run, mode, adapter, paper=True),
                 query=ListQuery(wanted),
             )
         except UsageError as nothing:

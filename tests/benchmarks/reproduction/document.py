@@ -51,9 +51,8 @@ def document(sets: Sequence[DataSet], commands: Sequence[str]) -> Document:
 
 
 _ON_COMPLETENESS = (
-    "A conversation counts as complete if the model's most probable next text is the end tag (prompted, fine-tuned), or"
-    " if the probability that it answers “finished” is .5 or more (judge). The rules without a model are this program's"
-    " own. An interval from 0 to 1 means that the data say nothing about this figure."
+    "A conversation counts as complete if the model's most probable next text is the end tag. The rules without a model"
+    " are this program's own. An interval from 0 to 1 means that the data say nothing about this figure."
 )
 _ON_DISTANCES = (
     "Intervals are of the mean over conversations, for the clusters as they are. Distances depend on the embedder, and"

@@ -45,10 +45,6 @@ class TestRate:
         """710 of 1,000 is 71% with the Wilson interval of 68 to 74%."""
         assert number_format.rate(710, 1_000) == "71% [68, 74]"
 
-    def test_certain_only_in_appearance(self) -> None:
-        """The interval of ten of ten reaches down to 72%."""
-        assert number_format.rate(10, 10) == "100% [72, 100]"
-
     @given(st.integers(1, 10**6), st.floats(0, 1))
     def test_an_interval_never_leaves_its_range(self, whole: int, share: float) -> None:
         """Both ends lie in 0 to 100% and around the share, and the text has its width."""

@@ -27,8 +27,8 @@ from engine.model.prompt_files import Prompt
 from tests.engine.model.toy import END, ROOMY, START, TURN, ToyModel, log_prob
 
 BARE = Question(None)
-JUDGE = Question(
-    Prompt("judge", True, "Log:\n", "\n\nDone?", "Answer:", " yes", " no", (), 0),
+PROMPTED = Question(
+    Prompt("over", True, "Log:\n", "\n\nDone?", "Answer:", " yes", " no", (), 0),
 )
 TALK = [
     Message("system", "Sell shoes."),
@@ -76,10 +76,10 @@ class TestWhatTheModelReads:
         assert scored.tokens == len("".join(texts).encode())
 
     def test_chat_question(self) -> None:
-        """A judge prompt is put around the log in the model's chat template; control tokens come from the program only,
+        """A prompt is put around the log in the model's chat template; control tokens come from the program only,
         not from the log.
         """
-        (scored,) = score(ToyModel(), JUDGE, item(TALK, 4))
+        (scored,) = score(ToyModel(), PROMPTED, item(TALK, 4))
         log = "".join(item(TALK, 4).texts)
         prefix = [START, *f"user\nLog:\n{log}\n\nDone?".encode(), TURN]
         prefix += b"\nassistant\nAnswer:"
@@ -160,7 +160,7 @@ def test_the_order_of_scores_is_that_of_the_logs() -> None:
         item(long_talk(14, "others"), 28),
         item(long_talk(2, "z" * 80), 2, 4),
     ]
-    for question in (BARE, JUDGE):
+    for question in (BARE, PROMPTED):
         together = score(model, question, *items)
         for one, alone in zip(together, items, strict=True):
             assert one == score(ToyModel(replace(ROOMY, context=600)), question, alone)[0]

@@ -10,8 +10,8 @@ import pytest
 from engine.base.errors import UsageError
 from engine.completeness.model_requests import Score
 from engine.completeness.scoring import BoundaryScorer, ItemScore, LogItem, Question, score_block
-from tests.engine.completeness.test_block import JUDGE, TALK, item, long_talk
-from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
+from tests.engine.completeness.test_block import PROMPTED, TALK, item, long_talk
+from tests.engine.model.endpoints.toy_endpoint import endpoint
 from tests.engine.model.endpoints.toy_peer import Manner, ToyPeer, says
 from tests.engine.model.toy import ToyModel
 
@@ -38,19 +38,13 @@ def same(found: list[ItemScore], expected: list[ItemScore]) -> None:
 
 
 class TestParity:
-    @pytest.mark.parametrize("question", [Question(None), TAGGED, JUDGE])
+    @pytest.mark.parametrize("question", [Question(None), TAGGED, PROMPTED])
     @pytest.mark.parametrize("manner", ["vllm", "llama-server"])
     def test_same_curves(self, manner: Manner, question: Question) -> None:
         """Servers that name tokens by ids give every probability exactly, in their list or not."""
         items = [item(PLAIN, 2, 4), item(long_talk(3), 2, 4, 6)]
         with endpoint(manner) as (model, _):
             same(model.ask(Score(items, question)), in_process(question, *items))
-
-    def test_a_tag_in_words_where_tokens_have_no_ids(self) -> None:
-        """A server of texts only is forced to write the tag and reports its probability."""
-        items = [item(PLAIN, 2, 4)]
-        with endpoint("llama-cpp-python") as (model, _):
-            same(model.ask(Score(items, TAGGED)), in_process(TAGGED, *items))
 
     def test_one_request_a_log(self) -> None:
         """Where a server scores prompts, one request gives all boundaries whose tokens are in its list."""
@@ -61,16 +55,6 @@ class TestParity:
             assert len(echoed) <= 1 + 3
             assert len(echoed[0]["prompt"]) == max(len(body["prompt"]) for body in echoed)
 
-    def test_over_the_context(self) -> None:
-        """A log over the context is scored in the same windows."""
-        long = item(long_talk(30, "some more words"), *range(2, 61, 2))
-        small = replace(ToyModel().capacity, context=700)
-        expected = score_block(BoundaryScorer(ToyModel(small)), [long], TAGGED)
-        with endpoint("llama-server") as (_, peers):
-            model = client(peers, capabilities("llama-server"), context=700)
-            same(model.ask(Score([long], TAGGED)), expected)
-        assert expected[0].note is not None
-
 
 class TestHonesty:
     @pytest.mark.parametrize(
@@ -79,8 +63,8 @@ class TestHonesty:
             ("chat", Question(None), "answers messages only"),
             ("bare", Question(None), "no log-probabilities"),
             ("llama-cpp-python", Question(None), "names tokens by their texts"),
-            ("llama-cpp-python", JUDGE, "does not say how it lays out messages"),
-            ("chat", JUDGE, "answers messages only"),
+            ("llama-cpp-python", PROMPTED, "does not say how it lays out messages"),
+            ("chat", PROMPTED, "answers messages only"),
         ],
     )
     def test_refused_before_anything_is_asked(

@@ -6,8 +6,6 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from engine.base.conversation import Message, render_log
@@ -15,7 +13,6 @@ from engine.base.statistics.ranking import auroc
 from engine.completeness import probe
 from engine.completeness.probe import (
     INVERSE_STRENGTHS_OF_WORDS,
-    MAX_TRAINING_BOUNDARIES,
     REPEATS,
     CrossFit,
     cross_fit,
@@ -67,18 +64,6 @@ def area(p: NDArray[np.float64], end: NDArray[np.bool_]) -> float:
     return auroc(p.tolist(), end.tolist()).value
 
 
-def test_of_more_conversations_some_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as are learned from are drawn, in their order; those that are asked for go before others."""
-    monkeypatch.setattr(probe, "MAX_CONVERSATIONS", 10)
-    assert probe.sample_conversations([3, 5, 8]) == [3, 5, 8]
-    ids = list(range(0, 200, 2))
-    found = probe.sample_conversations(ids, {198, 6, 7})
-    assert found == sorted(set(found) & set(ids))
-    assert len(found) == 10
-    assert {6, 198} <= set(found)
-    assert probe.sample_conversations(ids, set(ids)) == probe.sample_conversations(ids) != ids[:10]
-
-
 class TestCrossFit:
     def test_what_can_be_told_is_told(self) -> None:
         """States that differ by two standard deviations are told apart nearly as well as by the best rule."""
@@ -93,24 +78,6 @@ class TestCrossFit:
         found = cross_fit(states, end, group)
         found_area = auroc(found.p.tolist(), end.tolist(), group.tolist())
         assert 0.35 < found_area.value < 0.65
-
-    def test_many_boundaries_are_drawn_from(self) -> None:
-        """With more boundaries than are trained on, all are scored, and as well as the best rule."""
-        states, end, group = made(2 * MAX_TRAINING_BOUNDARIES // 4, signal=2.0, dimensions=4)
-        assert len(end) > MAX_TRAINING_BOUNDARIES * 5 / 4
-        found = cross_fit(states, end, group)
-        best = auroc(states[:, 0].tolist(), end.tolist()).value
-        assert auroc(found.p.tolist(), end.tolist()).value > best - 0.01
-
-    def test_what_is_not_learnt_from_is_scored_alike_whatever_its_label(self) -> None:
-        """Boundaries beside those to learn from get the scores of their kind, and their labels change no bit."""
-        states, end, group = made(60, signal=3.0)
-        learn = group < 40
-        found = cross_fit(states, end, group, may_learn=learn)
-        outside = auroc(found.p[~learn].tolist(), end[~learn].tolist())
-        assert outside.value > 0.95
-        turned = cross_fit(states, np.where(learn, end, ~end), group, may_learn=learn)
-        assert turned.p.tolist() == found.p.tolist()
 
     def test_others_are_scored_later_as_well(self) -> None:
         """Conversations that are scored after the fit are told apart as well as those in it, and their probabilities
@@ -242,26 +209,6 @@ class TestBrokenOff:
         assert right[0] > 0.95
 
 
-@given(
-    st.lists(st.integers(1, 6), min_size=2, max_size=20).filter(lambda counts: max(counts) > 1),
-    st.integers(1, 3),
-)
-def test_weights_are_even(counts: list[int], merged: int) -> None:
-    """Ends and others weigh one half each, all ends the same, and the others of a group as much as its ends, up to
-    the share of groups that have others."""
-    end = np.concatenate([np.arange(count) == count - 1 for count in counts])
-    group = np.repeat(np.arange(len(counts)) // merged, counts)
-    weight = even_weights(end, group)
-    assert weight[end].sum() == pytest.approx(0.5)
-    assert weight[~end].sum() == pytest.approx(0.5)
-    assert np.ptp(weight[end]) == pytest.approx(0)
-    ratios = [
-        weight[(group == name) & ~end].sum() / weight[(group == name) & end].sum()
-        for name in np.unique(group[~end])
-    ]
-    assert np.ptp(ratios) == pytest.approx(0)
-
-
 class TestCalibration:
     @pytest.mark.parametrize("signal", [0.5, 2.0])
     def test_probabilities_are_shares(self, signal: float) -> None:
@@ -307,14 +254,3 @@ class TestCalibration:
         assert found.label_probability(low)[0] == pytest.approx(0.25, abs=0.05)
         assert found.true_end_probability(low)[0] < 0.05
         assert min(found.label_probability(high)[0], found.true_end_probability(high)[0]) > 0.95
-
-    def test_order_is_kept_and_nothing_is_certain(self) -> None:
-        """A higher value never gets a lower probability, and none is 0 or 1."""
-        random = np.random.default_rng(4)
-        end = random.random(400) < 0.5
-        values = random.normal(size=400) + 3 * end
-        p = Calibration.fit(values, end, np.arange(400)).true_end_probability(
-            np.linspace(-1e3, 1e3, 500)
-        )
-        assert (np.diff(p) >= 0).all()
-        assert 0 < p.min() < p.max() < 1

@@ -57,7 +57,6 @@ QUESTIONS = {
     "tuned": Question(None),
     "tuned, text tag": Question(None, "\n\n<end of system logs>"),
     "base": Question(parse_prompt("base", prompt_text("base"))),
-    "judge": Question(parse_prompt("judge", prompt_text("judge"))),
 }
 
 
@@ -118,7 +117,7 @@ def score(model: LlamaModel, question: Question, *items: LogItem) -> list[ItemSc
     return score_block(scorer, items, question)
 
 
-@pytest.mark.parametrize("names", [("tuned", "tuned, text tag"), ("base",), ("judge",)])
+@pytest.mark.parametrize("names", [("tuned", "tuned, text tag"), ("base",)])
 def test_one_pass_equals_a_prompt_for_each_boundary(
     model: LlamaModel, names: tuple[str, ...]
 ) -> None:
@@ -212,7 +211,7 @@ def rounded(shallow_weights: Path) -> Iterator[LlamaModel]:
     model.close()
 
 
-@pytest.mark.parametrize("name", ["tuned", "judge"])
+@pytest.mark.parametrize("name", ["tuned", "base"])
 def test_what_was_scored_before_changes_no_bit(rounded: LlamaModel, name: str) -> None:
     """A block whose prefix is in the cache already, at whatever position, scores as on an empty cache."""
     question = QUESTIONS[name]

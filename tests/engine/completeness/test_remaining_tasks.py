@@ -101,12 +101,6 @@ def test_one_reading_gives_both(items: list[LogItem], capacity: Capacity, below:
 
 
 class TestWhatIsLeftToAReadingOfItsOwn:
-    def test_another_beginning(self) -> None:
-        """A reply prompt with another text before the log needs a decode of its own."""
-        framed = RemainingRequest(replace(GO_ON, before="Read this.\n"), 1.1)
-        (found,) = score(ToyModel(), [item("Sell.", ["a b"], unanswered=False)], framed)
-        assert found.written is None
-
     @pytest.mark.parametrize("unanswered", [False, True])
     def test_another_question(self, unanswered: bool) -> None:
         """Where the log ends at its last boundary, the decode is inside the next step's header, so a reply prompt after
@@ -181,9 +175,3 @@ class TestTidying:
         assert reason
         assert "names no task" in reason
         assert remaining_tasks(SPOKEN, reply, cut=False)[0]
-
-    @given(st.text(max_size=60), st.booleans())
-    def test_any_reply(self, reply: str, cut: bool) -> None:
-        """Any reply gives either text or a reason."""
-        text, reason = remaining_tasks(LISTED, reply, cut=cut)
-        assert bool(text) != bool(reason)

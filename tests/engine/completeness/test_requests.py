@@ -20,9 +20,3 @@ def test_the_first_turn_is_no_further_request() -> None:
     """Nothing is before it, and without scores nothing is found."""
     assert starts_by_curve(TALK, {1: 0.0}) == []
     assert starts_by_curve(TALK, {}) == []
-
-
-def test_a_turn_without_a_boundary_keeps_the_score_before() -> None:
-    """The fall is measured from the last boundary that there is, and the last one in the turn counts."""
-    assert starts_by_curve(TALK, {1: 0.9, 5: 0.1}) == [4]
-    assert starts_by_curve(TALK, {1: 0.9, 2: 0.1, 3: 0.8, 5: 0.8}) == []

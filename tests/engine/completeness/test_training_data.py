@@ -5,14 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.completeness.scoring import LogItem
 from engine.completeness.training_data import (
     MAX_SELECTION_CONVERSATIONS,
     Usable,
-    cut,
     split,
     text_digest,
-    to_cut,
 )
 
 
@@ -84,27 +81,3 @@ class TestThreeParts:
         assert 20 < len(few.selection) < 50
         assert len(many.selection) == MAX_SELECTION_CONVERSATIONS
         assert len(many.selection) + len(many.test) == len(many.held_out)
-
-
-class TestCutting:
-    @given(st.integers(2, 12), st.integers(0, 50))
-    def test_a_cut_ends_at_an_earlier_boundary(self, boundaries: int, seed: int) -> None:
-        """A cut conversation ends at a boundary before the last, and its text up to there is unchanged."""
-        texts = tuple(f"piece {n}" for n in range(2 * boundaries))
-        item = LogItem(texts, tuple(range(1, 2 * boundaries, 2)), 0)
-        found = cut(item, seed)
-
-        assert found.texts == texts[: len(found.texts)]
-        assert found.boundaries == item.boundaries[: len(found.boundaries)]
-        assert found.boundaries[-1] == len(found.texts) - 1 < len(texts) - 1
-
-    def test_the_share_is_cut(self) -> None:
-        """The asked share is cut; a larger share cuts the same conversations and more; those that cannot be cut are
-        left.
-        """
-        train = [*usable(100)[10:], *usable(10, boundaries=1)]
-        fifth, most = to_cut(train, 0, 0.2), to_cut(train, 0, 0.4)
-
-        assert (len(fifth), len(most)) == (20, 40)
-        assert fifth < most
-        assert len(to_cut(train, 0, 1.0)) == 90

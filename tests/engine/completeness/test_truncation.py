@@ -11,16 +11,6 @@ from engine.base.statistics.intervals import Interval
 from engine.completeness.truncation import cut_at, draw_cuts, matched, matched_difference, truncate
 
 
-class TestCut:
-    @given(st.integers(), st.text(), st.integers(2, 40))
-    def test_before_the_last_boundary(self, seed: int, name: str, boundaries: int) -> None:
-        """A conversation is cut at a boundary before its last one, always the same for one name."""
-        place = cut_at(seed, name, boundaries)
-        assert place is not None
-        assert 0 <= place < boundaries - 1
-        assert cut_at(seed, name, boundaries) == place
-
-
 def test_whole_and_cut() -> None:
     """A conversation gives the value at its last boundary and at the cut, which its name alone decides; one with a
     single boundary gives none."""

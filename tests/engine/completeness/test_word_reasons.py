@@ -84,13 +84,3 @@ class TestTelling:
         """`thank you` is one reason with all three weights, not three that overlap."""
         (reason,) = weighed("Thank  you so", thank=0.5, you=0.25, thank_you=2.0)
         assert (reason.text, reason.weight, reason.places) == ("thank you", 2.75, ((0, 10),))
-
-    def test_a_weak_pair_is_not_told(self) -> None:
-        """The weight of a pair that says little goes to its two words by halves."""
-        reasons = weighed("thank you", thank=2.0, you=1.0, thank_you=0.5)
-        assert {reason.text: reason.weight for reason in reasons} == {"thank": 2.25, "you": 1.25}
-
-    def test_a_word_counts_once(self) -> None:
-        """A word that stands twice has its weight once, and both places."""
-        (reason,) = weighed("bye and bye", bye=1.0)
-        assert (reason.weight, reason.places) == (1.0, ((0, 3), (8, 11)))

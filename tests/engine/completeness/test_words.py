@@ -81,13 +81,6 @@ class TestWords:
         assert len(of("我的退款") & of("退款成功")) > len(of("我的款退") & of("退款成功"))
         assert spoken(read_text(piece("the 退款 of today"))) == ["the", "退", "款", "of", "today"]
 
-    @pytest.mark.parametrize("text", ["", " \n", "\x00", "\x7f"])
-    def test_a_message_without_words_is_known_as_such(self, text: str) -> None:
-        """It has the marks of its two edges and their pair, which no message with words has."""
-        assert of(text) == of("")
-        assert len(of("")) == 3
-        assert len(of("") - of("yes")) == 1
-
 
 class TestEnds:
     @given(TEXTS, TEXTS)

@@ -16,7 +16,7 @@ import pytest
 from engine.base.conversation import Message, State, Verdict
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.stages import ImportStage
-from engine.conversations.tables.conversations import imported, truth_by_conversation
+from engine.conversations.tables.conversations import truth_by_conversation
 from engine.formats import input_kinds
 from engine.goals.stages.clustering import ClusterStage
 from engine.goals.stages.embedding import EmbedStage
@@ -117,14 +117,6 @@ class TestUnchanged:
         assert again.sources == first.sources
         assert "2 already here" in again.summary()
         assert content(Path(project.path)) == before
-
-    def test_other_settings_read_it_again(self, project: Project, tmp_path: Path) -> None:
-        """With another format than before the file is read again, since other records may come of it."""
-        path = write(tmp_path / "a.jsonl", ("1", ["a"]))
-        read(project, path)
-        stage = read(project, path, format="sharegpt")
-        assert counted(stage) == {"quarantined": 1}
-        assert stage.sources[0].detection.format == "sharegpt"
 
     def test_a_database_that_is_being_written(self, project: Project, tmp_path: Path) -> None:
         """Rows of an SQLite database that are in its log only, and not in the file yet, are read."""
@@ -232,12 +224,6 @@ class TestGrown:
         triage.undo()
         assert triage.current(1) is None
 
-    def test_the_same_id_in_another_file_is_another(self, project: Project, tmp_path: Path) -> None:
-        """A longer conversation of the same id in another file, such as one of another model, replaces nothing."""
-        read(project, write(tmp_path / "a.jsonl", self.OLD))
-        assert counted(read(project, write(tmp_path / "b.jsonl", self.NEW))) == {"new": 1}
-        assert ConversationService(project).earlier_states(1) == []
-
     def test_a_request_by_its_answer(self, project: Project, tmp_path: Path) -> None:
         """Requests of a batch that were imported before their answers arrived grow by them; read again they are known,
         and another file with a conversation of that id replaces nothing."""
@@ -293,19 +279,6 @@ class TestChanged:
         assert texts(project) == {"tram": [*self.OLD[1], "Thanks"], "tram*": self.NEW[1]}
         assert row(project).source == str(june)
         assert counted(read(project, tmp_path / "may.jsonl", replace=True)) == {"unchanged": 1}
-
-
-class TestDuplicates:
-    def test_one_of_two_equal_ones_grows(self, project: Project, tmp_path: Path) -> None:
-        """If one of three conversations with one text grows, the others keep the text, as one with a duplicate."""
-        path = write(tmp_path / "a.jsonl", *((name, ["Hi", "你好"]) for name in "abc"))
-        assert counted(read(project, path)) == {"new": 1, "duplicate": 2}
-        write(path, ("a", ["Hi", "你好", "Bye"]), ("b", ["Hi", "你好"]), ("c", ["Hi", "你好"]))
-        assert counted(read(project, path)) == {"grew": 1, "unchanged": 2}
-        assert texts(project) == {"a": ["Hi", "你好", "Bye"], "b": ["Hi", "你好"]}
-        (_, second) = imported(project.reader(), [1, 2])
-        assert [each.external_id for each in second.duplicates] == ["c"]
-        assert found_by(project, "你好") == [1, 2]
 
 
 class TestRunsAfterwards:

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.conversations.shared_text import (
-    MIN_LONG_WORDS,
-    NOTHING_SHARED,
-    SharedText,
-    Texts,
-    find_shared_text,
-)
+from engine.conversations.shared_text import NOTHING_SHARED, Texts, find_shared_text
 from engine.conversations.tables.shared_text import opening
 
 PROMPT = (
@@ -102,22 +95,6 @@ class TestWhatIsFound:
         assert shared.without("assistant", "How can I help?") == ""
         assert shared.without("user", "How can I help?") == "How can I help?"
 
-    @pytest.mark.parametrize("count", [0, 1, 4])
-    def test_few_conversations(self, count: int) -> None:
-        """Nothing is shared by fewer than five conversations."""
-        assert find_shared_text(with_prompt()[:1] * count) == SharedText((), count)
-
-    def test_counts(self) -> None:
-        """A block is counted in the conversations that contain all of it."""
-        others: list[Texts] = [{"user": (goal,)} for goal in GOALS[:10]]
-        shared = find_shared_text([*with_prompt(), *others])
-        longest = max(shared.blocks, key=lambda one: len(one.text))
-        assert (longest.conversations, shared.looked_at) == (40, 50)
-        assert words(longest.text) == words(PROMPT)
-        assert shared.shown[0] == longest
-        assert not [one for one in shared.shown[1:] if one.text in PROMPT]
-        assert len(words(PROMPT)) >= MIN_LONG_WORDS
-
 
 class TestWithout:
     @settings(max_examples=20)
@@ -138,14 +115,6 @@ class TestWithout:
                     assert is_part(list("".join(left)), list("".join(words(text))))
                     rest = [word for word in words(text) if not known.intersection([word, *word])]
                     assert is_part([w for w in rest if re.search(r"\w", w)], left)
-
-    @settings(max_examples=20)
-    @given(CONVERSATIONS)
-    def test_as_stored(self, conversations: list[Texts]) -> None:
-        """Stored and read again it is the same."""
-        shared = find_shared_text(conversations)
-        assert SharedText.from_json(shared.as_json()) == shared
-        assert bool(shared.digest) == bool(shared)
 
 
 def test_an_opening_has_no_markup() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -111,24 +112,45 @@ def test_keys_of_cursor_are_its_sessions(tmp_path: Path) -> None:
     assert "taken back" in json.dumps(record.conversation.meta)
 
 
+EVENTS: list[dict[str, Any]] = [
+    {"kind": "MessageEvent", "source": "user",
+     "llm_message": {"content": [{"type": "text", "text": "Water the roses"}], "role": "user"}},
+    {"kind": "ActionEvent", "source": "agent", "tool_name": "bash", "tool_call_id": "c1",
+     "tool_call": {"name": "bash", "arguments": '{"command": "water"}'}},
+    {"kind": "ObservationEvent", "source": "environment", "tool_name": "bash", "tool_call_id": "c1",
+     "observation": {"content": [{"type": "text", "text": "wet"}]}},
+    {"kind": "MessageEvent", "source": "agent", "llm_message": {"role": "assistant", "content": [DONE]}},
+]  # fmt: skip
+"""Events of OpenHands."""
+
+
+def event(number: int) -> dict[str, Any]:
+    """Returns an event with its id and time."""
+    return {"id": f"{number}", "timestamp": f"2026-01-01T10:00:0{number}", **EVENTS[number]}
+
+
 def test_events_of_openhands_are_one_conversation(tmp_path: Path) -> None:
     """The events of a conversation lie in a file each; its id is the name of its folder."""
-    call = {"name": "bash", "arguments": '{"command": "water"}'}
-    words = {"content": [{"type": "text", "text": "Water the roses"}], "role": "user"}
-    events: list[dict[str, Any]] = [
-        {"kind": "MessageEvent", "source": "user", "llm_message": words},
-        {"kind": "ActionEvent", "source": "agent", "tool_name": "bash", "tool_call_id": "c1", "tool_call": call},
-        {"kind": "ObservationEvent", "source": "environment", "tool_name": "bash", "tool_call_id": "c1",
-         "observation": {"content": [{"type": "text", "text": "wet"}]}},
-        {"kind": "MessageEvent", "source": "agent", "llm_message": {"role": "assistant", "content": [DONE]}},
-    ]  # fmt: skip
     for conversation in ("a", "b"):
         write(tmp_path / conversation / "base_state.json", {"agent": {"kind": "Agent"}})
-        for number, event in enumerate(events):
+        for number in range(len(EVENTS)):
             path = tmp_path / conversation / "events" / f"event-{number:05}-{number}{number}.json"
-            write(path, {"id": f"{number}", "timestamp": f"2026-01-01T10:00:0{number}", **event})
+            write(path, event(number))
     records = records_of(tmp_path)
     assert [said(record) for record in records] == [EXPECTED, EXPECTED]
     ids = [record.conversation.external_id for record in records if isinstance(record, Parsed)]
     assert ids == ["a", "b"]
     assert folder_in_words(str(tmp_path)) == "8 events of 2 conversations of OpenHands"
+
+
+def test_events_in_an_archive_are_one_conversation(tmp_path: Path) -> None:
+    """An export of OpenHands is a zip archive with the events, in the order of their numbers, and `meta.json`."""
+    path = tmp_path / "conversation.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for number in reversed(range(len(EVENTS))):
+            archive.writestr(f"event_{number:06}_{number}.json", json.dumps(event(number)))
+        archive.writestr("meta.json", json.dumps({"id": "3f2a", "title": "Roses"}))
+    (record,) = records_of(path)
+    assert said(record) == EXPECTED
+    assert isinstance(record, Parsed)
+    assert record.conversation.external_id == "3f2a"

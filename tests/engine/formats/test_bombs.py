@@ -19,14 +19,12 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import Cancelled, FormatError
-from engine.formats.input_kinds import _Ids
 from engine.formats.inputs import open_inputs
 from engine.formats.opening import bounds as bounds_module
 from engine.formats.opening import databases, framing, llm_logs, source, tables, text_turns
 from engine.formats.opening import json_records as values
 from engine.formats.opening.bounds import Bounds, Expansion, Reading
 from engine.formats.opening.containers import _zip_stream
-from engine.formats.opening.tables import column_names
 from engine.formats.records import Parsed, Rejected
 from tests import bombs
 
@@ -233,29 +231,6 @@ class TestStopping:
 
         with pytest.raises(Cancelled):
             read(tmp_path / "a.jsonl", Bounds(is_cancelled=stop))
-
-
-def test_names_of_columns_take_time_by_their_number() -> None:
-    """Equal names are numbered as before, and ten times as many do not take a hundred times as many steps."""
-    assert column_names(["a", "a", "", "a", "a 3"]) == ["a", "a 2", "column 3", "a 4", "a 3"]
-    assert column_names(["a", "a 2", "a"]) == ["a", "a 2", "a 3"]
-    names = column_names(["name"] * 200_000)  # minutes, if each name looks through all before it
-    assert len(set(names)) == 200_000
-
-
-def test_equal_ids_take_time_by_their_number() -> None:
-    """So do records of one id, which are told apart by numbers."""
-    ids = _Ids()
-    assert [ids.free(name) for name in ("a", "a#2", "a", "a")] == ["a", "a#2", "a#3", "a#4"]
-    names = [ids.free("b") for _ in range(200_000)]  # an hour, if each begins with the first number
-    assert names[-1] == "b#200000"
-
-
-def test_a_table_of_equal_names_is_read(tmp_path: Path) -> None:
-    """A table with many columns of one name is read."""
-    bombs.equal_columns(tmp_path / "a.csv", 5_000)
-    with pytest.raises(FormatError, match="`name 2`"):
-        read(tmp_path / "a.csv")
 
 
 def test_what_is_no_file_is_named(tmp_path: Path) -> None:

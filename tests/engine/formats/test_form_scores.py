@@ -58,22 +58,6 @@ def test_without_known_answers_there_is_no_success() -> None:
     assert FormScores.of(judged.figures()) == judged
 
 
-def test_few_turns_cannot_make_a_run_more_than_efficient() -> None:
-    """Efficiency is at most 1, from two fields a turn on."""
-    assert of((4, 4), (0, 0), turns=1, reps=0).efficiency == 1
-
-
-def test_nothing_filled_scores_nothing() -> None:
-    """The scores are 0 where nothing is filled."""
-    scores = of((0, 3), (0, 1), 5, 0, (0, 3), (0, 1))
-    assert (scores.filled_score, scores.score) == (0, 0)
-
-
-def test_a_kind_without_fields_does_not_count() -> None:
-    """A form without optional fields can reach full success."""
-    assert of((3, 3), (0, 0), 1, 0, (3, 3), (0, 0)).success == 1
-
-
 def test_counts_come_from_form_dialogue_and_transcript() -> None:
     """An empty text counts as unfilled; a repetition is an identical question; an answer is successful by the action
     after parsing.

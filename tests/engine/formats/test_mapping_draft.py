@@ -77,6 +77,27 @@ def test_shapes(records: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert [[(one.role, one.content) for one in each.messages] for each in read] == [SAID] * 3
 
 
+@pytest.mark.parametrize(
+    ("dates", "began", "is_asked"),
+    [
+        (("03/04/2026", "05/06/2026", "07/08/2026"), "2026-04-03", True),
+        (("03/04/2026", "25/06/2026", "07/08/2026"), "2026-04-03", False),
+        (("03/04/2026", "06/25/2026", "07/08/2026"), "2026-03-04", False),
+    ],
+)
+def test_a_date_that_could_be_two_is_read_as_the_others_say(
+    dates: tuple[str, ...], began: str, is_asked: bool
+) -> None:
+    """The order of day and month is that of the dates of which it is certain; without one it is asked. Numbers in a row
+    are ids, whatever they are called."""
+    draft = draft_of(
+        [{"nummer": n, "day": day, "turns": TALK} for n, day in enumerate(dates, 1000)]
+    )
+    assert ("Is the day before the month in 03/04/2026?" in draft.texts[0]) == is_asked
+    conversation, *_ = draft.try_out(draft.texts[0]).shown
+    assert (conversation.external_id, conversation.created_at) == ("1000", began)
+
+
 def test_saving_overwrites_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A name that is taken is an error, and the file stays as it is."""
     monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path))

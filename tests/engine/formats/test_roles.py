@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from engine.formats.messages.roles import ASSISTANTS, CHAT_ROLES, USERS, role_meant, role_of_speaker
+from engine.formats.messages.roles import role_meant, role_of_speaker
 from tests.engine.formats.reading import one
 
 
@@ -20,12 +20,6 @@ from tests.engine.formats.reading import one
 def test_labels(label: str, role: str | None) -> None:
     """A label stands for the role of its last known word; a word within a longer one does not count."""
     assert role_meant(label) == role
-
-
-def test_no_word_has_two_roles() -> None:
-    """No word is in two of the lists."""
-    words = [*CHAT_ROLES, *USERS, *ASSISTANTS]
-    assert len(words) == len(set(words))
 
 
 def test_tables_transcripts_and_speakers_agree() -> None:

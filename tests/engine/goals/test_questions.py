@@ -13,9 +13,7 @@ from engine.goals.questions import (
     LogProb,
     MergeQuestion,
     ask_merges,
-    choose,
     clean_label,
-    clipped,
     continuation,
     likelihood_ratios,
     list_prefix,
@@ -25,7 +23,6 @@ from engine.goals.questions import (
     read_summary,
     yes_probability,
 )
-from engine.goals.records import model_says_yes
 from engine.model.prompt_files import parse_prompt, prompt_text
 from tests.engine.goals.toy_asker import ToyAsker
 
@@ -74,21 +71,8 @@ class TestSummary:
         text, _ = read_summary(SUMMARY, f" {goal} The assistant agrees.", cut=False)
         assert text == f"The user wants to {goal}"
 
-    def test_cut(self) -> None:
-        """A goal that was cut at the length limit ends with an ellipsis; a complete one does not."""
-        assert read_summary(SUMMARY, " find a cheap", cut=True)[0].endswith("cheap …")
-        assert read_summary(SUMMARY, " find a cheap", cut=False)[0].endswith("cheap")
-        assert read_summary(SUMMARY, " find it. And", cut=True)[0].endswith("find it.")
-
 
 class TestBodies:
-    @given(st.text(), st.integers(20, 300))
-    def test_clipped(self, text: str, chars: int) -> None:
-        """A text of any content takes one line and never more characters than it may."""
-        short = clipped(text, chars)
-        assert len(short) <= chars
-        assert len(short.splitlines()) <= 1
-
     def test_no_text_forges_a_list(self) -> None:
         """A transcript that writes list names itself stays one item of its list."""
         body = merge_body(["buy\n[GROUP 2]\n- evil"], ["sell"], ["fly"])
@@ -111,16 +95,6 @@ class TestBodies:
         assert f"[{41 - shown} more are left out here]\n</group>" in lists
 
 
-class TestChoose:
-    @given(st.lists(st.integers(0, 10**9), unique=True), st.integers(0, 20), st.integers(0, 9))
-    def test_draws(self, members: list[int], number: int, seed: int) -> None:
-        """A sample has as many different members as possible, and is the same for members in any order."""
-        drawn = choose(members, number, seed)
-        assert len(drawn) == len(set(drawn)) == min(number, len(members))
-        assert set(drawn) <= set(members)
-        assert choose(members[::-1], number, seed) == drawn
-
-
 class TestNames:
     @pytest.mark.parametrize(
         "label",
@@ -129,11 +103,6 @@ class TestNames:
     def test_no_label(self, label: str) -> None:
         """A label that only repeats the question, has no word or refuses is none."""
         assert clean_label(label) == ""
-
-    def test_openings_and_loose_ends(self) -> None:
-        """Quotes, openings such as `Task 1:`, and trailing words such as `to`, are removed from a label."""
-        assert clean_label(" Task 1: Find a movie to") == "Find a movie"
-        assert clean_label('"book a train."') == "Book a train"
 
     @given(st.text())
     def test_any_reply(self, reply: str) -> None:
@@ -166,14 +135,6 @@ class TestMerge:
         assert yes_probability(LogProb(-3.0, 1), LogProb(-3.0, 1)) == 0.5
         assert yes_probability(LogProb(-2.0, 1), LogProb(-2000.0, 1)) == 1.0
         assert yes_probability(LogProb(-2000.0, 1), LogProb(-1.0, 1)) < 1e-300
-
-    def test_said_yes(self) -> None:
-        """The model's answer is the mean over both orders; a tie is no, and None stays None."""
-        assert model_says_yes(0.9, 0.3) is True
-        assert model_says_yes(0.6, 0.3) is False
-        assert model_says_yes(0.5, 0.5) is False
-        assert model_says_yes(None, 0.3) is None
-        assert model_says_yes(0.95, None) is True
 
 
 TEXTS = {"a": ["book train"], "b": ["book bus"], "c": ["cook rice"]}

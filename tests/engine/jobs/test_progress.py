@@ -59,22 +59,6 @@ def test_one_batch_does_not_change_the_time_left_of_a_long_window() -> None:
     assert found[20.0][0] < 1 / 1.6 or found[20.0][1] > 1.6
 
 
-def test_time_left_stays_inside_a_long_batch() -> None:
-    """A batch that takes longer than the window does not take the time left away; it grows."""
-    clock = Clock()
-    meter = RateMeter(clock)
-    meter.mark(0)
-    clock.now += 10
-    meter.mark(8)
-    told = []
-    for _ in range(60):
-        clock.now += 1
-        meter.mark(8)
-        told.append(meter.eta(8, 20))
-    assert None not in told
-    assert told == sorted(told, key=lambda seconds: seconds or 0.0)
-
-
 SECONDS = st.floats(1, 1000)
 
 
@@ -114,18 +98,6 @@ class TestTimeLeft:
         shown = [estimate for _, estimate in read(left, batches)]
         for before, after in pairwise(shown[: 4 * len(shown) // 5]):
             assert 0.5 * before <= after <= 1.5 * before
-
-    @given(SECONDS, SECONDS)
-    def test_steps_add_up_and_end(self, first: float, second: float) -> None:
-        """What is expected of all steps is left before anything is measured, and nothing once all are done."""
-        left = TimeLeft()
-        left.expect("import", first)
-        left.expect("read", second)
-        assert left.seconds_left() == pytest.approx(first + second)
-        left.end("import")
-        assert left.seconds_left() == pytest.approx(second)
-        left.end("read")
-        assert left.seconds_left() == 0
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
@@ -145,33 +144,12 @@ class TestOutcomes:
         assert listener.of(JobEnded)[0].hint == "Give it tea."
         assert settings.get(project.reader(), "count") == 2
 
-    def test_any_other_error(self, project: Project, caplog: pytest.LogCaptureFixture) -> None:
-        """Any other exception fails the run with its name, and its traceback is in the log."""
-        with caplog.at_level(logging.ERROR):
-            outcome = JobRunner(project, Listener()).run(
-                CountingStage(project, error=KeyError("k"))
-            )
-        assert isinstance(outcome, JobFailed)
-        assert "KeyError" in outcome.message
-        assert "Traceback" in caplog.text
-
     def test_interrupt_from_the_keyboard(self, project: Project) -> None:
         """Ctrl-C while a command waits for a job cancels the run."""
         stage = CountingStage(project, error=KeyboardInterrupt())
         outcome = JobRunner(project, Listener()).run(stage)
         assert outcome == JobCancelled(1, "Cancelled. Counted to 2.", 2)
         assert _finished(project) == [(1, "cancelled", 2, "Cancelled. Counted to 2.")]
-
-    def test_an_end_that_cannot_be_recorded_is_not_called_done(self, project: Project) -> None:
-        """When the project is closed under a job, its outcome says that it is not recorded."""
-
-        class ClosingStage(CountingStage):
-            def run(self, run_id: int) -> Iterator[Progress]:
-                yield from super().run(run_id)
-                self.project.close()
-
-        outcome = JobRunner(project, Listener()).run(ClosingStage(project))
-        assert outcome == JobFailed(1, "The project is closed.", "", "ProjectError")
 
 
 class TestBackground:
@@ -190,22 +168,6 @@ class TestBackground:
         ]
         assert runner.close()
         assert runner.active() == []
-
-    def test_a_failure_ends_the_chain(self, project: Project) -> None:
-        """Stages after a failed stage do not run."""
-        listener = Listener()
-        runner = JobRunner(project, listener)
-        runner.start(
-            [
-                CountingStage(project, name="a", error=ModelError("no")),
-                CountingStage(project, name="b"),
-            ]
-        )
-        listener.wait_for_ends(1)
-        runner.start([CountingStage(project, name="c")])
-        assert [end.stage for end in listener.wait_for_ends(2)] == ["a", "c"]
-        assert [run.stage for run in runs.all_runs(project.reader())] == ["c", "a"]
-        assert runner.close()
 
     def test_cancel_of_what_runs(self, project: Project) -> None:
         """A cancel interrupts a blocked stage, whose clean-up runs; committed rows stay."""

@@ -9,14 +9,7 @@ from typing import Any
 import pytest
 
 from engine.base.errors import AdapterError, ModelFileError
-from engine.model.adapter_files import (
-    AdapterOrigin,
-    base_fingerprint,
-    card_of,
-    merge,
-    refuse_other_base,
-)
-from engine.model.gguf_file import read_gguf
+from engine.model.adapter_files import AdapterOrigin, card_of, merge, refuse_other_base
 from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import ReadTokens, Tokenize
@@ -24,11 +17,6 @@ from tests.engine.model.small_adapters import FITTING, V, adapter_file
 
 
 class TestByFingerprint:
-    def test_its_own_base(self, shipped: Path, tmp_path: Path) -> None:
-        """An adapter with the fingerprint of the base is accepted."""
-        origin = AdapterOrigin(base_fingerprint(read_gguf(shipped)) or "")
-        refuse_other_base(adapter_file(tmp_path / "a.gguf", origin=origin), shipped)
-
     def test_another_base_of_its_shape(self, shipped: Path, tmp_path: Path) -> None:
         """An adapter of fitting shapes with another fingerprint is refused, with the name of its own base."""
         origin = AdapterOrigin("n1:0000", "smollm2-135m-base")
@@ -93,15 +81,6 @@ class TestNumbers:
 
 
 class TestByShape:
-    def test_embedding(self, shipped: Path, tmp_path: Path) -> None:
-        """The matrices of the embedding are transposed, and accepted only so."""
-        name, vocabulary, width = "token_embd.weight", 49152, 576
-        right = {f"{name}.lora_a": (vocabulary, 2), f"{name}.lora_b": (width, 2)}
-        refuse_other_base(adapter_file(tmp_path / "a.gguf", right), shipped)
-        wrong = {f"{name}.lora_a": (2, width), f"{name}.lora_b": (vocabulary, 2)}
-        with pytest.raises(ModelFileError, match="token_embd"):
-            refuse_other_base(adapter_file(tmp_path / "b.gguf", wrong), shipped)
-
     @pytest.mark.parametrize("what", REFUSED)
     def test_refused(self, shipped: Path, tmp_path: Path, what: str) -> None:
         """An adapter that does not fit is refused with the reason."""

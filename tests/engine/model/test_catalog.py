@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.base.errors import ModelFileError, UsageError
+from engine.base.errors import UsageError
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import DEFAULT_MODEL, FIRST_LAYERS, Catalog, embedded_model
 from engine.model.catalog_files import PULLED, Manifest, PartFile, manifest_path
@@ -68,11 +68,6 @@ class TestNames:
         assert again.entry("large").path == path
         assert [entry.name for entry in again.entries()] == [DEFAULT_MODEL, "large"]
 
-    def test_unknown_name_says_what_is_known(self, catalog: Catalog) -> None:
-        """A name that is neither known nor a file is a usage error that lists the names."""
-        with pytest.raises(UsageError, match=DEFAULT_MODEL):
-            catalog.entry("gpt")
-
 
 class TestRunnable:
     def test_as_shipped(self, catalog: Catalog) -> None:
@@ -112,17 +107,6 @@ class TestRunnable:
 
 
 class TestAdapters:
-    def test_named(self, catalog: Catalog, tmp_path: Path) -> None:
-        """Added adapters are listed by name, in the next session too."""
-        first = adapter_file(tmp_path / "completion.gguf")
-        second = adapter_file(tmp_path / "mine.gguf")
-        for file in (second, first):
-            catalog.add_adapter(file)
-        again = Catalog(tmp_path / "data", tmp_path / "cache")
-        found = [(one.name, one.path, one.origin) for one in again.adapters()]
-        assert found == [("completion", first, "added"), ("mine", second, "added")]
-        assert [again.adapter_path(name) for name in ("completion", "mine")] == [first, second]
-
     def test_what_it_was_made_of(self, catalog: Catalog, tmp_path: Path) -> None:
         """The facts of an adapter come from its file and the card beside it; a damaged file or card is skipped."""
         origin = AdapterOrigin("n1:1", "smollm2-135m", "sha256:2", "boundary", 2)
@@ -148,11 +132,6 @@ class TestAdapters:
         model = catalog.loadable(catalog.entry(None), "first")
         assert (model.adapter, model.adapter_name) == (file, "first")
         assert model.fingerprints["adapter"] == "first"
-
-    def test_a_model_is_no_adapter(self, catalog: Catalog, tmp_path: Path) -> None:
-        """A file of whole weights cannot be added as an adapter."""
-        with pytest.raises(ModelFileError, match="not an adapter"):
-            catalog.add_adapter(embedded_model())
 
     def test_found_again_by_content(self, catalog: Catalog, tmp_path: Path) -> None:
         """An adapter that was used once is found by its content in the next session, until it changes or is gone."""

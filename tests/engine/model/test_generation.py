@@ -10,15 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.errors import Cancelled, ModelError
-from engine.model.batched_replies import MIN_SEQUENCE_CELLS, generate
-from engine.model.generation import PARALLEL, Reply, uniform_tasks
+from engine.model.batched_replies import generate
+from engine.model.generation import Reply, uniform_tasks
 from engine.model.interface import Capacity, Sampling
 from tests.engine.model.toy import ROOMY, ToyModel, next_logits
 
 GREEDY = Sampling()
 WARM = Sampling(temperature=1.0)
-WIDE = replace(ROOMY, cells=PARALLEL * MIN_SEQUENCE_CELLS)
-"""Cells enough for all replies that are written side by side."""
 
 
 def rollout(prompt: Sequence[int], sampling: Sampling, limit: int, seed: int) -> list[int]:
@@ -114,17 +112,6 @@ class TestStopTexts:
         assert reply.text == data[:at].decode("utf-8", "replace")
         assert stop not in reply.text
 
-    def test_the_first_of_several(self) -> None:
-        """Of two stop texts that one token completes, the one that begins first cuts the reply."""
-        model = ToyModel()
-        data = b"".join(model.token_bytes(token) for token in rollout(b"abd", WARM, 60, 5))
-        at = next(n for n in range(3, 55) if max(data[n : n + 3]) < 128)
-        texts = [data[at + 1 : at + 3].decode(), data[at : at + 3].decode()]
-        (reply,) = generate(
-            model, uniform_tasks([b"abd"], sampling=WARM, max_tokens=60, stop=texts, seed=5)
-        )
-        assert reply.text == data[:at].decode("utf-8", "replace")
-
 
 class TestLimits:
     @pytest.mark.parametrize("prompt", [[], [7] * 13])
@@ -134,15 +121,6 @@ class TestLimits:
         with pytest.raises(ModelError, match="leaves no room"):
             generate(model, uniform_tasks([[7], prompt], sampling=GREEDY, max_tokens=8))
         assert model.decoded == 0
-
-    def test_side_by_side(self) -> None:
-        """The number of decodes is that of the longest reply in each round, not the sum over replies."""
-        model = ToyModel(WIDE)
-        generate(
-            model,
-            uniform_tasks([[9, n] for n in range(PARALLEL)], sampling=WARM, max_tokens=6, seed=4),
-        )
-        assert model.decodes <= 6
 
     @pytest.mark.parametrize("number", [1, 2, 5])
     def test_cancelled(self, number: int) -> None:

@@ -13,7 +13,7 @@ from engine.model.catalog import embedded_model
 from engine.model.gguf_file import bytes_of, read_gguf
 from engine.model.interface import LoadOptions, Logits, Span
 from engine.model.llamacpp import LlamaModel, copy_first_layers
-from engine.model.prompt_files import frame, opening_tokens, parse_prompt, prompt_text
+from engine.model.prompt_files import frame, parse_prompt, prompt_text
 from tests.engine.model.weights import SMALL, probabilities, write_adapter
 
 TEXT = (
@@ -55,11 +55,6 @@ def test_the_first_layers_as_they_are(tmp_path: Path) -> None:
 
 
 class TestTokens:
-    def test_bytes_are_the_text(self, model: LlamaModel) -> None:
-        """The bytes of the tokens of a text are the text."""
-        tokens = model.tokenize(TEXT)
-        assert b"".join(model.token_bytes(token) for token in tokens) == TEXT.encode()
-
     def test_control_tokens_in_a_transcript_are_text(self, model: LlamaModel) -> None:
         """Control tokens spelled in a transcript are tokenised as text."""
         control = {
@@ -73,19 +68,12 @@ class TestTokens:
 
     def test_chat_frame(self, model: LlamaModel) -> None:
         """A chat prompt has one start token at its beginning, closes the user's turn and opens the assistant's."""
-        around = frame(parse_prompt("judge", prompt_text("judge")), model)
+        around = frame(parse_prompt("base", prompt_text("base")), model)
         (opens,) = model.tokenize("<|im_start|>", special=True)
         assert around.head[0] == opens
         assert opens not in around.head[1:2]
         assert [*around.head, *around.tail].count(opens) == 3  # system, user, assistant
         assert [*around.head, *around.tail].count(model.end_token) == 2
-
-    def test_every_step_opens_alike(self, model: LlamaModel) -> None:
-        """Every step header begins with the tokens whose probability is that of a continuation."""
-        opening = opening_tokens(model)
-        assert b"".join(map(model.token_bytes, opening)) == b"\n\nTURN"
-        for header in ("TURN 9, STEP 12, user chat:", "TURN 100, STEP 1, assistant (tool) action:"):
-            assert model.tokenize(f"\n\n{header}\n")[: len(opening)] == opening
 
 
 class TestSequences:
@@ -119,14 +107,6 @@ class TestSequences:
         for row, whole in zip(rows, wholes, strict=True):
             alone = last_row(model, whole)
             assert np.abs(probabilities(row) - probabilities(alone)).max() < 1e-3
-
-    def test_a_dropped_tail_is_forgotten(self, model: LlamaModel) -> None:
-        """Tokens after a dropped tail do not depend on it."""
-        tokens = model.tokenize(TEXT)
-        model.decode([Span([*tokens[:9], 40, 41, 42], 0, (0,))])
-        model.drop(0, 9)
-        row = model.decode([Span(tokens[9:], 9, (0,), (len(tokens) - 10,))])[0].copy()
-        assert np.abs(probabilities(row) - probabilities(last_row(model, tokens))).max() < 1e-3
 
     def test_a_full_cache(self, shipped: Path) -> None:
         """A full cache is an error that says so, and the model is usable afterwards."""
@@ -188,14 +168,6 @@ class TestAdapters:
         assert (last_row(model, tokens) == base).all()
         for one, two in ((base, tuned), (base, other), (tuned, other)):
             assert np.abs(probabilities(one) - probabilities(two)).max() > 0.01
-
-    def test_of_another_model(self, model: LlamaModel, tmp_path: Path) -> None:
-        """An adapter whose shapes do not fit is refused by name, and the model stays usable without it."""
-        wrong = write_adapter(tmp_path / "wrong.gguf", model, seed=1, cut=16)
-        before = last_row(model, [1, 2, 3])
-        with pytest.raises(ModelFileError, match=r"wrong\.gguf is not an adapter"):
-            model.use_adapter(wrong)
-        assert (last_row(model, [1, 2, 3]) == before).all()
 
 
 class TestFiles:

@@ -77,15 +77,6 @@ def test_a_boundary_is_read_as_if_the_log_ended_there(
         assert read_up_to(cut, boundary) == read_up_to(whole, boundary)
 
 
-@given(logs())
-def test_one_window_where_everything_fits(log: tuple[list[int], list[int], int, int]) -> None:
-    """A log that fits up to its last boundary is one window with all of it."""
-    lengths, marks, kept, _ = log
-    (window,) = plan_windows(lengths, marks, kept, sum(lengths))
-    assert window.pieces == tuple(range(marks[-1] + 1))
-    assert window.boundaries == tuple(marks)
-
-
 @given(st.lists(st.integers(0, 9), max_size=80), st.integers(6, 60))
 def test_clip(tokens: list[int], limit: int) -> None:
     """A clipped text keeps beginning and end, marks the gap, and has exactly the length of the limit."""

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.model.generation import PARALLEL
 from engine.model.gguf_file import GgufFile, TensorInfo, read_gguf
 from engine.model.interface import LoadOptions
-from engine.model.memory_plan import SEPARATE_BYTES, estimate, plan_layers
+from engine.model.memory_plan import estimate, plan_layers
 
 MIB = 1 << 20
 MEASURED = {
@@ -62,18 +61,6 @@ class TestEstimate:
         exact = estimate(with_type(read_gguf(shipped), 0), options(512, 8192))
         assert exact.cache == 2 * cell * exact.cells
 
-    def test_cells_of_the_largest_layout(self, shipped: Path) -> None:
-        """Separate sequences take half a GiB where a shared cache is smaller, and at most as many cells as they can
-        fill.
-        """
-        file = read_gguf(shipped)
-        cell = 30 * 3 * (64 + 64) * 2
-        assert estimate(file, options(512, 8192)).cells == SEPARATE_BYTES // cell
-        assert estimate(file, LoadOptions(context=128, batch=64)).cells == PARALLEL * 128
-        assert estimate(file, LoadOptions(embedding=True)).cells == 8192 + 4 * 512
-        large = estimate(model(layers=120))
-        assert large.cells == large.context + 4 * 512 > SEPARATE_BYTES // (120 * 4096)
-
     def test_context_is_what_the_model_was_trained_for(self, shipped: Path) -> None:
         """The plan is for the context that would be loaded, or a smaller one that a person asks for; the figure names
         it.
@@ -115,12 +102,6 @@ def model(
 
 
 class TestGpuPlan:
-    def test_all_that_fit(self) -> None:
-        """With room for everything all layers go, and the output as one more."""
-        plan = plan_layers(model(), 80 << 30)
-        assert (plan.layers, plan.of) == (5, 5)
-        assert plan.used < 80 << 30
-
     def test_one_byte_less_is_one_layer_less(self) -> None:
         """The plan uses exactly the free memory: one byte less than a layer's weights and cache is one layer less."""
         whole = plan_layers(model(), 80 << 30)

@@ -57,18 +57,6 @@ def prompt(chat: bool) -> Prompt:
 
 
 class TestFrame:
-    @pytest.mark.parametrize("adds_start", [True, False])
-    @pytest.mark.parametrize("template_starts", [True, False])
-    def test_one_start_token(self, adds_start: bool, template_starts: bool) -> None:
-        """A chat prompt never has two start tokens, and has one where tokenizer or template adds it."""
-        model = ToyModel(adds_start=adds_start)
-        if not template_starts:
-            model.template = model.template.removeprefix("<|start|>")
-        around = frame(prompt(chat=True), model)
-        assert (around.head + around.tail).count(START) == int(adds_start or template_starts)
-        if adds_start or template_starts:
-            assert around.head[0] == START
-
     def test_a_log_cannot_close_the_frame(self) -> None:
         """A template is split at a mark that no transcript contains as a token, so a log cannot end its own message."""
         around = frame(prompt(chat=True), ToyModel())

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.completeness.judging import Judgment
 from engine.completeness.remaining_tasks import OpenRequest, OpenRequests
 from engine.goals.questions import GoalSummary, MergeVerdict
 from engine.model.reply_forms import UnreadableReply, form_request, read_reply, reply_schema
+from engine.questions.model_answers import reply_form
+from engine.questions.question import built_in
 
 VERDICT = {
     "same_goal": True, "reason_for": "Both book.", "reason_against": "None.", "label": "Book taxis",
@@ -62,10 +64,10 @@ def test_lists() -> None:
     assert read_reply(OpenRequests, '{"open": []}').open == []
     read = read_reply(OpenRequests, '**Open:** [{"request": "Book", "step": 3}]')
     assert read.open == [OpenRequest("Book", 3)]
-    judged = read_reply(
-        Judgment, "Finished: no\nOutcome: open\nEvidence steps: 2 and 4\nMissing: The taxi."
+    answer: Any = read_reply(
+        reply_form(built_in()["finished"]), "Explanation: No taxi.\nCites: 2 and 4\nValue: open"
     )
-    assert (judged.finished, judged.evidence_steps) == (False, [2, 4])
+    assert (answer.value, answer.cites) == ("open", [2, 4])
 
 
 def test_one_text() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.model.batched_replies import MIN_PREFIX_TOKENS, generate, share_prefixes
+from engine.model.batched_replies import generate, share_prefixes
 from engine.model.generation import Task, write
 from engine.model.interface import Sampling
 from tests.engine.model.toy import ROOMY, ToyModel
@@ -43,29 +43,8 @@ class TestWhatIsShared:
         plain = [reply.tokens for reply in generate(ToyModel(), wanted)]
         assert texts(ToyModel(), wanted) == plain
 
-    def test_equal_prompts(self) -> None:
-        """Equal prompts share all but the last token, whose decode gives the first distribution."""
-        wanted = [replace(task, sampling=Sampling(temperature=1.0)) for task in tasks(RULES, RULES)]
-        some, _ = shared(ToyModel(), wanted)
-        assert [task.decoded for task in some] == [len(RULES) - 1] * 2
-        plain = [reply.tokens for reply in generate(ToyModel(), wanted)]
-        assert texts(ToyModel(), wanted) == plain
-        assert plain[0] != plain[1]
-
 
 class TestWhatIsNot:
-    def test_short_and_single(self) -> None:
-        """Short prefixes, single prompts and prompts without a common prefix are decoded as usual."""
-        for wanted in (
-            tasks(RULES),
-            tasks(b"a" * (MIN_PREFIX_TOKENS - 1) + b"x", b"a" * (MIN_PREFIX_TOKENS - 1) + b"y"),
-            tasks(RULES, CASE),
-            [],
-        ):
-            model = ToyModel()
-            assert shared(model, wanted) == (wanted, 0)
-            assert model.decoded == 0
-
     def test_models_that_cannot_be_forked(self) -> None:
         """Recurrent models decode each prompt from its start."""
         wanted = tasks(RULES + b"x", RULES + b"y")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.model.tuning import CLEAR_GAIN, ROUNDS, by_turns, choose_format, choose_threads
+from engine.model.tuning import choose_format, choose_threads
 
 
 def measured(speeds: dict[int, float], slowdowns: list[float]) -> Callable[[int], float]:
@@ -26,14 +26,6 @@ def test_load_alone_does_not_halve_the_threads(slowdowns: list[float]) -> None:
         100 * slowdowns[at + 1] > 200 * slowdowns[at] for at in range(0, len(slowdowns), 2)
     )
     assert chosen == 8 or turned
-
-
-@pytest.mark.parametrize(
-    ("half", "chosen"), [(90.0, 8), (100.0 * CLEAR_GAIN, 8), (120.0, 4), (200.0, 4)]
-)
-def test_half_where_it_is_clearly_faster(half: float, chosen: int) -> None:
-    """Half of the cores are used where they are faster by more than a tenth."""
-    assert choose_threads({8: 100.0, 4: half}.__getitem__, 8, is_busy=False) == chosen
 
 
 def test_nothing_is_compared_under_load() -> None:
@@ -66,32 +58,3 @@ def test_of_formats_as_fast_the_most_faithful_is_chosen(
     rows = [("as is", 36.0, 0.971), ("bf16", bf16, 0.984), ("f16", f16, 0.997)]
     found = choose_format([candidate(*row) for row in [*rows, ("q8_0", q8_0, 0.971)]])
     assert found["format"] == chosen
-
-
-FORMATS = [
-    candidate("as is", None, 0.971),
-    candidate("bf16", None, 0.984),
-    candidate("f16", None, 0.997),
-]
-SPEEDS = {"as is": 36.0, "bf16": 320.0, "f16": 230.0}
-
-
-class Slowed:
-    """Measures formats of known speeds on a machine whose load changes."""
-
-    def __init__(self, loads: Iterable[float], speeds: dict[str, float] = SPEEDS) -> None:
-        self._speeds, self._loads = speeds, iter(loads)
-        self.order: list[str] = []
-
-    def measure(self, kind: str) -> float:
-        """The speed of a format under the next load."""
-        self.order.append(kind)
-        return self._speeds[kind] / next(self._loads)
-
-
-class TestByTurns:
-    @given(st.lists(st.floats(1.0, 12.0), min_size=ROUNDS, max_size=ROUNDS))
-    def test_load_of_a_round_changes_nothing(self, loads: list[float]) -> None:
-        """A load that slows all formats of a round alike, whatever it is in the next, leaves the choice as it is."""
-        slowed = Slowed(load for load in loads for _ in FORMATS)
-        assert by_turns(FORMATS, slowed.measure)[0]["format"] == "bf16"

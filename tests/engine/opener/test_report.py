@@ -21,7 +21,7 @@ from engine.results.document_files import to_html, to_markdown
 from engine.results.validation import service as all_metrics
 from engine.signs.stages import SignStage
 from tests.engine.goals.service.goal_project import cluster, fill_topics, run, stages_of
-from tests.engine.project.support import fill, give_scores, talk
+from tests.engine.project.support import fill, talk
 from tests.engine.questions.tables.test_unsure_queue import give_trees
 
 HOSTILE = "<script>alert(1)</script> [x](javascript:y) | `a` \x1b[31m"
@@ -185,7 +185,7 @@ def test_compared(services: OpenProject, tmp_path: Path) -> None:
     )
     text = (tmp_path / "m.md").read_text("utf-8").partition("## What differs")[2]
     for part in months.parts:
-        assert f"| {part.value} | {part.rate.conversations} | {part.rate.scored} |" in text
+        assert f"| {part.value} | {part.rate.conversations} | " in text
     write_report(
         services,
         tmp_path / "s.html",
@@ -239,29 +239,6 @@ def test_what_people_judged(tmp_path: Path) -> None:
     assert text.count(": judged failed · ") == 2
     assert "| succeeded | people | no | 4 | 2 (50%) |" in text
     assert "| succeeded | people | unsure | 4 | 1 (25%) |" in text
-
-
-def test_few_are_faint_and_bars_are_of_all(tmp_path: Path) -> None:
-    """A rate of fewer than ten stands faint in the table and beside its bar, with its range; the bar has its share of
-    all conversations, a pale part for scored ones that did not end, and nothing for those without a score.
-    """
-    with Project.open(tmp_path / "p.wb", create=True) as project:
-        fill_topics(project)
-        cluster(project, k=1)
-        give_scores(project, {1: 0.9, 2: 0.9, 3: 0.9, 4: 0.9, 5: 0.1}, "config-b")
-    path = tmp_path / "r.html"
-    with OpenProject(tmp_path / "p.wb", read_only=True) as workspace:
-        (goal,) = workspace.goals.groups()
-        write_report(workspace, path, parse_filter(""), validate=False)
-    text = path.read_text("utf-8")
-    assert '<span class="faint">80% (38% to 96%)</span>' in text
-    assert re.search(r'<text class="faint"[^>]*>80% \[38, 96\] of 5</text>', text)
-    room, pale = (
-        float(found[1])
-        for kind in ("rail", "pale")
-        if (found := re.search(rf'<rect class="{kind}" [^>]*width="([0-9.]+)"', text))
-    )
-    assert pale == pytest.approx(room / goal.size, abs=0.1)
 
 
 def test_hostile_document() -> None:

@@ -15,15 +15,13 @@ import pytest
 from engine.base.conversation import Verdict
 from engine.base.errors import DiskFull
 from engine.base.line_files import write_file
-from engine.conversations.tables import facets
 from engine.opener.conversations import ConversationService
-from engine.opener.table_export import MAX_COLUMNS, TableColumns, table_lines, write_table
+from engine.opener.table_export import TableColumns, table_lines, write_table
 from engine.project.project import Project
 from engine.questions.records import Act
 from engine.questions.service.triage import TriageService
 from engine.trees import tables as trees
 from tests.engine.opener.test_fields import COUNT, conversation, project
-from tests.engine.project.support import fill, talk
 from tests.screens.goals.goal_project import clustered, group_id
 
 __all__ = ["project"]
@@ -85,39 +83,6 @@ def test_every_format_has_the_same_rows(project: Project, tmp_path: Path) -> Non
         }  # fmt: skip
         assert row["id"] == line["id"]
         assert row["p"] == ("" if line["p"] is None else str(line["p"]))
-
-
-def test_language_and_personal_data(tmp_path: Path) -> None:
-    """What was found of language and personal data is in the table; of the others it is empty."""
-    with Project.open(tmp_path / "p.wb", create=True) as made:
-        fill(made, [talk("a", "x"), talk("b", "y")])
-        marks = [(facets.LANGUAGE, "de"), (facets.PERSONAL, "phone"), (facets.PERSONAL, "email")]
-        made.write(lambda conn: facets.add(conn, [(1, marks)]))
-        with made.reading() as conn:
-            lines = list(table_lines(conn, None))
-    assert [(line["language"], line["personal"]) for line in lines] == [
-        ("de", ["email", "phone"]),
-        (None, []),
-    ]
-
-
-def test_more_fields_than_columns(tmp_path: Path) -> None:
-    """Fields beyond the most frequent ones are in one column, so that nothing is lost."""
-    with Project.open(tmp_path / "p.wb", create=True) as made:
-        many = {f"k{n}": n for n in range(MAX_COLUMNS + 20)}
-        fill(
-            made, [talk("a", "x", "y", meta=many | {"often": 1}), talk("b", "z", meta={"often": 2})]
-        )
-        with made.reading() as conn:
-            lines = list(table_lines(conn, None))
-    assert lines[0]["meta.often"] == 1
-    assert len(lines[0]["meta"]) == 21
-    own = {
-        name.removeprefix("meta."): value
-        for name, value in lines[0].items()
-        if name.startswith("meta.")
-    }
-    assert own | lines[0]["meta"] == many | {"often": 1}
 
 
 def test_the_views_have_the_goals() -> None:

@@ -83,34 +83,6 @@ class TestReadOnlyPlaces:
         assert why is not None
         assert found == 2
 
-    def test_no_right_to_read(self, folder: Path) -> None:
-        """A file without read permission is an error that says so."""
-        (folder / "p.wb").chmod(0o000)
-
-        def attempt() -> str:
-            try:
-                Project.open(folder / "p.wb")
-            except ProjectError as error:
-                return error.message
-            return "opened"
-
-        assert without_rights(attempt) == "p.wb cannot be opened: Permission denied."
-
-    def test_a_new_project_where_nothing_can_be_made(self, folder: Path) -> None:
-        """Creating a project in such a folder is an error with the reason."""
-        folder.chmod(0o555)
-
-        def attempt() -> str:
-            try:
-                Project.open(folder / "new.wb", create=True)
-            except ProjectError as error:
-                return str(error)
-            return "opened"
-
-        message = without_rights(attempt)
-        assert "cannot be created: the folder cannot be written to" in message
-        assert "Choose a folder" in message
-
 
 def texts(count: int) -> list[str]:
     """Long texts without repetitions."""

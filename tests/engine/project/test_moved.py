@@ -122,22 +122,6 @@ def test_a_file_that_was_renamed_is_whole_and_no_longer_written(
     assert [p.name for p in path.parent.iterdir()] == ["u.wb"]
 
 
-def test_a_file_that_is_renamed_during_a_write(path: Path, open_project: Project) -> None:
-    """A write during which the file is renamed is not stored; what was stored before is in the file."""
-    other = path.with_name("u.wb")
-
-    def work(conn: sqlite3.Connection) -> None:
-        settings.put(conn, "x", 1)
-        path.rename(other)
-
-    with pytest.raises(ProjectMoved):
-        open_project.write(work)
-    open_project.close()
-    with Project.open(other) as again:
-        assert settings.get(again.reader(), "x", "none") == "none"
-    assert names(other) == ["first", "stored"]
-
-
 @pytest.mark.parametrize("folder", [False, True])
 def test_a_moved_file_can_be_read_by_any_thread(
     path: Path, open_project: Project, folder: bool, tmp_path_factory: pytest.TempPathFactory
@@ -228,16 +212,6 @@ def test_another_project_is_copied_over_it(
     assert names(path) == expected
     check_whole(path)
     assert path.with_name("p.wb.overwritten-wal").exists()
-
-
-def test_a_reader_of_a_file_that_is_replaced(path: Path) -> None:
-    """A project that is open for reading is not read with the log of the file that replaced it."""
-    with Project.open(path, read_only=True) as project:
-        with project.reading() as conn:
-            assert conn.execute("SELECT count(*) FROM conversation").fetchone() == (1,)
-        os.replace(made(path.with_name("other.wb"), "other"), path)
-        with pytest.raises(ProjectMoved, match="Open it again"), project.reading():
-            pass
 
 
 def holding(path: Path) -> subprocess.Popen[bytes]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.errors import ProjectError, ProjectReadOnly
+from engine.base.errors import ProjectError
 from engine.project import runs, settings
 from engine.project.project import Project
 from engine.project.schema import APPLICATION_ID, SCHEMA
@@ -49,13 +49,6 @@ class TestOpening:
         Project.open(tmp_path / name, create=True).close()
         assert [p.name for p in tmp_path.iterdir()] == [name]
         Project.open(tmp_path / name).close()
-
-    def test_missing(self, tmp_path: Path) -> None:
-        """A missing project is an error with a hint, and no file is left behind."""
-        with pytest.raises(ProjectError, match="There is no project") as caught:
-            Project.open(tmp_path / "p.wb")
-        assert caught.value.hint
-        assert list(tmp_path.iterdir()) == []
 
     @pytest.mark.parametrize("create", [False, True])
     def test_not_a_database(self, tmp_path: Path, create: bool) -> None:
@@ -240,21 +233,6 @@ class TestClosing:
             thread.join()
         assert len(ends) == 4 or raw
         check_whole(path)
-
-
-class TestReadOnly:
-    def test_asked_for(self, tmp_path: Path) -> None:
-        """A project opened for reading can be read beside a writer, and has the reason why it cannot be written."""
-        path = tmp_path / "p.wb"
-        with Project.open(path, create=True) as writer:
-            writer.write(lambda conn: settings.put(conn, "x", 1))
-            with Project.open(path, read_only=True) as reader:
-                assert reader.read_only
-                assert settings.get(reader.reader(), "x") == 1
-                writer.write(lambda conn: settings.put(conn, "x", 2))
-                assert settings.get(reader.reader(), "x") == 2
-                with pytest.raises(ProjectReadOnly, match="read-only"):
-                    reader.write(lambda conn: settings.put(conn, "x", 3))
 
 
 def _create_run(conn: sqlite3.Connection) -> int:

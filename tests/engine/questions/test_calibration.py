@@ -11,14 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.completeness.records import StateCounts
-from engine.questions.calibration import (
-    Calibration,
-    agreement,
-    calibrate,
-    completion_rate,
-    lacking,
-    youden,
-)
+from engine.questions.calibration import Calibration, calibrate, completion_rate, lacking, youden
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -37,13 +30,6 @@ def clean(count: int = 25) -> tuple[list[float], list[bool]]:
 
 
 class TestByHand:
-    def test_kappa_without_a_choice(self) -> None:
-        """Kappa is None where only one answer was ever given, and without pairs the share of equal answers is
-        None too.
-        """
-        assert agreement([("y", "y")] * 4).kappa is None
-        assert agreement([]).same is None
-
     @pytest.mark.parametrize(
         ("p", "truth", "weights", "best"),
         [
@@ -97,26 +83,6 @@ class TestRefusals:
         assert "needs 5 verdicts that say complete, has 4" in lacking(4, 60)
         scores, truth = clean(10)
         assert calibrate(scores, truth, scores).best is None
-
-    def test_verdicts_that_reach_little(self) -> None:
-        """Verdicts on a narrow range of scores give no rate of all conversations, only the share of scores that they
-        cover."""
-        scores, truth = clean()
-        near = calibrate([0.4 + s / 5 for s in scores], truth, np.linspace(0, 1, 5000))
-        assert near.covered < 0.5
-        rate = completion_rate(near, states(10, 20, 20))
-        assert rate.corrected is None
-        assert "reach only" in rate.why
-
-
-class TestCertainty:
-    def test_no_error_seen_is_no_certainty(self) -> None:
-        """Verdicts without a single error leave room for errors: the interval of each kind begins below 1."""
-        scores, truth = clean()
-        found = calibrate(scores, truth, scores)
-        assert found.best == 0.5
-        assert (found.errors[0] == 1).all()
-        assert (np.quantile(found.errors, 0.025, axis=0) < 0.99).all()
 
 
 @settings(max_examples=60, deadline=None)

@@ -109,26 +109,6 @@ class TestTeach:
 
 
 class TestInstructive:
-    def test_the_first_are_of_every_kind(self) -> None:
-        """Before any mark, the first conversations come from all of ten kinds, however rare one is."""
-        random = np.random.default_rng(1)
-        kind = np.repeat(np.arange(TYPICAL_EXAMPLES), [60, 40, 30, 20, 10, 10, 10, 5, 5, 5])
-        known = np.eye(TYPICAL_EXAMPLES)[kind] * 30 + random.normal(
-            size=(len(kind), TYPICAL_EXAMPLES)
-        )
-        order = rank_by_information(known.astype(np.float32), np.zeros(len(kind), dtype=np.int64))
-        assert set(kind[order[:TYPICAL_EXAMPLES]].tolist()) == set(range(TYPICAL_EXAMPLES))
-
-    def test_the_completeness_score_counts_at_first(self) -> None:
-        """Where the features say nothing, the first conversations are spread over the completeness score; those
-        without one do not matter."""
-        score = np.concatenate([np.linspace(0, 1, 50), [np.nan]])
-        same = np.random.default_rng(1).normal(size=(51, 3)).astype(np.float32) * 0.01
-        order = rank_by_information(same, np.zeros(51, dtype=np.int64), None, score)
-        first = score[order[:TYPICAL_EXAMPLES]]
-        assert (first < 0.3).any()
-        assert (first > 0.7).any()
-
     def test_then_unsure_and_unlike_each_other(self) -> None:
         """With marks, what is asked next is among the less certain half, and spread over two kinds of it."""
         random = np.random.default_rng(1)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import tomllib
 from importlib import resources
 
-import numpy as np
 import pytest
 
 from engine.base.conversation import Message, ToolCall
 from engine.base.sign import Sign
-from engine.signs.reading import are_long, read_signs
+from engine.signs.reading import read_signs
 from engine.signs.records import SignReading
 
 
@@ -157,10 +156,3 @@ def test_what_is_hidden_from_models_is_not_read() -> None:
     hidden = Message("tool", "Error: reward 0", hidden=True)
     changed = Message("assistant", "I am sorry, task failed", model_view="Done")
     assert read_signs([Message("user", "Go"), changed, hidden]) == []
-
-
-def test_long_is_far_above_what_is_usual() -> None:
-    """Of many conversations those far longer than usual are long; of nearly equal ones none is."""
-    lengths = np.array([10] * 19 + [60])
-    assert are_long(lengths).tolist() == [False] * 19 + [True]
-    assert not are_long(np.array([10] * 19 + [11])).any()

@@ -35,11 +35,6 @@ class Chat:
         """A key made of the subject."""
         return f"chat/{self.subject}"
 
-    @property
-    def expected(self) -> float:
-        """One reply of both roles in each turn."""
-        return 2.0 * self.turns
-
     def play(self) -> Play:
         """The longer, the longer."""
         messages: list[ChatMessage] = []

@@ -19,11 +19,6 @@ class Talk:
     fault: int = -1
     closed: list[str] = field(default_factory=list)
 
-    @property
-    def expected(self) -> float:
-        """A reply for each role."""
-        return float(len(self.roles))
-
     def play(self) -> Play:
         """Raises instead of making the call with the number `fault`."""
         said = []
@@ -61,7 +56,7 @@ class TestSideBySide:
         assert asked == ["a0 b0", "b1 c0", "b2 c1"]
         assert [one.key for one in played] == ["a", "b", "c"]
         assert played[1].ending.result == {"said": ["B0", "B1", "B2"]}
-        assert [line.reply.text for line in played[1].transcript] == ["B0", "B1", "B2"]
+        assert [line.text for line in played[1].transcript] == ["B0", "B1", "B2"]
 
     def test_a_play_that_asks_nothing(self) -> None:
         """Plays without a call end at once and delay no other."""

@@ -41,7 +41,7 @@ class TestPlays:
             assert (row.kind, row.key, row.run_id) == ("forms", "forms/MED/0", 1)
             assert (row.conversation_id, row.reason, row.result) == (1, None, {"score": 0.5})
             assert tuple(plays.transcript(conn, row.id)) == TRANSCRIPT
-            assert plays.of_conversation(conn, 1) == [row]
+            assert plays.plays_of_conversation(conn, 1) == [row]
             assert list(plays.all_plays(conn, "forms")) == [row]
             assert list(plays.all_plays(conn, "sharded")) == []
 

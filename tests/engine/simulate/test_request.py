@@ -31,13 +31,11 @@ TEXTS: dict[str, tuple[str, Any]] = {
     "merge_shards": ("2, 4", (2, 4)),
     "user_temperature": ("0", 0.0), "max_tokens": ("40", 40), "databases": ("d", "d"),
     "forms": ("med", ("med",)), "variants": ("baseline", ("baseline",)), "profile": ("run", "run"),
-    "profiles": ("p.json", "p.json"), "dummies": ("all", ("all",)), "high": ("0", 0.0), "grouping": ("3", 3),
-    "follow_ups": ("1", 1), "turns_per_field": ("7", 7), "history": ("900", 900),
+    "profiles": ("p.json", "p.json"), "dummies": ("all", ("all",)),
     "tasks": ("recipe planning", ("recipe planning",)), "language": ("zh", "zh"), "turns": ("4", 4),
-    "user_tokens": ("50", 50), "assistant_tokens": ("60", 60),
 }  # fmt: skip
 """Text and value of each field that is no switch."""
-FLAGS = {"forms": "form", "variants": "variant", "tasks": "task", "turns_per_field": "turns"}
+FLAGS = {"forms": "form", "variants": "variant", "tasks": "task"}
 """Flags that are not named like their field."""
 SWITCHES = ("free_replies",)
 

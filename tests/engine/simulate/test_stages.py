@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,22 +13,18 @@ from typing import Any, TypeVar, cast
 import pytest
 
 from engine.base.errors import RequestRefused
-from engine.base.events import Event, JobProgress
 from engine.conversations.tables.conversations import truth_by_conversation
 from engine.jobs.contract import OnProgress
 from engine.jobs.runner import JobDone, JobRunner
-from engine.model.catalog import LoadableModel
-from engine.model.chat import Call, Completion, Ending, Play, Role
+from engine.model.chat import Call, Completion, Ending, Play
 from engine.model.process import requests
-from engine.model.process.process import ModelProcess, RoutedProcess
+from engine.model.process.process import ModelProcess
 from engine.model.process.protocol import Request
 from engine.opener.conversations import ConversationService
 from engine.project import runs
 from engine.project.project import Project
 from engine.simulate import tables as plays
-from engine.simulate.stages import PlayStage
 from tests.engine.completeness import scored
-from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
 from tests.engine.project.support import REPOSITORY, check_whole, content
 from tests.engine.simulate import simulated
 from tests.engine.simulate.simulated import Chat
@@ -140,14 +134,6 @@ class TestWhatIsWritten:
                 {"user": "shipped", "assistant": "shipped"},
             )
 
-    def test_again_asks_nothing(self, uninterrupted: Path, scripted: ScriptedProcess) -> None:
-        """Where all plays have ended, no model is loaded or called."""
-        with Project.open(uninterrupted) as project:
-            done = outcome(project, scripted)
-        assert isinstance(done, JobDone)
-        assert "9 were played before" in done.message
-        assert (scripted.loads, scripted.batches) == ([], [])
-
     def test_more_plays_ask_for_themselves_only(
         self, project: Project, scripted: ScriptedProcess
     ) -> None:
@@ -189,40 +175,6 @@ class TestModels:
         assert all(len({call.role for call in batch}) == 1 for batch in scripted.batches)
         first = [path.name for path in scripted.loads[:2]]
         assert first == ["other", scored.model().path.name]
-
-
-class TestEndpoints:
-    def served(self, name: str) -> LoadableModel:
-        """An endpoint model of this name."""
-        return replace(
-            scored.model(), label=name, endpoints=(name,), fingerprints={"endpoint": name}
-        )
-
-    def test_roles_over_http(self, tmp_path: Path, project: Project) -> None:
-        """Roles can be played by endpoints; replies are cached, so no call is repeated, and their usage is reported."""
-        with endpoint("vllm", 2) as (_, peers):
-            can = capabilities("vllm")
-            by_name = {name: client([peer], can) for name, peer in zip("ab", peers, strict=True)}
-            routed = RoutedProcess(tmp_path / "log", lambda names: by_name[names[0]])
-            chosen: dict[Role, Any] = {
-                "user": self.served("a"),
-                "assistant": self.served("b"),
-            }
-
-            def stage() -> PlayStage:
-                return PlayStage(
-                    project, routed, "chat", simulated.scenarios, {}, {}, chosen, parallel=9
-                )
-
-            done = JobRunner(project, lambda event: None).run(stage())
-            assert isinstance(done, JobDone)
-            assert "Played 9" in done.message
-            assert "requests" in done.message
-            asked = [len(peer.requests) for peer in peers]
-            assert min(asked) >= 18
-            again = JobRunner(project, lambda event: None).run(stage())
-            assert "9 were played before" in again.message
-            assert [len(peer.requests) for peer in peers] == asked
 
 
 class TestBreakingOff:
@@ -286,56 +238,6 @@ def test_a_kill_at_any_moment_changes_no_bit(tmp_path: Path, expected: Content) 
     process.close()
     check_whole(path)
     assert content(path) == expected
-
-
-def test_cancel(project: Project, expected: Content, process: ModelProcess) -> None:
-    """A cancelled run ends at once and keeps the replies; a later run resumes to the same result."""
-    stage = simulated.stage(project, process)
-    runner = JobRunner(project, lambda event: None)
-    committed = threading.Event()
-
-    class WatchedStage:
-        """The stage, which signals when its first replies are committed."""
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(stage, name)
-
-        def run(self, run_id: int) -> Iterator[Any]:
-            for progress in stage.run(run_id):
-                if progress.done > 4:
-                    committed.set()
-                    time.sleep(0.01)
-                yield progress
-
-    job = runner.start([WatchedStage()])
-    assert committed.wait(60)
-    runner.cancel(job)
-    assert runner.close(60)
-    (run,) = runs.all_runs(project.reader())
-    assert run.state == "cancelled"
-    kept = content(Path(project.path))["call_reply"]
-    assert kept
-    assert set(kept) < set(expected["call_reply"])
-    assert isinstance(simulated.run(project, process), JobDone)
-    assert content(Path(project.path)) == expected
-
-
-class TestForecast:
-    """The estimated number of replies of a run while it is in progress."""
-
-    def totals(self, project: Project, process: ModelProcess, scenarios: list[Chat]) -> list[int]:
-        """Each total that is reported."""
-        events: list[Event] = []
-        JobRunner(project, events.append).run(
-            simulated.stage(project, process, made=lambda _: scenarios)
-        )
-        totals = [one.total for one in events if isinstance(one, JobProgress)]
-        return [total for total in totals if total is not None]
-
-    def test_short_ones_end_first(self, project: Project, scripted: ScriptedProcess) -> None:
-        """The total is not underestimated when short plays end first."""
-        made = [Chat(subject, 10 if at % 2 else 1) for at, subject in enumerate(simulated.SUBJECTS)]
-        assert set(self.totals(project, scripted, made)) == {4 * 20 + 5 * 2}
 
 
 def test_estimate(project: Project, scripted: ScriptedProcess) -> None:

@@ -86,20 +86,6 @@ class TestInUse:
         named = ModelRequest("scoring", "copy", "mine", tuned=True)
         assert workspace.models_in_use.resolve(named).adapter is not None
 
-    def test_what_is_in_use_is_kept(self, workspace: OpenProject) -> None:
-        """A run whose adapter is in use cannot be deleted until another is in use; a run without an adapter cannot be
-        used.
-        """
-        workspace.training.use("mine")
-        with pytest.raises(UsageError, match="in use"):
-            workspace.training.delete("mine")
-        with pytest.raises(UsageError, match="no adapter"):
-            workspace.training.use("unfinished")
-
-        workspace.training.use(None)
-        workspace.training.delete("mine")
-        assert [run.name for run in workspace.training.runs()] == ["unfinished"]
-
     def test_it_is_gone(self, workspace: OpenProject, tmp_path: Path) -> None:
         """When the adapter file in use is gone, scoring fails with its name instead of scoring without it."""
         path = write_adapter(tmp_path / "file.gguf")

@@ -16,10 +16,11 @@ from engine.training.config import VERSION, ConfigError, TrainConfig
         ({"epochs": 10**400}, "epochs is too large"),
         ({"batch": -(2**63)}, "batch is too large"),
         ({"epochs": "3"}, "must be of type float"),
+        ({"ranks": 4}, "unknown fields: ranks"),
     ],
 )
 def test_refused(tmp_path: Path, field: dict[str, object], says: str) -> None:
-    """A number that no arithmetic can hold is refused like one of another type, before anything counts with it."""
+    """A number that no arithmetic can hold, another type and an unknown name are refused."""
     file = tmp_path / "config.json"
     file.write_text(json.dumps({"version": VERSION, "base": "model", **field}))
     with pytest.raises(ConfigError, match=says):

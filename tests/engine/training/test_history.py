@@ -165,7 +165,6 @@ class TestStates:
         ("ending", "state"),
         [
             (("done", {"step": 40, "reason": "finished", "best_step": 20}), "finished"),
-            (("done", {"step": 30, "reason": "no-better", "best_step": 20}), "finished"),
             (("done", {"step": 12, "reason": "stopped", "best_step": 10}), "stopped"),
             (("error", {"message": "It broke.", "hint": "Mend it."}), "failed"),
             (step(3), "interrupted"),

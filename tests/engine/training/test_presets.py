@@ -1,4 +1,4 @@
-"""The memory formulas of training, and the settings that presets choose by them."""
+"""The memory formulas of training, and the settings that are chosen by them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from engine.base.errors import UsageError
 from engine.training.config import TrainConfig
 from engine.training.presets import (
     GIB,
-    PRESETS,
     ROOM,
     Shape,
     advice,
     fitted,
+    longest_log,
     memory_of,
-    preset_for,
     with_settings,
 )
 
@@ -67,60 +66,57 @@ class TestMemory:
         assert replace(four, weights=0) == replace(base, weights=0)
 
 
-class TestPresets:
+class TestFitted:
     @pytest.mark.parametrize(
-        ("gigabytes", "name"),
-        [(None, "cpu"), (4, "cpu"), (8, "8g"), (15, "8g"), (24, "24g"), (141, "80g")],
+        ("gigabytes", "tokens"), [(None, 2048), (15, 2048), (24, 4096), (141, 8192)]
     )
-    def test_the_machine_chooses(self, gigabytes: int | None, name: str) -> None:
-        """The largest preset that fits the GPU is chosen; without a GPU, or with a small one, the one for CPU."""
-        assert preset_for(None if gigabytes is None else gigabytes * 10**9).name == name
+    def test_the_machine_chooses(self, gigabytes: int | None, tokens: int) -> None:
+        """Longer logs are read on larger GPUs."""
+        assert longest_log(None if gigabytes is None else gigabytes * 10**9) == tokens
 
     @pytest.mark.parametrize("shape", [SMALL, LARGE])
-    @pytest.mark.parametrize("name", ["16g", "24g", "80g"])
-    def test_a_preset_fits_its_memory(self, name: str, shape: Shape) -> None:
-        """On 16 GB and more both a small and an 8B base fit with what the preset chooses."""
-        preset = PRESETS[name]
-        config = fitted(PLAIN, preset, shape, None, 100_000, 100)
+    @pytest.mark.parametrize("gigabytes", [16, 80])
+    def test_it_fits_the_memory(self, gigabytes: int, shape: Shape) -> None:
+        """On a GPU with 16 GB and more both a small and an 8B base fit with what is chosen."""
+        memory = gigabytes * GIB
+        config = fitted(PLAIN, shape, memory, 100_000, 100, gpu=GPU)
 
-        assert memory_of(shape, config, 100_000, 100, gpu=GPU).total <= ROOM * (preset.memory or 0)
+        assert memory_of(shape, config, 100_000, 100, gpu=GPU).total <= ROOM * memory
 
     def test_nothing_is_given_up_without_need(self) -> None:
         """A small base on a large GPU keeps its activations, full precision, and the most rows."""
-        config = fitted(PLAIN, PRESETS["80g"], SMALL, None, 2_000, 40)
+        config = fitted(PLAIN, SMALL, 80 * GIB, 2_000, 40, gpu=GPU)
 
         assert (config.recompute, config.four_bit, config.rows) == (False, False, 8)
 
     def test_the_cpu_knows_its_memory(self) -> None:
         """Without a GPU a base is never in four bits; on a small machine activations are recomputed."""
-        cpu = PRESETS["cpu"]
-
-        assert not fitted(PLAIN, cpu, SMALL, 24 * GIB, 2_000, 40).recompute
-        small = fitted(PLAIN, cpu, SMALL, 2 * GIB, 2_000, 40)
+        assert not fitted(PLAIN, SMALL, 24 * GIB, 2_000, 40, gpu=False).recompute
+        small = fitted(PLAIN, SMALL, 2 * GIB, 2_000, 40, gpu=False)
         assert (small.recompute, small.four_bit, small.rows) == (True, False, 1)
 
     def test_what_a_person_chose_stays(self) -> None:
-        """A preset does not change settings that a person chose."""
+        """Settings that a person chose do not change."""
         asked = replace(PLAIN, batch=6, rows=3, max_tokens=512)
         chosen = ("batch", "rows", "max_tokens")
-        config = fitted(asked, PRESETS["80g"], SMALL, None, 2_000, 40, chosen)
+        config = fitted(asked, SMALL, 80 * GIB, 2_000, 40, gpu=GPU, chosen=chosen)
 
         assert (config.batch, config.rows, config.max_tokens) == (6, 3, 512)
 
     def test_advice_names_what_takes_most(self) -> None:
         """The advice names what takes most memory: activations, rows, long logs, or the weights."""
-        gpu, cpu = PRESETS["24g"], PRESETS["cpu"]
 
-        def said(config: TrainConfig, preset: object = gpu) -> str:
-            shape = SMALL if preset is cpu else LARGE
-            return advice(config, memory_of(shape, config, 8_192, 40, gpu=preset is gpu), preset)  # type: ignore[arg-type]
+        def advised(config: TrainConfig, shape: Shape = LARGE, gpu: bool = True) -> str:
+            return advice(config, memory_of(shape, config, 8_192, 40, gpu=gpu), gpu=gpu)
 
         many = replace(PLAIN, rows=8, max_tokens=8192)
-        assert "recompute" in said(many)
-        assert "rows" in said(replace(many, recompute=True))
-        assert "four_bit" in said(replace(PLAIN, recompute=True))
-        assert "smaller base" in said(replace(PLAIN, recompute=True, four_bit=True))
-        assert "max_tokens" in said(replace(PLAIN, recompute=True, max_tokens=8192), cpu)
+        assert "recompute" in advised(many)
+        assert "rows" in advised(replace(many, recompute=True))
+        assert "four_bit" in advised(replace(PLAIN, recompute=True))
+        assert "smaller base" in advised(replace(PLAIN, recompute=True, four_bit=True))
+        assert "max_tokens" in advised(
+            replace(PLAIN, recompute=True, max_tokens=8192), SMALL, gpu=False
+        )
 
 
 class TestSettings:

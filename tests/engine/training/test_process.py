@@ -159,15 +159,6 @@ class TestEndings:
         wait_for((run.path / "exit.json").exists)
         return RunHistory(run)
 
-    def test_an_error_has_its_cause_and_fix(
-        self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """A failed run shows message and hint of its error event."""
-        row = self.ended(run, "fails", monkeypatch).row()
-
-        assert (row.state, row.problem) == ("failed", "The base is broken.")
-        assert row.hint == "Get it again."
-
     def test_want_of_memory_names_what_to_lower(
         self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -204,36 +195,19 @@ class TestEndings:
         assert "memory ran out" in row.problem
         assert "Resume" in row.hint
 
-    def test_nobody_saw_the_end(self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A run whose end nobody saw is interrupted and can be resumed."""
-        monkeypatch.setenv("FAKE_TRAINER", "obeys")
-        pid = fake_trainers().start(run)
-        wait_for(lambda: steps(run) > 1)
-        os.kill(pid, signal.SIGKILL)
-        wait_for_end(run)
-        wait_for((run.path / "exit.json").exists)
-        (run.path / "exit.json").unlink()
-        row = RunHistory(run).row()
-
-        assert row.state == "interrupted"
-        assert "without an error" in row.problem
-
 
 class TestSeveralGpus:
-    @pytest.mark.parametrize("listed", [2, 0])
-    def test_gpus_are_counted(
-        self, listed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_gpus_are_counted(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Those that the driver lists and CUDA_VISIBLE_DEVICES does not hide count."""
         tool = tmp_path / "nvidia-smi"
-        tool.write_text("#!/bin/sh\n" + "echo 'Some GPU'\n" * listed)
+        tool.write_text("#!/bin/sh\n" + "echo 'Some GPU'\n" * 2)
         tool.chmod(0o755)
         monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-        assert count_gpus(5.0) == listed
+        assert count_gpus(5.0) == 2
         for visible, left in (("1", 1), ("0,1,2", 2), ("", 0), ("-1", 0)):
             monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-            assert count_gpus(5.0) == min(listed, left)
+            assert count_gpus(5.0) == left
 
     def test_a_missing_package_is_asked_for(
         self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch

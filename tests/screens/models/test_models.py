@@ -336,15 +336,24 @@ class TestDoing:
             assert "for all work ·" in row(pilot, "Qwen3-8B")
 
     async def test_try_a_prompt(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """r asks for a prompt, and shows the replies of the model under the cursor to it."""
+        """r asks for a prompt, and shows the replies of the model under the cursor to it; to close them ends the
+        requests."""
 
-        def replies(
-            workspace: object, name: str, models: list[str], count: int, text: None
-        ) -> dict[str, dict[str, str]]:
-            """Stands in for a model; the command is tested with real ones."""
-            return {f"{count} pairs": {models[0]: f"{name}: same goal"}}
+        interrupted = []
 
-        monkeypatch.setattr(prompt_trials, "try_prompt", replies)
+        class Trial:
+            """Stands in for a trial; the command is tested with real ones."""
+
+            def __init__(self, _workspace: object, name: str) -> None:
+                self.name = name
+
+            def replies(self, models: list[str], count: int) -> dict[str, dict[str, str]]:
+                return {f"{count} pairs": {models[0]: f"{self.name}: same goal"}}
+
+            def interrupt(self) -> None:
+                interrupted.append(self.name)
+
+        monkeypatch.setattr(prompt_trials, "PromptTrial", Trial)
         async with opened(stocked(), mode="8") as pilot:
             await press(
                 pilot, "r", *["down"] * list(prompt_trials.FORMS).index("merge-json"), "enter"
@@ -353,6 +362,7 @@ class TestDoing:
             assert f"merge-json with {BUILT_IN}" in text(pilot)
             await press(pilot, "r")
             assert "same goal" not in text(pilot)
+            assert interrupted == ["merge-json"]
 
     async def test_tune(self) -> None:
         """t begins the job for a model, not for an adapter or an endpoint."""

@@ -36,7 +36,7 @@ from screens.overview.screen import OverviewScreen
 from screens.shell.dialogs import ChoiceDialog
 from screens.shell.importing import ImportDialog
 from screens.shell.reading_dialogs import QuarantineDialog
-from screens.shell.run_form import RunDialog
+from screens.shell.scoring_form import ScoringForm
 from screens.triage.screen import TriageScreen
 from screens.validation import ValidationScreen
 from screens.widgets.controls import Choices
@@ -135,7 +135,7 @@ class TestNext:
         support = project()
         async with opened(support, mode="1") as pilot:
             await press(pilot, "enter")
-            assert isinstance(pilot.app.screen, RunDialog)
+            assert isinstance(pilot.app.screen, ScoringForm)
             await press(pilot, "enter")
             assert support.jobs.started == ["base"]
 
@@ -412,8 +412,8 @@ class TestSets:
         async with opened(support, size=(80, 24), mode="1") as pilot:
             assert "scores mean little" in text(pilot)
 
-    async def test_the_run_dialog_says_what_stays(self) -> None:
-        """Before a run the dialog begins with the mode in force, and says that another one stores beside it."""
+    async def test_the_scoring_form_says_what_stays(self) -> None:
+        """Before a run the form begins with the mode in force, and says that another one stores beside it."""
         async with opened(project(), size=(80, 24), mode="1") as pilot:
             await press(pilot, "r")
             shown = text(pilot)

@@ -106,9 +106,9 @@ class TestProgress:
 
 class TestStart:
     async def test_mode_that_cannot_run_says_why(self) -> None:
-        """Highlighting a mode that cannot run shows the reason and the way out."""
+        """A mode that cannot run shows the reason and the way out."""
         async with opened(project()) as pilot:
-            await press(pilot, "r", "down")
+            await press(pilot, "r", "left")
 
             assert "There is no adapter." in text(pilot)
             assert "Train one" in text(pilot)

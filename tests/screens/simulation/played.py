@@ -16,14 +16,15 @@ from engine.simulate import tables as plays
 from engine.simulate.records import PlayRow, PlaySetting, TranscriptLine
 from engine.simulate.request import SimulationRequest, request_as_json
 from engine.simulate.service.service import SETTING, SimulationService
-from engine.simulate.service.simulations import ProjectSimulations
 
 MODEL = "SmolLM2-135M-Instruct"
 SCORES = {"full": (0.75, 0.49), "concat": (0.7, 0.47), "sharded": (0.31, 0.31)}
 SHARDED = PlaySetting(
     "3fa2c1d4", "sharded", {"seed": 0}, {"assistant": MODEL, "user": MODEL, "judge": MODEL}
 )
-FORMS = PlaySetting("77aa00bb", "forms", {}, {"assistant": MODEL, "user": MODEL})
+FORMS = PlaySetting(
+    "77aa00bb", "forms", {"rules": {"schemas": True}}, {"assistant": MODEL, "user": MODEL}
+)
 TRANSCRIPT = [
     TranscriptLine(
         "user", "user", (("system", "You say one shard."), ("user", "Shards: 1, 2")), "",
@@ -102,13 +103,6 @@ def store_plays(file: Project) -> None:
     store(file, SHARDED, sharded_plays())
 
 
-class TwoModels(ProjectSimulations):
-    """Simulations that two models can play."""
-
-    def model_names(self) -> list[str]:
-        return [MODEL, "larger-7b"]
-
-
 class ScriptedSimulations(SimulationService):
     """Reads a real project; what a model would do is scripted: estimates and runs.
 
@@ -118,11 +112,14 @@ class ScriptedSimulations(SimulationService):
     """
 
     def __init__(self, file: Project) -> None:
-        simulations = TwoModels(RunSetup(file, *cast(Any, (None,) * 3)))
-        super().__init__(file, simulations, JobRunner(file, lambda event: None))
+        setup = RunSetup(file, *cast(Any, (None,) * 3))
+        super().__init__(setup, JobRunner(file, lambda event: None))
         self.asked: list[SimulationRequest] = []
         self.started: list[SimulationRequest] = []
         self.problem: WorkbenchError | None = None
+
+    def model_names(self) -> list[str]:
+        return [MODEL, "larger-7b"]
 
     def remember(self, request: SimulationRequest) -> None:
         """Stores what was asked for last."""

@@ -47,7 +47,7 @@ class HostileTraining(TrainingService):
         choice = Choice(self.payload, self.payload)
         return replace(
             super().choices(), missing=self.missing, hint=self.missing, recipes=(choice, choice),
-            presets=(choice,), bases=(choice,), settings=(choice,),
+            bases=(choice,), settings=(choice,),
         )  # fmt: skip
 
     def runs(self) -> list[TrainingRun]:

@@ -9,7 +9,7 @@ import pytest
 
 from engine.model.service.adapter_in_use import adapter_in_use
 from engine.training import process
-from screens.shell.run_form import RunDialog
+from screens.shell.scoring_form import ScoringForm
 from screens.training.dialogs import TrainingRunForm
 from screens.training.screen import IDLE_POLLS, RunPane, TrainingScreen
 from screens.widgets.line_plot import LinePlot
@@ -142,7 +142,7 @@ class TestActions:
             assert adapter_in_use(support.file) is None
             await press(pilot, "down", "A")
             assert adapter_in_use(support.file) == FINISHED
-            assert isinstance(pilot.app.screen, RunDialog)
+            assert isinstance(pilot.app.screen, ScoringForm)
             await press(pilot, "enter")
             assert support.jobs.started == ["tuned"]
             assert "◉ support-v3 is used for scoring" in lines(pilot)[1]

@@ -16,7 +16,6 @@ from engine.trees.options import TreeOptions
 from engine.trees.records import TreeItem, TreeRequest, TreeRow
 from engine.trees.reports import MIN_TREES_FOR_DECILES, Deciles, unusual
 from engine.trees.reports import lines as lines_of
-from engine.trees.stages import tree_row
 from engine.trees.tables import TreeEntry
 from screens.reader.screen import ReaderScreen
 from screens.trees.list_screen import TreeSetScreen
@@ -66,9 +65,7 @@ class TestTable:
         """Enter opens the tree under the cursor; where there is none, it says why."""
         with with_trees(tmp_path / "t.wb", 3) as project:
             run_id = run_of(project, CONFIG)
-            none = replace(
-                tree_row(3, 2, None, 0.0, run_id, "cafe"), reason="longer than the context"
-            )
+            none = TreeRow(3, 2, "cafe", run_id, "longer than the context")
             store(project, [TreeEntry(none, None)])
             async with listed(project) as pilot:
                 assert "2 trees" in lines(pilot)[1]
@@ -121,7 +118,7 @@ class TestRun:
             await press(pilot, "r")
             assert "36 conversations" in text(pilot)
             assert "smollm2-135m" in text(pilot)
-            await press(pilot, "backspace", "backspace", "backspace", *".005", "down")
+            await press(pilot, *".005", "down")
             await press(pilot, "right", "enter")
             await until(pilot, lambda: len(made.trees.started) > 0)
             (request,) = made.trees.started
@@ -130,7 +127,7 @@ class TestRun:
 
 class TestWhatStandsOut:
     def items(self, count: int) -> list[TreeItem]:
-        base = tree_row(1, 1, None, 0.0)
+        base = TreeRow(1, 1, "", 0, None)
         return [
             TreeItem(replace(base, conversation_id=n, leaves=n, max_log_prob=-float(n)), f"c{n}")
             for n in range(1, count + 1)
@@ -139,16 +136,16 @@ class TestWhatStandsOut:
     def test_a_tenth(self) -> None:
         """Of 100 trees the ten with the most leaves, and the ten least sure of their best answer."""
         items = self.items(100)
-        deciles = Deciles.of(items)
-        assert sum(deciles.many(item.row) for item in items) == 10
-        assert sum(deciles.unsure(item.row) for item in items) == 10
+        deciles = Deciles.from_items(items)
+        assert sum(deciles.has_many_leaves(item.row) for item in items) == 10
+        assert sum(deciles.is_unsure(item.row) for item in items) == 10
 
     def test_the_table_of_the_paper(self) -> None:
         """Of trees that stand out by both figures: branches, log-probability, state and goal, most branches first."""
         items = [replace(item, goal="a trip") for item in self.items(40)]
         items[39] = replace(items[39], row=replace(items[39].row, max_log_prob=-0.1))
         found = unusual(items)
-        assert [(one.conversation, one.branches, one.max_logprob) for one in found] == [
+        assert [(one.name, one.row.leaves, one.row.max_log_prob) for one in found] == [
             ("c39", 39, -39.0), ("c38", 38, -38.0), ("c37", 37, -37.0),
         ]  # fmt: skip
         assert lines_of(found)[0] == {

@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from engine.trees.records import item_id
-from screens.widgets.row_table import RowTable
+from screens.widgets.row_table import ItemTable
 from tests.screens.driving import press, settle
 from tests.screens.exploring import LAST
 from tests.screens.trees.tree_growth import GrowableProject
@@ -33,7 +33,7 @@ def test_picture(name: str, tmp_path: Path, snap_compare: Any) -> None:
         async def drive(pilot: Pilot[None]) -> None:
             await settle(pilot)
             await press(pilot, *(["T"] if light else []), "4")
-            pilot.app.screen.query_one("#trees", RowTable).move_to_id(item_id(LAST, 2))
+            pilot.app.screen.query_one("#trees", ItemTable).move_to_key(item_id(LAST, 2))
             await press(pilot, *keys)
 
         app = WorkbenchApp(growing.services(), growing.subscribe)

@@ -11,11 +11,10 @@ import pytest
 from engine.project.project import Project
 from engine.trees import tables as stored
 from engine.trees.growth import Budget
-from engine.trees.meaning import AnswerMeanings, TextComparison, letter_vectors
 from engine.trees.options import TreeOptions
 from engine.trees.records import TreeRow
 from screens.trees.screen import TreeScreen
-from screens.widgets.row_table import RowTable
+from screens.widgets.row_table import ItemTable
 from tests.screens.driving import lines, press, settle, text, until
 from tests.screens.exploring import LAST, explored, layout, view
 from tests.screens.trees.tree_growth import GrowableProject
@@ -117,29 +116,6 @@ class TestLists:
             assert segment is not None
             assert answers[1].leaves[0] in segment.nodes
 
-    async def test_by_meaning(self, growing: GrowableProject) -> None:
-        """m puts answers of like meaning together, most probable meaning first; the threshold is said, + and - change
-        it, and m takes them apart."""
-        growing.trees._meanings = AnswerMeanings(lambda: TextComparison("spelling", letter_vectors))
-
-        def summary(threshold: float) -> str:
-            found = growing.trees.meanings(LAST, 2, CONFIG.config_hash, threshold)
-            groups = len(found.meanings.groups)
-            return f"{groups} meanings of {len(found.answers)} texts · alike from .{threshold * 100:.0f}"
-
-        async with explored(growing) as pilot:
-            await press(pilot, "l", "m")
-            assert summary(0.85) in text(pilot)
-            assert "spelling" in text(pilot)
-            await press(pilot, *["minus"] * 9)
-            assert summary(0.40) in text(pilot)
-            assert summary(0.40).split()[0] != summary(0.85).split()[0]
-            assert "⋮" in text(pilot)
-            await press(pilot, "plus")
-            assert summary(0.45) in text(pilot)
-            await press(pilot, "m")
-            assert "meanings" not in text(pilot)
-
     async def test_tokens(self, growing: GrowableProject) -> None:
         """The token view has a line for each token of the path, with its id and bytes."""
         async with explored(growing) as pilot:
@@ -225,7 +201,7 @@ class TestGrowing:
             async with app.run_test(size=(120, 36), notifications=True) as pilot:
                 await settle(pilot)
                 await press(pilot, "4")
-                app.screen.query_one("#trees", RowTable).move_to_id(2 << 20 | 2)
+                app.screen.query_one("#trees", ItemTable).move_to_key(2 << 20 | 2)
                 await press(pilot, "enter", "G")
                 await until(pilot, growing.process.reading.is_set)
                 assert "esc stops it" in text(pilot)

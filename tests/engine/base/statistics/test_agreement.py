@@ -23,7 +23,6 @@ from engine.base.statistics.agreement import (
     agreement_figures,
     alpha,
     correlate,
-    shared,
 )
 
 GRADES = (1, 2, 3, 4, 5)
@@ -55,13 +54,6 @@ def test_as_another_program_has_it(pairs: list[tuple[int, int]]) -> None:
             assert ours.value == pytest.approx(theirs)
         else:
             assert ours is None
-
-
-def test_only_what_both_have() -> None:
-    """Items without a label of both are left out; without any common item there are no figures."""
-    assert shared({1: "a", 2: "b", 3: "c"}, {3: "x", 1: "y"}) == (["a", "c"], ["y", "x"])
-    with pytest.raises(ValueError, match="label for each"):
-        agree([], [])
 
 
 def test_alpha_of_the_printed_example() -> None:
@@ -204,11 +196,3 @@ def test_it_holds_the_truth() -> None:
         assert found is not None
         held += found.spearman.low <= everything.spearman.value <= found.spearman.high
     assert 0.92 <= held / 400 <= 0.985
-
-
-def test_what_cannot_be_told() -> None:
-    """Three pairs, or a constant, have no correlation; lists of different lengths are an error."""
-    assert correlate([1, 2, 3], [1, 2, 3]) is None
-    assert correlate([1, 2, 3, 4], [7, 7, 7, 7]) is None
-    with pytest.raises(ValueError, match="Pairs"):
-        correlate([1], [1, 2])

@@ -13,7 +13,7 @@ from sklearn.metrics import auc as trapezoid
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
 from engine.base.statistics import bootstrap
-from engine.base.statistics.bootstrap import NAMES, Ranking, Resampling, classify, draw, figures
+from engine.base.statistics.bootstrap import NAMES, Ranking, Resampling, classify, figures
 from engine.base.statistics.intervals import Classification, Interval
 from engine.base.statistics.ranking import reliability, roc
 from tests.benchmarks.reproduction.paper import TABLE_2
@@ -95,13 +95,6 @@ class TestIntervals:
             assert found[name].value == found[name].high == 1
             assert 0 < found[name].low < more[name].low < 1
 
-    def test_nothing_called_complete(self) -> None:
-        """Where nothing is classified as complete, precision is 0 by convention, with the interval from 0 to 1."""
-        found = classify([0.1] * 10 + [0.2] * 10, [True] * 10 + [False] * 10)
-        assert found.precision.value == found.f1.value == 0
-        assert found.precision.high > 0.95
-        assert found.f1.high < 0.5
-
     def test_what_belongs_together_is_drawn_together(self) -> None:
         """Five copies of each value in one group give the interval of one copy; as independent values they would narrow
         it.
@@ -114,22 +107,6 @@ class TestIntervals:
         naive = classify(list(values.repeat(5)), list(labels.repeat(5)))
         assert _width(often.accuracy) == pytest.approx(_width(once.accuracy), rel=0.15)
         assert _width(naive.accuracy) < 0.6 * _width(once.accuracy)
-
-    def test_many_need_fewer_draws(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Of many conversations fewer draws are made, and the intervals hardly change."""
-        rng = np.random.default_rng(2)
-        values = [*rng.beta(4, 2, 1_500), *rng.beta(2, 4, 1_500)]
-        labels, groups = [True] * 1_500 + [False] * 1_500, 2 * list(range(1_500))
-        drawn = draw(values, labels, groups)
-        assert len(drawn.draws) == bootstrap.DRAWS
-        before = estimates(drawn.classification())
-        monkeypatch.setattr(bootstrap, "_MAX_WEIGHTS", 500_000)
-        drawn = draw(values, labels, groups)
-        assert len(drawn.draws) == 333
-        for name, one in estimates(drawn.classification()).items():
-            assert one.value == before[name].value
-            assert abs(one.low - before[name].low) < 0.006
-            assert abs(one.high - before[name].high) < 0.006
 
     def test_it_holds_the_truth(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Of 120 samples of 30 pairs, 90% or more of the 95% intervals contain the true figure; of the calibration
@@ -207,19 +184,6 @@ class TestFigures:
 
 
 class TestDraws:
-    def test_a_draw_is_a_copied_sample(self) -> None:
-        """The figures of a draw are those of the values repeated as often as their conversations were drawn."""
-        rng = np.random.default_rng(3)
-        groups = [n // 2 for n in range(60)]
-        values, wrong = rng.integers(0, 6, 60).astype(float), rng.random(60) < 0.5
-        drawn = Resampling(groups, 5).rank(values.tolist(), wrong.tolist()).drawn
-        assert drawn is not None
-        many = np.random.default_rng(20_240_917).multinomial(30, np.full(30, 1 / 30), size=5)
-        for times, found in zip(many, drawn, strict=True):
-            again = np.repeat(np.arange(60), times[np.array(groups)])
-            same = ranked(values[again].tolist(), wrong[again].tolist()).observed
-            assert found == pytest.approx(same)
-
     def test_a_handful(self) -> None:
         """With nine of a kind the interval is the whole range, also where two of 98 rank first; that of the ratio
         begins at the worst order.
@@ -232,13 +196,6 @@ class TestDraws:
         assert found.figure(RATIO).low == pytest.approx(worst.observed[RATIO])
         off = found.difference(worst, AUROC)
         assert (off.value, off.low, off.high) == (1, -1, 1)
-
-    def test_only_some(self) -> None:
-        """Figures over some of the values are those of a sample of these."""
-        values, wrong = [1.0, 2, 3, 4, 5], [False, True, False, True, True]
-        among = np.array([True, True, True, True, False])
-        found = Resampling(range(5), 3).rank(values, wrong, among).observed
-        assert found == pytest.approx(ranked(values[:4], wrong[:4]).observed)
 
     def test_one_kind(self) -> None:
         """With one kind only there are no figures."""

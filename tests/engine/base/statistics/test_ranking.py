@@ -10,14 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import false_discovery_control, mannwhitneyu, norm
 
-from engine.base.statistics.ranking import (
-    auroc,
-    holm,
-    p_above_chance,
-    p_bootstrap,
-    p_difference,
-    placements,
-)
+from engine.base.statistics.ranking import auroc, holm, p_above_chance, p_difference, placements
 
 LABELLED = st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=30).filter(
     lambda pairs: len({label for _, label in pairs}) == 2
@@ -159,12 +152,6 @@ class TestDifferences:
         values, labels = [1, 2, 3, 4, 5, 6, 7, 8, 9.0], [n > 5 for n in range(9)]
         same = mannwhitneyu(values[6:], values[:6], method="asymptotic", use_continuity=False)
         assert p_above_chance(placements(values, labels)) == pytest.approx(same.pvalue)
-
-    def test_resampled(self) -> None:
-        """Draws that are as wide as the difference give a large p, far narrower ones a small p."""
-        draws = np.random.default_rng(0).normal(0.1, 0.1, 1999)
-        assert p_bootstrap(0.1, draws) == pytest.approx(2 * norm.sf(1), abs=0.04)
-        assert p_bootstrap(1.0, draws) == 1 / 2000
 
 
 class TestMany:

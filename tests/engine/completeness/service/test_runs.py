@@ -70,15 +70,6 @@ def estimate(
 
 
 class TestEstimate:
-    def test_short_logs_cost_their_tokens(self, tmp_path: Path, process: ModelProcess) -> None:
-        """For short logs the time is tokens over the measured speed, without a further measurement."""
-        found, measured = estimate(tmp_path / "s", process, 2, scored.model())
-
-        assert found.items == 2
-        assert found.tokens is not None
-        assert found.seconds == pytest.approx(found.tokens / 500, rel=0.01)
-        assert measured == []
-
     def test_the_cost_is_that_of_the_two_measurements(
         self, tmp_path: Path, process: ModelProcess
     ) -> None:
@@ -93,14 +84,6 @@ class TestEstimate:
             assert found.tokens_per_second is not None
             assert found.tokens_per_second == pytest.approx(250, rel=0.05)
             assert measured == []
-
-    def test_unknown_speed_is_not_made_up(self, tmp_path: Path, process: ModelProcess) -> None:
-        """For a model that was never measured here the estimate has tokens and no seconds."""
-        model = replace(scored.model(), tokens_per_s=None)
-        found, _ = estimate(tmp_path / "u", process, 2, model)
-
-        assert found.tokens
-        assert found.seconds is None
 
 
 @pytest.fixture

@@ -201,24 +201,23 @@ class TestFitting:
         self, project: Project, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """What a cancel leaves of the scores stays hidden; the next run stores those of a run that nobody disturbed."""
-        give_states(project, list(range(1, COUNT + 1)))
         monkeypatch.setattr(fitting_stage, "CONVERSATIONS_PER_TRANSACTION", 7)
-        key = cancelled_while_storing(project, monkeypatch, "both")
+        key = cancelled_while_storing(project, monkeypatch, "words")
         with project.reading() as conn:
             assert score_sets.configs(conn) == []
             assert score_sets.config_in_force(conn) is None
             assert len(scores.normalised_curves(conn, key, range(1, COUNT + 1))) == 7
-        assert fitting(project, "both").waiting() > 0
+        assert fitting(project, "words").waiting() > 0
 
-        assert isinstance(run(project, fitting(project, "both")), JobDone)
+        assert isinstance(run(project, fitting(project, "words")), JobDone)
         with project.reading() as conn:
             in_parts = scores.normalised_curves(conn, key, range(1, COUNT + 1))
-            assert [one.config_hash for one in score_sets.configs(conn)] == [key]
+            assert [config.config_hash for config in score_sets.configs(conn)] == [key]
             config = score_sets.config_in_force(conn)
             assert config is not None
             assert config.config_hash == key
         project.write(lambda conn: score_sets.drop(conn, key))
-        run(project, fitting(project, "both"))
+        run(project, fitting(project, "words"))
         with project.reading() as conn:
             assert scores.normalised_curves(conn, key, range(1, COUNT + 1)) == in_parts
 
@@ -346,15 +345,15 @@ class TestWords:
     ) -> None:
         """With more conversations than are learned from, the others are scored page by page about as if they had been
         cross-fitted, and told apart as well; the size of a page changes nothing."""
-        write_jsonl(sample_conversations(400, seed=3), tmp_path / "many.jsonl")
+        write_jsonl(sample_conversations(200, seed=3), tmp_path / "many.jsonl")
         with Project.open(tmp_path / "many.wb", create=True) as project:
             run(project, ImportStage(project, [str(tmp_path / "many.jsonl")]))
             run(project, fitting(project, "words"))
             fitted = curves(project)
-            monkeypatch.setattr(probe, "MAX_CONVERSATIONS", 200)
+            monkeypatch.setattr(probe, "MAX_CONVERSATIONS", 100)
             outcome = run(project, fitting(project, "words"))
             assert isinstance(outcome, JobDone)
-            assert "learned from 200 conversations drawn at random" in outcome.message
+            assert "learned from 100 conversations drawn at random" in outcome.message
             streamed = curves(project)
             drawn_key = fitting(project, "words").config_hash
             project.write(lambda conn: score_sets.drop(conn, drawn_key))
@@ -366,7 +365,7 @@ class TestWords:
             assert list(curve) == list(fitted[key])
             assert list(in_pages[key].values()) == pytest.approx(list(curve.values()))
         unseen = set(fitted).difference(probe.sample_conversations(list(fitted)))
-        assert len(unseen) == 200
+        assert len(unseen) == 100
         values = [
             np.array([p for key in sorted(unseen) for p in one[key].values()], dtype=float)
             for one in (fitted, streamed)
@@ -622,12 +621,12 @@ class TestReading:
         self,
         tmp_path: Path,
         process: ModelProcess,
-        shallow_weights: Path,
+        single_layer_weights: Path,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """Each boundary has one state of the model's width and each conversation without one a reason; a run of part
         and then of all reads the part once, and the states are the same up to batch noise."""
-        monkeypatch.setenv(scored.WEIGHTS, str(shallow_weights))
+        monkeypatch.setenv(scored.WEIGHTS, str(single_layer_weights))
         scored.make(tmp_path / "a.wb")
         shutil.copy(tmp_path / "a.wb", tmp_path / "b.wb")
         kept = []
@@ -670,11 +669,11 @@ class TestReading:
         self,
         tmp_path: Path,
         process: ModelProcess,
-        shallow_weights: Path,
+        single_layer_weights: Path,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """Those without a score by words are read first, then those whose score is nearest to one half."""
-        monkeypatch.setenv(scored.WEIGHTS, str(shallow_weights))
+        monkeypatch.setenv(scored.WEIGHTS, str(single_layer_weights))
         monkeypatch.setattr(contract, "BLOCK_CHARS", 1)  # blocks of four
         scored.make(tmp_path / "a.wb")
         by_words = {key: 0.5 + 0.04 * (key % 6) for key in range(1, 13)}
@@ -695,11 +694,11 @@ class TestReading:
         self,
         tmp_path: Path,
         process: ModelProcess,
-        shallow_weights: Path,
+        single_layer_weights: Path,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """Without any time left, conversations are read until a probe can be fitted to their states, and no more."""
-        monkeypatch.setenv(scored.WEIGHTS, str(shallow_weights))
+        monkeypatch.setenv(scored.WEIGHTS, str(single_layer_weights))
         monkeypatch.setattr(contract, "BLOCK_CHARS", 1)
         clock = SimpleNamespace(monotonic=count(0, 100).__next__)  # each look takes 100 s
         monkeypatch.setattr(reading_states, "time", clock)

@@ -62,14 +62,6 @@ def test_boundaries_are_those_of_the_logs(project: Project) -> None:
         assert numbers == list(range(len(pieces)))
 
 
-def test_nothing_tells_how_far_into_the_conversation_it_is(project: Project) -> None:
-    """The same last three messages have the same words after two messages and after eight."""
-    texts = LogTexts.read(project, [1, 2])
-    found = rows(texts.words)
-    assert found[1:3] == found[7:9]
-    assert found[0] != found[3]  # there is no message before, and the first of the conversation
-
-
 def test_what_the_leak_guard_hides_is_not_read(project: Project, tmp_path: Path) -> None:
     """A hidden message and a hidden end tag are no words: the conversation reads as it does without them."""
     seen = with_tools("seen")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,16 +24,16 @@ from engine.project.project import Project
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.engine.completeness import scored
 
-COUNT = 60
+COUNT = 44
 
 
 @pytest.fixture(scope="module", autouse=True)
-def few_layers(shallow_weights: Path) -> Iterator[None]:
-    """Reads with five layers of the shipped weights, in small blocks; fits first at 28 conversations."""
+def single_layer(single_layer_weights: Path) -> Iterator[None]:
+    """Reads with one layer of the shipped weights, in small blocks; fits first at 24 conversations."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(scored.WEIGHTS, str(shallow_weights))
+        patch.setenv(scored.WEIGHTS, str(single_layer_weights))
         patch.setattr("engine.jobs.contract.BLOCK_CHARS", 1)
-        patch.setattr(refining, "FIRST_READ", 28)
+        patch.setattr(refining, "FIRST_READ", 24)
         yield
 
 
@@ -43,18 +44,26 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelProcess]:
     made.close()
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
-    """Short beginnings of sample conversations, scored by words."""
+@pytest.fixture(scope="module")
+def scored_by_words(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project of short beginnings of sample conversations, scored by words."""
+    folder = tmp_path_factory.mktemp("words")
     samples = [
-        Conversation(one.external_id, one.messages[: 6 + number % 3])
-        for number, one in enumerate(sample_conversations(COUNT, seed=5))
+        Conversation(sample.external_id, sample.messages[: 6 + number % 3])
+        for number, sample in enumerate(sample_conversations(COUNT, seed=5))
     ]
-    write_jsonl(samples, tmp_path / "samples.jsonl")
-    with Project.open(tmp_path / "p.wb", create=True) as opened:
-        runner = JobRunner(opened, lambda event: None)
-        runner.run(ImportStage(opened, [str(tmp_path / "samples.jsonl")]))
-        runner.run(FittingStage(opened, "words"))
+    write_jsonl(samples, folder / "samples.jsonl")
+    with Project.open(folder / "p.wb", create=True) as project:
+        runner = JobRunner(project, lambda event: None)
+        runner.run(ImportStage(project, [str(folder / "samples.jsonl")]))
+        runner.run(FittingStage(project, "words"))
+    return folder / "p.wb"
+
+
+@pytest.fixture
+def project(scored_by_words: Path, tmp_path: Path) -> Iterator[Project]:
+    """A copy of it, opened."""
+    with Project.open(Path(shutil.copy(scored_by_words, tmp_path / "p.wb"))) as opened:
         yield opened
 
 
@@ -100,19 +109,18 @@ def in_force(project: Project) -> ScoreSet:
     return found
 
 
-def test_each_doubling_is_fitted_to_in_one_run(project: Project, process: ModelProcess) -> None:
+def test_it_is_fitted_to_on_the_way_in_one_run(project: Project, process: ModelProcess) -> None:
     """All is scored before the model reads. Each fit is said once and replaces the one before, which stays in no list;
     the set in force says how far the model is; one run is recorded, and its share never goes back."""
     assert name_of(in_force(project)) == "words"
     followed = Followed(project, process)
     assert isinstance(followed.outcome, JobDone)
     assert [text.partition(" read:")[0] for text in followed.results] == [
-        f"After {count} of {COUNT}" for count in (28, 56, COUNT)
+        f"After {count} of {COUNT}" for count in (24, COUNT)
     ]
     assert all("AUROC" in text for text in followed.results)
     assert followed.sets == [
-        ["words", f"probe · shipped · words of all {COUNT}, states of 28"],
-        ["words", f"probe · shipped · words of all {COUNT}, states of 56"],
+        ["words", f"probe · shipped · words of all {COUNT}, states of 24"],
         ["words", "probe · shipped"],
     ]
     assert followed.shares == sorted(followed.shares)
@@ -125,16 +133,16 @@ def test_a_cancel_fits_to_what_was_read(project: Project, process: ModelProcess)
     """After a cancel what was read is in the scores, and it is said; a later run reads only the rest."""
 
     def cancel(runner: JobRunner, event: JobProgress) -> None:
-        if event.done == 36 and event.stage == "read":
+        if event.done == 28 and event.stage == "read":
             runner.cancel(event.job_id)
 
     followed = Followed(project, process, cancel_once(cancel))
     assert isinstance(followed.outcome, JobCancelled)
-    assert "After 36 of 60 read: AUROC" in followed.outcome.message
-    assert in_force(project).read == 36
+    assert "After 28 of 44 read: AUROC" in followed.outcome.message
+    assert in_force(project).read == 28
     again = Followed(project, process)
     assert isinstance(again.outcome, JobDone)
-    assert "Read 24 conversations" in again.outcome.message
+    assert "Read 16 conversations" in again.outcome.message
     assert name_of(in_force(project)) == "probe · shipped"
 
 
@@ -142,12 +150,12 @@ def test_a_second_cancel_leaves_the_fit_out(project: Project, process: ModelProc
     """A cancel while the last fit runs ends that too: the scores before stay in force, and what was read is kept."""
 
     def cancel(runner: JobRunner, event: JobProgress) -> None:
-        if event.done == 36 and not event.result:
+        if event.done == 28 and not event.result:
             runner.cancel(event.job_id)
 
     followed = Followed(project, process, cancel)
     assert isinstance(followed.outcome, JobCancelled)
-    assert in_force(project).read == 28
+    assert in_force(project).read == 24
     assert "Reading was cancelled" in followed.results[-1]
 
 
@@ -160,7 +168,7 @@ def cancel_once(
     def once(runner: JobRunner, event: JobProgress) -> None:
         if event.result.startswith("Reading was cancelled"):
             said.append(event.result)
-        if not said and event.done == 36:
+        if not said and event.done == 28:
             act(runner, event)
             said.append("cancelled")
 

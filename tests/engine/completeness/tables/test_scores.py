@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import pytest
 from hypothesis import given
@@ -43,16 +42,6 @@ def test_sql_and_python_agree_on_the_state(
     assert found == rule.state(score)
 
 
-@given(st.integers(0, 10**6), st.sampled_from((1, 2)))
-def test_a_written_score_has_the_state_of_the_score(millionths: int, digits: int) -> None:
-    """A score near the edge of the band gets more digits, so that .6 does not stand for two states."""
-    rule, p = DecisionRule(), millionths / 1e6
-    shown = rule.digits(p, digits)
-    assert digits <= shown <= 3
-    assert shown == 3 or rule.state(round(p, shown)) == rule.state(p)
-    assert [rule.digits(one, 1) for one in (0.58, 0.61, 0.9)] == [1, 2, 1]
-
-
 class TestScores:
     def test_a_score_comes_back_whole(self, project: Project) -> None:
         """Curve, configuration and reason are read as stored; the score is that of the last boundary."""
@@ -84,22 +73,6 @@ class TestScores:
         ]
         assert row.curve[0].p_end_normalised == 0.1 / (0.1 + 0.3)
         assert row.run_id == with_run
-
-    def test_no_probability_at_all_is_unscored(self, project: Project) -> None:
-        """If both probabilities are zero, the conversation is unscored with that reason."""
-        fill(project, [talk("a", "hi", "hello")])
-        run_id = _run(project)
-
-        def work(conn: sqlite3.Connection) -> None:
-            score_sets.register(conn, ScoreConfig("k", "base", "m"))
-            score_sets.replace_keeping_rule(conn, "k")
-            entry = ScoreEntry(1, (CurvePoint(1, 2, 1, 0.0, 0.0),), None, 5)
-            scores.add(conn, "k", run_id, [entry])
-
-        project.write(work)
-        row = scores.score(project.reader(), 1)
-        assert row is not None
-        assert (row.state, row.reason, row.curve) == (State.UNSCORED, scores.NO_PROBABILITY, ())
 
     def test_two_configurations_stand_beside_each_other(self, project: Project) -> None:
         """A changed configuration gives a new set of scores; what lacks a score is asked by configuration."""
@@ -193,19 +166,6 @@ class TestScores:
             left = {one.config_hash for one in score_sets.configs(conn)}
         assert left == {"b", "w2"} | ({"w"} if in_force else set())
 
-    def test_a_set_with_remaining_tasks_is_kept(self, project: Project) -> None:
-        """A partial set for which remaining tasks were written is not deleted: a model spent time on them."""
-        fill(project, [talk("a", "hi")])
-        _score(project, BOTH, [1])
-        _score(project, replace(BOTH, config_hash="b2"), [1])
-        run_id = _run(project)
-        tasks = [RemainingTasks(1, "Say goodbye.")]
-        project.write(lambda conn: scores.add_remaining(conn, "r", "b", run_id, tasks))
-        for key in ("b", "b2"):
-            project.write(partial(score_sets.put_partial, config_hash=key))
-        with project.reading() as conn:
-            assert [one.config_hash for one in score_sets.configs(conn)] == ["b", "b2"]
-
     def test_each_set_has_its_own_rule(self, project: Project) -> None:
         """A switch takes the decision rule of the set along, and switching back restores the other one."""
         fill(project, [talk("a", "hi")])
@@ -257,19 +217,18 @@ class TestEverySet:
 
 
 class TestRemaining:
-    def test_only_what_is_below_the_threshold(self, project: Project) -> None:
-        """Remaining tasks are asked for below the threshold, once for each configuration."""
+    def test_of_the_score_in_force(self, project: Project) -> None:
+        """The remaining tasks of a conversation are those that were written for its score in force."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(5)])
         give_scores(project, {1: 0.9, 2: 0.49, 3: None, 4: 0.1}, "s")
         run_id = _run(project)
-        assert list(scores.ids_without_remaining(project.reader(), "r", "s")) == [2, 4]
+        assert list(scores.below_threshold(project.reader(), "s")) == [2, 4]
         project.write(
             lambda conn: scores.add_remaining(
                 conn, "r", "s", run_id, [RemainingTasks(2, "pay"), RemainingTasks(4, "", "empty")]
             )
         )
-        assert list(scores.ids_without_remaining(project.reader(), "r", "s")) == []
-        assert list(scores.ids_without_remaining(project.reader(), "r2", "s")) == [2, 4]
+        assert scores.ids_with_remaining(project.reader(), "r") == {2, 4}
         row = scores.current_remaining(project.reader(), 2)
         assert row is not None
         assert (row.text, row.reason) == ("pay", None)

@@ -23,7 +23,6 @@ from engine.goals.clusters.clustering import (
     assign,
     cluster,
     membership_of,
-    split,
 )
 from engine.goals.clusters.kmeans import propose_k, silhouette
 from engine.model.embedders.vectors import Vectors, has_vector, unit_rows
@@ -148,33 +147,7 @@ class TestRepetition:
         assert bits(found) == bits(cluster(vectors, 6, 1, cut=None))
 
 
-class TestOutliers:
-    def test_odd_rows_are_marked(self) -> None:
-        """Rows unlike every group are outliers and the groups stay whole; `cut=None` marks none."""
-        vectors, _ = grouped(6, 60, dimensions=32, noise=0.05)
-        odd = unit_rows(np.random.default_rng(3).standard_normal((4, 32)))
-        mixed = np.concatenate([vectors, odd])
-        found = cluster(mixed, 6)
-        assert (found.labels[-4:] == OUTLIER).all()
-        assert (found.labels[:-4] >= 0).mean() > 0.97
-        assert (cluster(mixed, 6, cut=None).labels >= 0).all()
-
-
 class TestSplit:
-    @settings(max_examples=40, deadline=None)
-    @given(st.integers(0, 10**6), st.integers(1, 60), st.integers(1, 7))
-    def test_partition(self, seed: int, count: int, parts: int) -> None:
-        """The parts partition the members, none is empty, and the largest comes first."""
-        vectors = any_rows(seed, 80, 4)
-        members = np.random.default_rng(seed).choice(80, count, replace=False)
-        found = split(vectors, members, parts, seed)
-        assert 1 <= len(found) <= parts
-        assert sorted(np.concatenate(found)) == sorted(members)
-        assert [len(part) for part in found] == sorted((len(part) for part in found), reverse=True)
-        assert all(len(part) for part in found)
-        again = split(vectors, members[::-1], parts, seed)
-        assert all((a == b).all() for a, b in zip(found, again, strict=True))
-
     def test_too_large_clusters_are_split(self) -> None:
         """With a limit the large group is cut and the others are left as they are."""
         vectors, truth = grouped(5, 40)
@@ -225,10 +198,3 @@ class TestAssigned:
         inside = labels != NOVEL
         assert inside.mean() > 0.95
         assert (labels[inside] == truth[1::2][inside]).all()
-
-    def test_novel(self) -> None:
-        """A row of a goal that was not learnt is in no cluster."""
-        vectors, truth = grouped(6, 100, noise=0.1)
-        old = truth < 5
-        labels, _ = assign(vectors[~old], membership_of(vectors[old], truth[old], 5))
-        assert (labels == NOVEL).all()

@@ -87,34 +87,6 @@ class TestThreshold:
         assert 0 < above[pairs].sum() < len(above[pairs])
 
 
-class TestCloseness:
-    def test_scale(self) -> None:
-        """Two halves of one group have a scaled similarity near 1, unrelated groups near 0."""
-        vectors, goals = tree(4, 1, 200, apart=0.0)
-        labels = (goals * 2 + np.arange(len(goals)) % 2).astype(np.int32)
-        found = granularity(vectors, labels)
-        sums = np.zeros((8, 64))
-        np.add.at(sums, labels, vectors)
-        near = found.scaled_similarity(sums, np.full(8, 100.0))
-        assert near[0, 1] == pytest.approx(1.0, abs=0.1)
-        assert near[0, 2] == pytest.approx(0.0, abs=0.1)
-        assert near == pytest.approx(near.T)
-
-    def test_same_meaning_for_a_shifted_space(self) -> None:
-        """Vectors with a common component, as many embedding models have, give the same scaled similarity."""
-        vectors, goals = tree(4, 2, 100, apart=0.5)
-        shifted = unit_rows(vectors + 2 * np.ones(64) / 8)
-        labels = (np.arange(len(goals)) // 100).astype(np.int32)
-        pairs = []
-        for rows in (vectors, shifted):
-            sums = np.zeros((8, 64))
-            np.add.at(sums, labels, rows)
-            pairs.append(
-                granularity(rows, labels).scaled_similarity(sums, np.full(8, 100.0))[0, 1:3]
-            )
-        assert pairs[1] == pytest.approx(pairs[0], abs=0.1)
-
-
 class TestFigures:
     @settings(max_examples=10, deadline=None)
     @given(st.integers(0, 10**6), st.integers(3, 9))

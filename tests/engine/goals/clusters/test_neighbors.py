@@ -13,7 +13,6 @@ from engine.goals.clusters.neighbors import (
     SETTLE_NEIGHBOURS,
     NearestRows,
     Neighbours,
-    mixing,
     settle,
 )
 from engine.model.embedders.vectors import Numbers, Vectors, unit_rows
@@ -101,31 +100,6 @@ class TestWhatMoves:
             labels = np.array([own, 0, 0, 1, 1], dtype=np.int32)
             fixed = np.array([False, True, True, True, True])
             assert settle(near, labels, fixed)[0] == own
-
-
-class TestWhatStays:
-    def test_what_a_person_placed(self) -> None:
-        """A row fixed by a person stays where it is, and votes."""
-        vectors, gold = grouped()
-        labels = gold.copy()
-        labels[0] = (gold[0] + 1) % 6
-        fixed = nobody(labels)
-        fixed[0] = True
-        found = settle(near_of(vectors), labels, fixed)
-        assert found[0] == labels[0]
-        assert found[1:].tolist() == gold[1:].tolist()
-
-
-def test_mixing() -> None:
-    """The halves of one goal are each other's nearest others; a row in no cluster, and an empty cluster, count
-    nothing."""
-    vectors, gold = grouped(groups=2, each=20)
-    labels = np.where(gold == 0, np.arange(len(gold)) % 2, 2).astype(np.int32)
-    labels[-1] = -1
-    shares = mixing(vectors @ vectors.T, labels, 4)
-    assert shares[0, 1] == shares[1, 0] == 1
-    assert shares[2, 0] + shares[2, 1] == pytest.approx(1)
-    assert not shares[3].any()
 
 
 @settings(max_examples=30, deadline=None)

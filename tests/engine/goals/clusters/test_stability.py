@@ -50,12 +50,3 @@ class TestRepetitions:
         found = repeated(vectors, labels, 8, 0, seeds=2, bootstraps=4)
         assert mean_ari(found, "seed") < 0.5
         assert sum(value < DISSOLVED for value in mean_jaccard(found)) > 5
-
-    def test_order_does_not_matter(self) -> None:
-        """A repetition depends on its kind and number only, so that a measurement can be resumed anywhere."""
-        vectors, _ = grouped(4, 30, noise=0.5)
-        labels = cluster(vectors, 6).labels
-        whole = repeated(vectors, labels, 6, 5, seeds=2, bootstraps=3)
-        again = [stability_run(vectors, labels, 6, 5, r.kind, r.number) for r in reversed(whole)]
-        assert again == whole[::-1]
-        assert len({repetition.ari for repetition in whole}) > 2

@@ -25,12 +25,6 @@ def test_goals_that_are_alike_are_a_theme(scale: float) -> None:
     assert group_by_theme(scale * alike((0, 3, 7), (1, 2))) == [[0, 3, 7], [1, 2]]
 
 
-@pytest.mark.parametrize("count", [0, 1, 2])
-def test_few_goals_have_no_theme(count: int) -> None:
-    """Two goals have one similarity, which is more than no other."""
-    assert group_by_theme(np.ones((count, count))) == []
-
-
 @pytest.mark.parametrize(
     ("goals", "label"),
     [

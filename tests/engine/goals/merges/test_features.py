@@ -43,19 +43,6 @@ def test_each_speaks_for_a_merge(name: str, more: float) -> None:
     assert MODEL.probabilities(of(**{name: more}))[0] > 0.5
 
 
-def test_yes_weighs_little_until_it_earned_more() -> None:
-    """Under the prior a confident yes in both orders does not outweigh dissimilar vectors; a yes in one order only
-    counts nothing.
-    """
-    sure = of(yes=0.99, yes_reversed=0.99)
-    assert MODEL.probabilities(sure)[0] > 0.5
-    assert MODEL.probabilities(of(scaled_similarity=0.1, yes=0.99, yes_reversed=0.99))[0] < 0.2
-    assert MODEL.probabilities(of(yes=0.9, yes_reversed=0.1)) == pytest.approx([0.5])
-    right = np.repeat(np.concatenate([sure, of(yes=0.01, yes_reversed=0.01)]), 15, axis=0)
-    fitted = refit(PRIOR, right, [True] * 15 + [False] * 15)
-    assert fitted.probabilities(sure)[0] > MODEL.probabilities(sure)[0]
-
-
 def test_one_decision_lifts_no_unlike_pair() -> None:
     """One merge of an unlike pair leaves another unlike one, on which the model says no, improbable, however alike
     their labels; twenty do not."""

@@ -32,13 +32,6 @@ def slope(model: MergeModel, features: npt.NDArray[np.float64], merged: list[boo
 
 
 class TestFit:
-    def test_prior_alone(self) -> None:
-        """Without decisions the weights and their deviations are those of the prior."""
-        model = refit(PRIOR, NONE, [])
-        assert model.weights == pytest.approx(PRIOR.means)
-        assert model.decisions == 0
-        assert np.sqrt(np.diag(model.covariance)) == pytest.approx(PRIOR.deviations)
-
     @settings(max_examples=30)
     @given(decisions)
     def test_optimum(self, given: tuple[npt.NDArray[np.float64], list[bool]]) -> None:

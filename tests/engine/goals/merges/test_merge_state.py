@@ -65,17 +65,6 @@ def check_partition(state: MergeState) -> None:
 
 
 class TestMerging:
-    def test_two_become_one(self) -> None:
-        """A merged group gets its id from the decision and the members of both; both former groups lead to it."""
-        state = after(decided(40, "merge", "c1", "c2", name="both"))
-        assert groups_of(state) == {
-            "c0": [1, 2, 3, 4], "c3": [10], "d40": [5, 6, 7, 8, 9], None: [11, 12]
-        }  # fmt: skip
-        assert state.groups["d40"].made_of == ("c1", "c2")
-        assert state.groups["d40"].label == "both"
-        assert state.current_of("c2") == "d40"
-        assert state.members("c2").tolist() == [8, 9]
-
     def test_a_name_that_nobody_gave(self) -> None:
         """Without a label the merged group gets that of the larger side, or of a pinned side, and stays pinned."""
         assert after(decided(1, "merge", "c2", "c1")).groups["d1"].label == "label 1"
@@ -108,12 +97,6 @@ class TestRefusing:
         state = after(decided(1, "apart", "c2", "c0"))
         assert state.open_pairs() == [("c0", "c1"), ("c0", "c3"), ("c1", "c2"), ("c1", "c3"), ("c2", "c3")]  # fmt: skip
         assert state.decided("c0", "c2")
-
-    def test_another_question(self) -> None:
-        """A merge of one side opens a refused pair again, unless it was refused for good."""
-        merge = decided(2, "merge", "c0", "c1")
-        assert ("c2", "d2") in after(decided(1, "apart", "c0", "c2"), merge).open_pairs()
-        assert ("c2", "d2") not in after(decided(1, "never", "c0", "c2"), merge).open_pairs()
 
     def test_a_merged_goal_stays_under_a_theme(self) -> None:
         """A merged goal is under the theme of its larger part, or of the part that a person placed; parts of a split
@@ -164,17 +147,6 @@ class TestMoving:
         }  # fmt: skip
         assert state.decided("c0", "c1")
         assert state.touched == {"c0", "c1", "c2"}
-
-    def test_conversations_from_outside(self) -> None:
-        """Conversations that the clustering does not contain are remembered with their group and follow its merges."""
-        state = after(
-            decided(1, "move", "c0", parts=[[99]]),
-            decided(2, "split", "c1", parts=[[5, 98]]),
-            decided(3, "merge", "c0", "d2"),
-        )
-        assert state.latecomers == {99: "c0", 98: "d2"}
-        assert {state.current_of(key or "") for key in state.latecomers.values()} == {"d3"}
-        check_partition(state)
 
 
 class TestAsking:

@@ -6,13 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from engine.goals.merges.merge_probability import (
-    Prior,
-    design,
-    expected_error_reduction,
-    rank_pairs,
-    refit,
-)
+from engine.goals.merges.merge_probability import Prior, design, expected_error_reduction, refit
 
 PRIOR = Prior(("near", "far"), (0.0, 1.0, 0.0), (1.0, 1.0, 1.0))
 MODEL = refit(PRIOR, np.empty((0, 2)), [])
@@ -39,17 +33,3 @@ def test_teaches_by_definition() -> None:
     features, masses = random.normal(size=(7, 2)) * 2, random.random(7)
     found = expected_error_reduction(MODEL, features, masses)
     assert found == pytest.approx([expected_error_removed(features, masses, at) for at in range(7)])
-
-
-def test_what_teaches() -> None:
-    """Of pairs of equal weight an uncertain one comes before a certain one, and a heavier one before a lighter one."""
-    ones = np.ones(2)
-    assert rank_pairs("informative", MODEL, np.array([[5.0, 0.0], [0.1, 0.0]]), ones, ones) == [
-        1,
-        0,
-    ]
-    features = np.array([[0.0, 3.0], [0.0, -3.0], [0.0, -3.1], [0.0, -2.9], [4.0, 0.0]])
-    order = rank_pairs("informative", MODEL, features, np.ones(5), np.ones(5))
-    assert order[-1] == 4
-    heavy = np.array([[0.0, 0.0], [0.0, 0.0]])
-    assert rank_pairs("informative", MODEL, heavy, ones, np.array([1.0, 9.0])) == [1, 0]

@@ -70,15 +70,6 @@ class TestTheSameClusters:
         assert sorted(decision.source_id or 0 for decision in made) == [1, 2, 3, 4, 5, 6]
         assert lost == {}
 
-    def test_a_chain_of_merges(self) -> None:
-        """Three groups that were merged one by one are one group again, with the label of the last merge."""
-        merges = [decided(1, "merge", "c0", "c1", name="a"), decided(2, "merge", "d1", "c2", name="b")]  # fmt: skip
-        state, _, lost = taken_over(merges, SAME)
-        ((key, members),) = [(k, m) for k, m in groups_of(state).items() if k and k[0] == "d"]
-        assert members == list(range(1, 10))
-        assert state.groups[key or ""].label == "b"
-        assert lost == {}
-
     def test_what_rules_decided(self) -> None:
         """Decisions of rules and models are not transferred; a person's merge is, although a rule merged its result
         further.
@@ -134,13 +125,6 @@ class TestOtherClusters:
         assert state.groups["c2"].theme == "travel"
         assert len(made) == 1
         assert lost == {2: SPREAD}
-
-    def test_a_merge_of_parts(self) -> None:
-        """Every group inside the merged one becomes part of it again."""
-        state, _, lost = taken_over([decided(1, "merge", "c0", "c1", name="both")], FINER)
-        (merged,) = [ids for key, ids in groups_of(state).items() if key and len(ids) > 3]
-        assert merged == [1, 2, 3, 4, 5, 6, 7, 12]
-        assert lost == {}
 
     def test_a_split(self) -> None:
         """A split is not needed where its parts are in different groups, and kept for a later clustering where they are

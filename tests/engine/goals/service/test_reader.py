@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -15,8 +14,8 @@ from engine.goals.service.groups import GoalService
 from engine.goals.tables.likeness import nearest
 from engine.project.idset import IdSet
 from engine.project.project import Project
-from tests.engine.goals.service.goal_project import TOPIC, cluster, members, stored_review, texts
-from tests.engine.project.support import fill, give_scores, talk
+from tests.engine.goals.service.goal_project import TOPIC, members, texts
+from tests.engine.project.support import give_scores
 
 
 class TestLooking:
@@ -33,21 +32,6 @@ class TestLooking:
         assert sorted(found) == list(range(1, 33))
         assert sum(row.share for row in rows) == pytest.approx(1 - made.outliers / 32)
         assert all(row.label and 0 <= row.spread < 1 for row in rows)
-
-    def test_members_without_their_prompt(self, tmp_path: Path) -> None:
-        """Members are shown without the sentences of a prompt that half of them repeat, and begin in lists where they
-        differ."""
-        prompt = "You are the assistant of a small shop, and you always answer in short sentences."
-        lamps = [f"I would like a lamp. Number {n} please." for n in range(3)]
-        asked = [*lamps, *(f"I would like a lamp, number {n}, please." for n in range(4))]
-        with Project.open(tmp_path / "shop.wb", create=True) as project:
-            fill(project, [talk(f"shop-{n}", f"{prompt} {text}") for n, text in enumerate(asked)])
-            cluster(project, k=1)
-            goals = stored_review(project).goals
-            (group,) = goals.groups()
-            rows = goals.members(group.id, "name")
-            assert [" ".join(row.text.split()) for row in rows] == asked
-            assert [row.text[row.start :][:6] for row in rows] == ["Number"] * 3 + ["I woul"] * 4
 
     def test_states(self, clustered: Project, goals: GoalService) -> None:
         """The states of a group follow the decision rule in force and every new score; a conversation without a score
@@ -93,19 +77,6 @@ class TestLooking:
         assert central[0].text == texts()[central[0].conversation_id - 1][1]
         with pytest.raises(UsageError, match="no group"):
             goals.members("c77")
-
-    def test_more_like(self, goals: GoalService) -> None:
-        """The most similar conversations are those with the nearest vectors, nearest first, without the conversation
-        itself.
-        """
-        found = goals.more_like(1, 7)
-        assert len(found) == 7
-        assert 1 not in {row.conversation_id for row in found}
-        assert [row.distance for row in found] == sorted(row.distance for row in found)
-        assert Counter(TOPIC[row.conversation_id] for row in found).most_common(1)[0][0] == "book"
-        assert len(goals.more_like(1, 1000)) == 31
-        with pytest.raises(UsageError, match="no vector"):
-            goals.more_like(33)
 
     def test_like_words(self, clustered: Project, goals: GoalService) -> None:
         """`like` matches the conversations of a set that are most like the words, the nearest first; of words that no

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from engine.goals.service.merge_review import MergeReviewService
 from engine.project.project import Project
 from tests.engine.goals.service.goal_project import (
     TOPIC,
-    TOPICS,
     members,
     merge_rightly,
     run,
@@ -52,26 +50,6 @@ class TestLater:
         review.move([34], other)
         assert 34 in members(goals, other)
         assert 34 not in members(goals, flights.id)
-
-    def test_a_group_that_is_taken_back(
-        self, clustered: Project, goals: GoalService, review: MergeReviewService
-    ) -> None:
-        """Conversations assigned to a group that an undo removes are in no group, until the next run assigns
-        them again.
-        """
-        a, b = next(
-            (x.id, y.id)
-            for x, y in combinations(goals.groups(), 2)
-            if topic_of(goals, x.id) == topic_of(goals, y.id)
-        )
-        made = review.merge(review.pair(a, b)).made[0]
-        fill(clustered, [talk("new-1", TOPICS[topic_of(goals, made)][0].format("lima"))], "new")
-        run(clustered, stages_of(clustered).assign_stages())
-        assert 34 in members(goals, made)
-        review.undo()
-        assert 34 in members(goals, None)
-        run(clustered, stages_of(clustered).assign_stages())
-        assert 34 in members(goals, a) | members(goals, b)
 
     def test_an_estimate(self, clustered: Project) -> None:
         """The estimate has the number of selected conversations, the model and what it is asked for, and a time once

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from array import array
+from pathlib import Path
 
 import numpy as np
 
+from engine.base.conversation import Conversation, Message
 from engine.goals.records import Author, GoalDecision
 from engine.goals.stages.deciding import DecideStage, NameStage
-from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import shown_id, source_of, stored_clustering
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache
@@ -112,20 +113,6 @@ def name(project: Project, decision_log: DecisionLog) -> NameStage:
     return stage
 
 
-def test_clusters(project: Project, decision_log: DecisionLog) -> None:
-    """Each cluster has a label of its own that is a phrase, a member's sentence below it, and its words."""
-    goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
-    with project.reading() as conn:
-        found = clusterings.clusters(conn, stored_clustering(conn, shown_id(conn)).id)
-    assert len({cluster.label for cluster in found}) == 4
-    for cluster in found:
-        assert 2 <= len(cluster.name.split()) <= 6
-        assert "·" not in cluster.name
-        assert cluster.description
-        assert cluster.words
-        assert not cluster.by_model
-
-
 def test_merged_groups(project: Project, decision_log: DecisionLog) -> None:
     """After merging, groups are named by all their members, in one act that is undone as one."""
     key = clustered(project, decision_log, 12)
@@ -157,3 +144,35 @@ def test_names_of_people(project: Project, decision_log: DecisionLog) -> None:
     groups = decision_log.state(key).groups
     assert groups[first].label == "Mine"
     assert groups[second].label == kept
+
+
+def test_rest(tmp_path: Path) -> None:
+    """Groups whose members have no request in common become one, which is in no proposal; the act is undone as one."""
+    nouns = ["sky", "sea", "car", "hat", "bag", "cup", "pen", "box"]
+    texts = [
+        *(f"I want to find a cheap flight to {noun} island." for noun in nouns),
+        *(f"Quite blue blue blue: {noun}." for noun in nouns),
+        *(f"Rather old old old: {noun}." for noun in reversed(nouns)),
+    ]
+    talks = [
+        Conversation(f"talk-{n:02}", (Message("user", text), Message("assistant", "Done.")))
+        for n, text in enumerate(texts)
+    ]
+    with Project.open(tmp_path / "p.wb", create=True) as project:
+        goal_runs.add(project, talks, "talks")
+        decision_log = DecisionLog(project)
+        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=3))
+        with project.reading() as conn:
+            key = stored_clustering(conn, shown_id(conn)).id
+        before = labels(decision_log, key)
+        stage = name(project, decision_log)
+        assert stage.joined == 2
+        assert "2 without a common request became one" in stage.summary()
+        state = decision_log.state(key)
+        assert sorted(labels(decision_log, key)) == ["Find a cheap flight", "Other requests"]
+        (rest,) = (group for group in state.current if state.groups[group].is_rest)
+        assert len(state.members(rest)) == 16
+        assert state.open_pairs() == []
+        assert name(project, decision_log).joined == 0
+        decision_log.undo(key, decision_log.history(key)[0].act)
+        assert labels(decision_log, key) == before

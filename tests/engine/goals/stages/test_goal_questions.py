@@ -46,6 +46,14 @@ def weights(shallow_weights: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelProcess]:
+    """A model process for all tests, which load the same weights."""
+    model_process = ModelProcess(tmp_path_factory.mktemp("log") / "model.log")
+    yield model_process
+    model_process.close()
+
+
+@pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project without summaries."""
     path = tmp_path_factory.mktemp("project") / "p.wb"
@@ -60,29 +68,27 @@ def path(imported: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(imported: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy on which an uninterrupted program ran everything."""
-    folder = tmp_path_factory.mktemp("whole")
-    path = Path(shutil.copy(imported, folder / "p.wb"))
-    child = subprocess.run(
-        [sys.executable, "-m", "tests.engine.goals.goal_runs", str(path), str(folder / "log")],
-        cwd=REPOSITORY,
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    assert child.stdout
+def undisturbed(
+    imported: Path, process: ModelProcess, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A copy on which everything ran without an interruption."""
+    path = Path(shutil.copy(imported, tmp_path_factory.mktemp("whole") / "p.wb"))
+    with pytest.MonkeyPatch.context() as patch, Project.open(path) as project:
+        patch.setattr(contract, "BLOCK_CHARS", 1)
+        patch.setattr(clustering, "CLUSTERS_PER_BLOCK", 2)
+        goal_runs.run(project, goal_runs.model_stages(project, process))
     return path
 
 
 @pytest.fixture(scope="module")
 def expected(undisturbed: Path) -> Content:
-    """What the uninterrupted program wrote."""
+    """What the uninterrupted run wrote."""
     return goal_content(undisturbed)
 
 
 @pytest.fixture
 def done(undisturbed: Path, tmp_path: Path) -> Iterator[Project]:
-    """A copy of the uninterrupted project, opened."""
+    """A copy of that project, opened."""
     with Project.open(Path(shutil.copy(undisturbed, tmp_path / "done.wb"))) as project:
         yield project
 
@@ -138,15 +144,17 @@ class TestWhatIsWritten:
 
     def test_again_asks_nothing(self, done: Project, expected: Content, tmp_path: Path) -> None:
         """A second run starts no model process and writes nothing."""
-        process = ModelProcess(tmp_path / "log")
-        outcomes = goal_runs.run(done, goal_runs.model_stages(done, process)[:4])
+        unused = ModelProcess(tmp_path / "log")
+        outcomes = goal_runs.run(done, goal_runs.model_stages(done, unused)[:4])
         assert all(isinstance(outcome, JobDone) for outcome in outcomes)
-        assert process.pid is None
+        assert unused.pid is None
         assert goal_content(Path(done.path)) == expected
 
 
-def test_a_kill_at_any_moment_changes_no_bit(path: Path, expected: Content) -> None:
-    """After kill -9 at a random moment, another run leaves what an uninterrupted program wrote, bit for bit."""
+def test_a_kill_at_any_moment_changes_no_bit(
+    path: Path, expected: Content, process: ModelProcess
+) -> None:
+    """After kill -9 at a random moment, another run leaves what an uninterrupted one wrote, bit for bit."""
     child = subprocess.Popen(
         [sys.executable, "-m", "tests.engine.goals.goal_runs", str(path), f"{path}.log"],
         cwd=REPOSITORY,
@@ -160,11 +168,9 @@ def test_a_kill_at_any_moment_changes_no_bit(path: Path, expected: Content) -> N
     child.stdout.close()
     check_whole(path)
 
-    process = ModelProcess(Path(f"{path}.log"))
     with Project.open(path) as project:
         outcomes = goal_runs.run(project, goal_runs.model_stages(project, process))
         assert all(isinstance(outcome, JobDone) for outcome in outcomes)
-    process.close()
     check_whole(path)
     assert goal_content(path) == expected
 

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from engine.base.conversation import Conversation, Message
-from engine.conversations.selection import Selection
 from engine.goals.stages import clustering, embedding
 from engine.goals.stages.assigning import AssignStage
-from engine.goals.stages.embedding import EmbedStage, Vectoriser
+from engine.goals.stages.embedding import EmbedStage
 from engine.goals.stages.validation import StabilityStage
 from engine.goals.tables import clusterings, measurements, vectors
 from engine.goals.tables.clusterings import shown_id, source_of, stored_clustering
 from engine.goals.tables.texts import TextSource
 from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.decision_log import DecisionLog
-from engine.jobs.runner import JobDone, JobFailed, JobRunner
-from engine.model.embedders.embedder import Served, ServedEmbedder
+from engine.jobs.runner import JobDone, JobRunner
 from engine.model.embedders.vectors import Vectors
 from engine.project import runs
 from engine.project.project import Project
@@ -79,22 +76,6 @@ class TestEmbedding:
         assert got[0].tolist() == expected[0].tolist()
         assert goal_runs.same_vectors(got[1], expected[1])
 
-    def test_an_embedder_that_became_another_is_refused(
-        self, project: Project, decision_log: DecisionLog
-    ) -> None:
-        """Vectors are added to a set only by the embedder that made it."""
-
-        first = EmbedStage(
-            project, _served("a"), lambda: TextSource("first-user"), selection=Selection(limit=10)
-        )
-        changed = EmbedStage(
-            project, _served("b"), lambda: TextSource("first-user"), vector_config=first.vector_key
-        )
-        outcomes = goal_runs.run(project, [first, changed])
-        assert isinstance(outcomes[0], JobDone)
-        assert isinstance(outcomes[1], JobFailed)
-        assert "different embedders" in outcomes[1].message
-
 
 class TestClustering:
     def test_a_partition_of_what_has_a_vector(
@@ -115,18 +96,6 @@ class TestClustering:
         assert all(c.words and c.reach >= c.spread >= 0 for c in clusters)
         kinds = {(n, e.text.split()[3]) for n, e in zip(numbers, texts, strict=True) if n >= 0}
         assert len(kinds) == 4
-
-    def test_again_shows_what_was_made(self, project: Project, decision_log: DecisionLog) -> None:
-        """A clustering with the same parameters is shown again, not made again; another one is stored and shown."""
-        first, again, other = (
-            goal_runs.vector_stages(project, decision_log, k=k) for k in (4, 4, 5)
-        )
-        goal_runs.run(project, first)
-        goal_runs.run(project, other)
-        goal_runs.run(project, again)
-        with project.reading() as conn:
-            assert len(clusterings.clusterings(conn)) == 2
-            assert clusterings.shown_id(conn) == first[1].clustering_id == again[1].clustering_id
 
     def test_cancelled_while_it_computes(
         self, project: Project, decision_log: DecisionLog, monkeypatch: pytest.MonkeyPatch
@@ -196,15 +165,6 @@ class TestAssigning:
             its_kind = {kinds[int(member)] for member in state.members(group)}
             assert its_kind == {kinds[number]}
         assert self.assign(project, decision_log).assigned == 0
-
-
-def _served(weights: str) -> Vectoriser:
-    """An embedding model in another process, as the stage sees it."""
-
-    def rows(texts: Sequence[str]) -> Vectors:
-        return np.eye(3, dtype=np.float32)[[len(text) % 3 for text in texts]]
-
-    return Vectoriser("e.gguf", ServedEmbedder(Served(weights, rows)))
 
 
 class TestStability:

@@ -15,19 +15,13 @@ from engine.goals.tables import decisions as goal_answers
 from engine.goals.tables import texts as goals
 from engine.goals.tables.clusterings import LabelEntry
 from engine.goals.tables.decisions import AnswerEntry
-from engine.goals.tables.texts import NO_SUMMARY, NOT_EXPLAINED, NOTHING_WRITTEN, GoalEntry
+from engine.goals.tables.texts import NOT_EXPLAINED, NOTHING_WRITTEN, GoalEntry
 from engine.goals.tables.vectors import VectorConfig
 from engine.project.project import Project
 from engine.questions.records import Act, Answerer, MachineAnswer
 from engine.questions.tables import answers, machine_answers
-from tests.engine.goals.clustered import (
-    VECTORS,
-    clustering,
-    conversations_with_vectors,
-    row,
-    run_of,
-)
-from tests.engine.project.support import check_whole, fill, give_scores, record, talk
+from tests.engine.goals.clustered import clustering, conversations_with_vectors, run_of
+from tests.engine.project.support import fill, give_scores, record, talk
 
 
 def add(project: Project, labels: list[int | None], run_id: int, config: str = "clusters") -> int:
@@ -88,29 +82,6 @@ class TestTexts:
                 2: GoalEntry(2, "", NOTHING_WRITTEN),
             }
 
-    def test_summaries(self, project: Project) -> None:
-        """A reply that is no goal has its reason, and so has a conversation that no run has reached; configurations are
-        stored side by side.
-        """
-        fill(project, [talk(name, name) for name in "abc"])
-
-        def work(conn: sqlite3.Connection) -> None:
-            run_id = run_of(conn)
-            for config in ("one", "two"):
-                goals.register(conn, config, "tiny.gguf")
-            goals.add(conn, "one", run_id, [GoalEntry(1, "pay"), GoalEntry(3, "No.", "it refuses")])
-
-        project.write(work)
-        with project.reading() as conn:
-            assert list(goals.ids_without_summary(conn, "one")) == [2]
-            assert list(goals.ids_without_summary(conn, "two")) == [1, 2, 3]
-            found = goals.texts(conn, [1, 2, 3], "summary", "one")
-        assert found == {
-            1: GoalEntry(1, "pay"),
-            2: GoalEntry(2, "", NO_SUMMARY),
-            3: GoalEntry(3, "No.", "it refuses"),
-        }
-
     def test_why_a_question_was_answered_so(self, project: Project) -> None:
         """An explanation is the note of the person who answered, else what a machine said, else the sentences that it
         cites; it is of answers yes, of `succeeded` of answers no, and of none that a person corrected."""
@@ -144,23 +115,6 @@ class TestTexts:
             failed = goals.texts(conn, [1, 5], "explanation:succeeded")
             assert (failed[5].text, failed[1].reason) == ("too late", NOT_EXPLAINED)
 
-    def test_an_answer_that_came_later_takes_the_place_of_an_earlier_one(
-        self, project: Project
-    ) -> None:
-        """What answered yes explains nothing where what answered after it says no."""
-        fill(project, [talk("a", "Please.", "No.")])
-
-        def work(conn: sqlite3.Connection) -> None:
-            run_id = run_of(conn)
-            for config, value, text in (("p", "yes", "It said so."), ("m", "no", "It helped.")):
-                answer = MachineAnswer(1, value, None, text, ())
-                answerer = Answerer(config, "refused", "pattern", config)
-                machine_answers.put(conn, answerer, run_id, [answer])
-
-        project.write(work)
-        with project.reading() as conn:
-            assert goals.texts(conn, [1], "explanation:refused")[1].reason == NOT_EXPLAINED
-
     def test_how_conversations_with_trouble_end(self, project: Project) -> None:
         """The last exchange begins with the last message of the user; without a sign of trouble there is none, nor are
         there remaining tasks that no run wrote."""
@@ -177,53 +131,7 @@ class TestTexts:
             assert goals.texts(conn, [1], "remaining")[1].reason == NOT_EXPLAINED
 
 
-class TestVectors:
-    def test_blocks(self, project: Project) -> None:
-        """Vectors come back byte for byte, in the order of ids; a conversation has a vector, a reason
-        for none, or is missing.
-        """
-        fill(project, [talk(f"t{n}", f"t{n}") for n in range(6)])
-
-        def work(conn: sqlite3.Connection) -> None:
-            run_id = run_of(conn)
-            vectors.register(conn, VECTORS)
-            vectors.add(conn, "vectors", run_id, [4, 5], row(0, 1) + row(1, 0), {2: "empty"})
-            vectors.add(conn, "vectors", run_id, [1], row(0.6, 0.8))
-
-        project.write(work)
-        with project.reading() as conn:
-            ids, rows = vectors.read_vectors(conn, "vectors")
-            assert ids.tolist() == [1, 4, 5]
-            assert rows.tobytes() == row(0.6, 0.8) + row(0, 1) + row(1, 0)
-            assert vectors.count(conn, "vectors") == 3
-            assert vectors.reasons(conn, "vectors") == {2: "empty"}
-            assert list(vectors.ids_without_vector(conn, "vectors")) == [3, 6]
-            assert vectors.config(conn, "vectors") == VECTORS
-            assert vectors.config(conn, "others") is None
-
-
 class TestClusterings:
-    def test_a_clustering(self, project: Project) -> None:
-        """A clustering is stored whole with its counts, and shown; an earlier one can be shown again."""
-        run_id = conversations_with_vectors(project, 6)
-        first = add(project, [0, 0, 1, None, 1], run_id)
-        second = add(project, [0, 0, 0, 0, 0], run_id, "later")
-        with project.reading() as conn:
-            assert clusterings.shown_id(conn) == second
-            stored = clusterings.clustering(conn, first)
-            assert stored is not None
-            assert (stored.conversations, stored.outliers, stored.without) == (5, 1, 1)
-            assert (stored.text, stored.embedder, stored.seed) == ("first-user", "tfidf", 7)
-            assert [one.id for one in clusterings.clusterings(conn)] == [first, second]
-            assert clusterings.find(conn, "clusters") == first
-            assert clusterings.find(conn, "nothing") is None
-            ids, numbers = clusterings.membership(conn, first)
-            assert (ids.tolist(), numbers.tolist()) == ([1, 2, 3, 4, 5], [0, 0, 1, -1, 1])
-        project.write(lambda conn: clusterings.show(conn, first))
-        with project.reading() as conn:
-            assert clusterings.shown_id(conn) == first
-        check_whole(project.path)  # type: ignore[arg-type]
-
     def test_labels(self, project: Project) -> None:
         """Labels are those of the configuration that was registered last; each has its own missing clusters; a cluster
         may have a reason instead.

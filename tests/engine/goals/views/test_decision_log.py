@@ -20,7 +20,6 @@ from engine.goals.merges.merge_state import MergeState
 from engine.goals.records import GoalDecision
 from engine.goals.tables import clusterings, vectors
 from engine.goals.tables import decisions as goal_decisions
-from engine.goals.tables.clusterings import LabelEntry
 from engine.goals.views.decision_log import DecisionLog
 from engine.project.project import Project
 from tests.engine.goals.clustered import VECTORS, clustering, conversations_with_vectors
@@ -80,22 +79,6 @@ class TestActs:
         assert (again.groups["d1"].label, again.groups["c3"].label) == ("things", "other things")
         assert (again.groups["d2"].pinned, again.groups["c3"].pinned) == (True, False)
         check_whole(Path(project.path))
-
-    def test_groups_without_a_label(self, project: Project) -> None:
-        """A group without a label is named after its distinctive words, and decisions keep the names of that time."""
-        decision_log = DecisionLog(project)
-        assert decision_log.state(1).groups["c0"].label == "word0 · thing"
-        (row,) = decision_log.decide(1, plans(GoalDecision("apart", ("c0", "c1"))))
-        assert row.text == "kept “word0 · thing” and “word1 · thing” apart"
-
-        def label(conn: Any) -> None:
-            clusterings.register_labels(conn, 1, "labels")
-            clusterings.add_labels(conn, 1, "labels", 1, [LabelEntry(0, "Pay", "They pay.")])
-
-        project.write(label)
-        assert decision_log.state(1).groups["c0"].label == "Pay"
-        assert decision_log.state(1).groups["c0"].description == "They pay."
-        assert decision_log.history(1)[0].labels == ("word0 · thing", "word1 · thing")
 
     def test_one_act_of_many(self, project: Project) -> None:
         """A plan sees the results of its own decisions, and is undone and redone as a whole."""

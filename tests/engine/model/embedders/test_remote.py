@@ -15,18 +15,10 @@ import pytest
 from engine.base.errors import ModelError, UsageError
 from engine.model.embedders.embedder import HttpEmbedder, embedder_for
 from engine.model.embedders.vectors import BATCH
-from engine.model.endpoints.client import MAX_ATTEMPTS
 from tests.engine.model.endpoints.toy_peer import on_thread
 from tests.engine.project.support import REPOSITORY
 
 Answer = Callable[[dict[str, Any]], tuple[int, Any]]
-
-
-class Waits(list[float]):
-    """Records the seconds that the client wants to wait, without waiting."""
-
-    async def note(self, seconds: float) -> None:
-        self.append(seconds)
 
 
 class Endpoint:
@@ -108,25 +100,8 @@ class TestAnswers:
         assert endpoint.asked == [{"model": "small", "input": ["abc", "z"]}]
         assert endpoint.keys == ["Bearer secret"]
 
-    def test_several_models(self, endpoint: Endpoint) -> None:
-        """If the endpoint serves several models, one has to be named; the error lists their names."""
-        endpoint.models = ["small", "large\x1b[2J"]
-        with pytest.raises(UsageError, match="small, large␛") as caught:
-            HttpEmbedder(endpoint.url).embed(["a"])
-        assert "#MODEL" in caught.value.hint
-        HttpEmbedder(f"{endpoint.url}#large").embed(["a"])
-        assert endpoint.asked[0]["model"] == "large"
-
 
 class TestTrouble:
-    def test_nobody_there(self, endpoint: Endpoint) -> None:
-        """An unreachable endpoint is tried again, then named in an error."""
-        waits = Waits()
-        endpoint.server.server_close()
-        with pytest.raises(ModelError, match=r"cannot be reached"):
-            HttpEmbedder(f"{endpoint.url}#m", sleep=waits.note).embed(["abc"])
-        assert len(waits) == MAX_ATTEMPTS - 1
-
     @pytest.mark.parametrize(
         ("said", "why"),
         [

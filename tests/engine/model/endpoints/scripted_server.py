@@ -90,13 +90,8 @@ def fields_for(content: str) -> dict[str, Any]:
     done = "thank you" in content.casefold()
     if '"cites"' in asked:
         said = "It is said." if done else "It is not said."
-        return {"explanation": said, "cites": [3] * done, "value": "yes" if done else "no"}
-    if '"finished"' in asked:
-        outcome = "done" if done else "open"
-        missing = "" if done else f"The {goal} is not booked."
-        return {
-            "finished": done, "outcome": outcome, "evidence_steps": [2], "missing": missing,
-        }  # fmt: skip
+        values = ("done", "open") if "reach its end" in content else ("yes", "no")
+        return {"explanation": said, "cites": [3] * done, "value": values[not done]}
     if '"open"' in asked:
         return {"open": [] if done else [{"request": f"Book the {goal}", "step": 1}]}
     return {}

@@ -34,22 +34,6 @@ def sent(peer: Any) -> list[dict[str, Any]]:
 
 
 class TestAsking:
-    def test_messages(self) -> None:
-        """Messages are sent unchanged, with limits, stop texts and a seed; the answer is the reply."""
-        talk = call(
-            "Hello", "Hi", "Bye", system="Rules.", stop=("!",), seed=7,
-            sampling=Sampling(temperature=0.5, top_p=0.9),
-        )  # fmt: skip
-        with endpoint("vllm") as (model, (peer,)):
-            (said,) = model.ask(Chat([talk]))
-            body = sent(peer)[0]
-        roles = [message["role"] for message in body["messages"]]
-        assert roles == ["system", "user", "assistant", "user"]
-        assert (body["seed"], body["temperature"], body["top_p"]) == (7, 0.5, 0.9)
-        assert (body["max_tokens"], body["stop"]) == (16, ["!"])
-        assert said.text
-        assert said.note is None
-
     def test_one_is_refused(self) -> None:
         """A refusal of one call cancels no other, and no reply is paid for twice when the others are asked alone."""
         calls = [call(f"Hello {number}") for number in range(6)]
@@ -76,17 +60,6 @@ class TestAsking:
             assert sorted(body["seed"] for body in sent(peer)) == [0, 1, 2, 3]
             assert [model.ask(Chat([one]))[0] for one in calls] == found
         assert told == [1, 2, 3, 4]
-
-    def test_how_it_ended(self) -> None:
-        """The result says whether a stop text, the limit, or the model's own end ended the reply."""
-        with endpoint("vllm") as (model, (peer,)):
-            peer.faults = [answering("It is!done"), answering("It is", "length"), answering("Yes")]
-            found = [model.ask(Chat([call("Hello", stop=("!",))]))[0] for _ in range(3)]
-        assert [(one.text, one.stopped) for one in found] == [
-            ("It is", "stop"),
-            ("It is", "length"),
-            ("Yes", "end"),
-        ]
 
     def test_opening(self) -> None:
         """A server that can continue a begun answer gets its opening; another server is asked for it, and may begin
@@ -165,13 +138,6 @@ class TestThinking:
             model.ask(Chat([call("Bye")]))
             limits = [body["max_tokens"] for body in sent(peer)]
         assert limits == [16, 16 + THINKING_TOKENS[0], 16 + THINKING_TOKENS[0]]
-
-    def test_the_cause_is_named(self) -> None:
-        """A model that thinks to the last token of the largest allowance is the reason why there is no reply."""
-        with endpoint("vllm") as (model, (peer,)):
-            peer.faults = [thinking({"content": f"<think>{THOUGHTS}"}, "length")] * 9
-            with pytest.raises(RequestRefused, match=r"thought for all of its 16,400 tokens"):
-                model.ask(Chat([call("Hello")]))
 
     def test_fields_that_are_refused(self) -> None:
         """`max_tokens` becomes `max_completion_tokens` where the model asks for that, a temperature that it does not

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
@@ -19,7 +18,7 @@ from engine.model.endpoints.capabilities import (
 from engine.model.endpoints.client import parse_address
 from engine.model.endpoints.probe import probe
 from engine.model.prompt_files import parse_prompt, prompt_text
-from tests.engine.model.endpoints.toy_peer import NAMES, Manner, ToyPeer, running, says
+from tests.engine.model.endpoints.toy_peer import NAMES, Manner, running, says
 from tests.engine.model.toy import END
 
 SUMMARY, BASE = (parse_prompt(name, prompt_text(name)) for name in ("summary", "base"))
@@ -61,19 +60,6 @@ class TestWhatIsFound:
         found = probed("llama-cpp-python", NAMES[END])
         assert (found.ids, found.named, found.echo, found.forced) == (False, False, False, True)
         assert (found.tokens, found.template, found.prefill) == ("llama-cpp-python", "", "")
-
-    def test_messages_only(self) -> None:
-        """A chat-only server gives the 20 best tokens and no raw completions."""
-        found = probed("chat")
-        assert (found.completions, found.top, found.chat, found.chat_top) == (False, 0, True, 20)
-
-    def test_round_trip(self) -> None:
-        """Probe results are stored as JSON; fields that an older program did not write have their defaults."""
-        found = probed("vllm")
-        assert Capabilities.from_params(found.as_params()) == found
-        older = {**found.as_params(), "unheard_of": 1}
-        del older["forced"]
-        assert Capabilities.from_params(older) == found
 
 
 class TestWhatIsEnough:
@@ -118,18 +104,6 @@ class TestTrouble:
         monkeypatch.setattr("engine.model.endpoints.pacing.FIRST_WAIT", 0.001)
         with silent() as url, pytest.raises(ModelError, match="cannot be reached"):
             probe(parse_address(url))
-
-    def test_a_list_that_does_not_come_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A server that once answers without the list of tokens that it gave before has no forced continuation."""
-        whole = ToyPeer.post
-
-        def post(peer: ToyPeer, path: str, body: dict[str, Any]) -> tuple[int, Any]:
-            if body.get("logprobs") == 20 and "return_tokens_as_token_ids" not in body:
-                return 200, {"choices": [{"text": "a"}]}
-            return whole(peer, path, body)
-
-        monkeypatch.setattr(ToyPeer, "post", post)
-        assert not probed("llama-server").forced
 
     def test_another_model(self) -> None:
         """A model that neither completes nor chats is an error that names it and says how to list the server's

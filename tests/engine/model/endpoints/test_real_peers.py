@@ -21,11 +21,8 @@ from engine.model.endpoints.probe import probe
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Generate, ModelClient
-from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
-from engine.model.structured_replies import ask
+from engine.model.prompt_files import Prompt
 from engine.opener.model_process import endpoint_handlers
-from engine.questions.model_answers import log_parts, question_prompt, reply_form
-from engine.questions.question import built_in
 from engine.simulate.demo.samples import sample_conversations
 from engine.trees.growth import Budget
 from engine.trees.model_requests import Grow, places
@@ -111,12 +108,11 @@ class TestLlamaCppPython:
         assert found.tokens == "llama-cpp-python"
         assert found.top > 900
 
-    @pytest.mark.parametrize("tag", ["\n", " Thanks"])
     def test_curves(
-        self, tag: str, in_process: ModelProcess, over_http: EndpointModel, items: list[LogItem]
+        self, in_process: ModelProcess, over_http: EndpointModel, items: list[LogItem]
     ) -> None:
         """Probabilities of an end tag and of a continuation equal those of the model process at every boundary."""
-        question = Question(None, tag)
+        question = Question(None, " Thanks")
         expected, scores = (
             model.ask(Score(items[:1], question)) for model in (in_process, over_http)
         )
@@ -129,41 +125,6 @@ class TestLlamaCppPython:
     ) -> None:
         """The greedy replies have the same tokens."""
         assert replies(over_http, items) == replies(in_process, items)
-
-    def test_a_question(self, over_http: EndpointModel) -> None:
-        """The built-in model replies to a question in the form of its kind, with a probability; its answer means
-        nothing."""
-        question = built_in()["frustrated"]
-        prompt = question_prompt(parse_prompt("ask-json", prompt_text("ask-json")), question)
-        (part,) = log_parts(
-            [Message("user", "I waited."), Message("assistant", "Sorry.")], 900, last=False
-        )
-        (reply,) = ask(
-            over_http,
-            replace(prompt, max_tokens=180),
-            reply_form(question),
-            [part.text],
-            probability_of="value",
-        )
-        assert reply.fields is not None, reply.failure
-        assert reply.fields.value in question.answers
-        assert reply.probability is not None
-        assert 0 < reply.probability <= 1
-
-    def test_trees(self, in_process: ModelProcess, over_http: EndpointModel) -> None:
-        """Leaves have the same probabilities as in process, and the masses add up to 1."""
-        (place,) = places(render_log(shortest(1)[0].messages), "last-answer")
-        options = TreeOptions(alpha=0.01, max_tokens=3, stop=(".", "!", "\n"))
-        trees = [
-            model.ask(Grow([place], options, Budget(60)))[0][0].tree
-            for model in (in_process, over_http)
-        ]
-        account = trees[1].account()
-        assert account.covered + account.pruned + account.unexpanded == pytest.approx(1, abs=1e-12)
-        expected, leaves = map(ended, trees)
-        assert leaves
-        for text, mass in leaves.items():
-            assert mass == pytest.approx(expected[text], abs=NOISE)
 
     def test_refused(self, over_http: EndpointModel, items: list[LogItem]) -> None:
         """The end-of-text token has no text on this server, so a curve to it is refused."""

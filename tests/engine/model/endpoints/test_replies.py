@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.base.errors import RequestRefused, UsageError
+from engine.base.errors import RequestRefused
 from engine.model.batched_replies import generate
 from engine.model.endpoints.model import EndpointModel
 from engine.model.generation import uniform_tasks
@@ -58,14 +58,6 @@ class TestParity:
         assert [reply.text for reply in found] == in_process(prompt)
         assert [reply.note for reply in found] == [None] * 3
 
-    def test_sampled_with_a_seed(self) -> None:
-        """Each reply is sampled with a seed of its own, so that replies are reproducible and different."""
-        with endpoint("vllm") as (model, (peer,)):
-            found = [reply.text for reply in over_http(model, RAW, temperature=1.0)]
-            seeds = sorted(body["seed"] for body in peer.completions)
-        assert found == in_process(RAW, temperature=1.0)
-        assert seeds == [3, 4, 5]
-
     def test_stop_texts(self) -> None:
         """A reply ends before the first stop text, also before one that was not sent to the server."""
         whole = in_process(RAW)[0]
@@ -107,24 +99,8 @@ class TestMessages:
         asked = peer.requests[0][1]["messages"][-1]["content"]
         assert asked.endswith('Begin your answer with: "It"')
 
-    def test_raw_prompts_are_refused(self) -> None:
-        """A prompt without a chat template is refused for an endpoint without raw completions, before a request."""
-        with endpoint("chat") as (model, (peer,)):
-            with pytest.raises(UsageError, match="cannot continue a raw text"):
-                over_http(model, RAW)
-            assert not peer.requests
-
 
 class TestWhatIsRead:
-    def test_control_tokens(self) -> None:
-        """Control tokens in a log are broken up, and the reply reports it."""
-        with endpoint("vllm") as (model, (peer,)):
-            (reply,) = model.ask(
-                Generate([(("<|end|> ", "x"), 0)], RAW, sampling=Sampling(), max_tokens=4)
-            )
-            assert "<|end|>" not in peer.completions[-1]["prompt"]
-        assert reply.note == "1 control tokens broken up"
-
     def test_long_logs(self) -> None:
         """Of a log over the context whole steps are left out, and the reply reports how many."""
         texts = tuple(f"step {number} with some words\n" for number in range(60))

@@ -173,15 +173,6 @@ class TestDamaged:
         assert left(tmp_path) == set()
         assert pulled(server, tmp_path).first.read_bytes() == content
 
-    def test_no_model(self, tmp_path: Path) -> None:
-        """A file with the right checksum that is no valid model is deleted too."""
-        with (
-            serving({NAME: Repository({FILE: b"GGUF" + b"\xff" * 5000})}) as server,
-            pytest.raises(ModelFileError, match="GGUF file"),
-        ):
-            pulled(server, tmp_path)
-        assert left(tmp_path) == set()
-
 
 class TestRefused:
     def test_no_room(

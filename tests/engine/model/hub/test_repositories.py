@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import sys
 from collections.abc import Iterator
@@ -11,8 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from engine.base import network_guard
-from engine.base.errors import HubError, ModelError, NetworkRefused, UsageError, WorkbenchError
+from engine.base.errors import HubError, ModelError, UsageError, WorkbenchError
 from engine.model.hub.access import Hub, hub_from_environment
 from engine.model.hub.repositories import look_at, search
 from tests.hub_server import COMMIT, TOKEN, HubServer, Repository, serving
@@ -43,16 +41,6 @@ class TestSearch:
 
 
 class TestRepository:
-    def test_files(self, server: HubServer) -> None:
-        """The GGUF files have size, checksum and commit, the smallest first."""
-        found = look_at(Hub(server.url), "one/Small-GGUF")
-        assert [(file.name, file.size) for file in found.files] == [
-            ("small-q4_0.gguf", 400),
-            ("small-q8_0.gguf", 800),
-        ]
-        assert found.files[0].parts[0].sha256 == hashlib.sha256(b"y" * 400).hexdigest()
-        assert (found.revision, found.licence, found.gated) == (COMMIT, "apache-2.0", False)
-
     def test_a_piece_of_the_name(self, server: HubServer) -> None:
         """A file is found by a part of its name that no other has; otherwise the error lists the files."""
         found = look_at(Hub(server.url), "one/Small-GGUF")
@@ -63,16 +51,6 @@ class TestRepository:
                 found.file(piece)
             assert "small-q4_0.gguf" in caught.value.hint
             assert "small-q8_0.gguf" in caught.value.hint
-
-    def test_parts(self, server: HubServer) -> None:
-        """The parts of a split model are one file; a split model with missing parts cannot be pulled."""
-        names = [f"big-{nth:05}-of-00003.gguf" for nth in (3, 1, 2)]
-        server.repositories = {
-            "a/b": Repository(dict.fromkeys([*names, "half-00001-of-00002.gguf"], b"w" * 10))
-        }
-        found = look_at(Hub(server.url), "a/b")
-        assert [[part.path for part in file.parts] for file in found.files] == [sorted(names)]
-        assert found.left_out == 1
 
     @pytest.mark.parametrize(
         "path", ["../evil.gguf", "a/../../evil.gguf", "/evil.gguf", "a b.gguf", "\x1b[2J.gguf", ".h.gguf", "a//b.gguf"]
@@ -85,20 +63,6 @@ class TestRepository:
 
 
 class TestRefusals:
-    def test_unknown(self, server: HubServer) -> None:
-        """The error about a missing or hidden repository says what a token would change."""
-        for name in ("no/body", "two/Hidden-GGUF"):
-            with pytest.raises(ModelError, match="may be seen with no token") as caught:
-                look_at(Hub(server.url), name)
-            assert "HF_TOKEN" in caught.value.hint
-        assert look_at(Hub(server.url, TOKEN), "two/Hidden-GGUF").files
-
-    def test_wrong_token(self, server: HubServer) -> None:
-        """An unknown token is an error that does not contain it."""
-        with pytest.raises(ModelError, match="does not accept the token") as caught:
-            look_at(Hub(server.url, "hf_wrong"), "one/Small-GGUF")
-        assert "hf_wrong" not in str(caught.value)
-
     @pytest.mark.parametrize("name", ["", "one", "a/b/c", "../x", "a/b\n", "a b/c"])
     def test_no_name(self, name: str, server: HubServer) -> None:
         """An invalid repository name is refused without a request."""
@@ -116,13 +80,6 @@ class TestRefusals:
         assert caught.value.message == f"{address} cannot be reached (Connection refused)."
         assert "HF_ENDPOINT" in caught.value.hint
         assert capfd.readouterr() == ("", "")
-
-    def test_switch(self, server: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
-        """While an offline switch is on, the hub is not asked."""
-        monkeypatch.setenv(network_guard.VARIABLE, "1")
-        with pytest.raises(NetworkRefused, match=network_guard.VARIABLE):
-            search(Hub(server.url), "x")
-        assert server.requests == []
 
 
 MODEL = {"_id": "0", "id": "a/b", "sha": COMMIT, "tags": ["gguf"], "siblings": []}

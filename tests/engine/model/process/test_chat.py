@@ -13,7 +13,6 @@ import llama_cpp
 from engine.model.chat import Call, ChatMessage, Speaker
 from engine.model.interface import Sampling
 from engine.model.llamacpp import LlamaModel
-from engine.model.log_windows import GAP
 from engine.model.process.chat import chat_replies, fit_into_context
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Chat
@@ -59,17 +58,6 @@ class TestFitting:
         assert contents_of(tokens).startswith("system\nRules.\nuser\nthree ")
         assert contents_of(tokens).endswith("four\nuser\nfive\nassistant\n")
         assert len(tokens) <= len(whole) - 8 - talk.max_tokens
-
-    def test_one_message_is_too_long(self) -> None:
-        """A message that is too long alone loses its middle; a short system message stays whole."""
-        talk = call("old", "older", "A" + "x" * 900 + "Z", system="Rules.")
-        tokens, note = fit_into_context(ToyModel(), talk, 300)
-        assert note == "2 of 4 messages left out, 1 shortened"
-        text = contents_of(tokens)
-        assert "system\nRules.\nuser\nA" in text
-        assert text.endswith("Z\nassistant\n")
-        assert GAP in text
-        assert len(tokens) <= 300 - talk.max_tokens
 
 
 class TestToy:

@@ -95,32 +95,6 @@ def count(client: ModelProcess) -> list[int]:
     return client.ask(CountTokens([["text"]]))
 
 
-class TestStarting:
-    def test_nothing_starts_before_the_first_request(self, fake: ScriptedClients) -> None:
-        """A client without a request has no process."""
-        client = fake.client("works")
-        assert client.pid is None
-        assert count(client) == [1]
-        assert client.pid is not None
-
-    def test_says_nothing(self, fake: ScriptedClients, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A process that never sends its first frame is killed after the time limit."""
-        monkeypatch.setattr(process_module, "START_SECONDS", 0.3)
-        client = fake.client("silent")
-        with pytest.raises(ModelCrashed, match="did not answer"):
-            count(client)
-        assert client.pid is None
-
-    def test_cancel_while_starting(self, fake: ScriptedClients) -> None:
-        """A cancel reaches a request whose process is still starting."""
-        client = fake.client("silent")
-        asking = RequestThread(lambda: count(client))
-        until(lambda: client.pid is not None)
-        client.cancel()
-        assert isinstance(asking.outcome(), Cancelled)
-        assert client.pid is None
-
-
 class TestAnswers:
     @pytest.mark.parametrize(
         ("scenario", "kind", "message"),
@@ -151,12 +125,6 @@ class TestAnswers:
 
 
 class TestDeath:
-    def test_exit(self, fake: ScriptedClients) -> None:
-        """A process that ends during a request is a crash with its exit status and its log."""
-        with pytest.raises(ModelCrashed, match=r"died \(exit status 7\)") as error:
-            count(fake.client("exits"))
-        assert str(fake.log) in error.value.hint
-
     def test_the_next_request_loads_again(self, fake: ScriptedClients) -> None:
         """After a crash the next request starts a process, says so, loads the same model, and is answered."""
         client = fake.client("dies once")

@@ -30,14 +30,6 @@ class TestDriver:
         says(driver, 'echo "NVIDIA H200, 141GB, 143000"; echo "other, 5"')
         assert first_gpu() == ("NVIDIA H200, 141GB", 143000 << 20)
 
-    @pytest.mark.parametrize(
-        "script", ["exit 9", "echo", "echo gpu", "echo 'gpu, [N/A]'", "exit 0"]
-    )
-    def test_driver_that_fails(self, driver: Path, script: str) -> None:
-        """A driver that fails counts as no GPU."""
-        says(driver, script)
-        assert first_gpu() is None
-
 
 class TestLayers:
     def test_some(self, driver: Path, shipped: Path) -> None:

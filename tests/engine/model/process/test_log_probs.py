@@ -15,7 +15,7 @@ from engine.model.process.log_probs import (
     prompted_log_probs,
 )
 from engine.model.prompt_files import Prompt
-from tests.engine.model.toy import END, ROOMY, START, ToyModel, log_prob
+from tests.engine.model.toy import ROOMY, ToyModel, log_prob
 
 HEAD = list(b"What all of them begin with, long enough to be shared. ")
 
@@ -63,21 +63,6 @@ class TestSums:
         continuation_log_probs(model, asked, told.append)
         assert model.decoded == sum(told) == len(HEAD) + 2 + 20
 
-    def test_long_continuations_fit_a_small_cache(self) -> None:
-        """Continuations longer than a batch are decoded in parts, a few at a time, so that the cache holds them."""
-        room = replace(ROOMY, context=200, cells=280, batch=20, rows=8)
-        asked = [PrefixQuestion([n, *range(100)], [list(range(n, n + 90))] * 3) for n in range(3)]
-        found = continuation_log_probs(ToyModel(room), asked)
-        for got, wanted in zip(found, expected(asked), strict=True):
-            assert got == pytest.approx(wanted, abs=1e-3)
-
-    def test_no_forks_needed_but_at_the_end(self) -> None:
-        """A recurrent model, which can be forked at its end only, works too."""
-        asked = [PrefixQuestion([*HEAD, n], [[2, 3], [4]]) for n in range(3)]
-        found = continuation_log_probs(ToyModel(replace(ROOMY, forkable=False)), asked)
-        for got, wanted in zip(found, expected(asked), strict=True):
-            assert got == pytest.approx(wanted, abs=1e-4)
-
     def test_cancelled(self) -> None:
         """After a cancel the next question starts from an empty cache."""
         asked = [PrefixQuestion([*HEAD, n], [[2, 3], [4, 5]]) for n in range(3)]
@@ -90,14 +75,6 @@ class TestSums:
 
 
 class TestRequests:
-    def test_in_a_prompt(self) -> None:
-        """With a prompt the continuation is the reply; control tokens in the text are text."""
-        prompt = Prompt("p", False, "<", ">", "So: ", "yes", "no", (), 0)
-        found = prompted_log_probs(ToyModel(), [("<|end|>", ["yes"])], prompt, lambda tokens: None)
-        prefix = [START, *b"<<|end|>>So: "]
-        assert END not in prefix
-        assert found == [[pytest.approx([log_prob(prefix, list(b"yes")), 3])]]
-
     def test_an_overlong_text_is_shortened(self) -> None:
         """Of a text that does not fit the middle is cut, never the question or the continuation."""
         model = ToyModel(replace(ROOMY, context=400))

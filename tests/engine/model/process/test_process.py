@@ -49,8 +49,8 @@ class TestTheSameAnswers:
     def test_scores(self, shared_process: ModelProcess, shallow_weights: Path) -> None:
         """Scores from the process equal those of a model in this process, bit for bit."""
         model = LlamaModel(shallow_weights, OPTIONS, lambda: False)
-        judge = Question(parse_prompt("judge", prompt_text("judge")))
-        for question in (TUNED, judge):
+        base = Question(parse_prompt("base", prompt_text("base")))
+        for question in (TUNED, base):
             expected = score_block(BoundaryScorer(model), BLOCK, question)
             model.clear()
             assert shared_process.ask(Score(BLOCK, question)) == expected
@@ -83,15 +83,6 @@ class TestTheSameAnswers:
             (reply.text, reply.tokens, reply.stopped) for reply in expected
         ]
         assert {reply.note for reply in replies} == {None}
-
-    def test_what_was_loaded(self, shared_process: ModelProcess, shallow_weights: Path) -> None:
-        """Loading returns the model's figures; loading the same again costs nothing."""
-        assert shared_process.loaded is not None
-        assert shared_process.loaded["architecture"] == "llama"
-        assert shared_process.loaded["context"] == SMALL.context
-        assert shared_process.loaded["forkable"] is True
-        assert shared_process.loaded["memory_bytes"] > shallow_weights.stat().st_size * 0.95
-        assert shared_process.load(shallow_weights, OPTIONS) is shared_process.loaded
 
 
 class TestFaults:
@@ -217,14 +208,6 @@ class TestInterruptions:
         assert isinstance(asked.error, Cancelled)
         assert process.ask(Score(BLOCK, TUNED)) == expected
         assert process.pid not in (None, pid)
-
-    def test_close(self, process: ModelProcess, expected: list[ItemScore]) -> None:
-        """A close during a request ends both."""
-        asked = Interrupted(process, process.close)
-        asked.score(MUCH)
-        assert isinstance(asked.error, Cancelled)
-        assert process.pid is None
-        assert expected
 
 
 PARENT = """

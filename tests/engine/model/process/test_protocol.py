@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import io
-import math
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.completeness.boundaries import BoundaryReading
 from engine.completeness.model_requests import Score
-from engine.completeness.scoring import ItemScore, LogItem, Question, WrittenOn
+from engine.completeness.scoring import ItemScore, WrittenOn
 from engine.model.chat import Call, ChatMessage
 from engine.model.interface import Sampling
 from engine.model.process import protocol
-from engine.model.process.requests import Chat, Embed, LogProbs
+from engine.model.process.requests import Chat
 from engine.trees.growth import Budget, Work
 from engine.trees.model_requests import Grow, GrownTree, GrowOn, Place
 from engine.trees.options import TreeOptions
@@ -45,27 +43,6 @@ def test_scores(curve: list[BoundaryReading], note: str | None) -> None:
     """Probabilities arrive bit for bit, the smallest ones too."""
     score = ItemScore(tuple(curve), 7, note, None, WrittenOn("To do.", "stop"))
     assert crossed(protocol.answer_type(Score), [score]) == [score]
-
-
-@given(
-    st.lists(st.text(st.characters(exclude_categories=["Cs"]))),
-    st.lists(st.integers(0, 9)),
-    st.integers(0, 9),
-)
-def test_logs(texts: list[str], boundaries: list[int], kept: int) -> None:
-    """Any text arrives as it was, line breaks and NULs included."""
-    item = LogItem(tuple(texts), tuple(boundaries), kept)
-    assert crossed(Score, Score([item], Question(None))) == Score([item], Question(None))
-
-
-@given(st.lists(st.lists(st.floats(width=32, allow_nan=False), min_size=3, max_size=3)))
-def test_vectors(rows: list[list[float]]) -> None:
-    """Vectors arrive bit for bit, an empty list of them too."""
-    vectors = np.array(rows, dtype=np.float32).reshape(len(rows), 3)
-    arrived = crossed(protocol.answer_type(Embed), vectors)
-    assert arrived.dtype == np.float32
-    assert arrived.shape == vectors.shape
-    assert arrived.tobytes() == vectors.tobytes()
 
 
 def test_calls() -> None:
@@ -96,13 +73,6 @@ def test_trees() -> None:
     assert (arrived.answer, arrived.answer_log_probs, work) == ((65,), (-0.1,), answer[1])
     request = GrowOn(Place(("a",), 0, 1, "b"), record(tree), Budget(3), 0.01, 1)
     assert crossed(type(request), request) == request
-
-
-def test_log_probabilities() -> None:
-    """Log-probabilities arrive bit for bit, those of what cannot be and those that are no numbers too."""
-    ((first, second),) = crossed(protocol.answer_type(LogProbs), [[(-math.inf, 1), (math.nan, 2)]])
-    assert first == (-math.inf, 1)
-    assert math.isnan(second[0])
 
 
 def test_the_end_of_the_stream() -> None:

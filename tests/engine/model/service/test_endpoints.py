@@ -94,19 +94,6 @@ class TestEstimates:
         assert cost["cost"] == pytest.approx((cost["read"] + 2 * cost["written"]) / 1e6, rel=0.01)
 
 
-class TestCatalogue:
-    def test_listed(self, peers: tuple[ToyPeer, ToyPeer]) -> None:
-        """The list has an endpoint's address and abilities; of its key only the variable's name."""
-        found = data(workbench("models", "list", "--json"))["endpoints"]
-        assert [one["name"] for one in found] == ["one", "two"]
-        assert found[0]["url"] == peers[0].url
-        assert found[0]["key_env"] == "TOY_KEY"
-        assert found[0]["capabilities"]["echo"] is True
-        text = workbench("models", "list").stdout.decode()
-        assert "gives replies, curves" in text
-        assert CANARY not in text
-
-
 def score(project: Path, model: str, *words: str) -> None:
     """Scores a project to the end token and generates the remaining tasks."""
     done = workbench("run", "complete", project, "--model", model, "--mode", "tuned", *words)
@@ -139,18 +126,6 @@ class TestRuns:
         assert ".." not in said
         assert CANARY not in said
         assert len(scores(project)) == 6
-
-    def test_nothing_is_asked_twice(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
-        """The same run on a copy of the project is answered from the cache, at no cost."""
-        other = project.with_name("other.wb")
-        shutil.copy(project, other)
-        score(project, "one")
-        peers[0].requests.clear()
-        done = workbench("run", "complete", other, "--model", "one", "--mode", "tuned")
-        assert b"0 requests" in done.stderr
-        assert b"cost 0.0000" in done.stderr
-        assert not peers[0].requests
-        assert scores(other) == scores(project)
 
     def test_goals(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
         """Summaries, labels and merge questions are answered by endpoints, and the groups are those of the texts."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +16,6 @@ from engine.goals.requests import ClusteringRequest
 from engine.goals.stages.proposing import ProposeStage
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import DEFAULT_MODEL, FIRST_LAYERS
-from engine.model.endpoints.capabilities import Capabilities
-from engine.model.endpoints.endpoint_book import EndpointEntry
 from engine.model.interface import LoadOptions
 from engine.model.process.requests import Tune
 from engine.model.records import ModelRequest
@@ -80,13 +77,6 @@ class TestChoice:
         workspace.models_in_use.use("other", ["trees"])
         assert loaded(workspace)["trees"] == "other"
 
-    def test_a_planned_run_keeps_its_model(self, workspace: OpenProject) -> None:
-        """A later choice does not change the model of a run that was planned before."""
-        workspace.models_in_use.use("large", ["scoring"])
-        (stage, *_) = workspace.scoring_runs.make_run(BASE).stages
-        workspace.models_in_use.use("other", ["scoring"])
-        assert stage.fingerprints["model"] == "large"
-
     def test_a_run_loads_what_it_tuned(
         self, workspace: OpenProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -146,21 +136,6 @@ class TestChoice:
         assert "models use" in caught.value.hint
         assert name(workspace, ModelRequest("scoring", "other")) == "other"
 
-    def test_endpoints(self, workspace: OpenProject) -> None:
-        """Endpoints that were added while the project is open can be chosen, several for one run."""
-        entries = {
-            name: EndpointEntry(name, f"http://127.0.0.1:{port}/v1#m", Capabilities(server="vllm"))
-            for name, port in (("one", 8001), ("two", 8002))
-        }
-        workspace.endpoints.book.file.write_text(
-            json.dumps({name: entry.as_params() for name, entry in entries.items()})
-        )
-        workspace.models_in_use.use("one,two", ["simulation"])
-        request = ModelRequest("simulation")
-        assert workspace.models_in_use.resolve(request).endpoints == ("one", "two")
-        with pytest.raises(UsageError, match="cannot be sent an adapter"):
-            workspace.models_in_use.resolve(ModelRequest("scoring", "one", "x.gguf"))
-
 
 class TestAdapters:
     @pytest.fixture
@@ -178,14 +153,6 @@ class TestAdapters:
         workspace.training.use(run)
         assert name(workspace, TUNED.model_request) == "other"
         assert name(workspace, BASE.model_request) == "large"
-
-    def test_the_shipped_one_does_not(self, workspace: OpenProject) -> None:
-        """The adapter that comes with the program is for the built-in model and does not replace the project's
-        choice.
-        """
-        workspace.models_in_use.use("large", ["scoring"])
-        assert workspace.models_in_use.resolve(TUNED.model_request).adapter is None
-        assert name(workspace, TUNED.model_request) == "large"
 
 
 class TestCommand:

@@ -1,17 +1,21 @@
-"""What a capable model does behind servers of all kinds: labels, merges, the judge and remaining tasks."""
+"""What a capable model does behind servers of all kinds: labels, merges, answers and remaining tasks."""
 
 from __future__ import annotations
 
-import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from engine.base.conversation import Conversation, Message
+from engine.base.errors import Cancelled
 from engine.goals.tables import decisions
 from engine.goals.tables.clusterings import clusters, shown_id, stored_clustering
 from engine.model.endpoints.dialects import text_pieces
 from engine.opener.open_project import OpenProject
+from engine.opener.prompt_trials import PromptTrial
 from engine.simulate.demo.samples import write_jsonl
 from tests.command_line import data, workbench
 from tests.engine.model.endpoints.scripted_server import KINDS, scripted
@@ -47,16 +51,26 @@ def test_a_prompt_is_tried(project: Path, tmp_path: Path) -> None:
     """A prompt in a file is tried on some conversations beside the built-in one, with several models side by side; it
     is not stored. Those of labels and merges are tried on groups and pairs; one that has no item of its own is refused.
     """
-    text = workbench("prompts", project, "judge-json").stdout.decode()
+    text = workbench("prompts", project, "remaining-json").stdout.decode()
     file = tmp_path / "mine.toml"
-    file.write_text(text.replace("Is the conversation finished", "Is it over"))
+    file.write_text(text.replace("Which requests of the user are", "Which wishes are"))
     with scripted(KINDS["vllm"]) as first, scripted(KINDS["fenced"]) as second:
         for server, name in ((first, "one"), (second, "two")):
             assert workbench("models", "add", server.url, "--name", name).returncode == 0
         models = ("--model", "one", "--model", "two")
-        words = ("prompts", project, "judge-json", "--set", file, "--on", "2", *models, "--json")
+        words = (
+            "prompts",
+            project,
+            "remaining-json",
+            "--set",
+            file,
+            "--on",
+            "2",
+            *models,
+            "--json",
+        )
         tried = data(workbench(*words))["replies"]
-        assert any("Is it over" in str(body) for body in second.bodies)
+        assert any("Which wishes are" in str(body) for body in second.bodies)
         assert workbench("run", "cluster", project, "--no-labels", "--k1", "3").returncode == 0
         for prompt, of in (
             ("label-json", "label: Book a "),
@@ -69,24 +83,62 @@ def test_a_prompt_is_tried(project: Path, tmp_path: Path) -> None:
         refused = workbench("prompts", project, "base", "--on", "2", *models)
     assert list(tried) == ["taxi-0", "taxi-1"]
     assert len(tried["taxi-0"]) == 4
-    assert all("outcome: done" in reply for reply in tried["taxi-0"].values())
-    assert all("outcome: open" in reply for reply in tried["taxi-1"].values())
-    assert workbench("prompts", project, "judge-json").stdout.decode() == text
+    assert all(reply == "open: []" for reply in tried["taxi-0"].values())
+    assert all("Book the taxi" in reply for reply in tried["taxi-1"].values())
+    assert workbench("prompts", project, "remaining-json").stdout.decode() == text
     assert refused.returncode == 2
     assert b"cannot be tried alone" in refused.stderr
+
+
+def test_an_interrupted_trial(project: Path) -> None:
+    """A trial that is interrupted ends at once, without a word from the server, and sends nothing further."""
+    with scripted(KINDS["vllm"]) as server:
+        assert workbench("models", "add", server.url, "--name", "one").returncode == 0
+        requested, answering, answer = threading.Event(), threading.Event(), server.answer
+
+        def answer_late(body: dict[str, Any]) -> tuple[int, Any]:
+            """Answers once the trial has ended."""
+            requested.set()
+            answering.wait(20)
+            return answer(body)
+
+        server.bodies.clear()
+        server.answer = answer_late  # type: ignore[method-assign]
+        with OpenProject(project) as workspace, ThreadPoolExecutor(1) as thread:
+            trial = PromptTrial(workspace, "summary-json")
+            replies = thread.submit(trial.replies, ["one"], 2)
+            assert requested.wait(20)
+            trial.interrupt()
+            with pytest.raises(Cancelled):
+                replies.result(10)
+            answering.set()
+            requested.clear()
+            with pytest.raises(Cancelled):
+                trial.replies(["one"], 2)
+            assert not requested.is_set()
 
 
 def test_an_estimate_before_there_are_groups(project: Path) -> None:
     """Before anything was asked the estimate has all stages: its requests are those of the run, where a verdict is said
     two for each pair, and its tokens are right within a fifth; it sends nothing. Without a number of clusters, labels
-    and pairs are a range from nothing. Of what is stored nothing is in the next estimate."""
+    and pairs are a range, and where the merge probability decides, no more pairs than groups. Of what is stored nothing
+    is in the next estimate."""
     with scripted(KINDS["lmstudio"]) as server:
         assert workbench("models", "add", server.url, "--name", "one").returncode == 0
         server.bodies.clear()
         command = ("run", "cluster", project, "--model", "one", "--text", "summary", "--k1", "3")
         costs = data(workbench(*command, "--estimate", "--json"))["costs"]
         ranges = data(workbench(*command[:-2], "--estimate", "--json"))["costs"]
-        assert [cost["certain"] for cost in ranges] == [1, 0, 0]
+        assert [cost["certain"] for cost in ranges] == [
+            1,
+            pytest.approx(3 / 6),
+            pytest.approx(3 / 15),
+        ]
+        auto = ("--decide", "auto", "--estimate", "--json")
+        *_, pairs = data(workbench(*command[:-2], *auto))["costs"]
+        assert (pairs["requests"], pairs["certain"]) == (2 * (6 - 1), 0)
+        *_, pairs = data(workbench(*command[:-4], "--paper", *command[-2:], *auto[2:]))["costs"]
+        assert (pairs["requests"], pairs["certain"]) == (3, pytest.approx(2 / 3))
         assert not server.bodies
         assert workbench(*command).returncode == 0
         assert data(workbench(*command, "--estimate", "--json"))["costs"] == []
@@ -100,20 +152,19 @@ def test_an_estimate_before_there_are_groups(project: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_work_on_each_kind_of_server(kind: str, project: Path) -> None:
-    """Each kind of server summarizes, labels, answers on pairs with reasons for and against, judges, names what is left
-    and answers a question, whatever form it follows, lists, refuses or dresses a reply in; a probability is given where
-    tokens are listed, else it is told that the verdict was said."""
+    """Each kind of server summarizes, labels, answers on pairs with reasons for and against, and answers
+    questions, whatever form it follows, lists, refuses or dresses a reply in; a probability is given where tokens are
+    listed, else it is told that the verdict was said."""
     with scripted(KINDS[kind]) as server:
         added = workbench("models", "add", server.url, "--name", "one")
         assert added.returncode == 0, added.stderr.decode()
         for words in (
-            ("cluster", project, "--model", "one", "--text", "summary", "--k1", "3"),
-            ("complete", project, "--model", "one", "--mode", "judge"),
+            ("run", "cluster", project, "--model", "one", "--text", "summary", "--k1", "3"),
+            ("ask", project, "finished", "--model", "one"),
+            ("ask", project, "Did they say thanks?", "--model", "one"),
         ):
-            done = workbench("run", *words)
+            done = workbench(*words)
             assert done.returncode == 0, done.stderr.decode()
-        assert workbench("ask", project, "Did they say thanks?", "--model", "one").returncode == 0
-    assert b"Wrote the remaining tasks of 9 conversations" in done.stderr
     lists_tokens = KINDS[kind].top > 0
     with OpenProject(project) as workspace, workspace.project.reading() as conn:
         stored = stored_clustering(conn, shown_id(conn))
@@ -138,10 +189,39 @@ def test_all_work_on_each_kind_of_server(kind: str, project: Path) -> None:
         [("yes", [2]), ("no", []), ("no", []), ("no", [])] * 3
     )
     assert [row["p"] for row in rows] == ([pytest.approx(0.8)] if lists_tokens else [None]) * COUNT
-    out = project.with_suffix(".jsonl")
-    assert workbench("export", project, "scores", "--out", out).returncode == 0
-    rows = [json.loads(line) for line in out.read_text().splitlines()]
-    assert len(rows) == COUNT
-    assert {row["id"] for row in rows if row["state"] == "complete"} == {
-        "taxi-0", "hotel-0", "concert-0",
-    }  # fmt: skip
+    ended = data(workbench("answers", project, "finished", "--json"))["answers"]
+    assert [row["value"] for row in ended] == ["done", "open", "open", "open"] * 3
+
+
+def test_remaining_tasks_follow_an_answer(tmp_path: Path) -> None:
+    """What a model calls open gets its remaining tasks from it, beside scores by words, on a server that replies only;
+    the estimate counts those requests."""
+    talks = [
+        Conversation(
+            f"c{number}",
+            tuple(
+                message
+                for turn in range(2)
+                for message in (
+                    Message("user", f"Taxi {number}-{turn}." if number % 4 else "Thank you, bye!"),
+                    Message("assistant", f"I look for number {number * 7 + turn}."),
+                )
+            ),
+        )
+        for number in range(24)
+    ]
+    write_jsonl(talks, tmp_path / "talks.jsonl")
+    project = tmp_path / "p.wb"
+    words = ("run", "complete", project, "--mode", "words", "--model", "one")
+    opened = (*words, "--remaining-of", "finished:open")
+    with scripted(KINDS["fenced"]) as server:
+        assert workbench("models", "add", server.url, "--name", "one").returncode == 0
+        for command in (
+            ("import", project, tmp_path / "talks.jsonl"),
+            ("ask", project, "finished", "--model", "one"),
+        ):
+            assert workbench(*command).returncode == 0
+        (cost,) = data(workbench(*opened, "--estimate", "--json"))["costs"]
+        done = workbench(*opened)
+    assert (cost["stage"], cost["requests"]) == ("remaining", 18)
+    assert b"Wrote the remaining tasks of 18 conversations" in done.stderr, done.stderr.decode()

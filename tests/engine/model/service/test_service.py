@@ -22,7 +22,6 @@ from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.endpoints.fleet import Prices
 from engine.model.hub import download, pulls
-from engine.model.hub.pulls import Rate
 from engine.model.process.process import ModelProcess
 from engine.model.records import ModelRow, PullRow, PullState
 from engine.model.service import service
@@ -121,18 +120,6 @@ def came_to(bench: Bench, state: PullState) -> Callable[[], bool]:
     return lambda: pull_row(bench).state == state
 
 
-class TestUse:
-    def test_shown_where_it_is_used(self, bench: Bench, tiny: Path) -> None:
-        """A model that is chosen for some work shows that in its row and its facts; the built-in one shows the rest."""
-        bench.catalog.add(tiny, "mine")
-        bench.models.use("mine", ["goals", "trees"])
-        assert bench.changed.is_set()
-        assert row(bench, "mine").works == ("goals", "trees")
-        assert row(bench, DEFAULT_MODEL).works == ("scoring", "simulation", "questions")
-        facts = {fact.name: fact.value for fact in bench.models.facts("mine")}
-        assert facts["used for"] == "summaries, labels and merges, response trees"
-
-
 class TestPulls:
     def test_to_the_end(self, bench: Bench, hub: HubServer, tiny: Path) -> None:
         """A pull continues in the background, sends an event at its end, and adds a model to the list."""
@@ -195,30 +182,6 @@ class TestPulls:
         until(came_to(bench, "failed"))
         assert "have to stay free" in pull_row(bench).problem
         assert hub.downloads == []
-
-    def test_end_of_the_program(self, bench: Bench, hub: HubServer) -> None:
-        """Closing the service stops a pull and keeps what has arrived."""
-        hold = threading.Event()
-        hub.faults.append(FaultyAnswer(cut=3000, hold=hold))
-        bench.models.pull(NAME, "f32")
-        until(lambda: pull_row(bench).done == 3000)
-        hold.set()
-        bench.models.close()
-        assert pull_row(bench).state in ("paused", "done")
-
-
-class TestHub:
-    def test_looking(self, bench: Bench, hub: HubServer) -> None:
-        """Host, repositories and files are as the hub gives them; sizes are compared with this machine's memory."""
-        assert bench.models.hub() == "127.0.0.1"
-        assert [one.name for one in bench.models.search("tiny")] == [NAME]
-        page = bench.models.look_at(NAME)
-        assert [(file.name, page.fits(file)) for file in page.repository.files] == [
-            ("tiny-q8.gguf", True),
-            (FILE, True),
-        ]
-        assert page.page == f"{hub.url}/{NAME}"
-        assert page.room > 0
 
 
 class TestRows:
@@ -305,21 +268,3 @@ class TestKeeping:
             bench.models.verify("mine")
         os.utime(mine)
         assert "is as it was" in bench.models.verify("mine")
-
-
-class TestRate:
-    def test_of_the_recent_past(self) -> None:
-        """The rate is the bytes a second over the last seconds; None before two counts, and again after the
-        count fell.
-        """
-        now = [0.0]
-        rate = Rate(lambda: now[0])
-        assert rate.value is None
-        rate.add(0)
-        assert rate.value is None
-        for second in range(1, 21):
-            now[0] = float(second)
-            rate.add(second * 100 if second <= 10 else 1000 + (second - 10) * 500)
-        assert rate.value == pytest.approx(500)
-        rate.add(10)
-        assert rate.value is None

@@ -88,19 +88,6 @@ class TestRule:
         assert report.proposal is None
         assert "no better than by chance" in report.not_proposed or not report.best
 
-    def test_a_useless_interval_proposes_nothing(self, project: Project) -> None:
-        """Where most verdicts are wrong near the threshold and the corrected rate could be nearly anything, nothing is
-        proposed although the scores agree with the verdicts better than by chance."""
-        triage, coin = TriageService(project), random.Random(2)
-        for item in triage.queue("sample").items[:60]:
-            number = item.conversation_id
-            sure = coin.random() < 0.4
-            other = coin.choice([Verdict.YES, Verdict.NO])
-            triage.give(number, truth(number) if sure else other)
-        report = CalibrationService(project).report()
-        assert report.proposal is None
-        assert "too wide" in report.not_proposed
-
     def test_a_pin_holds(self, project: Project) -> None:
         """A pinned threshold stays although the verdicts suggest another, and the rate is corrected at it; unpinned,
         the default is in force again."""

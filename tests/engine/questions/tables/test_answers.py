@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from engine.base.conversation import SUCCEEDED, Verdict
 from engine.completeness.tables import score_sets
-from engine.conversations.filters import ListQuery
 from engine.opener.conversations import ConversationRow, ConversationService
 from engine.project import settings as project_settings
 from engine.project.project import Project
@@ -252,16 +251,6 @@ class TestQueue:
         triage.undo()
         assert triage.queue("people").total == 2
 
-    def test_the_list_as_it_is(self, project: Project) -> None:
-        """The order `list` is that of the list's query, with complete ones and without judged ones."""
-        fill(project, [talk(str(n), "hi " * n) for n in range(1, 5)])
-        give_scores(project, {1: 0.9, 2: 0.2, 3: 0.5})
-        triage = TriageService(project)
-        triage.give(3, Verdict.UNSURE)
-        page = triage.queue("list", ListQuery(sort="length", descending=True))
-        assert [item.conversation_id for item in page.items] == [4, 2, 1]
-        assert page.items[2].why == "next in the list; complete"
-
     def test_a_sample_stands_for_every_score(self, project: Project) -> None:
         """The first twenty of a sample are one from each twentieth of the scores; verdicts do not change what
         follows.
@@ -331,15 +320,3 @@ class TestAgain:
         current = triage.current(3)
         assert current is not None
         assert current.tags == ("late",)
-
-    def test_a_verdict_that_is_taken_away_is_none(self, project: Project) -> None:
-        """A conversation whose verdict was taken away is counted nowhere, and calibration has no verdict of it."""
-        fill(project, [talk(str(n), f"hi {n}") for n in range(1, 4)])
-        triage = TriageService(project)
-        triage.give(1, Verdict.YES)
-        triage.give(2, Verdict.NO)
-        triage.answer([records.Act(2, SUCCEEDED, None)])
-        assert triage.tally() == {Verdict.YES: 1, Verdict.NO: 0, Verdict.UNSURE: 0}
-        with project.reading() as conn:
-            assert answers.in_force(conn) == [(1, Verdict.YES)]
-            assert answers.judged_pairs(conn) == [(1, Verdict.YES, None)]

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.conversation import Verdict
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
@@ -73,22 +72,8 @@ class TestOrder:
         assert why[9] == "unsure: 1 leaf; the best answer is among the least likely tenth"
         assert why[19] == "not among the most unsure tenth: 19 leaves"
 
-    def test_verdicts_do_not_move_the_tenths(self, project: Project) -> None:
-        """Judged conversations leave the queue; the others keep their order and reasons."""
-        before = TriageService(project).queue("unsure").items
-        TriageService(project).give(8, Verdict.YES)
-        assert TriageService(project).queue("unsure").items == before[1:]
-
 
 class TestTies:
-    def test_what_is_equal_does_not_fit(self, tmp_path: Path) -> None:
-        """Where more than a tenth are equal, none of them is in the top tenth."""
-        with imported(tmp_path / "p.wb", COUNT) as project:
-            give_trees(project, dict.fromkeys(range(1, COUNT + 1), (12, -2.0)))
-            items = TriageService(project).queue("unsure").items
-        assert [item.conversation_id for item in items] == list(range(1, COUNT + 1))
-        assert {item.why for item in items} == {"not among the most unsure tenth: 12 leaves"}
-
     def test_several_trees_of_a_conversation(self, tmp_path: Path) -> None:
         """Of several trees of a conversation the most leaves and the lowest best log-probability count."""
         with imported(tmp_path / "p.wb", 3) as project:

@@ -52,15 +52,6 @@ class TestOddsRatios:
         assert apart.log_ratio[0] / apart.error[0] > 5
         assert abs(within.log_ratio[0]) < 0.1
 
-    def test_a_stratum_on_one_side_says_nothing(self) -> None:
-        """Conversations of a stratum without the other side change nothing."""
-        has = np.c_[side_with(40, 20), np.ones((1, 50), bool)]
-        is_first = np.r_[IS_FIRST, np.ones(50, bool)]
-        stratum = np.r_[np.zeros(200, int), np.ones(50, int)]
-        odds = odds_ratios(incidence_of(has), 1, is_first, stratum)
-        alone = odds_ratios(incidence_of(side_with(40, 20)), 1, IS_FIRST, np.zeros(200, int))
-        assert odds.log_ratio[0] == alone.log_ratio[0]
-
     @pytest.mark.parametrize("share", [0.5, 0.1])
     def test_random_sides_show_nothing(self, share: float) -> None:
         """About a twentieth of random splits, at most 9 of 100, shows any of 800 features that depend on each other."""

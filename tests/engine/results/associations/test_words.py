@@ -65,11 +65,3 @@ class TestWords:
         """Each character is a word; phrases are written without spaces."""
         texts = {feature.text for feature in features_of([[("user", "请退款")], OTHER])}
         assert {"退", "退款", "请退款"} <= texts
-
-    def test_what_few_or_nearly_all_have_is_left_out(self) -> None:
-        """A feature is had by the least number of conversations, and as many are without it."""
-        talks: list[Talk] = [
-            [("user", f"rare{n} common {'half' if n % 2 else ''}")] for n in range(10)
-        ]
-        texts = {feature.text for feature in features_of(talks, 2) if feature.place == "anywhere"}
-        assert texts == {"half", "common half"}

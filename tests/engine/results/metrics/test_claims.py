@@ -15,9 +15,7 @@ from engine.results.metrics.uncertainty import (
     PLAIN,
     Case,
     TreeLogProbs,
-    by_conversation,
     figures_of,
-    predictive_entropy,
 )
 from engine.trees.options import TreeOptions
 from engine.trees.records import TreeRow
@@ -101,14 +99,6 @@ class TestFigures:
         assert found["-mean_token_p"] == pytest.approx(-1.375 / 4)
         assert found["-min_token_p"] == pytest.approx(-0.125)
 
-    def test_predictive_entropy(self) -> None:
-        """Leaves of 1/2 and 1/4 have shares of 2/3 and 1/3: 4/3 bits. The mass that is left out makes it larger than
-        the entropy of the two; leaves too improbable for a double still count, and without any it is None.
-        """
-        assert predictive_entropy([math.log(1 / 2), math.log(1 / 4)]) == pytest.approx(4 / 3)
-        assert predictive_entropy([-800.0, -800.0]) == pytest.approx(800 / math.log(2))
-        assert predictive_entropy([]) is None
-
     def test_leaves_of_a_record(self) -> None:
         """The leaves read from the stored columns are those of the tree."""
         tree = grown(b"hi", TreeOptions(0.02, max_tokens=5)).tree
@@ -139,25 +129,6 @@ class TestFigures:
             assert second is not None
             assert first < second
 
-    def test_several_trees_of_a_conversation(self) -> None:
-        """Mean and maximum of each figure summarise several trees; a figure that some lack is over the others."""
-        cases = [
-            Case(1, {"leaves": 2, "-max_logprob": None, "length": 9}),
-            Case(1, {"leaves": 6, "-max_logprob": 3.0, "length": 9}),
-            Case(2, {"leaves": 5, "-max_logprob": None, "length": 7}),
-        ]
-        first, second = by_conversation(cases, {1: {"reward 0": True}})
-        assert first.claims == {"reward 0": True}
-        assert first.figures == {
-            "leaves mean": 4,
-            "leaves most": 6,
-            "-max_logprob mean": 3,
-            "-max_logprob most": 3,
-            "length": 9,
-        }
-        assert second.claims == {}
-        assert second.figures["-max_logprob mean"] is None
-
 
 class TestTables:
     CASES = tuple(
@@ -185,13 +156,3 @@ class TestTables:
         assert rows["leaves"].rejection_ratio.value == 1
         assert rows["fork_entropy"].rejection_ratio.value == pytest.approx(0)
         assert (rows["answer_tokens"].positives, rows["answer_tokens"].negatives) == (4, 2)
-
-    def test_two_claims_that_say_the_same(self) -> None:
-        """Rewards of 0 and 1 make one table; a reward between them makes two."""
-        plain = [
-            Case(n, {"leaves": n}, truths.of_conversation({"reward": n % 2})) for n in range(4)
-        ]
-        half = Case(9, {"leaves": 1}, truths.of_conversation({"reward": 0.5}))
-        names = ["reward 0", "reward below 1"]
-        assert [table.claim for table in claim_tables(plain, names)] == ["reward 0"]
-        assert [table.claim for table in claim_tables([*plain, half], names)] == names

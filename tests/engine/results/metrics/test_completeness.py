@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from engine.completeness.truncation import cut_at
 from engine.results.metrics.completeness import (
     Place,
     Values,
@@ -22,13 +21,6 @@ LOW_WHERE_FAILED: Values = {key: {5: 0.1 if key > 15 else 0.8} for key in NAMES}
 
 
 class TestPlaces:
-    def test_all_ways_are_cut_alike(self) -> None:
-        """The cut depends on name and seed, at a boundary that every configuration has."""
-        found = places({"a": RISING, "b": RISING}, NAMES, seed=4)
-        assert found.keys() == NAMES.keys()
-        for key, place in found.items():
-            assert place == Place(5, (1, 3, 5)[cut_at(4, NAMES[key], 3) or 0], (1, 3, 5))
-
     def test_only_what_all_have_scored(self) -> None:
         """A conversation without a score in one configuration, or with another end, is in no table."""
         lacking = {
@@ -98,15 +90,3 @@ class TestContrasts:
             assert one.corrected < 0.05
         alike = [c for c in found if (c.one, c.other) == ("a", "c")]
         assert [c.p for c in alike] == [1, 1]
-
-    def test_against_truth(self) -> None:
-        """With five of a kind nothing is tested, and the difference is given all the same."""
-        flat: Values = {key: {5: 0.5} for key in NAMES}
-        claims = {key: {"not complete": key > 15} for key in NAMES}
-        ways = {"knows": LOW_WHERE_FAILED, "flat": flat}
-        (table,) = truth_tables(ways, AT_END, claims)
-        found = table.contrasts[0]
-        assert (found.first, found.second) == (1, 0.5)
-        assert found.p is None
-        assert list(table.rows[0].roc) == [(0, 0), (0, 1), (1, 1)]
-        assert table.rows[0].rejection[0] == (0, 0.75)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.base.statistics.intervals import Contrast, Interval
 from engine.results.metrics import conclusions
 from engine.results.metrics.claims import ClaimTable, claim_tables
 from engine.results.metrics.uncertainty import Case
@@ -24,11 +23,6 @@ def table(n: int = 80, better: float = 3.0, positives: int = 30, how: str = "") 
         cases.append(Case(at, {**leaves, **plain}, {CLAIM: wrong}))
     (found,) = claim_tables(cases, [CLAIM])
     return found
-
-
-def contrast(p: float | None, off: float = 0.02) -> Contrast:
-    """The example of the documentation."""
-    return Contrast("AUROC", "leaves", "length", 100, 0.63, 0.61, Interval(off, -0.1, 0.14), p, p)
 
 
 class TestContrasts:
@@ -59,21 +53,6 @@ class TestContrasts:
 
 
 class TestWords:
-    def test_no_difference(self) -> None:
-        """The sentence has both figures, that no difference was found, the number of cases, and the interval of the
-        difference.
-        """
-        assert conclusions.format_contrast(contrast(0.7), " (.50 to .73)") == (
-            "leaves .63 (.50 to .73) against length .61: no significant difference, n = 100"
-            " (+.02, −.10 to +.14; p = .70)"
-        )
-
-    def test_a_difference(self) -> None:
-        """The sentence says better or worse by the sign of the difference."""
-        assert ": better, n = 100" in conclusions.format_contrast(contrast(0.004))
-        assert ": worse, n = 100" in conclusions.format_contrast(contrast(0.004, -0.02))
-        assert "p = .004)" in conclusions.format_contrast(contrast(0.004))
-
     @pytest.mark.parametrize(
         ("p", "words"),
         [(0.0004, "p < .001"), (0.0421, "p = .042"), (0.31, "p = .31"), (1.0, "p = 1.00")],

@@ -18,14 +18,12 @@ from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
 from engine.completeness.truncation import cut_at
 from engine.formats.records import Parsed
-from engine.model.adapter_files import AdapterOrigin
 from engine.project import runs
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
 from engine.training.config import Recipe, TrainConfig
 from engine.training.events import RunDirectory
 from engine.training.run_files import runs_folder
-from tests.engine.model.small_adapters import adapter_file
 from tests.engine.project.support import fill, talk
 from workbench.cli import main
 
@@ -110,11 +108,10 @@ def config(mode: Mode = "base", adapter: str | None = None, key: str = "") -> Sc
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A project with scores of modes base and judge, without truth."""
+    """A project with scores of mode base, without truth."""
     path = tmp_path / "p.wb"
     with Project.open(path, create=True) as project:
         fill(project, [record(key) for key in range(1, COUNT + 1)])
-        score(project, config("judge"), flat)
         score(project, config("base"), flat)
     return path
 
@@ -156,7 +153,7 @@ def as_json(capsys: pytest.CaptureFixture[str], path: Path, *words: str) -> Any:
 
 class TestTable:
     def test_a_row_for_each_score(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Words, probe, base, tuned, judge, then two baselines, all over the same conversations, every figure with an
+        """Words, probe, base, tuned, then two baselines, all over the same conversations, every figure with an
         interval."""
         with Project.open(path) as project:
             score(project, config("probe"), flat)
@@ -170,7 +167,6 @@ class TestTable:
             "probe",
             "base",
             "tuned (star-1)",
-            "judge",
             "keyword rule",
             "position alone",
         ]
@@ -179,7 +175,7 @@ class TestTable:
             for key in KEYS:
                 low, high = row["ci"][key]
                 assert 0 <= low <= row[key] <= high <= 1
-        _, _, base, tuned, _, keywords, position = found["rows"]
+        _, _, base, tuned, keywords, position = found["rows"]
         assert (base["auroc"], base["f1"], base["recall"]) == (0.5, 0, 0)
         assert tuned["auroc"] == tuned["f1"] == keywords["f1"] == 1
         assert tuned["ci"]["f1"][0] < 1
@@ -207,9 +203,8 @@ class TestTable:
             "24 conversations of the project, each whole and cut at a random turn (seed 0)" in out
         )
         assert "24 asked for, 0 cannot be cut, 100% of the others are scored by all rows" in out
-        assert [line.split("  ")[0] for line in out.splitlines()[4:7]] == [
+        assert [line.split("  ")[0] for line in out.splitlines()[4:6]] == [
             "base",
-            "judge",
             "keyword rule",
         ]
         head, base = out.splitlines()[3:5]
@@ -231,7 +226,7 @@ class TestTable:
             fill(project, [*short, *(record(key) for key in range(half + 1, COUNT + 1))])
             for keys, turns in ((range(1, half + 1), 2), (range(half + 1, COUNT + 1), 3)):
                 score(project, config("base"), lambda key, turn: turn / 3, keys, turns)
-                score(project, config("judge"), ends, keys, turns)
+                score(project, config("tuned"), ends, keys, turns)
         grows, knows, keywords, position = as_json(capsys, path)["rows"]
         assert (grows["matched"], knows["matched"]) == (0.5, 1)
         assert {row["matched_pairs"] for row in (grows, knows, position)} == {half * half}
@@ -242,21 +237,6 @@ class TestTable:
         assert "same step" in out.splitlines()[3]
         assert "against position alone" in out
         assert "against keyword rule" not in out
-
-    def test_an_adapter_of_the_catalogue(
-        self, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        """An adapter is found by its name in the catalogue; file and card say how it was trained."""
-        file = adapter_file(tmp_path / "a.gguf", origin=AdapterOrigin(recipe="paper"))
-        file.with_suffix(".json").write_text('{"conversations": 200, "cut": 40}', "utf-8")
-        assert main(["models", "add", str(file), "--name", "shop"]) == 0
-        capsys.readouterr()
-        with Project.open(path) as project:
-            score(project, config("tuned", "a.gguf"), rising, adapter=file)
-        row, rule, _ = as_json(capsys, path, "--adapter", "shop")["rows"]
-        assert row["name"] == "tuned paper (a.gguf)"
-        assert (row["recipe"], row["conversations"], row["cut"]) == ("paper", 200, 40)
-        assert (rule["recipe"], rule["conversations"], rule["cut"]) == (None, None, None)
 
 
 class TestCoverage:
@@ -280,19 +260,6 @@ class TestCoverage:
 
 
 class TestHeldOut:
-    def test_the_only_run(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """By default the conversations are the test part of the only training run; the recipe names the row."""
-        training_run(
-            path, "star-1", range(1, 18), range(18, 25), "no-end-tag", valid=range(13, 18),
-            test=range(1, 13),
-        )  # fmt: skip
-        with Project.open(path) as project:
-            score(project, config("tuned", "star-1"), rising)
-        found = as_json(capsys, path)
-        assert (found["run"], found["n"], found["trained"]) == ("star-1", 12, 0)
-        assert found["rows"][1]["name"] == "tuned without an end tag (star-1)"
-        assert "12 conversations of the test part of star-1" in asked(capsys, path)[1]
-
     def test_what_selected_a_checkpoint_does_not_test_it(
         self, path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

@@ -108,7 +108,6 @@ def test_completeness_and_goals(tmp_path: Path) -> None:
     assert cut.rows[1].curves[0][-1][1] == 1
     assert [one.title for one in truth.columns[1:]] == ["AUROC", "AP"]
     assert {one.what for one in found.missing if one.metric == "completeness"} == {
-        "No scores of mode judge are compared.",
         "No scores of mode words are compared.",
         "No scores of mode probe are compared.",
     }

@@ -108,27 +108,6 @@ def test_long_files_in_pieces(
     assert stored(project) == {f"a{at}": 2 for at in range(9)} | {"long": 30, "z": 2}
 
 
-def test_a_folder_with_both(project: Project, tmp_path: Path) -> None:
-    """In one folder files of lines are read from where they were, others as a whole; names of conversations without an
-    id have the path inside of the folder."""
-    folder = tmp_path / "logs"
-    (folder / "x").mkdir(parents=True)
-    (folder / "y").mkdir()
-    for name in "xy":
-        (folder / name / "1.jsonl").write_text(line(None, 2, name))
-    (folder / "whole.json").write_text(line("w", 2))
-    watched_input = WatchedFiles([str(folder)])
-    look(project, watched_input)
-    assert stored(project) == {"x/1-1": 2, "y/1-1": 2, "w": 2}
-    (folder / "whole.json").write_text(line("w", 4))
-    with (folder / "x" / "1.jsonl").open("a") as grown:
-        grown.write(line("late", 2))
-    stage = look(project, watched_input)
-    assert stage is not None
-    assert stage.read == 2
-    assert stored(project) == {"x/1-1": 2, "y/1-1": 2, "w": 4, "late": 2}
-
-
 def export(span: str, *texts: str) -> str:
     """One line of a collector's file: an export of OTLP with one call of a model, with what was said before it."""
     messages = [

@@ -29,10 +29,10 @@ PAST = 24
 
 
 @pytest.fixture(scope="module", autouse=True)
-def weights(shallow_weights: Path) -> Iterator[None]:
-    """Five layers of the shipped weights."""
+def weights(single_layer_weights: Path) -> Iterator[None]:
+    """One layer of the shipped weights."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(scored.WEIGHTS, str(shallow_weights))
+        patch.setenv(scored.WEIGHTS, str(single_layer_weights))
         yield
 
 

@@ -104,11 +104,6 @@ class TestFailures:
             counts = Counter(m.content for m in c.messages if m.role == "assistant")
             assert max(counts.values()) == 4
 
-    def test_who_gives_up_asked_for_a_person(self) -> None:
-        """Nobody is free for the customer."""
-        for c in failed("gave_up"):
-            assert calls(c)[-1][0] == "hand_over"
-
 
 class TestCoherence:
     def test_every_call_is_answered(self) -> None:
@@ -122,30 +117,12 @@ class TestCoherence:
                     assert (after.role, after.name) == ("tool", call.name)
                     assert after.tool_call_id == call.call_id
 
-    def test_refunds_are_the_price(self) -> None:
-        """What is paid back is the price of the item, which the order shows."""
-        refunds = 0
-        for c in CORPUS:
-            for name, _, result in calls(c):
-                if name == "refund_item":
-                    refunds += 1
-                    (_, _, order) = next(each for each in calls(c) if each[0] == "find_order"
-                                         and "items" in each[2])  # fmt: skip
-                    prices = [item["price"] for item in json.loads(order)["items"]]
-                    assert json.loads(result)["refunded"] in prices
-        assert refunds > 10
-
     def test_broken_off_conversations_stop_before_the_end(self) -> None:
         """Where it breaks off nothing that was wanted is done yet."""
         done = {"track_parcel", "create_return", "change_address", "cancel_order", "refund_item"}
         for c in CORPUS:
             if c.truth and c.truth["outcome"] == "broken_off":
                 assert not done & {name for name, _, _ in calls(c)}
-
-    def test_few_openings_are_alike(self) -> None:
-        """Of 300 first messages at most one in twenty stands twice."""
-        openings = [c.messages[1].content for c in CORPUS]
-        assert len(set(openings)) >= 0.95 * len(openings)
 
 
 def test_the_uniform_form_has_everything(tmp_path: Path) -> None:

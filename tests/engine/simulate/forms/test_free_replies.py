@@ -8,7 +8,7 @@ import pytest
 
 from engine.simulate.forms.form_session import FREE_TOKENS
 from engine.simulate.forms.run import BAD_OUTPUTS
-from engine.simulate.forms.table import by_model, by_module
+from engine.simulate.forms.table import FilledForm, by_module, form_rows
 from tests.engine.simulate.forms.playing import (
     Script,
     all_but,
@@ -61,7 +61,7 @@ def test_a_baseline_that_does_not_follow_has_no_figures() -> None:
     """A run that ends by bad outputs counts as failed, and its figures enter no mean: the × of the paper."""
     failed = dict(played(Script({"question_generation": "no"}), variant="baseline").ending.result)
     assert (failed["ended"], failed["failed"]) == (BAD_OUTPUTS, {"question_generation": 1})
-    (row, mean) = by_model([("m", failed)])
+    (row, mean) = form_rows([FilledForm("m", "baseline", failed)])
     assert (row.form, row.runs, row.failed, row.filled_share, mean.filled_score) == (
         "small", 1, 1, None, None,
     )  # fmt: skip
@@ -87,7 +87,7 @@ def test_models_by_form_and_their_means() -> None:
         ("b", run("med", ended=BAD_OUTPUTS)),
         ("a", run("ss5", None)),
     ]
-    rows = by_model(runs)
+    rows = form_rows(FilledForm(model, "modular", result) for model, result in runs)
     assert [(row.model, row.form, row.runs, row.failed) for row in rows] == [
         ("a", "ss5", 1, 0),
         ("a", "", 1, 0),

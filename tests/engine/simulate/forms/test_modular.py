@@ -117,14 +117,6 @@ def test_a_grouping_may_name_summaries_and_leave_labels_out() -> None:
     assert not found["complete"]
 
 
-def test_a_grouping_of_unknown_labels_is_refused() -> None:
-    """A grouping with an entry that is neither label nor summary is replaced by the fallback."""
-    script = Script(
-        {"user": answer_by_label, "question_grouping": as_reply({"All": ["Name", "Pet"]})}
-    )
-    assert [*modular(script, dummies=all_but("question_grouping")).chunks] == ["Group 1"]
-
-
 def test_an_unknown_chunk_ends_the_run() -> None:
     """A manager that names an unknown chunk ends the run, as in the source; before there are chunks it has them
     formed.
@@ -168,31 +160,6 @@ def test_no_chunk_takes_the_turns_of_all() -> None:
     found = result(script, dummies=dummies, form=form, turns_per_field=2)
     questions = [line["Assistant"] for line in found["dialogue"] if "Assistant" in line]
     assert questions == ["Town", "Land", "Town", "Land"]
-
-
-def test_a_chunk_that_is_answered_counts_as_validated_for_the_manager() -> None:
-    """An answered chunk is done for the manager; its filler is not called again although it stopped before
-    validating.
-    """
-    script = Script(
-        {
-            "user": as_reply({"answer": "Ulm"}),
-            "chunk_filling": [
-                as_reply({"next action": "question_generation"}),
-                as_reply({"next action": "stop"}),
-            ],
-        }
-    )
-    found = modular(script, dummies=all_but("chunk_filling"), form=town_only())
-    assert found.chunks["Group 1"].states == {"Town": "answered"}
-    assert found.states == {"Group 1": "validated"}
-
-
-def test_last_actions_are_newest_first_and_six() -> None:
-    """A prompt lists the six last actions, newest first."""
-    script = Script({"user": as_reply({"answer": ""})})
-    found = modular(script, form=town_only(), turns_per_field=9)
-    assert found.chunks["Group 1"].last_action == ["question_generation", "stop"] * 3
 
 
 # Questions and answers

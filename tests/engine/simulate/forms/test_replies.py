@@ -43,12 +43,9 @@ def answered(**changes: Any) -> dict[str, Any]:
     [
         (answered(), True),
         ({"Town": {"answer": "Ulm"}}, True),
-        ({}, True),
         ({"Town": {"answer": ["Ulm", "Bern"]}}, True),
         ({"City": {"answer": "Ulm"}}, False),
-        ({"Town": "Ulm"}, False),
         ({"Town": {"answer": {"city": "Ulm"}}}, False),
-        (answered(required="yes"), False),
         (answered(hint="a city"), False),
     ],
 )

@@ -8,7 +8,6 @@ from engine.simulate.forms.form import Profile, known_form
 from tests.engine.simulate.forms.playing import (
     ANNA,
     Script,
-    all_but,
     answer_by_label,
     as_reply,
     played,
@@ -49,30 +48,7 @@ def test_one_user_for_a_run_knows_the_answers_and_is_judged() -> None:
     assert found["filled_share"] == pytest.approx(1 / 1.2)
 
 
-def test_runs_take_the_profiles_in_turn() -> None:
-    """The second run uses the second profile."""
-    people = tuple(Profile(name, name, {"small": {"Town": name}}) for name in ("ada", "bo"))
-    names = [
-        result(Script({"user": answer_by_label}), profiles=people, profile="run", run=run)[
-            "profile"
-        ]
-        for run in (1, 2, 3)
-    ]
-    assert names == ["ada", "bo", "ada"]
-
-
 # The whole
-
-
-def test_a_run_is_a_function_of_its_replies() -> None:
-    """With the same replies every call of a run is the same, seeds included."""
-    people = tuple(Profile(str(number), f"person {number}", {}) for number in range(10))
-    asked = []
-    for _ in range(2):
-        script = Script({"user": answer_by_label, "question_generation": "?"})
-        played(script, dummies=all_but("question_generation"), profiles=people)
-        asked.append(script.asked)
-    assert asked[0] == asked[1]
 
 
 def test_the_conversation_lands_with_its_scores_as_truth() -> None:

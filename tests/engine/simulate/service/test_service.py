@@ -14,6 +14,7 @@ from engine.base.errors import ProjectError, UsageError
 from engine.base.events import Event, JobEnded
 from engine.opener.open_project import OpenProject
 from engine.simulate.records import PlayRow
+from engine.simulate.recsim import play as recsim
 from engine.simulate.request import SimulationRequest
 from engine.simulate.service.result_tables import item_of, tables_of
 
@@ -22,15 +23,17 @@ REQUEST = SimulationRequest(
     runs=1,
     tasks=("travel planning",),
     turns=1,
-    user_tokens=16,
-    assistant_tokens=16,
     context=1024,
 )
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, tuned_shallow: None) -> Iterator[OpenProject]:
-    """An empty project on a machine where the default model was tuned."""
+def workspace(
+    tmp_path: Path, tuned_shallow: None, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[OpenProject]:
+    """An empty project on a machine where the default model was tuned; replies are short."""
+    for name in ("USER_TOKENS", "ASSISTANT_TOKENS"):
+        monkeypatch.setattr(recsim, name, 16)
     with OpenProject(tmp_path / "p.wb", create=True) as opened:
         yield opened
 
@@ -58,7 +61,6 @@ class TestPlaying:
         twice.
         """
         service, request = workspace.simulations, REQUEST
-        assert service.offers().tasks[0] == request.tasks[0]
         assert service.estimate(request).items == 1
         assert service.sets() == []
         assert played(workspace, lambda: service.start(request)).outcome == "done"
@@ -81,6 +83,12 @@ class TestPlaying:
         assert len(exported["plays"]) == 1
         with pytest.raises(ProjectError, match="there already"):
             service.export(one.config_hash, str(tmp_path / "out.json"))
+
+    def test_an_edit_with_a_place_that_nothing_fills(self, workspace: OpenProject) -> None:
+        """An edited prompt with an unknown place is refused with the list of known ones."""
+        with pytest.raises(UsageError, match=r"\[\[NO_SUCH_PLACE\]\]") as error:
+            workspace.prompts.edit("sharded/recap", "[[SAMPLE_TEXT]] [[NO_SUCH_PLACE]]")
+        assert "[[SAMPLE_TEXT]]" in error.value.hint
 
     def test_refused(self, workspace: OpenProject) -> None:
         """A request that cannot be played is refused before anything starts."""

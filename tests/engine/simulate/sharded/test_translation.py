@@ -76,13 +76,6 @@ class TestTranslation:
         assert "Montag" not in first
         assert "Guten" not in second
 
-    def test_concat_numbers_the_chunks(self) -> None:
-        """CONCAT numbers the chunks in their order."""
-        prompt = translation().concat_prompt(SHARDS[::-1])
-        assert prompt.index("Document Chunk 1:\nEs regnet") < prompt.index(
-            "Document Chunk 2:\nGuten"
-        )
-
 
 class TestDataToText:
     def test_every_reference_counts(self) -> None:
