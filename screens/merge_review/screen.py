@@ -43,8 +43,9 @@ from screens.shell.dialogs import ask_which_first
 from screens.shell.goal_dialogs import DecisionScreen, ask_label, split_group
 from screens.shell.title_line import TitleLine
 from screens.widgets.background import write_in_order
-from screens.widgets.groups import label_of, proposed_label
+from screens.widgets.groups import label_of
 from screens.widgets.jobs import EngineFeed
+from screens.widgets.merge_evidence import proposed_label
 
 T = TypeVar("T")
 """What storing a decision returns."""
