@@ -18,16 +18,24 @@ from transformers import TrainerCallback, TrainingArguments
 
 from engine.completeness.scoring import LogItem
 from engine.training.events import EventLog
+from engine.training.presets import VALIDATION_SPEEDUP
 from training.base import HubTokenizer
 from training.examples import Datasets, Log, token_windows
 from training.loop import BEST, AdapterTrainer
 from training.validation import CHANCE, Point, curve
 
-VALIDATION_SPEEDUP = 2.0
-"""How many times faster validating is than training, assumed until the first validation is timed."""
-
 PROGRESS_SECONDS = 2.0
 """Least time between two `validating` events."""
+
+
+SAMPLED_CONVERSATIONS = 3
+"""Conversations that are sampled."""
+
+SHOWN_CHARS = 160
+"""Characters of text before the boundary that are shown with a sample."""
+
+WRITTEN_TOKENS = 24
+"""Tokens that the model writes for a sample."""
 
 
 class EventWriter(TrainerCallback):
@@ -177,15 +185,6 @@ def peak_memory() -> int:
 
 
 # Samples of what the model writes at boundaries of conversations of the selection part, before and after training
-
-SAMPLED_CONVERSATIONS = 3
-"""Conversations that are sampled."""
-
-SHOWN_CHARS = 160
-"""Characters of text before the boundary that are shown with a sample."""
-
-WRITTEN_TOKENS = 24
-"""Tokens that the model writes for a sample."""
 
 
 def write_samples(

@@ -32,29 +32,6 @@ from engine.training.events import RunDirectory
 from training.base import load_base, load_tokenizer
 from training.examples import read_logs
 
-
-@dataclass(frozen=True, slots=True)
-class Architecture:
-    """An architecture in llama.cpp.
-
-    Attributes:
-        name: Its name there.
-        reordered: Whether the rows of its query and key projections are in another order than in `transformers`.
-    """
-
-    name: str
-    reordered: bool
-
-
-_ARCHITECTURES = {
-    "llama": Architecture("llama", True),
-    "mistral": Architecture("llama", True),
-    "smollm3": Architecture("smollm3", True),
-    "qwen2": Architecture("qwen2", False),
-    "qwen3": Architecture("qwen3", False),
-}
-"""Name of an architecture in `transformers` -> its name in GGUF."""
-
 _MODULES = {
     "self_attn.q_proj": "attn_q",
     "self_attn.k_proj": "attn_k",
@@ -88,6 +65,42 @@ _NORM = re.compile(
 )
 """Name of a weight that may be a norm, with or without adapter: in a block, `model.layers.3.input_layernorm.weight`, or
 after the last block, `model.norm.weight`; the latter leaves both groups empty."""
+
+TOKENS, LOG_TOKENS = 600, 200
+"""Tokens that are compared in all, and of each log: its last ones."""
+
+LEAST_TOP1 = 0.99
+"""Least share of places where both must agree on the most probable token."""
+
+LARGEST_SHARE = 0.25
+"""Largest difference of a probability, as a share of the largest change that the adapter itself makes: an adapter
+that llama.cpp does not apply differs by all of it."""
+
+Values = NDArray[np.float64]
+"""Probabilities."""
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """An architecture in llama.cpp.
+
+    Attributes:
+        name: Its name there.
+        reordered: Whether the rows of its query and key projections are in another order than in `transformers`.
+    """
+
+    name: str
+    reordered: bool
+
+
+_ARCHITECTURES = {
+    "llama": Architecture("llama", True),
+    "mistral": Architecture("llama", True),
+    "smollm3": Architecture("smollm3", True),
+    "qwen2": Architecture("qwen2", False),
+    "qwen3": Architecture("qwen3", False),
+}
+"""Name of an architecture in `transformers` -> its name in GGUF."""
 
 
 def architecture_of(config: Any) -> Architecture:
@@ -211,19 +224,6 @@ def _in_16_bits(values: NDArray[np.float32], name: str) -> NDArray[np.float16]:
 # Parity: whether an adapter gives the same probabilities in llama.cpp as in PEFT, on logs of the selection part. Both
 # sides load the GGUF file that the adapter will be used with, expanded to F32, so that a difference comes from the
 # adapter or from how it is applied. The model process writes the expansion into a temporary folder.
-
-TOKENS, LOG_TOKENS = 600, 200
-"""Tokens that are compared in all, and of each log: its last ones."""
-
-LEAST_TOP1 = 0.99
-"""Least share of places where both must agree on the most probable token."""
-
-LARGEST_SHARE = 0.25
-"""Largest difference of a probability, as a share of the largest change that the adapter itself makes: an adapter
-that llama.cpp does not apply differs by all of it."""
-
-Values = NDArray[np.float64]
-"""Probabilities."""
 
 
 class ParitySkipped(Exception):

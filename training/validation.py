@@ -27,6 +27,10 @@ MAX_EXPONENT = 700.0
 """Largest exponent, just below the one at which `math.exp` overflows."""
 
 
+CHANCE = 0.5
+"""AUROC of a validation without pairs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """Natural log-probabilities at one boundary: of the end tag, and of the header of a next step."""
@@ -189,9 +193,6 @@ def validate(
 
 
 # Which checkpoint becomes the adapter: that of the best validation
-
-CHANCE = 0.5
-"""AUROC of a validation without pairs."""
 
 
 def best_validation(validations: Sequence[Validation]) -> int:

@@ -13,6 +13,9 @@ from collections.abc import Sequence
 from engine.model.chat import split_thinking
 from engine.model.reply_forms import find_verdict
 
+LABEL_PROMPT, MERGE_PROMPT = "paper-label", "paper-merge"
+"""Names of the prompts of the paper for the description of a group and for a pair of groups."""
+
 _NO = re.compile(r"\b(?:no|not|separate(?:ly)?|distinct)\b|n['’]t\b", re.I)
 """What makes the first sentence of a reply a refusal."""
 _YES = re.compile(

@@ -405,14 +405,14 @@ class OpenProject:
     @made_once
     def trees(self) -> TreeService:
         """Lists, grows and compares response trees."""
-        from engine.goals.tables.groups import first_goals
+        from engine.goals.tables.groups import goals_of
         from engine.trees.service import TreeService
 
         return TreeService(
             self.run_setup,
             self.runner,
             self.change_notifier("tree"),
-            first_goals,
+            goals_of,
         )
 
     @made_once
@@ -500,9 +500,10 @@ class OpenProject:
             listener: Called with the events of these stages.
 
         Raises:
-            WorkbenchError: A stage failed.
+            WorkbenchError: A stage failed, or may not run; see `_check_addresses`.
             Cancelled: A stage was cancelled, such as from the keyboard.
         """
+        self._check_addresses(stages)
         unsubscribe = self.subscribe(listener) if listener else None
         try:
             for stage in stages:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,6 +15,7 @@ from engine.conversations.selection import Selection
 from engine.conversations.tables import conversations
 from engine.goals.questions import GoalLabel, GoalSummary, MergeVerdict
 from engine.model.catalog import LoadableModel
+from engine.model.process.requests import ModelClient
 from engine.model.prompt_files import Prompt, parse_prompt, shipped_prompt
 from engine.model.records import ModelRequest
 from engine.model.stages import ModelWork
@@ -32,43 +34,116 @@ OF_GROUPS = ("label-json", "merge-json")
 """The prompts around groups and pairs of groups; the others are laid around a log."""
 
 
-def try_prompt(
-    workspace: OpenProject, name: str, models: Sequence[str | None], count: int, text: str | None
-) -> dict[str, dict[str, str]]:
-    """Returns the replies about the first conversations, groups or pairs, by these and by column: version and model.
+class PromptTrial:
+    """Tries one prompt; `interrupt` may be called from any thread.
 
-    Args:
-        name: The prompt; its version in the project is tried beside the built-in one where they differ.
-        models: Names of models; None is the one that the project uses for such work.
-        count: Number of conversations, groups or pairs.
-        text: Tried in place of the version in the project; None for no other.
-
-    Raises:
-        UsageError: There is no such prompt that can be tried, or no such model.
-        NotYet: Nothing was clustered yet, and the prompt is one of `OF_GROUPS`.
-        ModelError: A model cannot be loaded, or refuses a question.
+    Attributes:
+        name: Name of the prompt.
     """
-    if name not in FORMS:
-        raise UsageError(
-            f"The prompt {name} cannot be tried alone.", f"These can be tried: {', '.join(FORMS)}."
-        )
-    built_in, text = shipped_prompt(name), text or workspace.prompts.source(name)
-    versions = {"yours": text, "built in": built_in} if text != built_in else {"built in": text}
-    replies: dict[str, dict[str, str]] = {}
-    is_scoring = name in ("remaining", "remaining-json")
-    for requested in models:
-        request = ModelRequest("scoring" if is_scoring else "goals", requested)
-        model = workspace.models_in_use.resolve(request)
-        for version, source in versions.items():
-            column = f"{version} · {model.label}" if len(versions) > 1 else model.label
-            prompt = parse_prompt(name, source)
-            for item, reply in _replies(workspace, model, prompt, count).items():
-                replies.setdefault(item, {})[column] = reply
-    return replies
+
+    def __init__(self, workspace: OpenProject, name: str, text: str | None = None) -> None:
+        """Sends nothing yet.
+
+        Args:
+            name: The prompt; its version in the project is tried beside the built-in one where they differ.
+            text: Tried in place of the version in the project; None for no other.
+
+        Raises:
+            UsageError: There is no such prompt that can be tried.
+        """
+        if name not in FORMS:
+            raise UsageError(
+                f"The prompt {name} cannot be tried alone.",
+                f"These can be tried: {', '.join(FORMS)}.",
+            )
+        self._workspace, self.name = workspace, name
+        built_in, text = shipped_prompt(name), text or workspace.prompts.source(name)
+        self._versions = {"yours": text, "built in": built_in}
+        if text == built_in:
+            del self._versions["yours"]
+        self._is_interrupted = False
+        self._work: _TrialWork | None = None
+
+    def replies(self, models: Sequence[str | None], count: int) -> dict[str, dict[str, str]]:
+        """Returns the replies about the first conversations, groups or pairs, by these and by column: version and
+        model.
+
+        Args:
+            models: Names of models; None is the one that the project uses for such work.
+            count: Number of conversations, groups or pairs.
+
+        Raises:
+            Cancelled: `interrupt` was called.
+            UsageError: There is no such model.
+            NotYet: Nothing was clustered yet, and the prompt is one of `OF_GROUPS`.
+            ModelError: A model cannot be loaded, or refuses a question.
+        """
+        replies: dict[str, dict[str, str]] = {}
+        is_scoring = self.name in ("remaining", "remaining-json")
+        for requested in models:
+            request = ModelRequest("scoring" if is_scoring else "goals", requested)
+            model = self._workspace.models_in_use.resolve(request)
+            for version, source in self._versions.items():
+                column = f"{version} · {model.label}" if len(self._versions) > 1 else model.label
+                prompt = parse_prompt(self.name, source)
+                for item, reply in self._replies_of(model, prompt, count).items():
+                    replies.setdefault(item, {})[column] = reply
+        return replies
+
+    def interrupt(self) -> None:
+        """Ends the requests in flight, and sends no further ones."""
+        self._is_interrupted = True
+        if self._work is not None:
+            self._work.interrupt()
+
+    def _replies_of(self, model: LoadableModel, prompt: Prompt, count: int) -> dict[str, str]:
+        """Returns the reply of one model about each item; of one with fields these, or why it cannot be read."""
+        workspace = self._workspace
+        self._work = work = _TrialWork(workspace, model)
+        if self._is_interrupted:
+            work.interrupt()
+        work.load()
+        if prompt.name in OF_GROUPS:
+            bodies = workspace.goal_stages().bodies(model, prompt, count)
+        else:
+            with workspace.project.reading() as conn:
+                ids = Selection(limit=count).ids(conn)
+                names = conversations.names(conn, ids).values()
+                rows = conversations.conversations_for(conn, ids)
+            logs = dict(zip(names, (remaining_item(messages) for _, messages in rows), strict=True))
+            if FORMS[prompt.name] is None:
+                written = work.replies(list(logs.values()), prompt, lambda _count, _note: None)
+                texts = [(prompt.reply + reply.text).strip() for reply in written]
+                return dict(zip(logs, texts, strict=True))
+            bodies = {name: fenced_log(*log, work.room(prompt))[0] for name, log in logs.items()}
+        form = FORMS[prompt.name]
+        assert form is not None
+        replies = ask(work.process, prompt, form, list(bodies.values()))
+        return {
+            name: reply.failure
+            or "\n".join(
+                f"{key}: {value}" for key, value in msgspec.to_builtins(reply.fields).items()
+            )
+            for name, reply in zip(bodies, replies, strict=True)
+        }
+
+
+class _TrialWork(ModelWork):
+    """Asks endpoints over a client of its own, so that a trial that is closed cancels no request of a job."""
+
+    def __init__(self, workspace: OpenProject, model: LoadableModel) -> None:
+        super().__init__(workspace.process, model)
+        self._endpoints = workspace.endpoints
+
+    @cached_property
+    def process(self) -> ModelClient:
+        """The client of the model."""
+        names = self.model.endpoints
+        return self._endpoints.connect(names) if names else self._process
 
 
 def trial_lines(replies: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Returns the replies of `try_prompt` as lines of text."""
+    """Returns the replies of `PromptTrial` as lines of text."""
     lines = []
     for item, by_column in replies.items():
         lines.append(item)
@@ -76,32 +151,3 @@ def trial_lines(replies: Mapping[str, Mapping[str, str]]) -> list[str]:
             indented = reply.replace("\n", "\n" + " " * 6)
             lines.append(f"  {column}:\n      {indented}")
     return lines
-
-
-def _replies(
-    workspace: OpenProject, model: LoadableModel, prompt: Prompt, count: int
-) -> dict[str, str]:
-    """Returns the reply of one model about each item; of one with fields these, or why it cannot be read."""
-    work = ModelWork(workspace.process, model)
-    work.load()
-    if prompt.name in OF_GROUPS:
-        bodies = workspace.goal_stages().bodies(model, prompt, count)
-    else:
-        with workspace.project.reading() as conn:
-            ids = Selection(limit=count).ids(conn)
-            names = conversations.names(conn, ids).values()
-            rows = conversations.conversations_for(conn, ids)
-        logs = dict(zip(names, (remaining_item(messages) for _, messages in rows), strict=True))
-        if FORMS[prompt.name] is None:
-            written = work.replies(list(logs.values()), prompt, lambda _count, _note: None)
-            texts = [(prompt.reply + reply.text).strip() for reply in written]
-            return dict(zip(logs, texts, strict=True))
-        bodies = {name: fenced_log(*log, work.room(prompt))[0] for name, log in logs.items()}
-    form = FORMS[prompt.name]
-    assert form is not None
-    replies = ask(work.process, prompt, form, list(bodies.values()))
-    return {
-        name: reply.failure
-        or "\n".join(f"{key}: {value}" for key, value in msgspec.to_builtins(reply.fields).items())
-        for name, reply in zip(bodies, replies, strict=True)
-    }

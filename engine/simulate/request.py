@@ -1,4 +1,4 @@
-"""What a simulation is asked to be. Each field declares its help, its default and its check once: the flags of
+"""The request for a simulation. Each field declares its help, its default and its check once: the flags of
 `workbench simulate`, the fields of the dialog and the stored JSON all read this declaration."""
 
 from __future__ import annotations
@@ -35,6 +35,23 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 BOTH = "both"
 """Value of `variants`, as text, that selects all of them; stored as an empty tuple."""
+
+
+COMMON = (
+    "model", "user_model", "judge_model", "context", "runs", "seed", "temperature", "parallel", "limit",
+)  # fmt: skip
+"""Fields of all kinds."""
+
+FIELDS: Mapping[Kind, tuple[str, ...]] = {
+    "sharded": (
+        "instructions", "conditions", "merge_shards", "user_temperature", "max_tokens", "databases",
+    ),
+    "forms": (
+        "forms", "variants", "profile", "profiles", "dummies", "free_replies",
+    ),
+    "recsim": ("tasks", "language", "turns"),
+}  # fmt: skip
+"""The fields that a kind has beside those of all kinds."""
 
 
 def _temperature(default: float | None, help: str, *, words: str = "") -> Any:
@@ -278,23 +295,7 @@ class SimulationOffers:
 
 
 OPTIONS: Mapping[str, Option] = options_of(SimulationRequest)
-"""How each field of a request is asked for, by its name."""
-
-COMMON = (
-    "model", "user_model", "judge_model", "context", "runs", "seed", "temperature", "parallel", "limit",
-)  # fmt: skip
-"""Fields of all kinds."""
-
-FIELDS: Mapping[Kind, tuple[str, ...]] = {
-    "sharded": (
-        "instructions", "conditions", "merge_shards", "user_temperature", "max_tokens", "databases",
-    ),
-    "forms": (
-        "forms", "variants", "profile", "profiles", "dummies", "free_replies",
-    ),
-    "recsim": ("tasks", "language", "turns"),
-}  # fmt: skip
-"""The fields that a kind has beside those of all kinds."""
+"""The option of each field of a request, by its name."""
 
 
 def read_request(kind: Kind, texts: Mapping[str, str]) -> SimulationRequest:

@@ -11,14 +11,14 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from engine.base.conversation import without_surrogates
 from engine.base.errors import RequestRefused
 from engine.conversations.tables import imports
 from engine.formats.records import Rejected
 from engine.formats.registry import parse_made
-from engine.jobs.contract import OnProgress, Progress, config_hash
+from engine.jobs.contract import Lane, OnProgress, Progress, config_hash
 from engine.model import tables as model_replies
 from engine.model.catalog import LoadableModel
 from engine.model.chat import Call, Completion, Role, Scenario
@@ -40,8 +40,8 @@ class Answering:
     """The models of a simulation, with a cache of their replies in the project.
 
     Attributes:
-        asked: Number of replies that models wrote.
-        known: Number of replies that were stored already or were to a repeated call.
+        written: Number of replies that models wrote.
+        reused: Number of replies that were stored already or were to a repeated call.
     """
 
     def __init__(
@@ -54,8 +54,8 @@ class Answering:
         self._project = project
         self._of_roles = {role: ModelWork(process, model) for role, model in models.items()}
         self._loaded: set[int] = set()
-        self.asked = 0
-        self.known = 0
+        self.written = 0
+        self.reused = 0
 
     @cached_property
     def _works(self) -> dict[Role, ModelWork]:
@@ -104,7 +104,7 @@ class Answering:
             for key, (text, stopped, note) in stored.items()
         }
         unknown = {key: call for key, call in zip(keys, calls, strict=True) if key not in known}
-        self.known += len(calls) - len(unknown)
+        self.reused += len(calls) - len(unknown)
         missing = list(unknown)
         for start in range(0, len(missing), CALLS_PER_REQUEST):
             block = missing[start : start + CALLS_PER_REQUEST]
@@ -123,7 +123,7 @@ class Answering:
             for key, reply in replies.items()
             if isinstance(reply, Completion)
         ]
-        self.asked += len(written)
+        self.written += len(written)
         self._project.write(lambda conn: model_replies.add_replies(conn, written))
 
     def _ask(
@@ -180,12 +180,12 @@ class PlayStage:
     """Plays the scenarios of one setting that have not ended yet.
 
     Attributes:
-        played, broken, before: Number of plays that ended, that broke off, and that had ended before this run.
+        played, broken, played_before: Number of plays that ended, that broke off, and that had ended before this run.
     """
 
     name = "simulate"
     unit = "plays"
-    lane: Literal["model", "cpu"] = "model"
+    lane: Lane = "model"
 
     def __init__(
         self,
@@ -217,7 +217,7 @@ class PlayStage:
         self._answering = Answering(project, process, models)
         self.played = 0
         self.broken = 0
-        self.before = 0
+        self.played_before = 0
 
     @property
     def title(self) -> str:
@@ -288,7 +288,7 @@ class PlayStage:
             Cancelled: `interrupt` was called.
         """
         missing = {scenario.key for scenario in self.missing()}
-        self.before = len(self.scenarios) - len(missing)
+        self.played_before = len(self.scenarios) - len(missing)
         if not missing:
             return
         yield Progress(0, None, "loading the model")
@@ -316,7 +316,7 @@ class PlayStage:
 
     def _progress(self, total: int, writing: int) -> Progress:
         """Returns how many of `total` plays have ended; `writing` is the replies of the request in flight."""
-        note = f"{self._answering.asked + writing:,} replies"
+        note = f"{self._answering.written + writing:,} replies"
         return Progress(self.played + self.broken, total, note)
 
     def interrupt(self) -> None:
@@ -325,13 +325,13 @@ class PlayStage:
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
-        text = f"Played {self.played:,} of {self._kind} in {self._answering.asked:,} replies"
-        if self._answering.known:
-            text += f", {self._answering.known:,} more were known"
+        text = f"Played {self.played:,} of {self._kind} in {self._answering.written:,} replies"
+        if self._answering.reused:
+            text += f", {self._answering.reused:,} more were known"
         if self.broken:
             text += f"; {self.broken:,} broke off"
-        if self.before:
-            text += f"; {self.before:,} were played before"
+        if self.played_before:
+            text += f"; {self.played_before:,} were played before"
         return f"{text}.{self._answering.spent()}"
 
     def _store_play(self, run_id: int, played: EndedPlay, total: int) -> None:

@@ -23,6 +23,10 @@ _ROW = (
 """Selects plays as `_row` reads them."""
 
 
+_COUNTS = {"form", "length", "required", "optional", "turns", "repetitions"}
+"""Keys by which truth is known to be of a filled form."""
+
+
 def register(conn: sqlite3.Connection, setting: PlaySetting) -> None:
     """Records a setting before its first play."""
     conn.execute(
@@ -100,10 +104,6 @@ def all_plays(conn: sqlite3.Connection, kind: str | None = None) -> Iterator[Pla
     """Yields all plays of one kind or of all, in the order in which they were stored."""
     for row in conn.execute(f"{_ROW} WHERE ?1 IS NULL OR kind = ?1 ORDER BY play.id", (kind,)):
         yield _row(row)
-
-
-_COUNTS = {"form", "length", "required", "optional", "turns", "repetitions"}
-"""Keys by which truth is known to be of a filled form."""
 
 
 def form_runs(conn: sqlite3.Connection) -> list[FilledForm]:

@@ -15,7 +15,7 @@ from engine.model.memory_plan import available_memory, first_gpu, system_memory
 from engine.training.presets import Shape
 
 GPU_SECONDS = 5.0
-"""How long the GPU driver may take to answer."""
+"""Seconds that the GPU driver may take to answer."""
 
 
 @dataclass(frozen=True, slots=True)

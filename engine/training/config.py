@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 Recipe = Literal["boundary", "paper", "no-end-tag"]
-"""What an adapter learns; see `RECIPE_HELP`."""
+"""Names of the recipes; `RECIPE_HELP` says what each teaches an adapter."""
 
 RECIPES: tuple[Recipe, ...] = get_args(Recipe)
 """All recipes, the default first."""
@@ -28,13 +28,13 @@ PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 """All number formats."""
 
 Schedule = Literal["cosine", "constant"]
-"""How the learning rate goes on after the warm-up."""
+"""Courses of the learning rate after the warm-up."""
 
 SCHEDULES: tuple[Schedule, ...] = get_args(Schedule)
 """All schedules."""
 
 Checkpoint = Literal["best", "last"]
-"""Which weights become the adapter."""
+"""Choices of the weights that become the adapter."""
 
 CHECKPOINTS: tuple[Checkpoint, ...] = get_args(Checkpoint)
 """All choices of a checkpoint."""

@@ -92,7 +92,7 @@ class RunDirectory:
 
     @property
     def manifest(self) -> Path:
-        """What the data was made from: at least `train_sha256`, `valid_sha256` and `held_out`."""
+        """The file that says what the data was made from: at least `train_sha256`, `valid_sha256` and `held_out`."""
         return self.path / "manifest.json"
 
     @property
@@ -127,7 +127,7 @@ class RunDirectory:
 
     @property
     def card(self) -> Path:
-        """What the adapter was made from and what was measured, as JSON."""
+        """The card of the adapter: what it was made from and what was measured, as JSON."""
         return self.path / "card.json"
 
     @property

@@ -93,7 +93,7 @@ class _Survey:
 
 @dataclass(frozen=True, slots=True)
 class _Inputs:
-    """What the config and the estimate of one run are computed from.
+    """The inputs that the config and the estimate of one run are computed from.
 
     Attributes:
         survey: The matching conversations that were read.

@@ -26,8 +26,63 @@ LEAST_BUDGET = 1024
 pass, and 319 tokens/s at twice as many."""
 
 PASS_COST = 100
-"""What one forward and backward pass costs beside its tokens, in tokens. On two cores with the default model a pass
+"""Cost of one forward and backward pass beside its tokens, in tokens. On two cores with the default model a pass
 over 128 tokens takes 0.53 s, and one over eight rows of 128 takes 2.75 s. Not measured on a GPU."""
+
+
+BITS_4_BYTES = 0.5625
+"""Bytes of one weight in 4 bits: half a byte, and the scale of its block."""
+
+TRAINED_WEIGHT_BYTES = 16
+"""Bytes of one weight of the adapter: itself, its gradient and the two moments of AdamW, all in single precision."""
+
+LOGIT_BYTES = 12
+"""Bytes of one logit: itself, its softmax and its gradient, in single precision."""
+
+SOLD_SHARE = 0.9
+"""Share of its memory that a GPU reports at least: one sold as 24 GB has fewer than 24 GiB, and the display uses a
+part."""
+
+GIB = 1 << 30
+"""Bytes of a gibibyte."""
+
+ROOM = 0.9
+"""Share of the machine's memory that a run may use."""
+
+GPU_LIBRARIES = 700 << 20
+"""Bytes that libraries and context need on a GPU."""
+
+CPU_LIBRARIES = 1400 << 20
+"""Bytes of a CPU process before its first long log: the libraries, and memory not freed after loading the weights."""
+
+CPU_KEPT = 1.5
+"""Factor for buffers that the libraries keep on the CPU for each length of log so far: after 30 steps on the demo a
+process held 5.1 GB, while its longest log alone needs 3.8 GB."""
+
+VALIDATION_SPEEDUP = 3.0
+"""Ratio of validation to training speed: one forward pass against forward and backward (twice the forward)."""
+
+TRAINING_COST = 4.0
+"""Ratio of the time for training on a token to scoring it with llama.cpp; assumed until a run was measured."""
+
+STARTING_SECONDS = 30.0
+"""Assumed time of every run for loading weights, converting the adapter and comparing it with llama.cpp."""
+
+LONG_LOGS = ((80 * GIB, 8192), (24 * GIB, 4096))
+"""Memory of a GPU and the tokens of the longest log there, the largest first."""
+
+LONGEST_LOG = 2048
+"""Tokens of the longest log on a smaller GPU and on a CPU."""
+
+GPU_BATCH, CPU_BATCH = 8, 2
+"""Conversations of a step. Few on a CPU: there a step costs as much as its conversations, so more and smaller steps
+cost nothing extra and learn more."""
+
+ROWS = (8, 4, 2, 1)
+"""Values of `TrainConfig.rows` to try, the fastest first."""
+
+_SWITCH_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+"""The words for a switch that may be typed."""
 
 
 def padded_length(tokens: int) -> int:
@@ -78,45 +133,6 @@ def microbatches(lengths: Sequence[int], budget: int) -> list[list[int]]:
         split.append(order[begins[end] : end])
         end = begins[end]
     return split[::-1]
-
-
-BITS_4_BYTES = 0.5625
-"""Bytes of one weight in 4 bits: half a byte, and the scale of its block."""
-
-TRAINED_WEIGHT_BYTES = 16
-"""Bytes of one weight of the adapter: itself, its gradient and the two moments of AdamW, all in single precision."""
-
-LOGIT_BYTES = 12
-"""Bytes of one logit: itself, its softmax and its gradient, in single precision."""
-
-SOLD_SHARE = 0.9
-"""Share of its memory that a GPU reports at least: one sold as 24 GB has fewer than 24 GiB, and the display uses a
-part."""
-
-GIB = 1 << 30
-"""Bytes of a gibibyte."""
-
-ROOM = 0.9
-"""Share of the machine's memory that a run may use."""
-
-GPU_LIBRARIES = 700 << 20
-"""Bytes that libraries and context need on a GPU."""
-
-CPU_LIBRARIES = 1400 << 20
-"""Bytes of a CPU process before its first long log: the libraries, and memory not freed after loading the weights."""
-
-CPU_KEPT = 1.5
-"""Factor for buffers that the libraries keep on the CPU for each length of log so far: after 30 steps on the demo a
-process held 5.1 GB, while its longest log alone needs 3.8 GB."""
-
-VALIDATION_SPEEDUP = 3.0
-"""Ratio of validation to training speed: one forward pass against forward and backward (twice the forward)."""
-
-TRAINING_COST = 4.0
-"""Ratio of the time for training on a token to scoring it with llama.cpp; assumed until a run was measured."""
-
-STARTING_SECONDS = 30.0
-"""Assumed time of every run for loading weights, converting the adapter and comparing it with llama.cpp."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,20 +260,6 @@ def _kept_in_a_layer(shape: Shape, rank: int, number_bytes: int) -> int:
     return number_bytes * (attention + feed_forward) + 4 * (norms + adapter)
 
 
-LONG_LOGS = ((80 * GIB, 8192), (24 * GIB, 4096))
-"""Memory of a GPU and the tokens of the longest log there, the largest first."""
-
-LONGEST_LOG = 2048
-"""Tokens of the longest log on a smaller GPU and on a CPU."""
-
-GPU_BATCH, CPU_BATCH = 8, 2
-"""Conversations of a step. Few on a CPU: there a step costs as much as its conversations, so more and smaller steps
-cost nothing extra and learn more."""
-
-ROWS = (8, 4, 2, 1)
-"""Values of `TrainConfig.rows` to try, the fastest first."""
-
-
 def longest_log(gpu_memory: int | None) -> int:
     """Returns the tokens of the longest log that is read on a GPU with this memory in bytes; None is a CPU."""
     return next(
@@ -358,10 +360,6 @@ def with_settings(config: TrainConfig, settings: Mapping[str, str]) -> TrainConf
         return TrainConfig(**values)
     except ConfigError as error:
         raise UsageError(f"{error}.") from error
-
-
-_SWITCH_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-"""How a switch may be typed."""
 
 
 def _value(name: str, text: str, kind: type) -> Any:

@@ -36,7 +36,7 @@ INSTALL = "`pip install 'conversation-workbench[train]'` installs it."
 
 
 COMMAND_LINE_ATTEMPTS, COMMAND_LINE_POLL_SECONDS = 50, 0.002
-"""How often the command line of a process is read again while it is empty, and the time between."""
+"""Number of times that the command line of a process is read again while it is empty, and the seconds between."""
 
 
 @dataclass(frozen=True, slots=True)

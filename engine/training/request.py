@@ -11,6 +11,13 @@ from engine.base.request_options import Option, check, declared, one_of, options
 from engine.conversations.filters import Filter, parse_filter
 from engine.training.config import RECIPES, TrainConfig
 
+SETTINGS: Mapping[str, str] = {
+    setting.name: str(setting.metadata["help"])
+    for setting in fields(TrainConfig)
+    if setting.name not in ("base", "base_name", "recipe")
+}
+"""Fields of `TrainConfig` that `settings` may set -> help text; the other fields are set by the request."""
+
 
 @dataclass(frozen=True, slots=True)
 class TrainingRequest:
@@ -95,13 +102,6 @@ OPTIONS: Mapping[str, Option] = options_of(TrainingRequest)
 
 TYPED = tuple(name for name in OPTIONS if name not in ("filter", "settings"))
 """Fields that are read from one text; the filter and the settings have a syntax of their own."""
-
-SETTINGS: Mapping[str, str] = {
-    setting.name: str(setting.metadata["help"])
-    for setting in fields(TrainConfig)
-    if setting.name not in ("base", "base_name", "recipe")
-}
-"""Fields of `TrainConfig` that `settings` may set -> help text; the other fields are set by the request."""
 
 
 def read_request(

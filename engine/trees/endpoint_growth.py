@@ -139,7 +139,7 @@ async def _tokenize_prompt(
         context - len(prompt_frame.tokens.head) - max(grown.tree.options.max_tokens, len(recorded))
     )
     token_room = max(token_room, context // 2, MIN_LOG_TOKENS)
-    tokens, note = log_tokens(reader.tokenizer, texts, place.kept, token_room)
+    tokens, note = log_tokens(reader.tokenizer, texts, place.pinned_pieces, token_room)
     if note and not reader.can.ids:
         raise RequestRefused(
             "it is longer than the context, and this endpoint takes whole texts only"

@@ -24,6 +24,14 @@ MAX_ANSWER_TOKENS = 256
 """Number of tokens of the recorded answer that are scored, from its first."""
 
 
+MAX_PROMPT_CELLS = 1536
+"""Most tokens of the prompts of trees that grow at once, unless one prompt alone is longer. Every decode attends over
+all occupied cells, so more would slow it."""
+
+MIN_SHARED_TOKENS = 16
+"""Least length in tokens of a common prefix for a prompt to reuse another's cells."""
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """Limits of one call of `grow`, over all its trees: nodes read and seconds; None is no limit."""
@@ -277,15 +285,6 @@ class Grower:
             float(log_probs(row, [token])[0]) for row, token in zip(rows, answer, strict=True)
         ]
         self._roster.release(reading.sequence)
-
-
-MAX_PROMPT_CELLS = 1536
-"""Most tokens of the prompts of trees that grow at once, unless one prompt alone is longer. Every decode attends over
-all occupied cells, so more would slow it."""
-
-
-MIN_SHARED_TOKENS = 16
-"""Least length in tokens of a common prefix for a prompt to reuse another's cells."""
 
 
 @dataclass(slots=True)

@@ -27,6 +27,13 @@ MIN_USELESS_WIDTH = 0.99
 """Distance of two bounds from which on they say nothing."""
 
 
+TOO_WIDE = (
+    "The bounds are too wide to be useful: no complete answer decides the property."
+    " Try a lower --alpha."
+)
+"""Said of bounds that prove nothing (`MIN_USELESS_WIDTH`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProbabilityBounds:
     """Bounds on a probability: responses of mass `low` certainly have the property, of mass 1 - `high` certainly
@@ -77,9 +84,9 @@ def contains(part: str) -> Predicate:
     return settle
 
 
-def equals(text_wanted: str) -> Predicate:
-    """Returns the predicate: the response equals `text_wanted`, ignoring white space at both ends."""
-    stripped = text_wanted.strip()
+def equals(answer: str) -> Predicate:
+    """Returns the predicate: the response equals `answer`, ignoring white space at both ends."""
+    stripped = answer.strip()
 
     def settle(text: str, ended: bool) -> bool | None:
         """Decides an ended response; of another one only that it can no longer be equal."""
@@ -151,8 +158,8 @@ def parse_predicate(text: str) -> Predicate:
         if kind == "regex":
             return matches(rest)
         if kind == "json":
-            path, given, value = rest.partition("=")
-            return json_has(path, value if given else None)
+            path, has_value, value = rest.partition("=")
+            return json_has(path, value if has_value else None)
     raise UsageError(
         f"{text!r} is no property of a response.",
         "Write `contains TEXT`, `equals TEXT`, `regex PATTERN` or `json PATH[=VALUE]`.",
@@ -183,10 +190,3 @@ def _whole(data: bytes) -> str:
             if error.end < len(data) - cut:
                 break
     return data.decode("utf-8", "replace")
-
-
-TOO_WIDE = (
-    "The bounds are too wide to be useful: no complete answer decides the property."
-    " Try a lower --alpha."
-)
-"""Said of bounds that prove nothing (`MIN_USELESS_WIDTH`)."""

@@ -112,7 +112,7 @@ def _prompt(model: TokenModel, place: Place, longest: int) -> tuple[list[int], s
     context = model.capacity.context
     # A recorded answer of any length must not crowd out the log: only its beginning is scored.
     room = max(context - len(start) - longest, context // 2)
-    tokens, note = log_tokens(model, place.texts, place.kept, room)
+    tokens, note = log_tokens(model, place.texts, place.pinned_pieces, room)
     return [*start, *tokens], note
 
 
@@ -145,13 +145,13 @@ class Place:
 
     Attributes:
         texts: Pieces of the log before the root; the last one is the header of the recorded step, without content.
-        kept: Leading pieces that a window keeps.
+        pinned_pieces: Number of leading pieces that a window keeps.
         step: Number of the step that was recorded there; of the last step at the end of the log.
         answer: Text of the recorded step; empty at the end of the log.
     """
 
     texts: tuple[str, ...]
-    kept: int
+    pinned_pieces: int
     step: int
     answer: str
 
@@ -164,11 +164,13 @@ def places(pieces: Sequence[LogPiece], at: At) -> list[Place]:
     """
     if not pieces:
         raise UsageError("The conversation has no step that a model sees.")
-    kept = int(pieces[0].role in ("system", "developer"))
+    pinned_pieces = int(pieces[0].role in ("system", "developer"))
     if at == "end":
-        return [Place(tuple(piece.text for piece in pieces), kept, pieces[-1].step, "")]
+        return [Place(tuple(piece.text for piece in pieces), pinned_pieces, pieces[-1].step, "")]
     answer_places = [
-        _before(pieces, index, kept) for index, p in enumerate(pieces) if _answers(pieces, index)
+        _before(pieces, index, pinned_pieces)
+        for index, p in enumerate(pieces)
+        if _answers(pieces, index)
     ]
     if not answer_places:
         raise UsageError(
@@ -183,10 +185,10 @@ def _answers(pieces: Sequence[LogPiece], index: int) -> bool:
     return index > 0 and pieces[index].role == "assistant"
 
 
-def _before(pieces: Sequence[LogPiece], index: int, kept: int) -> Place:
+def _before(pieces: Sequence[LogPiece], index: int, pinned_pieces: int) -> Place:
     """Returns the place of a step: everything before it and its header, with its content as the recorded answer."""
     piece = pieces[index]
     separator = piece.text[: len(piece.text) - len(piece.text.lstrip("\n"))]
     header, _, content = piece.text[len(separator) :].partition("\n")
     before = tuple(p.text for p in pieces[:index])
-    return Place((*before, f"{separator}{header}\n"), kept, piece.step, content)
+    return Place((*before, f"{separator}{header}\n"), pinned_pieces, piece.step, content)

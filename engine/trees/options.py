@@ -1,4 +1,4 @@
-"""How a response tree grows: the sampler, the least probability that is followed, and the limits."""
+"""Options of the growth of a response tree: the sampler, the least probability that is followed, and the limits."""
 
 from __future__ import annotations
 
@@ -12,6 +12,15 @@ import numpy as np
 from engine.base.errors import UsageError
 from engine.base.request_options import Option, choice, declared, share, whole_number
 from engine.model.interface import Logits, LogProbs
+
+Growth = Literal["path", "token"]
+"""The ways in which alpha bounds a tree; see `TreeOptions.alpha`."""
+
+ALPHA_HELP = (
+    "least probability: what is less probable is cut off, so a lower alpha grows larger trees"
+    " and takes longer"
+)
+"""Help on alpha, for the command line and the dialogs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +85,9 @@ def _normalised(values: LogProbs) -> LogProbs:
     return np.asarray(values - (maximum + np.log(np.exp(values - maximum).sum())), dtype=np.float64)
 
 
-Growth = Literal["path", "token"]
-"""How alpha bounds a tree; see `TreeOptions.alpha`."""
-
-
-ALPHA_HELP = (
-    "least probability: what is less probable is cut off, so a lower alpha grows larger trees"
-    " and takes longer"
-)
-"""What alpha means, for the command line and the dialogs."""
-
-
 @dataclass(frozen=True, slots=True)
 class TreeOptions:
-    """How a tree grows.
+    """Options of the growth of a tree.
 
     Attributes:
         alpha: In (0, 1]. Mode `path` keeps nodes whose path probability reaches it. Mode `token` follows the best token

@@ -18,10 +18,14 @@ if TYPE_CHECKING:
 
 
 At = Literal["last-answer", "end", "every"]
-"""Where in a conversation trees are grown: before its last answer, after its last step, or before every answer."""
+"""Places of trees in a conversation: before its last answer, after its last step, or before every answer."""
 
 STEP_STOP = "\n\nTURN"
 """The beginning of the header of the next step in a log, where an answer ends."""
+
+
+_STEP_BITS = 20
+"""Bits of a tree's id that hold the step; the conversation is above them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +100,6 @@ class TreeItem:
     def id(self) -> int:
         """One number for conversation and step; a conversation has fewer than a million steps."""
         return item_id(self.row.conversation_id, self.row.step)
-
-
-_STEP_BITS = 20
-"""Bits of a tree's id that hold the step; the conversation is above them."""
 
 
 def item_id(conversation_id: int, step: int) -> int:
@@ -193,7 +193,7 @@ class TreeRequest:
 
 @dataclass(frozen=True, slots=True)
 class TreeConfig:
-    """What produced a set of trees.
+    """The configuration that produced a set of trees.
 
     Attributes:
         alpha, mode: As in `engine.trees.options.TreeOptions`.

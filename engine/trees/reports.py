@@ -1,5 +1,5 @@
-"""Which trees stand out: many leaves, or an improbable best response, and both together as in appendix C.2.2 of Soroka
-et al."""
+"""Reports on trees that stand out: with many leaves, with an improbable best response, or with both as in appendix
+C.2.2 of Soroka et al."""
 
 from __future__ import annotations
 
@@ -62,24 +62,24 @@ class Deciles:
             ),
         )
 
-    def many(self, row: TreeRow) -> bool:
+    def has_many_leaves(self, row: TreeRow) -> bool:
         """Returns whether a tree is among those with the most leaves."""
         return row.reason is None and row.leaves >= self.leaves
 
-    def unsure(self, row: TreeRow) -> bool:
+    def is_unsure(self, row: TreeRow) -> bool:
         """Returns whether a tree is among those with the lowest best log-probability."""
         return row.max_log_prob is not None and -row.max_log_prob >= self.surprise
 
-    def both(self, row: TreeRow) -> bool:
+    def stands_out(self, row: TreeRow) -> bool:
         """Returns whether a tree stands out by both figures."""
-        return self.many(row) and self.unsure(row)
+        return self.has_many_leaves(row) and self.is_unsure(row)
 
 
 def unusual(items: Sequence[TreeItem]) -> list[TreeItem]:
     """Returns the trees of a list that stand out by both figures, those with the most leaves first."""
     deciles = Deciles.from_items(items)
     return sorted(
-        (item for item in items if deciles.both(item.row)),
+        (item for item in items if deciles.stands_out(item.row)),
         key=lambda item: (-item.row.leaves, item.row.max_log_prob or 0.0),
     )
 

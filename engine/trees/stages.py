@@ -31,6 +31,14 @@ ANSWER_KEYS = ("answer", "answer_log_probs")
 """Keys of the recorded answer in a stored tree."""
 
 
+NODES_IN_FIRST_PART = 32
+"""Nodes read before the tree is stored for the first time. Each later part is twice as long, because the prompt is read
+again for each part."""
+
+MAX_NODES_PER_PART = 4096
+"""Most nodes in one part, so that the stored tree is never far behind."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Spot:
     """One tree to grow; if `place` is None, `reason` says why there is none."""
@@ -227,14 +235,6 @@ def tree_row(
         mode=tree.options.mode,
         **asdict(measure(tree)),
     )
-
-
-NODES_IN_FIRST_PART = 32
-"""Nodes read before the tree is stored for the first time. Each later part is twice as long, because the prompt is read
-again for each part."""
-
-MAX_NODES_PER_PART = 4096
-"""Most nodes in one part, so that the stored tree is never far behind."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """How the probability divides: on leaves, on pruned children, on nodes not read yet. The three sum to 1."""
+    """The division of the probability: on leaves, on pruned children, on nodes not read yet. The three sum to 1."""
 
     covered: float
     pruned: float
@@ -175,17 +175,8 @@ class Tree:
             near_tokens = np.union1d(near_tokens, [int(distribution.argmax())])
         # Most probable first, of equal ones the lower id: the order does not depend on how numpy sorts.
         order = near_tokens[np.lexsort((near_tokens, -distribution[near_tokens]))]
-        added = self._add_near(
-            node_id, [Candidate(int(token), float(distribution[token])) for token in order]
-        )
-        child_tokens = np.array(
-            [self.nodes[child].token for child in node.children], dtype=np.int64
-        )
-        # The pruned part is the total minus the kept part, so one pass over the vocabulary is enough.
-        pruned_share = max(0.0, float(probabilities.sum() - probabilities[child_tokens].sum()))
-        pruned_p_ln_p = float(p_ln_p.sum() - p_ln_p[child_tokens].sum())
-        self._account_for_pruned(node, pruned_share, pruned_p_ln_p)
-        return [child for child in added if self.nodes[child].kind is Kind.FRONTIER]
+        near = [Candidate(int(token), float(distribution[token])) for token in order]
+        return self._add_children(node_id, near, float(probabilities.sum()), float(p_ln_p.sum()))
 
     def expand_listed(
         self, node_id: int, listed: Sequence[tuple[int, float]], vocabulary: int
@@ -205,51 +196,48 @@ class Tree:
             (Candidate(token, log_p - excess) for token, log_p in listed),
             key=lambda candidate: (-candidate.log_p, candidate.token),
         )
-        probabilities = {token: math.exp(log_p) for token, log_p in order}
-        hidden_mass = max(0.0, 1.0 - math.fsum(probabilities.values()))
+        hidden_mass = max(0.0, 1.0 - math.fsum(math.exp(log_p) for _, log_p in order))
         # Of n equal tokens with the mass q, p is q / n, so the sum of p ln p is q ln(q / n).
         hidden_p_ln_p = (
             hidden_mass * math.log(hidden_mass / max(1, vocabulary - len(order)))
             if hidden_mass
             else 0.0
         )
-        p_ln_p = {token: probabilities[token] * max(log_p, MIN_LOG_PROB) for token, log_p in order}
-        node.entropy = -(math.fsum(p_ln_p.values()) + hidden_p_ln_p) / math.log(2)
+        p_ln_p = math.fsum(_p_ln_p(log_p) for _, log_p in order) + hidden_p_ln_p
+        node.entropy = -p_ln_p / math.log(2)
         near = [
             candidate
             for rank, candidate in enumerate(order)
             if candidate.log_p >= self._lowest_path_log_p - node.path_log_p
             or (self.options.mode == "token" and (rank == 0 or candidate.log_p >= self._log_alpha))
         ]
-        added = self._add_near(node_id, near)
-        child_tokens = [self.nodes[child].token for child in node.children]
-        pruned_share = max(0.0, 1.0 - math.fsum(probabilities[token] for token in child_tokens))
-        pruned_p_ln_p = (
-            math.fsum(p_ln_p.values())
-            + hidden_p_ln_p
-            - math.fsum(p_ln_p[token] for token in child_tokens)
-        )
-        self._account_for_pruned(node, pruned_share, pruned_p_ln_p)
-        return [child for child in added if self.nodes[child].kind is Kind.FRONTIER]
+        return self._add_children(node_id, near, 1.0, p_ln_p)
 
     @property
     def _lowest_path_log_p(self) -> float:
         """The least path log-probability of a stored child."""
         return max(self._log_alpha - math.log(RESERVE_FACTOR), MIN_LOG_PROB)
 
-    def _add_near(self, node_id: int, near: Sequence[Candidate]) -> list[int]:
-        """Adds the children that reach alpha, stores the most probable others in `reserve`, and returns the ids of the
-        added ones.
+    def _add_children(
+        self, node_id: int, near: Sequence[Candidate], total: float, total_p_ln_p: float
+    ) -> list[int]:
+        """Adds the children that reach alpha, stores the most probable others in `reserve`, and accounts for all that
+        are not in the tree. Returns the ids of the added ones that wait to be read, most probable first.
 
         Args:
             near: The tokens that may be added or reserved, most probable first.
+            total, total_p_ln_p: Sums of p and of p ln p over all tokens, p after the node.
         """
         node = self.nodes[node_id]
         child_tokens = {self.nodes[child].token for child in node.children}
         candidates = list(near[: self.options.widest or None])
         min_log_p = self._min_log_p(node, candidates)
         # A node that is read again after alpha was lowered has children already.
-        added = [c for c in candidates if c.log_p >= min_log_p and c.token not in child_tokens]
+        added = [
+            self._add(node_id, token, log_p)
+            for token, log_p in candidates
+            if log_p >= min_log_p and token not in child_tokens
+        ]
         reserved = [c for c in candidates if c.log_p < min_log_p]
         node.reserve = reserved[:MAX_RESERVED_CHILDREN]
         node.all_known_down_to = (
@@ -257,21 +245,17 @@ class Tree:
             if len(reserved) <= MAX_RESERVED_CHILDREN
             else node.path_log_p + reserved[MAX_RESERVED_CHILDREN - 1].log_p
         )
-        return [self._add(node_id, token, log_p) for token, log_p in added]
-
-    def _account_for_pruned(self, node: Node, pruned_share: float, pruned_p_ln_p: float) -> None:
-        """Accounts for the children that are not in the tree.
-
-        Args:
-            pruned_share: Their probability after the node.
-            pruned_p_ln_p: Sum of p ln p over them, p after the node.
-        """
+        # The pruned part is the total minus that of the children, so the others need not be listed.
+        child_log_ps = [self.nodes[child].log_p for child in node.children]
+        pruned_share = max(0.0, total - math.fsum(map(math.exp, child_log_ps)))
+        pruned_p_ln_p = total_p_ln_p - math.fsum(map(_p_ln_p, child_log_ps))
         node.pruned = node.mass * pruned_share
         # With m the mass of the node: sum of m p ln(m p) = m (sum of p ln p + ln m * sum of p).
         node.pruned_entropy = max(
             0.0, -node.mass * (pruned_p_ln_p + node.path_log_p * pruned_share) / math.log(2)
         )
         node.kind = Kind.INNER if node.children else Kind.CUT
+        return [child for child in added if self.nodes[child].kind is Kind.FRONTIER]
 
     def lower(self, alpha: float, below: int = ROOT) -> None:
         """Lets a grown tree grow on to a lower alpha, below one node or everywhere, without reading nodes again.
@@ -390,6 +374,11 @@ class Tree:
             current = stack.pop()
             yield current
             stack.extend(reversed(self.nodes[current].children))
+
+
+def _p_ln_p(log_p: float) -> float:
+    """Returns p ln p of a natural log-probability; 0 for one that is zero in double precision."""
+    return math.exp(log_p) * max(log_p, MIN_LOG_PROB)
 
 
 def _p_log2_p(mass: float) -> float:

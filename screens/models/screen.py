@@ -317,10 +317,10 @@ class ModelsScreen(WorkbenchScreen[None]):
         if row.kind == "adapter":
             self.notify("Training (7) chooses the adapter; r is for models.", markup=False)
             return
-        from engine.opener.prompt_trials import FORMS  # it brings numpy
+        from engine.opener.prompt_trials import FORMS, PromptTrial  # they bring numpy
 
         def chosen(prompt: str) -> None:
-            self.app.push_screen(PromptTrialDialog(self.services, prompt, row.name))
+            self.app.push_screen(PromptTrialDialog(PromptTrial(self.services, prompt), row.name))
 
         ask(self, ChoiceDialog("Try the prompt", [(name, name) for name in FORMS]), chosen)
 

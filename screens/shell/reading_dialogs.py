@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -25,6 +25,9 @@ from screens.shell.importing import MappingDialog
 from screens.widgets.background import background
 from screens.widgets.finding import FindingView, FindLine, plain_pattern
 from screens.widgets.text_pane import TextPane
+
+if TYPE_CHECKING:
+    from engine.opener.prompt_trials import PromptTrial
 
 MAX_RECORDS = 200
 """Most records that are shown; `workbench status` counts all."""
@@ -171,13 +174,13 @@ class PromptTrialDialog(ReadingDialog):
     """Number of conversations, groups or pairs."""
     BINDINGS: ClassVar[list[BindingType]] = reading_keys("r")
 
-    def __init__(self, services: OpenProject, prompt: str, model: str) -> None:
+    def __init__(self, trial: PromptTrial, model: str) -> None:
         super().__init__()
-        self._services, self._prompt, self._model = services, prompt, model
+        self._trial, self._model = trial, model
 
     def title_line(self) -> Content:
         """Returns the prompt and the model."""
-        return Content(f"{self._prompt} with {self._model}")
+        return Content(f"{self._trial.name} with {self._model}")
 
     def on_mount(self) -> None:
         """Asks the model in a thread."""
@@ -185,12 +188,16 @@ class PromptTrialDialog(ReadingDialog):
 
         def read() -> str:
             """Returns the replies as lines."""
-            from engine.opener.prompt_trials import trial_lines, try_prompt  # it brings numpy
+            from engine.opener.prompt_trials import trial_lines  # it brings numpy
 
-            replies = try_prompt(self._services, self._prompt, [self._model], self.COUNT, None)
+            replies = self._trial.replies([self._model], self.COUNT)
             return "\n".join(trial_lines(replies)) or "There is nothing to try it on."
 
         background(self, read, self.query_one(TextPane).show, self.show_error, group="trial")
+
+    def on_unmount(self) -> None:
+        """Cancels the requests in flight, which nobody would read."""
+        self._trial.interrupt()
 
 
 class QuarantineDialog(ReadingDialog):

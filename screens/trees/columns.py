@@ -76,12 +76,14 @@ def columns(
 
     def leaves(item: TreeItem) -> Sequence[Piece]:
         """Returns the number of leaves."""
-        return _number(item, f"{item.row.leaves:,}", deciles().many(item.row))
+        return _number(item, f"{item.row.leaves:,}", deciles().has_many_leaves(item.row))
 
     def best(item: TreeItem) -> Sequence[Piece]:
         """Returns the log-probability of the best answer."""
         return _number(
-            item, number_format.log_probability(item.row.max_log_prob), deciles().unsure(item.row)
+            item,
+            number_format.log_probability(item.row.max_log_prob),
+            deciles().is_unsure(item.row),
         )
 
     def covered(item: TreeItem) -> Sequence[Piece]:

@@ -109,7 +109,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self._items = items
         self._deciles = Deciles.from_items(items)
         if self._unusual_only:
-            items = [item for item in items if self._deciles.both(item.row)]
+            items = [item for item in items if self._deciles.stands_out(item.row)]
             summary = Content.assemble(
                 summary,
                 (f" · only the {len(items):,} unusual ones ", "$tone-borderline"),
@@ -222,7 +222,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
 
     def action_unusual(self) -> None:
         """Switches between all trees and those that stand out by leaves and by log-probability."""
-        if self._unusual_only or any(self._deciles.both(item.row) for item in self._items):
+        if self._unusual_only or any(self._deciles.stands_out(item.row) for item in self._items):
             self._unusual_only = not self._unusual_only
             self.refresh_data()
         else:

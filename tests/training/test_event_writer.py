@@ -10,7 +10,8 @@ import pytest
 
 from engine.completeness.scoring import LogItem
 from engine.training.events import Event, EventLog, read_events
-from training.event_writer import VALIDATION_SPEEDUP, EventWriter
+from engine.training.presets import VALIDATION_SPEEDUP
+from training.event_writer import EventWriter
 from training.examples import Datasets, Example, Log
 from training.loop import BEST, AdapterTrainer
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -11,9 +12,11 @@ from hypothesis import strategies as st
 
 from engine.base.errors import DataError
 from engine.completeness.scoring import LogItem
-from engine.training.config import FIRST_WORDS_TOKENS, Recipe
+from engine.training.config import FIRST_WORDS_TOKENS, Recipe, TrainConfig
+from engine.training.events import RunDirectory
 from tests.training.tiny_runs import item
-from training.examples import Example, Log, make_example, make_examples, read_logs
+from training.base import HubTokenizer
+from training.examples import Example, Log, make_example, make_examples, read_datasets, read_logs
 
 END = 2
 
@@ -148,11 +151,6 @@ class TestRecipes:
 
 
 class TestChecks:
-    def test_no_conversations(self) -> None:
-        """An empty file is an error at once."""
-        with pytest.raises(DataError, match="no conversations"):
-            make_examples(CharacterTokenizer(), [], "boundary", 4000)
-
     @pytest.mark.parametrize(
         "line",
         [
@@ -170,3 +168,14 @@ class TestChecks:
 
         with pytest.raises(DataError, match=r"Line 2 of train\.jsonl"):
             read_logs(path)
+
+    def test_a_conversation_on_both_sides(self, tmp_path: Path) -> None:
+        """A conversation in both training and validation data is an error."""
+        run = RunDirectory(tmp_path)
+        for path in (run.train, run.valid):
+            path.write_text(json.dumps(item(1, 2)) + "\n")
+
+        with pytest.raises(DataError, match=r"are in train\.jsonl and in valid\.jsonl"):
+            read_datasets(
+                run, TrainConfig(base="b"), HubTokenizer(SimpleNamespace(eos_token_id=END))
+            )

@@ -47,13 +47,6 @@ class TestWhole:
         assert [one["step"] for one in events(whole, "checkpoint")] == every_second
         assert state_of(read_events(whole.events)[0], is_running(whole)) == "finished"
 
-    def test_labels_are_counted_before_training(self, whole: RunDirectory) -> None:
-        """The labels are one end tag for each conversation, and openings of next steps."""
-        started = events(whole, "started")[0]
-
-        assert (started["examples"], started["end_labels"], started["steps"]) == (12, 12, STEPS)
-        assert started["other_labels"] > 12
-
     def test_it_learns(self, whole: RunDirectory) -> None:
         """The loss over the held-out logs falls."""
         losses = [one["loss"] for one in events(whole, "valid")]
@@ -77,12 +70,6 @@ class TestWhole:
         assert (card["auroc"], card["f1"]) == (best["auroc"], best["f1"])
         assert card["conversations"] == len(whole.train.read_text().splitlines())
         assert str(whole.path) not in whole.card.read_text()
-
-    def test_samples_are_told_before_and_after(self, whole: RunDirectory) -> None:
-        """There are samples at a continued boundary and at the end of each sampled log, before and after training."""
-        samples = [(one["step"], one["ends"]) for one in events(whole, "sample")]
-
-        assert samples == 3 * [(0, False), (0, True)] + 3 * [(STEPS, False), (STEPS, True)]
 
     def test_the_best_and_the_last_two_are_kept(self, whole: RunDirectory) -> None:
         """At most three checkpoints stay, the best among them."""
@@ -163,16 +150,6 @@ class TestFullDisk:
         assert error["message"].startswith("The disk is full")
         assert "resume" in error["hint"]
         assert list(run.checkpoints.iterdir()) == []
-
-
-class TestRefused:
-    def test_a_conversation_on_both_sides(self, tmp_path: Path) -> None:
-        """A conversation in both training and validation data is an error."""
-        run = tiny_run(tmp_path / "run")
-        run.valid.write_bytes(run.train.read_bytes())
-
-        assert finished(run) == 1
-        assert "are in train.jsonl and in valid.jsonl" in events(run, "error")[0]["message"]
 
 
 def _wait_for(run: RunDirectory, kind: str, step: int) -> None:

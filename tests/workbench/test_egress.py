@@ -11,8 +11,12 @@ import pytest
 
 from engine.base.conversation import Conversation, Message
 from engine.conversations.text_checks import Redactor
+from engine.model.service.egress import ALLOWED_KEY
+from engine.opener.open_project import OpenProject
+from engine.project import settings
 from engine.simulate.demo.samples import write_jsonl
 from tests.command_line import data, workbench
+from tests.engine.model.endpoints.scripted_server import KINDS, scripted
 from tests.engine.model.endpoints.toy_peer import ToyPeer, running
 
 ADDRESS = "ann.lee@example.com"
@@ -69,6 +73,24 @@ def test_another_machine(project: Path) -> None:
         pseudonyms = set(re.findall(r"\[email \w+\]", "".join(sent)))
         assert len(pseudonyms) == 1
         assert pseudonyms.pop() in json.dumps(shown["first_request"])
+
+
+def test_a_watch_over_another_machine(project: Path, tmp_path: Path) -> None:
+    """A watch that would send new conversations to another machine, to assign them to goals, is refused before it
+    starts, where that is not allowed."""
+    with scripted(KINDS["vllm"]) as server:
+        url = server.url.replace("127.0.0.1", "0.0.0.0")
+        assert workbench("models", "add", url, "--name", "far").returncode == 0
+        assert workbench("models", "use", project, "far", "--for", "goals").returncode == 0
+        assert workbench("models", "allow", project, "far", "--yes").returncode == 0
+        assert summarize(project, "far") == 0
+        with OpenProject(project) as workspace:
+            workspace.project.write(lambda conn: settings.put(conn, ALLOWED_KEY, []))
+        server.bodies.clear()
+        refused = workbench("watch", project, tmp_path / "logs.jsonl", "--once")
+        assert not server.bodies
+    assert refused.returncode != 0
+    assert b"nobody allowed it" in refused.stderr
 
 
 def test_as_it_is(project: Path) -> None:

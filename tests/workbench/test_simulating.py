@@ -11,13 +11,11 @@ import pytest
 from engine.base import folders
 from engine.project.project import Project
 from engine.simulate.records import PlayRow
-from engine.simulate.request import SimulationRequest
 from engine.simulate.service.sharded import load_instructions
 from tests.engine.model.tuned import tune
 from tests.engine.model.weights import ALL_BUT_NINE, write_shallow
 from tests.engine.simulate.forms.playing import Script, as_reply, files_of, played
-from workbench.arguments import read_request
-from workbench.cli import build_parser, main
+from workbench.cli import main
 from workbench.commands.simulating import report_of_plays
 
 PLUMS: dict[str, Any] = {
@@ -86,20 +84,6 @@ class TestPlaying:
 
 
 class TestTable:
-    def test_figures(self) -> None:
-        """P, A90 and U90-10 by condition in the given order; a play without an attempt counts as 0."""
-        rows = [row("full", 1.0, 0), row("full", 1.0, 1), row("sharded", None, 0)]
-        rows.append(row("sharded", 1.0, 1))
-        found = report_of_plays(rows, ("sharded", "full"))
-        assert [
-            (one["condition"], one["performance"], one["aptitude"], one["unreliability"])
-            for one in found.json["aptitude"]
-        ] == [("sharded", 50.0, 90.0, 80.0), ("full", 100.0, 100.0, 0.0)]
-        assert found.lines[3].split() == [
-            "sharded", "math", "1", "2", "50.0", "50%", "90.0", "80.0", "90%", "-",
-        ]  # fmt: skip
-        assert {"by condition", "kinds of replies"} < set(found.lines)
-
     def test_replies_by_condition(self) -> None:
         """The categories of replies are counted where replies are classified."""
         found = report_of_plays([row("full", 1.0, 0), row("recap", 0.0, 0)], ("full", "recap"))
@@ -109,27 +93,6 @@ class TestTable:
 
 
 class TestWords:
-    def test_conditions(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """Without names the six conditions of Laban et al. are played; names may be in capitals; unknown ones are
-        refused.
-        """
-        words = ["simulate", "sharded", "p.wb", "math"]
-        assert (
-            read_request(
-                SimulationRequest, build_parser().parse_args(words), kind="sharded"
-            ).conditions
-            == ()
-        )
-        words += ["--conditions", "RECAP-full, full,full"]
-        assert read_request(
-            SimulationRequest, build_parser().parse_args(words), kind="sharded"
-        ).conditions == (
-            "recap-full",
-            "full",
-        )
-        assert main([*words[:-1], "fulll"]) == 2
-        assert "it must be one or more of full, concat" in capsys.readouterr().err
-
     @pytest.mark.parametrize(("name", "count", "tasks"), [("math", 20, 1), ("samples", 10, 6)])
     def test_what_comes_along(self, name: str, count: int, tasks: int) -> None:
         """The shipped instructions are found by name; those of maths have 3 to 6 shards."""

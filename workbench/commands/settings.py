@@ -70,11 +70,11 @@ def prompts(arguments: argparse.Namespace) -> CommandResult | int:
 
 def _try_prompt(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
     """Shows the replies to a prompt, and to the built-in one, side by side; stores nothing."""
-    from engine.opener.prompt_trials import trial_lines, try_prompt
+    from engine.opener.prompt_trials import PromptTrial, trial_lines
 
-    name, text = arguments.name, _read(arguments.file)
-    replies = try_prompt(workspace, name, arguments.model or [None], arguments.on, text)
-    return CommandResult(trial_lines(replies), {"name": name, "replies": replies})
+    trial = PromptTrial(workspace, arguments.name, _read(arguments.file))
+    replies = trial.replies(arguments.model or [None], arguments.on)
+    return CommandResult(trial_lines(replies), {"name": arguments.name, "replies": replies})
 
 
 def _read(path: str | None) -> str | None:

@@ -69,6 +69,10 @@ GROWTH_ARGUMENTS: tuple[Argument | ArgumentGroup, ...] = (
 """How trees grow, for `tree` and `run trees`."""
 
 
+MAX_TREE_LINES = 60
+"""Lines of a tree that are printed; the others are counted."""
+
+
 def tree_request(arguments: argparse.Namespace) -> TreeRequest:
     """Returns the request of a command that grows trees."""
     tree = read_request(TreeOptions, arguments, transform=read_request(Transform, arguments))
@@ -236,10 +240,6 @@ def unusual_trees(arguments: argparse.Namespace) -> CommandResult:
     return CommandResult(lines, {"of": len(grown), "trees": reports.lines(rows)})
 
 
-MAX_TREE_LINES = 60
-"""Lines of a tree that are printed; the others are counted."""
-
-
 @takes(
     PROJECT,
     argument("conversation", help="its name, as `workbench list` shows it"),
@@ -264,25 +264,27 @@ def tree(arguments: argparse.Namespace) -> CommandResult:
         grown, work = model.ask(
             Grow(chosen_places, request.tree, Budget(max_nodes, arguments.seconds))
         )
-    nodes = sum(len(one_tree.tree.nodes) for one_tree in grown)
-    shown = []
-    for place, one_tree in zip(chosen_places, grown, strict=True):
+    nodes = sum(len(grown_tree.tree.nodes) for grown_tree in grown)
+    measured_trees = []
+    for place, grown_tree in zip(chosen_places, grown, strict=True):
         # The trees grow together: each gets the part of the seconds that it has of the nodes.
-        row = tree_row(0, place.step, one_tree, work.seconds * len(one_tree.tree.nodes) / nodes)
-        shown.append(
-            _GrownTree(row, one_tree, guarantee(one_tree.tree, predicate) if predicate else None)
+        row = tree_row(0, place.step, grown_tree, work.seconds * len(grown_tree.tree.nodes) / nodes)
+        measured_trees.append(
+            _GrownTree(
+                row, grown_tree, guarantee(grown_tree.tree, predicate) if predicate else None
+            )
         )
-    documents = [_json(arguments, tree) for tree in shown]
+    documents = [_json(arguments, tree) for tree in measured_trees]
     lines: list[str] = []
     hints: list[str] = []
-    for tree in shown:
-        if len(shown) > 1:
+    for tree in measured_trees:
+        if len(measured_trees) > 1:
             lines.append(f"step {tree.row.step}")
         lines += _tree_lines(arguments, tree)
         if tree.grown.note:
             hints.append(f"The log did not fit: {tree.grown.note}.")
-    if len(shown) > 1:
-        lines += turn_lines([tree.row for tree in shown])
+    if len(measured_trees) > 1:
+        lines += turn_lines([tree.row for tree in measured_trees])
     if not work.finished:
         hints.append("Not everything is grown to its end: the budget was used up.")
     return CommandResult(lines, documents if request.at == "every" else documents[0], hints=hints)
@@ -297,17 +299,17 @@ class _GrownTree:
     bounds: ProbabilityBounds | None
 
 
-def _json(arguments: argparse.Namespace, shown: _GrownTree) -> dict[str, Any]:
+def _json(arguments: argparse.Namespace, measured: _GrownTree) -> dict[str, Any]:
     """Returns a tree as JSON, with the bounds on --property where it is given."""
-    line = tree_line(arguments.conversation, shown.row, shown.grown.tree)
-    if shown.bounds:
-        line["property"] = {"text": arguments.property, **asdict(shown.bounds)}
+    line = tree_line(arguments.conversation, measured.row, measured.grown.tree)
+    if measured.bounds:
+        line["property"] = {"text": arguments.property, **asdict(measured.bounds)}
     return line
 
 
-def _tree_lines(arguments: argparse.Namespace, shown: _GrownTree) -> list[str]:
+def _tree_lines(arguments: argparse.Namespace, measured: _GrownTree) -> list[str]:
     """Returns a tree as lines: as answers or as branches, then its figures and bounds."""
-    grown, row = shown.grown, shown.row
+    grown, row = measured.grown, measured.row
     lines = (
         [_answer_line(answer) for answer in answers(grown.tree)]
         if arguments.text
@@ -319,8 +321,8 @@ def _tree_lines(arguments: argparse.Namespace, shown: _GrownTree) -> list[str]:
             f"recorded answer: log-probability {row.answer_log_prob:.2f} over "
             f"{row.answer_tokens} tokens; its first {row.answer_held} are in the tree"
         )
-    if shown.bounds:
-        low, high = shown.bounds.low, shown.bounds.high
+    if measured.bounds:
+        low, high = measured.bounds.low, measured.bounds.high
         lines.append(f"P({arguments.property}) in [{low:.3f}, {high:.3f}]")
         if high - low >= MIN_USELESS_WIDTH:
             lines.append(f"  {TOO_WIDE}")
@@ -409,9 +411,9 @@ def tree_lines(grown: Tree) -> list[str]:
             text = grown.text(end)[len(before) :].decode("utf-8", "replace")
             node = grown.nodes[child]
             kind = "" if grown.nodes[end].children else f"  ({grown.nodes[end].kind.name.lower()})"
-            shown = one_line(text, 60) or "·"
+            line = one_line(text, 60) or "·"
             lines.append(
-                f"{bar(node.mass)} {node.mass:.3f} {masses[child]:.3f} {'  ' * depth}{shown}{kind}"
+                f"{bar(node.mass)} {node.mass:.3f} {masses[child]:.3f} {'  ' * depth}{line}{kind}"
             )
             draw(grown.nodes[end].children, depth + 1)
 

@@ -15,15 +15,16 @@ from typing import Any
 from engine.base.errors import NotYet, UsageError, WorkbenchError
 from engine.conversations.filters import Filter
 from engine.conversations.selection import ALL, Selection
-from engine.goals.clusters.kmeans import most_proposed
+from engine.goals.clusters.kmeans import proposed_range
+from engine.goals.paper import LABEL_PROMPT, MERGE_PROMPT
 from engine.goals.questions import LABEL_EXAMPLES, with_context
 from engine.goals.records import EXPLANATION, GOAL_TEXTS
 from engine.goals.requests import MAX_ASKED_PAIRS, ClusteringRequest
 from engine.goals.stages.assigning import AssignRequestsStage, AssignStage
-from engine.goals.stages.clustering import ClusterStage, GroupSample, LabelStage
+from engine.goals.stages.clustering import ClusterStage, GroupForecast, LabelStage
 from engine.goals.stages.deciding import DecideStage, NameStage
 from engine.goals.stages.embedding import EmbedStage, SummariseStage, Vectoriser
-from engine.goals.stages.proposing import ProposeStage, SplitQuestionsStage
+from engine.goals.stages.proposing import ProposeStage
 from engine.goals.stages.theming import ThemeStage
 from engine.goals.stages.validation import BOOTSTRAPS, SEEDS, StabilityStage
 from engine.goals.tables import clusterings
@@ -217,37 +218,38 @@ class GoalStages:
 
     def _costs(self, request: ClusteringRequest, stages: Sequence[Stage]) -> tuple[StageCost, ...]:
         """Returns the cost of each stage that asks endpoints, by the requests for a sample of its items. Labels and
-        pairs of a clustering that is still to be made cost, unless its number of clusters is given, from nothing to
-        what the most groups would."""
+        pairs of a clustering that is still to be made cost as much as those of the fewest to the most groups."""
         costs: list[StageCost] = []
-        sample: GroupSample | None = None
+        groups: GroupForecast | None = None
         for stage in stages:
             if isinstance(stage, ClusterStage) and not stage.is_stored():
-                sample = self._group_sample(request)
-            asking: Stage | None = stage.asking if isinstance(stage, DecideStage) else stage
-            if not isinstance(asking, SummariseStage | LabelStage | ProposeStage):
+                groups = self._group_forecast(request)
+            if not isinstance(stage, SummariseStage | LabelStage | ProposeStage | DecideStage):
                 continue
-            if not asking.asks_endpoints:
+            if not stage.asks_endpoints:
                 continue
-            if isinstance(asking, SummariseStage):
-                costs.append(asking.estimate(asking.waiting()))
-            elif sample:
-                costs.append(asking.estimate_ahead(sample))
-            elif isinstance(asking, LabelStage):
-                costs.append(asking.estimate(asking.waiting()))
+            if isinstance(stage, SummariseStage):
+                costs.append(stage.estimate(stage.waiting()))
+            elif groups:
+                costs.append(stage.estimate_ahead(groups))
+            elif isinstance(stage, LabelStage):
+                costs.append(stage.estimate(stage.waiting()))
             else:
-                costs.append(asking.estimate())
+                costs.append(stage.estimate_waiting())
         return tuple(cost for cost in costs if cost.requests)
 
-    def _group_sample(self, request: ClusteringRequest) -> GroupSample:
-        """Returns as many groups as a run that was not made yet may make, of equal size."""
+    def _group_forecast(self, request: ClusteringRequest) -> GroupForecast:
+        """Returns what is known of the groups of a run that was not made yet."""
         with self.setup.project.reading() as conn:
             ids = Selection(request.filter, limit=request.limit).ids(conn)
             entries = TextSource(request.goal_text).shown.read(conn, ids[:LABEL_EXAMPLES])
         texts = [entry.text for entry in entries if entry.text]
         texts = texts or [SUMMARY_LIKE_OTHERS] * LABEL_EXAMPLES
-        groups = request.k or most_proposed(len(ids))
-        return GroupSample(groups, len(ids), texts, certain=1.0 if request.k else 0.0)
+        least, most = (request.k, request.k) if request.k else proposed_range(len(ids))
+        if request.largest:
+            parts = -(-len(ids) // request.largest)
+            least, most = max(least, parts), min(most + parts, len(ids))
+        return GroupForecast(least, max(least, most), len(ids), texts)
 
     def bodies(self, model: LoadableModel, prompt: Prompt, count: int) -> dict[str, str]:
         """Returns what the prompt `label-json` or `merge-json` is laid around for the first groups or pairs of the
@@ -262,20 +264,13 @@ class GoalStages:
         return ProposeStage(project, process, model, self.queue_cache, prompt).bodies(count)
 
     def ask_stages(self, model: str | None = None, limit: int = MAX_ASKED_PAIRS) -> list[Stage]:
-        """Returns the stages that ask a model about at most `limit` undecided pairs of the clustering that is open."""
-        return self._asking(model, limit, ProposeStage)
-
-    def ask_split_stages(self, model: str | None = None, limit: int | None = None) -> list[Stage]:
-        """Returns the stages that ask a model about the parts of groups that seem to hold several goals."""
-        return self._asking(model, limit, SplitQuestionsStage)
-
-    def _asking(self, name: str | None, limit: int | None, kind: type[ProposeStage]) -> list[Stage]:
-        """Returns the stages that ask a model about pairs of the clustering that is open, as it was asked before."""
-        model = self.model_of_run(name)
+        """Returns the stages that ask a model about at most `limit` undecided pairs of the clustering that is open, as
+        it was asked before."""
+        run_model = self.model_of_run(model)
         with self.setup.project.reading() as conn:
             paper = stored_clustering(conn, clusterings.open_id(conn)).paper
-        propose = self._propose(model, limit, paper=paper, kind=kind)
-        return [*self.setup.tuning_before(model), propose]
+        propose = self._propose(run_model, limit, paper=paper)
+        return [*self.setup.tuning_before(run_model), propose]
 
     def assign_stages(self, model: str | None = None) -> list[Stage]:
         """Returns the stages that embed conversations that came after the clustering of goals, and assign them to
@@ -342,7 +337,7 @@ class GoalStages:
             self.setup.project,
             self.setup.process,
             model,
-            self.setup.prompts.prompt("paper-label" if request.paper else "label-json"),
+            self.setup.prompts.prompt(LABEL_PROMPT if request.paper else "label-json"),
             cluster=cluster,
         )
 
@@ -351,7 +346,6 @@ class GoalStages:
         model: LoadableModel,
         limit: int | None,
         cluster: ClusterStage | None = None,
-        kind: type[ProposeStage] = ProposeStage,
         *,
         paper: bool,
     ) -> ProposeStage:
@@ -360,16 +354,15 @@ class GoalStages:
         Args:
             limit: Most pairs to ask about; None asks about all.
             cluster: The stage before that makes the clustering; None takes the one that is shown.
-            kind: Class of the stage.
             paper: Whether it asks in the words of the paper.
         """
         name = "merge-json" if model.follows_instructions else "merge"
-        prompt = self.setup.prompts.prompt("paper-merge" if paper else name)
+        prompt = self.setup.prompts.prompt(MERGE_PROMPT if paper else name)
         if paper:
             self.setup.endpoints.check_writing(model, prompt)
         elif not model.follows_instructions:
             self.setup.endpoints.check_reading(model, prompt)
-        return kind(
+        return ProposeStage(
             self.setup.project,
             self.setup.process,
             model,

@@ -3,6 +3,7 @@ that let a model label the clusters."""
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from engine.goals.labels.phrase_labels import (
     phrase_labels,
     support_of,
 )
-from engine.goals.paper import lists, read_description
+from engine.goals.paper import LABEL_PROMPT, lists, read_description
 from engine.goals.questions import (
     EXAMPLES,
     LABEL_EXAMPLES,
@@ -250,20 +251,13 @@ def _cluster_rows(
 
 
 def _members(ids: Ids, clusters: Clusters) -> Iterator[Member]:
-    """Yields the membership of each conversation; `second` of an outlier is its nearest cluster."""
+    """Yields the membership of each conversation."""
     for row, conversation_id in enumerate(ids.tolist()):
         label = int(clusters.labels[row])
-        inside = label >= 0
-        second = int(clusters.second[row] if inside else clusters.nearest[row])
-        second_distance = float(
-            clusters.second_distances[row] if inside else clusters.distances[row]
-        )
         yield Member(
             conversation_id=conversation_id,
-            cluster=label if inside else None,
+            cluster=label if label >= 0 else None,
             distance=float(clusters.distances[row]),
-            second=None if second < 0 else second,
-            second_distance=None if second < 0 else second_distance,
         )
 
 
@@ -290,24 +284,29 @@ class OnClustering:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupSample:
-    """What an estimate takes for the groups of a clustering that is still to be made.
+class GroupForecast:
+    """What is known of the groups of a clustering that is still to be made, for estimates.
 
     Attributes:
-        groups: Most groups that there may be.
+        least, most: Fewest and most groups.
         conversations: Number of conversations in all groups.
         texts: Some texts, as many as a question shows if there are so many.
-        certain: Share of the groups that there are in any case, from 0 to 1.
     """
 
-    groups: int
+    least: int
+    most: int
     conversations: int
     texts: Sequence[str]
-    certain: float
 
-    def texts_of(self, some: int, groups: int, most: int) -> Sequence[str]:
-        """Returns as many texts as some of so many groups of equal size have, at most `most`."""
-        return self.texts[: min(-(-self.conversations * some // groups), most)]
+    @property
+    def middling(self) -> int:
+        """A number of groups between the fewest and the most, the geometric mean."""
+        return math.isqrt(self.least * self.most)
+
+    def texts_of(self, groups: int, limit: int) -> Sequence[str]:
+        """Returns as many texts as some groups of mean size have where there is a middling number of them, at most
+        `limit`."""
+        return self.texts[: min(-(-self.conversations * groups // self.middling), limit)]
 
 
 class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
@@ -385,16 +384,15 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
             text += f"; {self.without:,} are named by phrases of their members"
         return f"{text}.{self._work.spent()}"
 
-    def estimate_ahead(self, sample: GroupSample) -> StageCost:
-        """Returns the most that asking endpoints costs before there are groups; sends nothing."""
-        body = numbered_lists(
-            self._work.room(self._prompt),
-            other_labels=[LABEL_LIKE_OTHERS] * min(sample.groups - 1, LABEL_EXAMPLES),
-            not_in_group=sample.texts_of(sample.groups - 1, sample.groups, OUTSIDE_EXAMPLES),
-            group=sample.texts_of(1, sample.groups, LABEL_EXAMPLES),
+    def estimate_ahead(self, groups: GroupForecast) -> StageCost:
+        """Returns what asking endpoints costs before there are groups; sends nothing."""
+        body = self._lists(
+            groups.texts_of(1, self._most_members),
+            groups.texts_of(groups.middling - 1, OUTSIDE_EXAMPLES),
+            [LABEL_LIKE_OTHERS] * (groups.middling - 1),
         )
-        asking = partial(ask, self._work.process, self._prompt, GoalLabel, [body])
-        return self._cost([asking], sample.groups, sample.certain)
+        asking = partial(self._replies, [body], lambda _count, _note: None)
+        return self._cost([asking], groups.most, groups.least / groups.most)
 
     def waiting(self) -> list[int]:
         """Returns the numbers of the clusters that a run would label now, rising."""
@@ -461,8 +459,17 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
 
     def _ask(self, block: Sequence[int], report: OnProgress) -> list[Named]:
         """Returns the model's name for each cluster of a block, or why it gave none."""
-        bodies = [self._body(number) for number in block]
-        if self._stored.paper:
+        names = self._replies([self._body(number) for number in block], report)
+        if self._is_paper:
+            return names
+        return [
+            name if name.reason else self._supported(number, name)
+            for number, name in zip(block, names, strict=True)
+        ]
+
+    def _replies(self, bodies: Sequence[str], report: OnProgress) -> list[Named]:
+        """Returns the name that the model gives each group by the lists of its question, or why it gave none."""
+        if self._is_paper:
             texts = map(read_description, self._work.free_replies(bodies, self._prompt, report))
             return [Named(text, reason="" if text else "the model wrote nothing") for text in texts]
         names = []
@@ -472,10 +479,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
             reason = "" if label else reply.failure or "the model gave no label"
             description = "" if name is None else name.description.strip()
             names.append(Named(label, description, reason))
-        return [
-            name if name.reason else self._supported(number, name)
-            for number, name in zip(block, names, strict=True)
-        ]
+        return names
 
     def _supported(self, number: int, name: Named) -> Named:
         """Returns a name with its support; with a reason against it where too few members say what it says."""
@@ -499,9 +503,8 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         """Returns the lists of the label question: members, other conversations, and labels of other clusters."""
         ids, numbers = self._members
         inside = numbers == number
-        count = EXAMPLES if self._stored.paper else LABEL_EXAMPLES
         samples = (
-            choose(ids[inside].tolist(), count, self._stored.seed),
+            choose(ids[inside].tolist(), self._most_members, self._stored.seed),
             self._outside(number, inside),
         )
         with self._project.reading() as conn:
@@ -509,15 +512,32 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
             members, others = (
                 [entry.text for entry in source.read(conn, sample)] for sample in samples
             )
-        if self._stored.paper:
-            return lists(("GROUP", members), ("NOT IN GROUP", others))
         labels = [entry.label for other, entry in self._phrases.items() if other != number]
+        return self._lists(members, others, labels)
+
+    def _lists(
+        self, members: Sequence[str], others: Sequence[str], other_labels: Sequence[str]
+    ) -> str:
+        """Returns the lists of the label question, as much of each as there is room for; as in the paper without
+        labels."""
+        if self._is_paper:
+            return lists(("GROUP", members), ("NOT IN GROUP", others))
         return numbered_lists(
             self._work.room(self._prompt),
-            other_labels=labels[:LABEL_EXAMPLES],
+            other_labels=other_labels[:LABEL_EXAMPLES],
             not_in_group=others,
             group=members,
         )
+
+    @property
+    def _is_paper(self) -> bool:
+        """Whether groups are described in the words of the paper."""
+        return self._prompt.name == LABEL_PROMPT
+
+    @property
+    def _most_members(self) -> int:
+        """The most members of a group that its question shows."""
+        return EXAMPLES if self._is_paper else LABEL_EXAMPLES
 
     def _outside(self, number: int, inside: np.ndarray[Any, np.dtype[np.bool_]]) -> list[int]:
         """Returns ids of conversations outside a cluster: those nearest to its center, which gives more specific
@@ -528,7 +548,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
             inside: Whether each conversation is in the cluster, in the order of `_members`, shape (conversations,).
         """
         ids, _ = self._members
-        if self._stored.paper:
+        if self._is_paper:
             return choose(ids[~inside].tolist(), OUTSIDE_EXAMPLES, self._stored.seed)
         centre = np.frombuffer(self._clusters[number].centre, dtype="<f4")
         cosines = self._vectors @ centre

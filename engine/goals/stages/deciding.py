@@ -31,7 +31,7 @@ from engine.goals.records import (
     Pair,
     model_says_yes,
 )
-from engine.goals.stages.clustering import ClusterStage, OnClustering
+from engine.goals.stages.clustering import ClusterStage, GroupForecast, OnClustering
 from engine.goals.stages.proposing import PAIRS_PER_BLOCK, ProposeStage
 from engine.goals.tables.clusterings import NONE, source_of
 from engine.goals.tables.texts import LazyTexts
@@ -44,6 +44,7 @@ from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Mask
 from engine.project import runs
 from engine.project.project import Project
+from engine.project.records import StageCost
 
 
 def settle_moves(
@@ -179,6 +180,39 @@ class DecideStage(OnClustering, CpuStage):
         """The fingerprints of the model; empty without one."""
         return {} if self.asking is None else self.asking.fingerprints
 
+    @property
+    def asks_endpoints(self) -> bool:
+        """Whether the model that is asked is behind endpoints."""
+        return self.asking is not None and self.asking.asks_endpoints
+
+    def estimate_waiting(self) -> StageCost:
+        """Returns what asking endpoints costs; sends nothing. For `auto` these are the pairs that mix and are not far
+        below the threshold, at least those near it; for `llm` all, at least as many as merge all groups into one."""
+        assert self.asking is not None
+        snapshot = self._queue_cache.snapshot(self._stored.id)
+        if self._rule == "llm":
+            return self.asking.estimate(snapshot.unasked(), len(snapshot.table.sizes) - 1)
+        pairs = snapshot.mixing(snapshot.unasked())
+        if not pairs:
+            return self.asking.estimate([], 0)
+        p = snapshot.probabilities(pairs)
+        candidates = [
+            pair
+            for pair, is_near in zip(pairs, p >= self._threshold - ASKING_MARGIN, strict=True)
+            if is_near
+        ]
+        near = np.abs(p - self._threshold) <= ASKING_MARGIN
+        return self.asking.estimate(candidates, int(near.sum()))
+
+    def estimate_ahead(self, groups: GroupForecast) -> StageCost:
+        """Returns what asking endpoints costs before there are groups; sends nothing. For `auto` it is from no pair to
+        one for each group: a group mixes with one or two others."""
+        assert self.asking is not None
+        if self._rule == "auto":
+            return self.asking.estimate_pairs_ahead(groups, 0, groups.most - 1)
+        pairs = groups.most * (groups.most - 1) // 2
+        return self.asking.estimate_pairs_ahead(groups, groups.least - 1, pairs)
+
     def interrupt(self) -> None:
         """Ends the request in flight; the decisions so far stay."""
         super().interrupt()
@@ -233,7 +267,7 @@ class DecideStage(OnClustering, CpuStage):
             text += f", asked about {self.asking.asked:,}"
         if self.moved:
             text += f", moved {counted(self.moved, 'conversation')} to their neighbors' groups"
-        return text + "."
+        return text + "." + (self.asking.spent() if self.asking else "")
 
     def _settle(self, report: Callable[[int, str], None]) -> None:
         """Settles conversations, as one act."""
@@ -282,7 +316,8 @@ class DecideStage(OnClustering, CpuStage):
         if asking is None:
             return
         yield Progress(done, None, f"asking about {len(pairs)} pairs")
-        asking.load()
+        if not asking.asked:  # once, for that begins the account of requests
+            asking.load()
         for _ in asking.ask(run_id, pairs, None):
             yield Progress(done, None, f"asking about {len(pairs)} pairs")
 

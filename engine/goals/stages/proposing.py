@@ -3,10 +3,9 @@ that seem to hold several goals."""
 
 from __future__ import annotations
 
-import math
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property, partial
@@ -16,7 +15,7 @@ import numpy as np
 
 from engine.base.number_format import counted
 from engine.goals.merges.merge_state import MergeState
-from engine.goals.paper import lists, read_description, read_merge
+from engine.goals.paper import MERGE_PROMPT, lists, read_description, read_merge
 from engine.goals.questions import (
     EXAMPLES,
     VERDICT_EXAMPLES,
@@ -32,12 +31,11 @@ from engine.goals.questions import (
     read_mixed,
 )
 from engine.goals.records import Clustering, Pair, PairAnswer
-from engine.goals.stages.clustering import ClusterStage, GroupSample, OnClustering
+from engine.goals.stages.clustering import ClusterStage, GroupForecast, OnClustering
 from engine.goals.tables import decisions
 from engine.goals.tables.clusterings import source_of
 from engine.goals.tables.decisions import AnswerEntry
 from engine.goals.views.merge_queue import MergeQueueCache
-from engine.goals.views.splitting import as_if_split, split_candidates
 from engine.jobs.contract import OnProgress, Progress
 from engine.model.catalog import LoadableModel
 from engine.model.endpoints.model import EndpointModel
@@ -121,7 +119,7 @@ class PairQuestions:
     def body(self, state: MergeState, pair: Pair) -> str:
         """Returns the lists of the question on a pair for a model that follows instructions."""
         (question,) = self._read(state, [pair])
-        return self._body(question)
+        return _lists(question, self._work.room(self._prompt))
 
     def _read(self, state: MergeState, pairs: Sequence[Pair]) -> list[MergeQuestion]:
         """Returns the texts in the question on each pair."""
@@ -131,23 +129,11 @@ class PairQuestions:
             MergeQuestion(*(tuple(texts[key] for key in ids) for ids in shown)) for shown in samples
         ]
 
-    def _body(self, question: MergeQuestion) -> str:
-        """Returns the lists of a question, as much of each as there is room for."""
-        return numbered_lists(
-            self._work.room(self._prompt),
-            not_in_group=question.others,
-            group_1=question.first,
-            group_2=question.second,
-        )
-
     def _replies(
         self, questions: Sequence[MergeQuestion], report: OnProgress
     ) -> list[tuple[PairAnswer, int]]:
         """Returns what the model replies on each pair, as in the paper, and that it took one request."""
-        bodies = [
-            lists(("GROUP 1", q.first), ("GROUP 2", q.second), ("NOT IN GROUP", q.others))
-            for q in questions
-        ]
+        bodies = list(map(_paper_lists, questions))
         answers = []
         for reply in self._work.free_replies(bodies, self._prompt, report):
             verdict, description = read_merge(reply)
@@ -166,13 +152,15 @@ class PairQuestions:
         """Returns the verdict on each pair and the number of requests for it; with the reason why there is none where
         the reply cannot be read."""
 
-        def verdicts(asked: Sequence[MergeQuestion]) -> list[StructuredReply[MergeVerdict]]:
+        room = self._work.room(self._prompt)
+
+        def verdicts(some: Sequence[MergeQuestion]) -> list[StructuredReply[MergeVerdict]]:
             """Asks some of the questions."""
             return ask(
                 self._work.process,
                 self._prompt,
                 MergeVerdict,
-                list(map(self._body, asked)),
+                [_lists(question, room) for question in some],
                 report,
                 probability_of="same_goal",
             )
@@ -267,6 +255,22 @@ class PairQuestions:
         ids = sorted({key for sample in samples for key in sample})
         with self._project.reading() as conn:
             return {entry.conversation_id: entry.text for entry in self._source.read(conn, ids)}
+
+
+def _lists(question: MergeQuestion, room: int) -> str:
+    """Returns the lists of a question, as much of each as there is room for, in characters."""
+    return numbered_lists(
+        room, not_in_group=question.others, group_1=question.first, group_2=question.second
+    )
+
+
+def _paper_lists(question: MergeQuestion) -> str:
+    """Returns the lists of a question as the paper prints them."""
+    return lists(
+        ("GROUP 1", question.first),
+        ("GROUP 2", question.second),
+        ("NOT IN GROUP", question.others),
+    )
 
 
 def _yes(reply: StructuredReply[MergeVerdict]) -> float | None:
@@ -372,35 +376,63 @@ class ProposeStage(OnClustering, ModelStage):
             yield from self.ask(run_id, waiting[:room], self._total(waiting))
             waiting = self.waiting()
 
-    def estimate(self) -> StageCost:
+    def estimate_waiting(self) -> StageCost:
         """Returns what asking endpoints about the pairs of the clustering that is shown costs; sends nothing."""
-        state, pairs = self._state(), self.waiting()[: self._limit]
+        pairs = self.waiting()[: self._limit]
+        return self.estimate(pairs, len(pairs))
+
+    def estimate(self, pairs: Sequence[Pair], least: int) -> StageCost:
+        """Returns what asking endpoints about at least so many of these pairs costs; sends nothing."""
+        state = self._state()
         asks = [
             partial(self._answer_block, state, [pair], lambda _count, _note: None) for pair in pairs
         ]
-        least, most = self._requests_per_pair()
-        return self._cost(asks, most * len(pairs), least / most)
+        return self._cost_of_pairs(asks, least, len(pairs))
 
-    def estimate_ahead(self, sample: GroupSample) -> StageCost:
-        """Returns the most that asking endpoints costs before there are groups; sends nothing."""
-        pairs = sample.groups * (sample.groups - 1) // 2
-        pairs = pairs if self._limit is None else min(pairs, self._limit)
-        # Of so many pairs the fewest groups have the most members, and so the longest lists.
-        groups = math.isqrt(2 * pairs) + 1
-        texts = sample.texts_of(1, groups, VERDICT_EXAMPLES)
-        body = numbered_lists(
-            self._work.room(self._prompt),
-            not_in_group=sample.texts_of(max(0, groups - 2), groups, VERDICT_EXAMPLES),
-            group_1=texts,
-            group_2=texts,
-        )
-        asking = partial(ask, self._work.process, self._prompt, MergeVerdict, [body])
-        least, most = self._requests_per_pair()
-        return self._cost([asking], most * pairs, sample.certain * least / most)
+    def estimate_ahead(self, groups: GroupForecast) -> StageCost:
+        """Returns what asking endpoints costs before there are groups; sends nothing."""
+        least, most = (count * (count - 1) // 2 for count in (groups.least, groups.most))
+        if self._limit is not None:
+            least, most = min(least, self._limit), min(most, self._limit)
+        return self.estimate_pairs_ahead(groups, least, most)
+
+    def estimate_pairs_ahead(self, groups: GroupForecast, least: int, most: int) -> StageCost:
+        """Returns what asking endpoints about at least and at most so many pairs costs, before there are groups; sends
+        nothing."""
+        limit = EXAMPLES if self._is_paper else VERDICT_EXAMPLES
+        members = tuple(groups.texts_of(1, limit))
+        others = tuple(groups.texts_of(max(0, groups.middling - 2), limit))
+        question = MergeQuestion(members, members, others)
+        return self._cost_of_pairs([partial(self._ask_ahead, question)], least, most)
+
+    def _ask_ahead(self, question: MergeQuestion) -> None:
+        """Asks a question about groups that are still to be made, in the form of the stage."""
+        work = self._work
+        if self._is_paper:
+            work.free_replies([_paper_lists(question)], self._prompt, lambda _count, _note: None)
+        elif work.model.follows_instructions:
+            ask(
+                work.process,
+                self._prompt,
+                MergeVerdict,
+                [_lists(question, work.room(self._prompt))],
+            )
+        else:
+            ask_merges(log_probs_reader(work.process), self._prompt, [question])
+
+    def _cost_of_pairs(
+        self, asks: Sequence[Callable[[], object]], least: int, most: int
+    ) -> StageCost:
+        """Returns what asking about at least and at most so many pairs costs, by what asks about some."""
+        least_per_pair, most_per_pair = self._requests_per_pair()
+        certain = least * least_per_pair / (most * most_per_pair) if most else 1.0
+        return self._cost(asks, most * most_per_pair, certain)
 
     def _requests_per_pair(self) -> tuple[float, float]:
         """Returns the least and the most requests about a pair: one, and one for the reverse order where the first is
-        not sure. Once the model has answered, both are the mean so far."""
+        not sure. As in the paper it is one; once the model has answered, both are the mean so far."""
+        if self._is_paper:
+            return 1, 1
         client = self._work.process
         assert isinstance(client, EndpointModel)
         with self._project.reading() as conn:
@@ -408,6 +440,11 @@ class ProposeStage(OnClustering, ModelStage):
         if mean is not None:
             return mean, mean
         return (1 if client.can.reads_verdicts else REQUESTS_PER_PAIR), REQUESTS_PER_PAIR
+
+    @property
+    def _is_paper(self) -> bool:
+        """Whether it asks in the words of the paper."""
+        return self._prompt.name == MERGE_PROMPT
 
     def bodies(self, count: int) -> dict[str, str]:
         """Returns the lists of the questions on the first pairs of the merge queue, by the labels of both groups."""
@@ -451,7 +488,11 @@ class ProposeStage(OnClustering, ModelStage):
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
         text = f"Asked {self._work.model.label} about {counted(self.asked, 'pair')} of groups."
-        return text + self._work.spent()
+        return text + self.spent()
+
+    def spent(self) -> str:
+        """Returns the cost of the requests as a sentence; see `ModelWork.spent`."""
+        return self._work.spent()
 
     def _state(self) -> MergeState:
         """Returns the groups that are asked about."""
@@ -512,41 +553,3 @@ class ProposeStage(OnClustering, ModelStage):
         """Returns the number of pairs that this run will have asked about, if nobody decides any."""
         total = self.asked + len(waiting)
         return total if self._limit is None else min(self._limit, total)
-
-
-class SplitQuestionsStage(ProposeStage):
-    """Asks about the two parts of each candidate as about a pair of groups, the parts that lie farthest apart first.
-
-    The question, its configuration and the place of the answers are those of merges, so an answer still counts for the
-    pair once the split is made.
-    """
-
-    @property
-    def title(self) -> str:
-        """The title of the run, for screens and logs."""
-        return f"Asking {self._work.model.label} about splits"
-
-    def waiting(self) -> list[Pair]:
-        """Returns the pairs of parts that were not asked about, the next first."""
-        state, pairs = self._supposed
-        keys = [state.sides_key(*pair) for pair in pairs]
-        with self._project.reading() as conn:
-            answered_keys = decisions.answers(conn, self.config_hash)
-        return [pair for pair, key in zip(pairs, keys, strict=True) if key not in answered_keys]
-
-    def summary(self) -> str:
-        """Returns the result in one sentence with counts."""
-        text = f"Asked {self._work.model.label} about the parts of {counted(self.asked, 'group')}."
-        return text + self._work.spent()
-
-    def _state(self) -> MergeState:
-        """Returns the groups as if all candidates were split."""
-        state, _ = self._supposed
-        return state
-
-    @cached_property
-    def _supposed(self) -> tuple[MergeState, Sequence[Pair]]:
-        """The groups as if all candidates were split, and the pairs of their parts."""
-        view = self._queue_cache.view(self._stored.id)
-        candidates = split_candidates(view, self._queue_cache.space(self._stored))
-        return as_if_split(view.state, candidates)

@@ -23,7 +23,7 @@ Structure = Literal["", "json_schema", "json_object", "tool", "plain"]
 called, or by asking for it in plain words; "" if it cannot be."""
 
 
-MEASURED_OR_LISTED = ("chars_per_token", "tokens_per_piece", "listed_prices")
+MEASURED_OR_LISTED = ("chars_per_token", "tokens_per_piece", "thinking_tokens", "listed_prices")
 """Capabilities that estimates of the cost depend on, and no result."""
 
 
@@ -57,6 +57,8 @@ class Capabilities:
         thinks: Thinks before it answers messages.
         chars_per_token: Characters of a token of logs, by its count of a sample; None if it counts no tokens.
         tokens_per_piece: Tokens of a piece of text (`text_pieces`), in the same way.
+        thinking_tokens: Mean tokens that it thought before the answers of the probe; None if it does not think, or
+            does not count them.
         listed_prices: Prices of a million tokens, read and written, in its list of models; None if it lists none.
     """
 
@@ -84,6 +86,7 @@ class Capabilities:
     thinks: bool = False
     chars_per_token: float | None = None
     tokens_per_piece: float | None = None
+    thinking_tokens: float | None = None
     listed_prices: tuple[float, float] | None = None
 
     def as_params(self) -> dict[str, Any]:

@@ -299,15 +299,17 @@ class EndpointClient:
             body: JSON to POST; None sends a GET.
 
         Raises:
-            RequestRefused: The endpoint refuses this request, or each answer to it is broken.
+            RequestRefused: The endpoint refuses this request, or each answer to it is broken, or it fails at this one
+                while it answers others.
             EndpointAway: The endpoint cannot be reached, refuses everything, stays busy, or does not come to the end of
                 an answer in time.
         """
         import httpx
 
         # What the endpoint did at the last attempt, and whether it gave no answer at all, or one that is broken.
-        failure, silent, broken = "", False, False
+        failure, silent, broken, connected = "", False, False, True
         limit, attempt, attempts = self.request_limit, 0, self._attempts
+        answers_before = limit.answers
         if (pause := limit.paused_until - time.monotonic()) > 0:
             await self._sleep(pause)
         while attempt < attempts:
@@ -318,9 +320,10 @@ class EndpointClient:
             except httpx.TransportError as error:
                 what = one_line(str(error)) or type(error).__name__
                 failure, silent, broken = f"cannot be reached ({what})", True, False
+                connected = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
             else:
                 headers, status = answer.headers, answer.status_code
-                silent, broken = False, answer.is_success
+                silent, broken, connected = False, answer.is_success, True
                 if broken and (parsed := _parse_json(content)) is not None:
                     error_status = _status_inside(parsed)
                     if error_status is None:
@@ -333,7 +336,7 @@ class EndpointClient:
                 if status in REFUSED_REQUEST_STATUSES:
                     raise RequestRefused(f"{self.address.base} {failure}.")
                 if not broken and status not in RETRY_STATUSES:
-                    break
+                    raise self._away_error(failure)
                 if status in OVERLOAD_STATUSES:
                     limit.record_refusal()
                     attempts = MAX_ATTEMPTS  # what comes too fast does not fail for good
@@ -347,7 +350,8 @@ class EndpointClient:
                 if "retry-after" in headers:
                     limit.paused_until = time.monotonic() + wait
                 await self._sleep(wait)
-        if broken:
+        # An endpoint that is there and answered others meanwhile fails at this request only.
+        if broken or (connected and limit.answers > answers_before):
             raise RequestRefused(f"{self.address.base} {failure}.")
         away = self._away_error(failure)
         away.silent = silent

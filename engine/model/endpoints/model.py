@@ -33,9 +33,9 @@ TOKENS_PER_PIECE = 1.0
 MESSAGE_TOKENS = 8
 """Tokens of a chat template around one message."""
 
-WRITTEN_SHARE, THINKING_ESTIMATE = 0.1, 512
-"""Share of the most tokens of a reply that one has, and tokens that a model thinks before one, for estimates: nobody
-knows before."""
+REPLY_TOKENS, UNMEASURED_THINKING_TOKENS = 30, 512
+"""Tokens of a reply of one or two sentences, and tokens that a model thinks before one, for estimates before the first
+reply of a stage."""
 
 T = TypeVar("T")
 """Answer to a request."""
@@ -154,15 +154,18 @@ class EndpointModel:
             stage: Name of the stage.
             bodies: The requests for the sample, from `rehearse`.
             ratio: Number of items for each of the sample.
-            tokens_per_reply: As measured in an earlier run; None guesses it.
+            tokens_per_reply: As measured in an earlier run; None takes one or two sentences, and the thoughts that the
+                probe of the endpoint saw.
         """
         tokens_per_piece = self.can.tokens_per_piece or TOKENS_PER_PIECE
         read = sum(rehearsed_pieces(body) * tokens_per_piece for body in bodies) * ratio
         read += len(bodies) * MESSAGE_TOKENS * ratio
-        thinking = THINKING_ESTIMATE if self.can.thinks else 0
+        thinking = (
+            (self.can.thinking_tokens or UNMEASURED_THINKING_TOKENS) if self.can.thinks else 0
+        )
         most = [body.get("max_tokens", 1) - self._thinking.tokens for body in bodies]
-        guesses = [max(1.0, WRITTEN_SHARE * tokens) + thinking for tokens in most]
-        written = sum(tokens_per_reply or guess for guess in guesses) * ratio
+        typical = [min(REPLY_TOKENS, tokens) + thinking for tokens in most]
+        written = sum(tokens_per_reply or tokens for tokens in typical) * ratio
         prices = self._fleet.prices
         cost = prices.read * read + prices.written * written if prices else None
         return StageCost(

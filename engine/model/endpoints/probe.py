@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib import resources
 from math import exp
+from statistics import mean
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
@@ -128,7 +129,8 @@ class _Probe:
         self._endpoint, self._end_text = endpoint, end_text
         self._client: httpx.AsyncClient | None = None
         self._last_failure = ""
-        self._thinking_tokens = 0
+        self._thinking_limit = 0
+        self._thought_tokens: list[int] = []
         self._places = asyncio.Semaphore(PROBES_IN_FLIGHT)
 
     async def run(self) -> Capabilities:
@@ -148,7 +150,7 @@ class _Probe:
         )
         props = props if isinstance(props, dict) else {}
         thinks = chat is not None and chat.lacks_tokens
-        self._thinking_tokens = THINKING_TOKENS[0] if thinks else 0
+        self._thinking_limit = THINKING_TOKENS[0] if thinks else 0
         if plain is None and chat is None:
             raise EndpointError(
                 f"{self._endpoint.address.base} neither continues texts nor answers messages with the model"
@@ -198,6 +200,7 @@ class _Probe:
             thinks=thinks,
             chars_per_token=chars_per_token,
             tokens_per_piece=tokens_per_piece,
+            thinking_tokens=mean(self._thought_tokens) if self._thought_tokens else None,
             listed_prices=prices,
         )
 
@@ -234,8 +237,12 @@ class _Probe:
     async def _reply(self, messages: Sequence[Mapping[str, str]], **options: Any) -> Written:
         """Returns the most probable answer to messages; `options` are further fields of the request."""
         body = {"messages": list(messages), "temperature": 0, **options}
-        body["max_tokens"] += self._thinking_tokens
-        return read_completion(await self._ask("chat/completions", body))
+        body["max_tokens"] += self._thinking_limit
+        answer = await self._ask("chat/completions", body)
+        written = read_completion(answer)
+        if self._thinking_limit and (tokens := _counted_tokens(answer, "completion_tokens")):
+            self._thought_tokens.append(max(0, tokens - text_pieces(written.text)))
+        return written
 
     async def _embed(self) -> Any:
         """Returns the answer to a request for vectors; raises RequestRefused if there are none in it."""
@@ -475,8 +482,7 @@ class _Probe:
             sent = {"messages": [_user_message(text)]} if messages else {"prompt": text}
             name = "chat/completions" if messages else "completions"
             answer = await self._attempt(self._ask(name, {**sent, "max_tokens": 1}))
-            usage = answer.get("usage") if isinstance(answer, dict) else None
-            return _positive(usage.get("prompt_tokens")) if isinstance(usage, dict) else None
+            return _counted_tokens(answer, "prompt_tokens")
 
         sample = sample[:SAMPLE_CHARACTERS]
         short, long = await asyncio.gather(prompt_tokens(_WORD), prompt_tokens(sample))
@@ -539,6 +545,12 @@ def _user_message(content: str) -> dict[str, str]:
 def _positive(value: Any) -> int | None:
     """Returns a number above 0; None for anything else."""
     return value if isinstance(value, int) and value > 0 else None
+
+
+def _counted_tokens(answer: Any, name: str) -> int | None:
+    """Returns a number of tokens that the usage of an answer gives under a name; None where it gives none."""
+    usage = answer.get("usage") if isinstance(answer, dict) else None
+    return _positive(usage.get(name)) if isinstance(usage, dict) else None
 
 
 def _largest_difference(first: Step, second: Step) -> float | None:

@@ -493,12 +493,6 @@ class RoutedProcess(ModelProcess):
                 self._endpoint_models[names] = self._connect(names)
             return self._endpoint_models[names]
 
-    def cancel(self) -> None:
-        """Cancels the current requests."""
-        super().cancel()
-        for endpoint_model in list(self._endpoint_models.values()):
-            endpoint_model.cancel()
-
     def close(self) -> None:
         """Kills the process and abandons requests to endpoints."""
         super().close()

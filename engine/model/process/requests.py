@@ -235,5 +235,8 @@ class ModelClient(Protocol):
     ) -> Mapping[str, Any]:
         """Makes the model ready and returns what it is; `context` is its longest sequence in tokens."""
 
+    def cancel(self) -> None:
+        """Makes the requests in flight raise `Cancelled`."""
+
     def spent(self) -> str:
         """Returns what the requests since `load` have cost, in words; "" if they cost nothing but time."""

@@ -14,18 +14,18 @@ import datetime
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
+from engine.base.arrays import Floats, Ints
 from engine.base.conversation import SUCCEEDED
 from engine.base.errors import Cancelled, FormatError, NotYet, UsageError
 from engine.base.number_format import counted
 from engine.completeness import probe
 from engine.completeness.conversation_logs import logs_of
 from engine.completeness.probe import States
-from engine.completeness.probe_calibration import Floats, Ints
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, DecisionRule
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.tables import hidden_states, score_sets
@@ -116,7 +116,6 @@ class WatchStage:
     name = "watch"
     unit = "turns"
     lane: Lane = "model"
-    fingerprints: Mapping[str, Any] = {}
 
     def __init__(
         self,
@@ -174,6 +173,12 @@ class WatchStage:
             "idle": self._idle,
             "precision": self._precision,
         }
+
+    @cached_property
+    def fingerprints(self) -> Mapping[str, Any]:
+        """Those of the stages that assign goals, by their names: before the watch starts they say to which endpoints it
+        would send texts."""
+        return {stage.name: stage.fingerprints for stage in self._stages_of_goals()}
 
     def interrupt(self) -> None:
         """Ends the watch after the batch in hand."""
@@ -388,12 +393,15 @@ class WatchStage:
 
     def _assign_goals(self, run_id: int) -> Iterator[Progress]:
         """Assigns what is new to the goals that are shown, if any are."""
-        try:
-            stages = self._assigning()
-        except UsageError:
-            return
-        for stage in stages:
+        for stage in self._stages_of_goals():
             yield from self._run_part(stage, run_id)
+
+    def _stages_of_goals(self) -> list[Stage]:
+        """Returns the stages that assign goals; none where nothing can be assigned."""
+        try:
+            return self._assigning()
+        except UsageError:
+            return []
 
     def _report_new(
         self,
@@ -419,7 +427,7 @@ class WatchStage:
                 origin_by_id = {row.conversation_id: row for row in imported(conn, batch)}
                 rule = score_sets.rule(conn)
                 clustered = clusterings.shown_id(conn) is not None
-                goals = {key: goal_groups.of_conversation(conn, key) for key in batch}
+                goals = goal_groups.goals_of(conn, batch)
             for entry in entries:
                 key = entry.conversation_id
                 curve = fitted.p(states_of(entry)).tolist() if entry.places else []
@@ -427,8 +435,8 @@ class WatchStage:
                 common_values: Event = {
                     "conversation": origin_by_id[key].external_id,
                     "source": origin_by_id[key].source,
-                    "goal": next((goal.label for goal in goals[key] if goal.first), None),
-                    "novel": not goals[key] if clustered else None,
+                    "goal": goals.get(key),
+                    "novel": key not in goals if clustered else None,
                 }
                 timestamp = self._now()
                 for event in _events(

@@ -21,7 +21,7 @@ import msgspec
 from engine.base.conversation import Message, ToolCall
 
 Failure = Literal["timeout", "wrong_item", "refused", "loop", "gave_up"]
-"""How a conversation fails: a tool gives no answer in time; the agent takes another item than was said; the agent
+"""The ways to fail: a tool gives no answer in time; the agent takes another item than was said; the agent
 refuses what the policy allows; the agent asks for the same again and again; the customer waits for a person in vain."""
 
 _CHOICE = re.compile(r"\{([^{}]*)\}")
@@ -29,7 +29,7 @@ _CHOICE = re.compile(r"\{([^{}]*)\}")
 
 
 class Goal(msgspec.Struct, frozen=True):
-    """What a customer wants, and what is said about it.
+    """The goal of a customer, and what is said about it.
 
     Attributes:
         name: As a person would name it.

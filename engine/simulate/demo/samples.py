@@ -20,7 +20,7 @@ from engine.base.conversation import Conversation, Message
 from engine.simulate.demo.desk import TEXTS, Failure, Talk
 
 Outcome = Literal["complete", "broken_off", "failed"]
-"""How a conversation ends: the customer gets it; it stops before; it goes wrong."""
+"""The ways in which a conversation ends: the customer gets it; it stops before; it goes wrong."""
 
 MONTHS = (datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC))
 """Beginnings of the two months."""
@@ -61,7 +61,7 @@ FAILING_CARRIER = "Northway"
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What one conversation is to be."""
+    """The plan of one conversation."""
 
     goal: str
     month: int

@@ -36,6 +36,39 @@ DIGEST_CHARS = 8
 """Characters of the digest in the key of a form, each a hexadecimal digit."""
 
 
+MAX_FACTS = 10
+"""Most facts in the prompt of a simulated user for one question."""
+
+PAPER_PEOPLE = "paper"
+"""Name under which the people of Hakimov et al. are asked for."""
+
+_PAPER_DESCRIPTIONS = (
+    "a banker living in Downtown New York",
+    "a fisherman living on the west coast of the USA",
+    "a politician and lawmaker",
+    "an actress who moved from France to Los Angeles",
+    "a beetroot farmer with German roots and an office job",
+    "an olympic swimmer",
+    "a brain surgeon",
+    "a female soccer player",
+    "a social media influencer",
+    "a university student",
+)
+"""The people of section 4.4 of Hakimov et al. (2024); each completes `Imagine you are ...`."""
+
+_WORD = re.compile(r"\w+")
+"""A word of a label, a question or an answer: letters, digits and underscores, such as `2nd`."""
+
+_NUMBER = re.compile(r"\d+")
+"""A label that is only a number, such as `7`, which is left out of facts."""
+
+_MAX_WEIGHT_RATIO = 3
+"""A fact is left out if the best one weighs more than this many times as much."""
+
+MIN_SHARE_OF_WORDS = 0.75
+"""Least share of the words of a known answer that a free text must contain."""
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
     """A form to fill.
@@ -169,36 +202,6 @@ def _check_field(node: Mapping[str, Any], where: str) -> None:
 
 # The people who fill forms
 
-MAX_FACTS = 10
-"""Most facts in the prompt of a simulated user for one question."""
-
-PAPER_PEOPLE = "paper"
-"""Name under which the people of Hakimov et al. are asked for."""
-
-_PAPER_DESCRIPTIONS = (
-    "a banker living in Downtown New York",
-    "a fisherman living on the west coast of the USA",
-    "a politician and lawmaker",
-    "an actress who moved from France to Los Angeles",
-    "a beetroot farmer with German roots and an office job",
-    "an olympic swimmer",
-    "a brain surgeon",
-    "a female soccer player",
-    "a social media influencer",
-    "a university student",
-)
-"""The people of section 4.4 of Hakimov et al. (2024); each completes `Imagine you are ...`."""
-
-
-_WORD = re.compile(r"\w+")
-"""A word of a label, a question or an answer: letters, digits and underscores, such as `2nd`."""
-
-_NUMBER = re.compile(r"\d+")
-"""A label that is only a number, such as `7`, which is left out of facts."""
-
-_MAX_WEIGHT_RATIO = 3
-"""A fact is left out if the best one weighs more than this many times as much."""
-
 
 @dataclass(frozen=True, slots=True)
 class Profile:
@@ -330,9 +333,6 @@ def _is_answer(value: Any) -> bool:
 
 
 # Whether a filled form is right
-
-MIN_SHARE_OF_WORDS = 0.75
-"""Least share of the words of a known answer that a free text must contain."""
 
 
 def right_fields(

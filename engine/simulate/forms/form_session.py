@@ -39,6 +39,22 @@ Schema = dict[str, Any]
 # JSON in replies, and the schemas that constrain it
 
 
+_NAME = "free--text"
+"""Name of the definition of a text; no grammar rule made from a label has this name."""
+
+TEXT: Schema = {"$ref": f"#/$defs/{_NAME}"}
+"""A text of one to `TEXT_CHARS` characters, defined once however many there are."""
+
+FREE_TOKENS = 512
+"""Least limit of a reply without a schema, which may say more than its JSON object."""
+
+ObjectReply = Generator[Call, Completion, dict[str, Any]]
+"""A part of a play that yields calls of a model and returns the JSON object of its reply."""
+
+ProfileScope = Literal["question", "run"]
+"""For how long the simulated user keeps a profile; see `Rules.profile`."""
+
+
 def last_object(reply: str) -> str | None:
     """Returns the last whole outermost JSON object of a reply as it is written; None without one.
 
@@ -104,13 +120,6 @@ def some_of(values: Sequence[str], most: int) -> Schema:
     return {"type": "array", "items": one_of(values), "minItems": 1, "maxItems": most}
 
 
-_NAME = "free--text"
-"""Name of the definition of a text; no grammar rule made from a label has this name."""
-
-TEXT: Schema = {"$ref": f"#/$defs/{_NAME}"}
-"""A text of one to `TEXT_CHARS` characters, defined once however many there are."""
-
-
 def dumped(value: Any) -> str:
     """Formats JSON as in the prompts."""
     return json.dumps(value, ensure_ascii=False)
@@ -161,15 +170,6 @@ def _schema_text(schema: Schema) -> str:
 
 # The session
 
-FREE_TOKENS = 512
-"""Least limit of a reply without a schema, which may say more than its JSON object."""
-
-ObjectReply = Generator[Call, Completion, dict[str, Any]]
-"""A part of a play that yields calls of a model and returns the JSON object of its reply."""
-
-ProfileScope = Literal["question", "run"]
-"""For how long the simulated user keeps a profile; see `Rules.profile`."""
-
 
 @dataclass(frozen=True, slots=True)
 class Module:
@@ -199,7 +199,7 @@ USER_WITH_FACTS = Module("user", "user-with-facts", USER.expression, role="user"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How runs are played.
+    """The rules by which runs are played.
 
     Attributes:
         temperature, high: Temperature of a module's first call; and of its second and of the simulated user.

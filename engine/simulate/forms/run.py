@@ -35,7 +35,7 @@ from engine.simulate.forms.modular import ModularRun
 from engine.simulate.play import RunOver
 
 STOPPED, ALL_FILLED, BAD_OUTPUTS = "stop", "filled", "bad outputs"
-"""How a baseline run ends: the model chose to stop, every field has an answer, or the model did not follow the
+"""The ends of a baseline run: the model chose to stop, every field has an answer, or the model did not follow the
 instructions. A run of either variant can also end with the reason of a `RunOver` of its session, such as `turns`."""
 
 BAD_IN_A_ROW = 10
@@ -73,6 +73,13 @@ NEXT_QUESTION = Module(
 
 FORM = Module(name="form_filling", wording="baseline-fill", expression=r"\{.*\}", max_tokens=2048)
 """Fills in the open labels."""
+
+
+Variant = Literal["modular", "baseline"]
+"""A way to fill a form."""
+
+VARIANTS: tuple[Variant, ...] = ("modular", "baseline")
+"""The ways to fill a form: by modules of one prompt each, or by one model that has the whole dialogue."""
 
 
 @dataclass(slots=True)
@@ -199,12 +206,6 @@ def _has_question(reply: dict[str, Any]) -> bool:
 
 
 # A run of either variant
-
-Variant = Literal["modular", "baseline"]
-"""A way to fill a form."""
-
-VARIANTS: tuple[Variant, ...] = ("modular", "baseline")
-"""The ways to fill a form: by modules of one prompt each, or by one model that has the whole dialogue."""
 
 
 @dataclass(frozen=True, slots=True)

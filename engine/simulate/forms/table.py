@@ -15,6 +15,18 @@ from engine.simulate.forms.form import TOPICS
 from engine.simulate.forms.run import BAD_OUTPUTS
 from engine.simulate.records import PlayRow, PlaySetting
 
+_MEANS: Mapping[str, Callable[[FormScores], float | None]] = {
+    "fields": lambda run: run.length,
+    "turns": lambda run: run.turns,
+    "repetitions": lambda run: run.repetitions,
+    "filled_share": lambda run: run.filled_share,
+    "success": lambda run: run.success,
+    "efficiency": lambda run: run.efficiency,
+    "filled_score": lambda run: run.filled_score,
+    "score": lambda run: run.score,
+}
+"""The figures of a run whose means a `FormRow` has."""
+
 
 class FilledForm(NamedTuple):
     """A form that was filled once.
@@ -83,19 +95,6 @@ class FormRow:
     score: float | None
 
 
-_MEANS: Mapping[str, Callable[[FormScores], float | None]] = {
-    "fields": lambda run: run.length,
-    "turns": lambda run: run.turns,
-    "repetitions": lambda run: run.repetitions,
-    "filled_share": lambda run: run.filled_share,
-    "success": lambda run: run.success,
-    "efficiency": lambda run: run.efficiency,
-    "filled_score": lambda run: run.filled_score,
-    "score": lambda run: run.score,
-}
-"""The figures of a run whose means a `FormRow` has."""
-
-
 def form_rows(filled_forms: Iterable[FilledForm]) -> list[FormRow]:
     """Returns a row for each model, variant and form, and after the forms of a model and variant the mean over them."""
     results: dict[tuple[str, str], dict[str, list[Mapping[str, Any]]]] = {}
@@ -145,7 +144,7 @@ def _mean_over_forms(model: str, variant: str, rows: Sequence[FormRow]) -> FormR
 
 @dataclass(frozen=True, slots=True)
 class ModuleRow:
-    """How one module followed its instructions, over some runs.
+    """Counts of how one module followed its instructions, over some runs.
 
     Attributes:
         replies: Number of times that it was used, fallbacks of all kinds included.

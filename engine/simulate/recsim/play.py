@@ -46,13 +46,29 @@ TASKS = (
     "recipe planning",
     "skills learning planning",
 )
-"""What the simulated people plan."""
+"""The tasks that the simulated people plan."""
 
 ADVISED = "new travel planning"
 """The task in which the assistant gets a system message with its role."""
 
 MappedProfile = Mapping[str, Any]
 """A profile in the closed vocabulary: field -> {en, zh}, or a list of those."""
+
+
+FORMAT = "recllmsim"
+"""The import format of the records."""
+
+MAX_TURNS = 10
+"""Most answers of the assistant, by default."""
+
+USER_TOKENS, ASSISTANT_TOKENS = 200, 512
+"""Longest reply of the user and of the assistant in tokens."""
+
+FAREWELLS: tuple[tuple[str, str], ...] = (("thank you", "goodbye"), ("谢谢", "再见"))
+"""A reply with both words of a pair, in any case, ends the conversation and is not part of it."""
+
+_CHINESE: Language = "zh"
+"""The language whose prompts have names that end with `-zh`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,25 +161,9 @@ def _data(name: str) -> Any:
     return json.loads((resources.files(__package__) / name).read_text("utf-8"))
 
 
-FORMAT = "recllmsim"
-"""The import format of the records."""
-
-MAX_TURNS = 10
-"""Most answers of the assistant, by default."""
-
-USER_TOKENS, ASSISTANT_TOKENS = 200, 512
-"""Longest reply of the user and of the assistant in tokens."""
-
-FAREWELLS: tuple[tuple[str, str], ...] = (("thank you", "goodbye"), ("谢谢", "再见"))
-"""A reply with both words of a pair, in any case, ends the conversation and is not part of it."""
-
-_CHINESE: Language = "zh"
-"""The language whose prompts have names that end with `-zh`."""
-
-
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What all conversations of one simulation share.
+    """The settings of all conversations of one simulation.
 
     Attributes:
         texts: The prompts, by name; in Chinese with `-zh` at the end.
@@ -315,13 +315,13 @@ class _Conversation:
             first: Whether this is the first request: a farewell is retried too, and the reply gets a fixed opening,
                 because a small model would otherwise repeat the greeting.
         """
-        seen = self.user_history if role == "user" else self.assistant_history
+        history = self.user_history if role == "user" else self.assistant_history
         setting = self.scenario.setting
         self.calls_made += 1
         call = Call(
             module=role,
             role=role,
-            messages=tuple(seen),
+            messages=tuple(history),
             sampling=Sampling(temperature=setting.temperature),
             max_tokens=USER_TOKENS if role == "user" else ASSISTANT_TOKENS,
             seed=seed_from(setting.seed, self.scenario.key, self.calls_made),
@@ -343,7 +343,7 @@ class _Conversation:
                 if first
                 else self._text(f"{role}-speechless")
             )
-        seen.append(ChatMessage("assistant", text))
+        history.append(ChatMessage("assistant", text))
         return text
 
     def _record(self, history: list[dict[str, str]], ended: str) -> dict[str, Any]:

@@ -30,6 +30,58 @@ _DIGEST = re.compile(r"@[0-9a-f]{8}(?=/)")
 """Part of a key that distinguishes instructions with the same id; not shown."""
 
 
+_CONDITION_COLUMN = ReportColumn("condition", "text", description="How the instruction was given.")
+"""The column of the condition."""
+
+_SCORE_COLUMNS = (
+    ReportColumn("Filled", "share", description="Weighted share of the fields that are filled."),
+    ReportColumn(
+        "Success",
+        "share",
+        description="Weighted share of the fields that are filled correctly, where the answers are known.",
+    ),
+    ReportColumn(
+        "Efficiency", "share", description="1 at two fields a turn or more and no repetition."
+    ),
+    ReportColumn("Filled score", "share", description="Harmonic mean of Filled and Efficiency."),
+    ReportColumn("Score", "share", description="Harmonic mean of Success and Efficiency."),
+)
+"""The columns of the scores of a filled form."""
+
+_FORM_COLUMNS = (
+    ReportColumn("model", "text", description="Model of the assistant."),
+    ReportColumn("variant", "text", description="By modules, or by one prompt for all."),
+    ReportColumn("form", "text", description="Which form; `all` is the mean over forms."),
+    ReportColumn("runs", "count", description="How often it was filled."),
+    ReportColumn("complete", "count", description="Runs that filled all required fields."),
+    ReportColumn(
+        "failed", "count", description="Runs that ended because the instructions were not followed."
+    ),
+    ReportColumn("fields", "number", description="Fields of the form."),
+    ReportColumn("turns", "number", description="Questions that were answered, mean."),
+    ReportColumn(
+        "reps", "number", description="Questions that are letter for letter an earlier one, mean."
+    ),
+    *_SCORE_COLUMNS,
+)
+"""Columns of the table of models by form."""
+
+_TASK_COLUMNS = (
+    ReportColumn("task", "text", description="What is planned."),
+    ReportColumn("conversations", "count", description="Conversations."),
+    ReportColumn("turns", "number", description="Answers of the assistant, mean."),
+    ReportColumn("goodbye", "count", description="Conversations that the user ended."),
+    ReportColumn("user chars", "count", description="Characters of a message of the user, mean."),
+    ReportColumn(
+        "assistant chars", "count", description="Characters of a message of the assistant, mean."
+    ),
+    ReportColumn(
+        "stand-ins", "count", description="Fixed messages that replaced empty replies of a model."
+    ),
+)
+"""Columns of the table of tasks."""
+
+
 def tables_of(kind: str, rows: Sequence[PlayRow]) -> tuple[ReportTable, ...]:
     """Returns the tables of plays of one setting; plays that broke off are in none of them."""
     ended = [row for row in rows if row.reason is None]
@@ -96,9 +148,6 @@ _APTITUDE_COLUMNS = (
     _U_OF_FULL,
 )
 """The columns of performance, aptitude and unreliability, in the order of `_aptitude_cells`."""
-
-_CONDITION_COLUMN = ReportColumn("condition", "text", description="How the instruction was given.")
-"""The column of the condition."""
 
 
 def aptitude_table(rows: Sequence[Aptitude], plays: Sequence[PlayRow] = ()) -> ReportTable:
@@ -218,21 +267,6 @@ def _sharded_summary(result: Mapping[str, Any]) -> str:
 
 # Forms
 
-_SCORE_COLUMNS = (
-    ReportColumn("Filled", "share", description="Weighted share of the fields that are filled."),
-    ReportColumn(
-        "Success",
-        "share",
-        description="Weighted share of the fields that are filled correctly, where the answers are known.",
-    ),
-    ReportColumn(
-        "Efficiency", "share", description="1 at two fields a turn or more and no repetition."
-    ),
-    ReportColumn("Filled score", "share", description="Harmonic mean of Filled and Efficiency."),
-    ReportColumn("Score", "share", description="Harmonic mean of Success and Efficiency."),
-)
-"""The columns of the scores of a filled form."""
-
 
 def module_table(plays: Sequence[PlayRow]) -> ReportTable:
     """Returns how well each module followed its instructions in the plays that ended."""
@@ -251,25 +285,6 @@ def module_table(plays: Sequence[PlayRow]) -> ReportTable:
         for row in by_module(play.result for play in plays if play.reason is None)
     ]
     return ReportTable("modules", columns, tuple(table))
-
-
-_FORM_COLUMNS = (
-    ReportColumn("model", "text", description="Model of the assistant."),
-    ReportColumn("variant", "text", description="By modules, or by one prompt for all."),
-    ReportColumn("form", "text", description="Which form; `all` is the mean over forms."),
-    ReportColumn("runs", "count", description="How often it was filled."),
-    ReportColumn("complete", "count", description="Runs that filled all required fields."),
-    ReportColumn(
-        "failed", "count", description="Runs that ended because the instructions were not followed."
-    ),
-    ReportColumn("fields", "number", description="Fields of the form."),
-    ReportColumn("turns", "number", description="Questions that were answered, mean."),
-    ReportColumn(
-        "reps", "number", description="Questions that are letter for letter an earlier one, mean."
-    ),
-    *_SCORE_COLUMNS,
-)
-"""Columns of the table of models by form."""
 
 
 def form_table(filled_forms: Sequence[FilledForm]) -> ReportTable:
@@ -306,21 +321,6 @@ def _forms_summary(result: Mapping[str, Any]) -> str:
 
 
 # Users with profiles
-
-_TASK_COLUMNS = (
-    ReportColumn("task", "text", description="What is planned."),
-    ReportColumn("conversations", "count", description="Conversations."),
-    ReportColumn("turns", "number", description="Answers of the assistant, mean."),
-    ReportColumn("goodbye", "count", description="Conversations that the user ended."),
-    ReportColumn("user chars", "count", description="Characters of a message of the user, mean."),
-    ReportColumn(
-        "assistant chars", "count", description="Characters of a message of the assistant, mean."
-    ),
-    ReportColumn(
-        "stand-ins", "count", description="Fixed messages that replaced empty replies of a model."
-    ),
-)
-"""Columns of the table of tasks."""
 
 
 def _recsim(plays: Sequence[PlayRow]) -> list[ReportTable]:

@@ -31,6 +31,25 @@ from engine.simulate.sharded.task import (
 T = TypeVar("T")
 
 
+_IGNORED = re.compile(r"[ ,./\-_*^]")
+"""Characters that are left out of texts before these are compared."""
+
+_TYPES: dict[str, type] = {
+    "string": str,
+    "integer": int,
+    "float": float,
+    "boolean": bool,
+    "array": list,
+    "tuple": list,
+    "dict": dict,
+    "any": str,
+}
+"""The type in Python of each declared type."""
+
+ReferenceCall = Mapping[str, Mapping[str, Sequence[Any]]]
+"""A reference call: `{function: {parameter: [accepted value, ...]}}` with one function."""
+
+
 class ActionsTask(Task):
     """A request that is to be answered with function calls.
 
@@ -217,24 +236,6 @@ def _compute(left: Any, operator: ast.operator, right: Any, node: ast.expr) -> A
 
 
 # Comparison
-
-_IGNORED = re.compile(r"[ ,./\-_*^]")
-"""Characters that are left out of texts before these are compared."""
-
-_TYPES: dict[str, type] = {
-    "string": str,
-    "integer": int,
-    "float": float,
-    "boolean": bool,
-    "array": list,
-    "tuple": list,
-    "dict": dict,
-    "any": str,
-}
-"""The type in Python of each declared type."""
-
-ReferenceCall = Mapping[str, Mapping[str, Sequence[Any]]]
-"""A reference call: `{function: {parameter: [accepted value, ...]}}` with one function."""
 
 
 def mismatch(

@@ -37,6 +37,30 @@ _SOURCES = ("humaneval", "lcb_easy", "lcb_medium")
 """The data sets whose instructions are known."""
 
 
+_MAX_UNPACKED_BYTES = 256 * 2**20
+"""Largest size of unpacked test cases."""
+
+_CLASS = "Solution"
+"""Name of the class that competitions ask for."""
+
+_BEGINNING = re.compile(r"^(?:from|import|def|async def|@)\b", re.MULTILINE)
+"""Matches the line with which code begins in a reply without fences."""
+
+PRELUDE = """\
+import bisect, collections, copy, datetime, functools, heapq, itertools, json, math, operator, random, re, statistics
+import string, sys
+from bisect import *
+from collections import *
+from functools import *
+from heapq import *
+from itertools import *
+from math import *
+from typing import *
+from builtins import *
+"""
+"""Imports that programming competitions provide. `builtins` comes last, so that `pow` is not that of `math`."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Test:
     """A test case: the arguments of a call, and the value that it must return."""
@@ -46,7 +70,7 @@ class _Test:
 
 
 class _Metadata(msgspec.Struct):
-    """What is needed of the metadata of an instruction: the name of the function that the tests call."""
+    """The metadata of an instruction: the name of the function that the tests call."""
 
     func_name: str
 
@@ -158,9 +182,6 @@ def _expected_value(case: Mapping[str, Any]) -> Any:
 
 # Packed test cases
 
-_MAX_UNPACKED_BYTES = 256 * 2**20
-"""Largest size of unpacked test cases."""
-
 
 class BadTests(ValueError):
     """The test cases cannot be read; the message gives the reason."""
@@ -218,27 +239,6 @@ def _from_text(text: str) -> Any:
 
 
 # The function of an answer
-
-_CLASS = "Solution"
-"""Name of the class that competitions ask for."""
-
-_BEGINNING = re.compile(r"^(?:from|import|def|async def|@)\b", re.MULTILINE)
-"""Matches the line with which code begins in a reply without fences."""
-
-
-PRELUDE = """\
-import bisect, collections, copy, datetime, functools, heapq, itertools, json, math, operator, random, re, statistics
-import string, sys
-from bisect import *
-from collections import *
-from functools import *
-from heapq import *
-from itertools import *
-from math import *
-from typing import *
-from builtins import *
-"""
-"""Imports that programming competitions provide. `builtins` comes last, so that `pow` is not that of `math`."""
 
 
 def function_in(reply: str) -> str:

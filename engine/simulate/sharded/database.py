@@ -58,6 +58,27 @@ Kind = Literal["space", "name", "value", "sign"]
 """Kinds of tokens; keywords are names too, and values are numbers and strings."""
 
 
+Row = tuple[object, ...]
+"""A row of a result."""
+
+_READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
+"""The actions that queries may take."""
+
+_BUILDING = _READING | {
+    sqlite3.SQLITE_CREATE_TABLE,
+    sqlite3.SQLITE_CREATE_INDEX,
+    sqlite3.SQLITE_CREATE_VIEW,
+    sqlite3.SQLITE_INSERT,
+    sqlite3.SQLITE_UPDATE,
+    sqlite3.SQLITE_TRANSACTION,
+    sqlite3.SQLITE_REINDEX,
+}
+"""The actions that the script that builds a database may take."""
+
+_STEPS_PER_TIME_CHECK = 10_000
+"""Instructions of SQLite's virtual machine between two checks of the time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """One token of a query. The joined texts of all tokens are the query."""
@@ -209,26 +230,6 @@ def _files(databases: Path | None, db_id: str) -> tuple[Path, ...]:
 
 
 # Confined databases, and the comparison of queries by their rows
-
-Row = tuple[object, ...]
-"""A row of a result."""
-
-_READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
-"""What queries may do."""
-
-_BUILDING = _READING | {
-    sqlite3.SQLITE_CREATE_TABLE,
-    sqlite3.SQLITE_CREATE_INDEX,
-    sqlite3.SQLITE_CREATE_VIEW,
-    sqlite3.SQLITE_INSERT,
-    sqlite3.SQLITE_UPDATE,
-    sqlite3.SQLITE_TRANSACTION,
-    sqlite3.SQLITE_REINDEX,
-}
-"""What the script that builds a database may do besides."""
-
-_STEPS_PER_TIME_CHECK = 10_000
-"""Instructions of SQLite's virtual machine between two checks of the time."""
 
 
 @dataclass(frozen=True, slots=True)

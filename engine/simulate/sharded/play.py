@@ -47,6 +47,10 @@ _CATEGORY_TOKENS = 60
 """Longest reply of the judge that names a category, in tokens."""
 
 
+Step = Generator[Call, Completion, bool]
+"""A part of a play; returns True if it ended with a correct answer."""
+
+
 class ExtractedAnswer(msgspec.Struct):
     """An answer, copied out of a reply."""
 
@@ -214,10 +218,6 @@ def _count_idle_turns(trace: Trace) -> int:
             break
         turns += item["role"] == "user"
     return turns
-
-
-Step = Generator[Call, Completion, bool]
-"""A part of a play; returns True if it ended with a correct answer."""
 
 
 @dataclass(frozen=True, slots=True)

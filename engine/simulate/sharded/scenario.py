@@ -25,6 +25,24 @@ CATEGORIES: tuple[Category, ...] = get_args(Category)
 """The categories of the assistant's replies."""
 
 
+Condition = Literal[
+    "full", "concat", "shuffle-concat", "sharded", "recap", "snowball", "recap-full"
+]
+
+ALL_CONDITIONS: tuple[Condition, ...] = get_args(Condition)
+"""All conditions."""
+
+CONDITIONS = ALL_CONDITIONS[:-1]
+"""The six of Laban et al., "LLMs Get Lost In Multi-Turn Conversation" (2025), in the order of their tables;
+`recap-full` is like `recap`, but the last turn repeats the original text instead of the shards."""
+
+FORMAT = "sharded_logs"
+"""The import format of the records."""
+
+ONE_TURN: tuple[Condition, ...] = ("full", "concat", "shuffle-concat")
+"""Conditions in which the user has one turn: no model plays the user, and every reply is scored."""
+
+
 @dataclass(slots=True)
 class Trace:
     """The messages of a conversation and the notes between them.
@@ -112,17 +130,6 @@ class Trace:
         self.items.append({"role": "log", "content": content, "timestamp": self.moment})
 
 
-Condition = Literal[
-    "full", "concat", "shuffle-concat", "sharded", "recap", "snowball", "recap-full"
-]
-ALL_CONDITIONS: tuple[Condition, ...] = get_args(Condition)
-"""All conditions."""
-
-CONDITIONS = ALL_CONDITIONS[:-1]
-"""The six of Laban et al., "LLMs Get Lost In Multi-Turn Conversation" (2025), in the order of their tables;
-`recap-full` is like `recap`, but the last turn repeats the original text instead of the shards."""
-
-
 def place_of(conv_type: str, conditions: Sequence[str]) -> int:
     """Returns the index of a condition in `conditions`; their number if it is not among them.
 
@@ -134,16 +141,9 @@ def place_of(conv_type: str, conditions: Sequence[str]) -> int:
     return conditions.index(conv_type) if conv_type in conditions else len(conditions)
 
 
-FORMAT = "sharded_logs"
-"""The import format of the records."""
-
-ONE_TURN: tuple[Condition, ...] = ("full", "concat", "shuffle-concat")
-"""Conditions in which the user has one turn: no model plays the user, and every reply is scored."""
-
-
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What all conversations of one simulation share.
+    """The settings of all conversations of one simulation.
 
     Attributes:
         texts: The prompts, by name.

@@ -25,8 +25,17 @@ T = TypeVar("T")
 """Type of a value of an instruction."""
 
 Extraction = Literal["full_response", "task_specific", "gen", "prefix_suffix"]
-"""How an answer is found in a reply: all of it; by the task's own rule; a model copies it out; a model names its
+"""The ways to find an answer in a reply: all of it; by the task's own rule; a model copies it out; a model names its
 start and its end (`start [...] end`)."""
+
+
+_FENCE = "```"
+"""Opens and closes a block of code in a reply."""
+
+_TAG = re.compile(
+    r"\A[ \t]*(?:python3?|py|java|javascript|js|sql|json|text)?[ \t]*(?:\r?\n|\b)", re.IGNORECASE
+)
+"""Matches the name of the language at the beginning of a block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,15 +146,6 @@ def list_of(instruction: Instruction, key: str, kind: type[T]) -> list[T]:
     if not values:
         raise BadInstruction(f"{instruction.task_id}: `{key}` must be a list that is not empty.")
     return values
-
-
-_FENCE = "```"
-"""Opens and closes a block of code in a reply."""
-
-_TAG = re.compile(
-    r"\A[ \t]*(?:python3?|py|java|javascript|js|sql|json|text)?[ \t]*(?:\r?\n|\b)", re.IGNORECASE
-)
-"""Matches the name of the language at the beginning of a block."""
 
 
 def fenced_blocks(reply: str) -> list[str]:

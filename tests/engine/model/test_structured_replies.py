@@ -46,6 +46,9 @@ class Scripted:
     def load(self, *_: object) -> Any:
         raise NotImplementedError
 
+    def cancel(self) -> None:
+        raise NotImplementedError
+
     def spent(self) -> str:
         return ""
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import UsageError
-from engine.completeness.scoring_request import ScoringRequest
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.records import ModelRequest
 from engine.model.service.adapter_in_use import use_adapter
@@ -46,15 +45,6 @@ class TestNames:
             assert found.path == folder / "adapter.gguf"
             assert workspace.catalog.base_of(found) == "smollm2-135m"
 
-    def test_a_name_of_the_catalogue(self, workspace: OpenProject, tmp_path: Path) -> None:
-        """An adapter that was added is found by its name and keeps it."""
-        path = write_adapter(tmp_path / "other.gguf", base="elsewhere-7b")
-        workspace.catalog.add_adapter(path, "other")
-        found = find_adapter(workspace.project, workspace.catalog, "other")
-
-        assert (found.name, found.path) == ("other", path)
-        assert workspace.catalog.base_of(found) is None
-
     @pytest.mark.parametrize("name", ["nobody", "unfinished"])
     def test_what_is_not_there(self, workspace: OpenProject, name: str) -> None:
         """An unknown name, or a run without an adapter, is refused."""
@@ -86,20 +76,6 @@ class TestInUse:
         named = ModelRequest("scoring", "copy", "mine", tuned=True)
         assert workspace.models_in_use.resolve(named).adapter is not None
 
-    def test_what_is_in_use_is_kept(self, workspace: OpenProject) -> None:
-        """A run whose adapter is in use cannot be deleted until another is in use; a run without an adapter cannot be
-        used.
-        """
-        workspace.training.use("mine")
-        with pytest.raises(UsageError, match="in use"):
-            workspace.training.delete("mine")
-        with pytest.raises(UsageError, match="no adapter"):
-            workspace.training.use("unfinished")
-
-        workspace.training.use(None)
-        workspace.training.delete("mine")
-        assert [run.name for run in workspace.training.runs()] == ["unfinished"]
-
     def test_it_is_gone(self, workspace: OpenProject, tmp_path: Path) -> None:
         """When the adapter file in use is gone, scoring fails with its name instead of scoring without it."""
         path = write_adapter(tmp_path / "file.gguf")
@@ -109,9 +85,3 @@ class TestInUse:
 
         with pytest.raises(UsageError, match=r"file\.gguf"):
             workspace.models_in_use.resolve(TUNED)
-
-    def test_none_was_chosen(self, workspace: OpenProject) -> None:
-        """Without a choice mode tuned loads no adapter, and scoring in it is refused with the way out."""
-        assert workspace.models_in_use.resolve(TUNED).adapter is None
-        with pytest.raises(UsageError, match="Mode tuned needs an adapter"):
-            workspace.scoring_runs.make_run(ScoringRequest(mode="tuned", tune=False))

@@ -70,8 +70,7 @@ def test_no_split_costs_less(lengths: list[int], budget: int) -> None:
 
 @pytest.mark.parametrize(
     ("rows", "batch", "longest", "budget"),
-    [(1, 8, 2048, 2048), (4, 8, 2000, 8192), (1, 8, 100, LEAST_BUDGET), (1, 2, 100, 256), (1, 8, 5000, 5056),
-     (16, 8, 2048, 16_384)],
+    [(4, 8, 2000, 8192), (1, 8, 100, LEAST_BUDGET), (1, 2, 100, 256)],
 )  # fmt: skip
 def test_budget(rows: int, batch: int, longest: int, budget: int) -> None:
     """The budget holds `rows` of the longest, at least `LEAST_BUDGET` tokens, and never more than a step."""

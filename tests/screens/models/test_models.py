@@ -86,7 +86,7 @@ def state(made: ScreenProject) -> str:
 
 
 class TestList:
-    @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 60)])
+    @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
     async def test_models_adapters_and_pulls(self, size: Size, hub: Hub) -> None:
         """However wide, each stands with its state and sizes, and what is under the cursor is told below."""
         made = stocked()
@@ -203,15 +203,12 @@ class TestPulls:
             assert not list(folders.data_dir().rglob("*.part"))
             assert PULLING not in "\n".join(lines(pilot)[2:12])
 
-    @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
-    async def test_on_other_screens(
-        self, size: Size, hub: Hub, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    async def test_on_other_screens(self, hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
         """The bottom line of every screen follows a pull to its end, which is told there too."""
         monkeypatch.setattr(models_screen, "POLL_SECONDS", 0.2)
         made = stocked()
         pulling(made, hub, 4_700_000)
-        async with opened(made, size, mode="8") as pilot:
+        async with opened(made, (80, 24), mode="8") as pilot:
             await press(pilot, "1")
             assert not isinstance(pilot.app.screen, ModelsScreen)
             assert "Pull of Qwen3-14B-Q4_K_M pulling 43% of 10 MB" in text(pilot)
@@ -336,15 +333,24 @@ class TestDoing:
             assert "for all work ·" in row(pilot, "Qwen3-8B")
 
     async def test_try_a_prompt(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """r asks for a prompt, and shows the replies of the model under the cursor to it."""
+        """r asks for a prompt, and shows the replies of the model under the cursor to it; to close them ends the
+        requests."""
 
-        def replies(
-            workspace: object, name: str, models: list[str], count: int, text: None
-        ) -> dict[str, dict[str, str]]:
-            """Stands in for a model; the command is tested with real ones."""
-            return {f"{count} pairs": {models[0]: f"{name}: same goal"}}
+        interrupted = []
 
-        monkeypatch.setattr(prompt_trials, "try_prompt", replies)
+        class Trial:
+            """Stands in for a trial; the command is tested with real ones."""
+
+            def __init__(self, _workspace: object, name: str) -> None:
+                self.name = name
+
+            def replies(self, models: list[str], count: int) -> dict[str, dict[str, str]]:
+                return {f"{count} pairs": {models[0]: f"{self.name}: same goal"}}
+
+            def interrupt(self) -> None:
+                interrupted.append(self.name)
+
+        monkeypatch.setattr(prompt_trials, "PromptTrial", Trial)
         async with opened(stocked(), mode="8") as pilot:
             await press(
                 pilot, "r", *["down"] * list(prompt_trials.FORMS).index("merge-json"), "enter"
@@ -353,6 +359,7 @@ class TestDoing:
             assert f"merge-json with {BUILT_IN}" in text(pilot)
             await press(pilot, "r")
             assert "same goal" not in text(pilot)
+            assert interrupted == ["merge-json"]
 
     async def test_tune(self) -> None:
         """t begins the job for a model, not for an adapter or an endpoint."""

@@ -137,8 +137,8 @@ class TestWhatStandsOut:
         """Of 100 trees the ten with the most leaves, and the ten least sure of their best answer."""
         items = self.items(100)
         deciles = Deciles.from_items(items)
-        assert sum(deciles.many(item.row) for item in items) == 10
-        assert sum(deciles.unsure(item.row) for item in items) == 10
+        assert sum(deciles.has_many_leaves(item.row) for item in items) == 10
+        assert sum(deciles.is_unsure(item.row) for item in items) == 10
 
     def test_the_table_of_the_paper(self) -> None:
         """Of trees that stand out by both figures: branches, log-probability, state and goal, most branches first."""

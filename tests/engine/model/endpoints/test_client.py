@@ -72,6 +72,23 @@ class TestOneEndpoint:
             asker(peer, waits).ask_blocking("completions", BODY)
         assert len(waits) == MAX_ATTEMPTS - 1
 
+    @pytest.mark.parametrize("fault", [says(500, "oh"), hangs_up])
+    def test_failing_at_one_request(self, peer: ToyPeer, fault: Fault) -> None:
+        """Where every attempt at a request fails while the endpoint answers others, the request fails and not the
+        endpoint; one that cannot be connected to is gone, whatever it answered before."""
+
+        async def answer_others(_seconds: float) -> None:
+            """Stands for the answer to another request while this one waits."""
+            endpoint.request_limit.record_answer(0.1)
+
+        endpoint = EndpointClient(parse_address(peer.url), sleep=answer_others)
+        peer.faults = [fault] * MAX_ATTEMPTS
+        with pytest.raises(RequestRefused):
+            endpoint.ask_blocking("completions", BODY)
+        endpoint = EndpointClient(parse_address("http://127.0.0.1:9/v1"), sleep=answer_others)
+        with pytest.raises(EndpointAway, match="cannot be reached"):
+            endpoint.ask_blocking("completions", BODY)
+
     @pytest.mark.parametrize("code", [400, 403, 413, 422])
     def test_about_the_request(self, peer: ToyPeer, code: int) -> None:
         """A refusal of one request is an error of that request and is not repeated."""

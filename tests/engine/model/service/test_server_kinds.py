@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from engine.base.conversation import Conversation, Message
+from engine.base.errors import Cancelled
 from engine.goals.tables import decisions
 from engine.goals.tables.clusterings import clusters, shown_id, stored_clustering
 from engine.model.endpoints.dialects import text_pieces
 from engine.opener.open_project import OpenProject
+from engine.opener.prompt_trials import PromptTrial
 from engine.simulate.demo.samples import write_jsonl
 from tests.command_line import data, workbench
 from tests.engine.model.endpoints.scripted_server import KINDS, scripted
@@ -85,17 +90,55 @@ def test_a_prompt_is_tried(project: Path, tmp_path: Path) -> None:
     assert b"cannot be tried alone" in refused.stderr
 
 
+def test_an_interrupted_trial(project: Path) -> None:
+    """A trial that is interrupted ends at once, without a word from the server, and sends nothing further."""
+    with scripted(KINDS["vllm"]) as server:
+        assert workbench("models", "add", server.url, "--name", "one").returncode == 0
+        requested, answering, answer = threading.Event(), threading.Event(), server.answer
+
+        def answer_late(body: dict[str, Any]) -> tuple[int, Any]:
+            """Answers once the trial has ended."""
+            requested.set()
+            answering.wait(20)
+            return answer(body)
+
+        server.bodies.clear()
+        server.answer = answer_late  # type: ignore[method-assign]
+        with OpenProject(project) as workspace, ThreadPoolExecutor(1) as thread:
+            trial = PromptTrial(workspace, "summary-json")
+            replies = thread.submit(trial.replies, ["one"], 2)
+            assert requested.wait(20)
+            trial.interrupt()
+            with pytest.raises(Cancelled):
+                replies.result(10)
+            answering.set()
+            requested.clear()
+            with pytest.raises(Cancelled):
+                trial.replies(["one"], 2)
+            assert not requested.is_set()
+
+
 def test_an_estimate_before_there_are_groups(project: Path) -> None:
     """Before anything was asked the estimate has all stages: its requests are those of the run, where a verdict is said
     two for each pair, and its tokens are right within a fifth; it sends nothing. Without a number of clusters, labels
-    and pairs are a range from nothing. Of what is stored nothing is in the next estimate."""
+    and pairs are a range, and where the merge probability decides, no more pairs than groups. Of what is stored nothing
+    is in the next estimate."""
     with scripted(KINDS["lmstudio"]) as server:
         assert workbench("models", "add", server.url, "--name", "one").returncode == 0
         server.bodies.clear()
         command = ("run", "cluster", project, "--model", "one", "--text", "summary", "--k1", "3")
         costs = data(workbench(*command, "--estimate", "--json"))["costs"]
         ranges = data(workbench(*command[:-2], "--estimate", "--json"))["costs"]
-        assert [cost["certain"] for cost in ranges] == [1, 0, 0]
+        assert [cost["certain"] for cost in ranges] == [
+            1,
+            pytest.approx(3 / 6),
+            pytest.approx(3 / 15),
+        ]
+        auto = ("--decide", "auto", "--estimate", "--json")
+        *_, pairs = data(workbench(*command[:-2], *auto))["costs"]
+        assert (pairs["requests"], pairs["certain"]) == (2 * (6 - 1), 0)
+        *_, pairs = data(workbench(*command[:-4], "--paper", *command[-2:], *auto[2:]))["costs"]
+        assert (pairs["requests"], pairs["certain"]) == (3, pytest.approx(2 / 3))
         assert not server.bodies
         assert workbench(*command).returncode == 0
         assert data(workbench(*command, "--estimate", "--json"))["costs"] == []
