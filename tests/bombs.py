@@ -137,8 +137,3 @@ def parquet_equal_rows(path: Path, count: int) -> None:
     with parquet.ParquetWriter(path, table.schema, compression="zstd") as writer:
         for _ in range(count // step):
             writer.write_table(table)
-
-
-def equal_columns(path: Path, count: int) -> None:
-    """A table of text with so many columns of one name and one row."""
-    path.write_text(",".join(["name"] * count) + "\n" + ",".join(["x"] * count) + "\n")

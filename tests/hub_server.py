@@ -31,7 +31,6 @@ class Repository:
 
     Attributes:
         files: Content by path.
-        said: Checksums that the hub claims in place of the right ones.
         sizes: Sizes that it claims in place of the right ones.
     """
 
@@ -40,7 +39,6 @@ class Repository:
     gated: bool = False
     private: bool = False
     downloads: int = 100
-    said: dict[str, str] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
 
 
@@ -49,25 +47,13 @@ class FaultyAnswer:
     """One answer that is not as it should be.
 
     Attributes:
-        status: In place of the file.
         cut: The connection ends after so many bytes.
-        wait: What `Retry-After` says.
-        no_range: The whole file comes, whatever was asked for.
-        shift: The piece begins so many bytes later than was asked for, and says so.
         flip: The byte at this place of the file is another one.
-        extra: More bytes than there are.
-        location: Where the answer sends the download.
         hold: The answer stops after `cut` bytes until this is set.
     """
 
-    status: int = 0
     cut: int | None = None
-    wait: str = ""
-    no_range: bool = False
-    shift: int = 0
     flip: int | None = None
-    extra: int = 0
-    location: str = ""
     hold: threading.Event | None = None
 
 
@@ -86,7 +72,6 @@ class HubServer:
 
     Attributes:
         elsewhere: Downloads are sent on to the name `localhost`, which is another host than the hub's address.
-        busy: Status that every search is answered with; 0 answers it.
         answer: Status, headers and body of each answer about models, in place of the truth.
         requests: Everything that was asked.
     """
@@ -95,7 +80,6 @@ class HubServer:
         self.repositories = repositories
         self.faults: deque[FaultyAnswer] = deque()
         self.elsewhere = False
-        self.busy = 0
         self.answer: tuple[int, dict[str, str], bytes] | None = None
         self.requests: list[HubRequest] = []
         hub = self
@@ -156,8 +140,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(body)
             self.close_connection = True
-        elif where.path == "/api/models" and hub.busy:
-            self._refuse(hub.busy)
         elif where.path == "/api/models":
             self._found(parse_qs(where.query))
         elif api := _API.fullmatch(where.path):
@@ -201,10 +183,11 @@ class _Handler(BaseHTTPRequestHandler):
             return
         siblings = []
         for path, content in one.files.items():
-            sha = one.said.get(path) or hashlib.sha256(content).hexdigest()
-            size = one.sizes.get(path, len(content))
-            lfs = {"size": size, "sha256": sha, "pointerSize": 134}
-            siblings.append({"rfilename": path, "size": size, "blobId": "0" * 40, "lfs": lfs})
+            sha = hashlib.sha256(content).hexdigest()
+            lfs = {"size": len(content), "sha256": sha, "pointerSize": 134}
+            siblings.append(
+                {"rfilename": path, "size": len(content), "blobId": "0" * 40, "lfs": lfs}
+            )
         self._json(
             {
                 **self._model(name, one, {"downloads", "likes", "gated", "tags", "lastModified"}),
@@ -245,24 +228,18 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(one.files[path], faults.popleft() if faults else FaultyAnswer())
 
     def _send(self, content: bytes, fault: FaultyAnswer) -> None:
-        if fault.location:
-            self._refuse(302, location=fault.location)
-            return
-        if fault.status:
-            self._refuse(fault.status, wait=fault.wait)
-            return
         if fault.flip is not None:
             content = (
                 content[: fault.flip] + bytes([content[fault.flip] ^ 1]) + content[fault.flip + 1 :]
             )
         asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("range", ""))
-        start = int(asked[1]) + fault.shift if asked and not fault.no_range else 0
+        start = int(asked[1]) if asked else 0
         if start >= len(content):
             self._refuse(416)
             return
-        body = content[start:] + bytes(fault.extra)
-        self.send_response(200 if fault.no_range or not asked else 206)
-        if asked and not fault.no_range:
+        body = content[start:]
+        self.send_response(206 if asked else 200)
+        if asked:
             self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -286,11 +263,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def _refuse(
-        self, status: int, code: str = "", *, message: str = "", location: str = "", wait: str = ""
+        self, status: int, code: str = "", *, message: str = "", location: str = ""
     ) -> None:
         self.send_response(status)
         for name, value in (
-            ("X-Error-Code", code), ("X-Error-Message", message), ("Location", location), ("Retry-After", wait),
+            ("X-Error-Code", code), ("X-Error-Message", message), ("Location", location),
         ):  # fmt: skip
             if value:
                 self.send_header(name, value)

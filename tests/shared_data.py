@@ -7,11 +7,6 @@ from pathlib import Path
 _DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
-def shared_files() -> list[Path]:
-    """The uniform files, sorted by name; empty where the folder is absent."""
-    return sorted(_DATA.glob("*.jsonl.gz"))
-
-
 def shared_file(name: str) -> Path | None:
     """The uniform file of this name (without suffix), None where it is absent."""
     path = _DATA / f"{name}.jsonl.gz"

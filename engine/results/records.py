@@ -77,14 +77,12 @@ class TruthRow:
         auroc: P(a conversation for which the claim fails has a higher value than one for which it holds).
         ap: Average precision of finding the conversations for which the claim holds by low values.
         roc: Share of those for which the claim holds against share of the others, from the lowest value up.
-        rejection: Share for which the claim fails among those kept against the share rejected, lowest values first.
     """
 
     name: str
     auroc: Interval
     ap: Interval
     roc: Curve = ()
-    rejection: Curve = ()
 
 
 @dataclass(frozen=True, slots=True)

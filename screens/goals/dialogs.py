@@ -19,13 +19,8 @@ from screens.shell.app_interface import ReadingOrder
 from screens.shell.dialogs import Dialog, hint_line
 from screens.widgets.background import background
 from screens.widgets.controls import LineInput
-from screens.widgets.groups import (
-    NARROW_COLUMNS,
-    evidence_content,
-    group_line,
-    label_of,
-    proposed_label,
-)
+from screens.widgets.groups import group_line, label_of
+from screens.widgets.merge_evidence import NARROW_COLUMNS, evidence_content, proposed_label
 from screens.widgets.row_table import ItemTable, RowTable
 
 

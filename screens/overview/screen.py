@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -194,7 +195,9 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._load_readings(overview.tally)
         self._load_goals()
         self._load_trees()
-        self._load_training()
+        self.in_background(
+            lambda: load_training(self.services), self._take_training, group="training"
+        )
         self._load_later()
         self._read_on()
 
@@ -231,13 +234,15 @@ class OverviewScreen(WorkbenchScreen[None]):
             return
         self._readings_for = tally
 
-        def show(readings: list[FirstReading]) -> None:
-            """Lists them in a card, if there are any."""
-            self._readings = readings
-            self.set_class(bool(readings), "-readings")
-            self.call_after_refresh(self._show_readings)  # once the card has its width
+        self.in_background(
+            lambda: conversations_to_read(self.services), self._take_readings, group="readings"
+        )
 
-        self.in_background(lambda: conversations_to_read(self.services), show, group="readings")
+    def _take_readings(self, readings: list[FirstReading]) -> None:
+        """Lists the conversations to read first in a card, if there are any."""
+        self._readings = readings
+        self.set_class(bool(readings), "-readings")
+        self.call_after_refresh(self._show_readings)  # once the card has its width
 
     def _show_readings(self) -> None:
         """Lists the conversations to read first, as wide as there is room; the cursor stays."""
@@ -259,13 +264,12 @@ class OverviewScreen(WorkbenchScreen[None]):
         if self._later_read and self.services.jobs.active():
             return
         self._later_read = True
+        self.in_background(lambda: load_later(self.services), self._take_later, group="later")
 
-        def show(later: LaterFigures) -> None:
-            """Shows it in the answers."""
-            self._later = later
-            self._show_answers()
-
-        self.in_background(lambda: load_later(self.services), show, group="later")
+    def _take_later(self, later: LaterFigures) -> None:
+        """Shows in the answers what took longer to read."""
+        self._later = later
+        self._show_answers()
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         """Shows the conversation under the cursor beside the list."""
@@ -284,46 +288,38 @@ class OverviewScreen(WorkbenchScreen[None]):
         if self._goals is not None and not self._decided and self.services.jobs.active():
             return
         self._decided = False
-
-        def show(goals: GoalsOverview) -> None:
-            """Shows the goals, and the steps that they bring."""
-            self._goals = goals
-            self._show_cards()
-            self._show_steps()
-
-        self.in_background(lambda: load_goals(self.services), show, group="wanted")
-
-        def show_proposals(progress: ReviewProgress) -> None:
-            """Shows how many merge proposals wait for a decision."""
-            self._proposals = progress.likely
-            self._show_steps()
-
+        self.in_background(lambda: load_goals(self.services), self._take_goals, group="goals")
         # The merge probabilities take longer than all the rest.
         self.in_background(
-            lambda: self.services.merge_review.progress(), show_proposals, group="proposals"
+            lambda: self.services.merge_review.progress(), self._take_progress, group="proposals"
         )
+
+    def _take_goals(self, goals: GoalsOverview) -> None:
+        """Shows the goals, and the steps that they bring."""
+        self._goals = goals
+        self._show_cards()
+        self._show_steps()
+
+    def _take_progress(self, progress: ReviewProgress) -> None:
+        """Shows how many merge proposals wait for a decision."""
+        self._proposals = progress.likely
+        self._show_steps()
 
     def _load_trees(self) -> None:
         """Reads the trees, and not again while a job keeps changing them."""
         if self._trees is not None and self.services.jobs.active():
             return
+        self.in_background(lambda: load_trees(self.services), self._take_trees, group="trees")
 
-        def show(trees: TreesOverview) -> None:
-            """Shows the trees."""
-            self._trees = trees
-            self._show_cards()
+    def _take_trees(self, trees: TreesOverview) -> None:
+        """Shows the trees."""
+        self._trees = trees
+        self._show_cards()
 
-        self.in_background(lambda: load_trees(self.services), show, group="trees")
-
-    def _load_training(self) -> None:
-        """Reads what was trained."""
-
-        def show(training: TrainingOverview) -> None:
-            """Shows the step of training."""
-            self._training = training
-            self._show_steps()
-
-        self.in_background(lambda: load_training(self.services), show, group="training")
+    def _take_training(self, training: TrainingOverview) -> None:
+        """Shows the step of training."""
+        self._training = training
+        self._show_steps()
 
     def _show_cards(self) -> None:
         """Shows what is known, in as many lines as there is room for."""
@@ -369,22 +365,24 @@ class OverviewScreen(WorkbenchScreen[None]):
             return
         self._cost_for = unscored
 
-        def estimate() -> tuple[Mode, Estimate]:
-            """Returns the mode of the next scoring and its cost, on another thread."""
-            mode = self.services.jobs.scoring_mode()
-            return mode, self.services.jobs.estimate_scoring(ScoringRequest(mode=mode))
+        self.in_background(
+            self._cost_of_scoring, self._take_cost, group="estimate", failed=self._take_refusal
+        )
 
-        def show(answer: tuple[Mode, Estimate]) -> None:
-            """Shows the cost at the step of scoring."""
-            self._mode, self._cost = answer
-            self._show_steps()
+    def _cost_of_scoring(self) -> tuple[Mode, Estimate]:
+        """Returns the mode of the next scoring and its cost; called on another thread."""
+        mode = self.services.jobs.scoring_mode()
+        return mode, self.services.jobs.estimate_scoring(ScoringRequest(mode=mode))
 
-        def show_failure(error: WorkbenchError) -> None:
-            """Shows at the step why nothing can be scored."""
-            self._cost = error.message
-            self._show_steps()
+    def _take_cost(self, mode_and_cost: tuple[Mode, Estimate]) -> None:
+        """Shows the cost at the step of scoring."""
+        self._mode, self._cost = mode_and_cost
+        self._show_steps()
 
-        self.in_background(estimate, show, group="estimate", failed=show_failure)
+    def _take_refusal(self, error: WorkbenchError) -> None:
+        """Shows at the step why nothing can be scored."""
+        self._cost = error.message
+        self._show_steps()
 
     @property
     def _working(self) -> frozenset[str]:
@@ -456,39 +454,40 @@ class OverviewScreen(WorkbenchScreen[None]):
         """Does a step, or says what it waits for."""
         if step.after:
             self.notify(f"{step.title}: {step.after}.", markup=False)
-        elif step.kind == "import":
-            self.action_import_files()
-        elif step.kind == "score":
-            self.action_run_scoring()
-        elif step.kind == "resume" and step.run is not None:
-            self.resume(step.run, self._mode)
-        elif step.kind in ("triage", "verdicts"):
-            self.app.switch_mode("triage")
-        elif step.kind == "choose":
-            self.action_choose_scores()
-        elif step.kind == "calibrate":
-            self.action_calibration()
-        elif step.kind == "cluster":
-            self.open_form("goals", "run_clustering")
-        elif step.kind == "merge":
-            self.app.switch_mode("desk")
-        elif step.kind in ("lowest", "triage-lowest"):
-            self._open_lowest(step.kind == "triage-lowest")
-        elif step.kind == "adapt":
-            self.open_form("training", "new")
-        elif step.kind == "compare" and self._overview is not None:
+            return
+        triage = partial(self.app.switch_mode, "triage")
+        actions: dict[Kind, Callable[[], object]] = {
+            "import": self.action_import_files,
+            "score": self.action_run_scoring,
+            "resume": lambda: self.resume(step.run, self._mode) if step.run else None,
+            "triage": triage,
+            "verdicts": triage,
+            "choose": self.action_choose_scores,
+            "calibrate": self.action_calibration,
+            "cluster": lambda: self.open_form("goals", "run_clustering"),
+            "merge": lambda: self.app.switch_mode("desk"),
+            "lowest": lambda: self._open_lowest(judge=False),
+            "triage-lowest": lambda: self._open_lowest(judge=True),
+            "adapt": lambda: self.open_form("training", "new"),
+            "compare": self._compare_sets,
+            "export": lambda: ask_export(self, "Export", EXPORT_KINDS, None),
+        }
+        if (act := actions.get(step.kind)) is not None:
+            act()
+
+    def _compare_sets(self) -> None:
+        """Shows how good each set of scores is, and remembers that it was looked at."""
+        if self._overview is not None:
             self._remember(_sets_key(self._overview.sets))
             self.run_worker(self.app.run_action("validation"), group="compare")
-        elif step.kind == "export":
-            ask_export(self, "Export", EXPORT_KINDS, None)
 
-    def _open_lowest(self, triage: bool) -> None:
-        """Opens the members of the goal that does worst, or asks for verdicts on those that are not complete."""
+    def _open_lowest(self, *, judge: bool) -> None:
+        """Opens the members of the goal that does worst; to judge, asks for verdicts on those that are not complete."""
         goals = self._goals
         if goals is None or goals.lowest is None:
             return
         goal = goals.lowest
-        if not triage:
+        if not judge:
             self._remember(_lowest_key(goals))
             self.app.push_screen(self.routes.members(goal.id, self.MODE))
             return

@@ -30,7 +30,7 @@ NOTICE_INTERVAL_SECONDS = 5.0
 
 
 class Choices(Keyed, OptionList, inherit_bindings=False):
-    """An `OptionList` of `Content`; the keys are those of the other lists."""
+    """An `OptionList` of `Content` with the keys of all lists. Its ends lead into the other lists of the screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "cursor_up", "Line up", show=False),
@@ -41,6 +41,24 @@ class Choices(Keyed, OptionList, inherit_bindings=False):
         Binding("end", "last", "Last line", show=False),
         Binding("enter", "select", "Choose", show=False),
     ]
+
+    def action_cursor_down(self) -> None:
+        """Goes to the line below; from the last one to the first of the next list on the screen."""
+        if self.highlighted == self.option_count - 1:
+            choices = self.screen.focus_next(Choices)
+            if isinstance(choices, Choices) and choices is not self:
+                choices.action_first()
+                return
+        super().action_cursor_down()
+
+    def action_cursor_up(self) -> None:
+        """Goes to the line above; from the first one to the last of the list before on the screen."""
+        if self.highlighted == 0:
+            choices = self.screen.focus_previous(Choices)
+            if isinstance(choices, Choices) and choices is not self:
+                choices.action_last()
+                return
+        super().action_cursor_up()
 
     def _move_page(self, direction: Literal[-1, 1]) -> None:
         """Moves by a page, as Textual does."""

@@ -12,37 +12,27 @@ from rich.style import Style
 from textual.color import Color
 from textual.pilot import Pilot
 
-from engine.base.conversation import ToolCall, Verdict, without_surrogates
+from engine.base.conversation import ToolCall, without_surrogates
 from engine.base.events import JobEnded, JobProgress
 from engine.formats.records import Leak
-from screens.reader.screen import ReaderScreen
 from screens.shell.base_app import ControlGuard
 from screens.shell.dialogs import ErrorDialog
-from screens.triage.screen import TriageScreen
-from tests.screens.driving import Size, opened, press, settle, text
+from tests.screens.driving import opened, press, settle, text
 from tests.screens.project import ScreenProject, project_of
-from tests.screens.samples import SCORED, Sample, conversation
+from tests.screens.samples import SCORED, conversation
 from tests.screens.watch.test_watch import turn
 from tests.terminal.payloads import PAYLOADS
 
+ALL = " ".join(PAYLOADS.values())
 CONTROL = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
 )
 
 
-def hostile(*payloads: str) -> ScreenProject:
-    """A project with a conversation for each payload, which is wherever text of others can be; as readers store it,
-    without lone surrogates."""
-    payloads = tuple(map(without_surrogates, payloads))
-    words = " ".join(payloads)
-    return project_of(
-        [_holding(number, payload) for number, payload in enumerate(payloads, 1)],
-        config=replace(SCORED, model=words, adapter=words),
-    )
-
-
-def _holding(number: int, payload: str) -> Sample:
-    item = conversation(number, 0.52)
+def hostile(payload: str) -> ScreenProject:
+    """A project with a conversation whose texts are the payload; as readers store it, without lone surrogates."""
+    payload = without_surrogates(payload)
+    item = conversation(1, 0.52)
     item.name = item.source = item.reason = item.remaining = payload
     item.messages = [
         replace(
@@ -55,7 +45,7 @@ def _holding(number: int, payload: str) -> Sample:
     ]
     item.leaks = [Leak(1, payload, payload), Leak(None, payload, payload)]
     item.original = payload.encode("utf-8", "surrogatepass")
-    return item
+    return project_of([item], config=replace(SCORED, model=payload, adapter=payload))
 
 
 def check(pilot: Pilot[None], where: str) -> None:
@@ -69,11 +59,6 @@ def check(pilot: Pilot[None], where: str) -> None:
             assert segment.style is None or segment.style.link is None, where
 
 
-@pytest.mark.parametrize(
-    ("payloads", "size"),
-    [(list(PAYLOADS.values()), (160, 50)), ([" ".join(PAYLOADS.values())], (80, 24))],
-    ids=["each", "all of them at 80 columns"],
-)
 class TestEveryScreenSurvives:
     """Without the net, too, no payload crashes a screen, becomes an action, or leaves a control character in it."""
 
@@ -82,76 +67,53 @@ class TestEveryScreenSurvives:
         """What a screen lets through is seen."""
         monkeypatch.setattr(ControlGuard, "apply", lambda self, segments, background: segments)
 
-    async def test_list_and_reader(self, payloads: list[str], size: Size) -> None:
+    async def test_list_and_reader(self) -> None:
         """As a row, among the values of a filter, read, explained and as imported."""
-        async with opened(hostile(*payloads), size=size) as pilot:
+        async with opened(hostile(ALL), size=(80, 24)) as pilot:
             check(pilot, "list")
             await press(pilot, "F")
             check(pilot, "filter dialog")
-            await press(pilot, "escape", "enter")
-            for number, payload in enumerate(payloads, 1):
-                assert isinstance(pilot.app.screen, ReaderScreen)
-                assert pilot.app.screen.conversation_id == number
-                await press(pilot, "right_square_bracket")
-                check(pilot, f"reader {payload!r}")
-                for key in ("W", "o"):
-                    await press(pilot, key)
-                    check(pilot, f"{key} {payload!r}")
-                    await press(pilot, "escape")
-                await press(pilot, "n")
-
-    async def test_triage(self, payloads: list[str], size: Size) -> None:
-        """Judged, with a note that says it too."""
-        support = hostile(*payloads)
-        for number, payload in enumerate(payloads, 1):
-            note = without_surrogates(payload)
-            support.triage.give(number, Verdict.UNSURE, note)
-            support.triage.undo()
-            support.triage.note(number, note)
-        async with opened(support, size=size, mode="3") as pilot:
-            for number, payload in enumerate(payloads, 1):
-                assert isinstance(pilot.app.screen, TriageScreen)
-                assert pilot.app.screen.conversation == number
-                check(pilot, f"triage {payload!r}")
-                await press(pilot, "N")
-                check(pilot, f"note dialog {payload!r}")
-                await press(pilot, "escape", "s")
-
-    async def test_jobs(self, payloads: list[str], size: Size) -> None:
-        """In what a job tells while it runs, when it has ended and when it fails."""
-        support = hostile(*payloads)
-        async with opened(support, size=size) as pilot:
-            for number, payload in enumerate(payloads, 1):
-                support.emit(
-                    JobProgress(number, payload, payload, 1, 2, payload, 1.0, 1.0, payload)
-                )
-                await settle(pilot)
-                check(pilot, f"jobs bar {payload!r}")
-                support.emit(JobEnded(number, payload, payload, "done", payload, payload))
-                await settle(pilot)
-                check(pilot, f"toast {payload!r}")
-                support.emit(JobEnded(number, payload, payload, "failed", payload, payload))
-                await settle(pilot)
-                assert isinstance(pilot.app.screen, ErrorDialog)
-                check(pilot, f"error dialog {payload!r}")
+            await press(pilot, "escape", "enter", "right_square_bracket")
+            check(pilot, "reader")
+            for key in ("W", "o"):
+                await press(pilot, key)
+                check(pilot, key)
                 await press(pilot, "escape")
 
-    async def test_watch(self, payloads: list[str], size: Size) -> None:
+    async def test_triage(self) -> None:
+        """Judged, with a note that says it too."""
+        support = hostile(ALL)
+        support.triage.note(1, without_surrogates(ALL))
+        async with opened(support, size=(80, 24), mode="3") as pilot:
+            check(pilot, "triage")
+            await press(pilot, "N")
+            check(pilot, "note dialog")
+
+    async def test_jobs(self) -> None:
+        """In what a job tells while it runs, when it has ended and when it fails."""
+        support = hostile(ALL)
+        async with opened(support, size=(80, 24)) as pilot:
+            for event, place in (
+                (JobProgress(1, ALL, ALL, 1, 2, ALL, 1.0, 1.0, ALL), "jobs bar"),
+                (JobEnded(1, ALL, ALL, "done", ALL, ALL), "toast"),
+                (JobEnded(1, ALL, ALL, "failed", ALL, ALL), "error dialog"),
+            ):
+                support.emit(event)
+                await settle(pilot)
+                check(pilot, place)
+            assert isinstance(pilot.app.screen, ErrorDialog)
+
+    async def test_watch(self) -> None:
         """In what a watch reports: names, goals, and a file that cannot be read."""
-        support = hostile(*payloads)
-        for number, payload in enumerate(payloads, 1):
-            name = without_surrogates(payload)
-            support.watches.live.add(
-                turn(number, 1, 0.2, conversation=name, source=name, goal=name)
-            )
-            support.watches.live.add(
-                {"event": None, "at": "2026-11-23T12:00:00Z", "error": name, "hint": name}
-            )
-        async with opened(support, size=size) as pilot:
+        support, name = hostile(ALL), without_surrogates(ALL)
+        support.watches.live.add(turn(1, 1, 0.2, conversation=name, source=name, goal=name))
+        failure = {"event": None, "at": "2026-11-23T12:00:00Z", "error": name, "hint": name}
+        support.watches.live.add(failure)
+        async with opened(support, size=(80, 24)) as pilot:
             await press(pilot, "L")
-            for _ in range(2 * len(payloads)):
-                check(pilot, "watch")
-                await press(pilot, "down")
+            check(pilot, "a file that cannot be read")
+            await press(pilot, "down")
+            check(pilot, "a turn")
 
 
 @pytest.mark.parametrize(

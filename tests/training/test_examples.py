@@ -151,11 +151,6 @@ class TestRecipes:
 
 
 class TestChecks:
-    def test_no_conversations(self) -> None:
-        """An empty file is an error at once."""
-        with pytest.raises(DataError, match="no conversations"):
-            make_examples(CharacterTokenizer(), [], "boundary", 4000)
-
     @pytest.mark.parametrize(
         "line",
         [

@@ -100,14 +100,6 @@ def changed(adapter: Path, folder: Path, change: Callable[[dict[str, Any]], obje
     return target
 
 
-class TestOrigin:
-    def test_is_read_back(self, llama: tuple[Any, Path, Path], tmp_path: Path) -> None:
-        """The file names what it was made from."""
-        origin = AdapterOrigin("n1:abc", "smol", "sha256:1", "boundary", None, "<end>")
-        convert(llama[2], llama[0].config, tmp_path / "a.gguf", origin)
-        assert AdapterOrigin.of(read_gguf(tmp_path / "a.gguf")) == origin
-
-
 class TestRefusals:
     def test_too_large_for_it(self, llama: tuple[Any, Path, Path], tmp_path: Path) -> None:
         """A number that 16 bits cannot hold is refused."""

@@ -71,12 +71,6 @@ class TestWhole:
         assert card["conversations"] == len(whole.train.read_text().splitlines())
         assert str(whole.path) not in whole.card.read_text()
 
-    def test_samples_are_told_before_and_after(self, whole: RunDirectory) -> None:
-        """There are samples at a continued boundary and at the end of each sampled log, before and after training."""
-        samples = [(one["step"], one["ends"]) for one in events(whole, "sample")]
-
-        assert samples == 3 * [(0, False), (0, True)] + 3 * [(STEPS, False), (STEPS, True)]
-
     def test_the_best_and_the_last_two_are_kept(self, whole: RunDirectory) -> None:
         """At most three checkpoints stay, the best among them."""
         best = events(whole, "done")[0]["best_step"]

@@ -151,7 +151,7 @@ class TestTheSearch:
 def test_the_key_of_an_endpoint(output: CommandOutput, tmp_path: Path) -> None:
     """The key reaches the endpoint, with answers and with refusals that repeat it; it is neither printed nor stored."""
     path, out = tmp_path / "demo.wb", tmp_path / "out.jsonl"
-    output.well("demo", tmp_path, "--samples-only", "--count", "5", "--headless")
+    output.well("demo", tmp_path, "--samples-only", "--count", "7", "--headless")
     with repeating() as server:
         output.well("models", "add", f"{server.url}/v1", "--key-env", "LAB_KEY", "--name", "lab")
         run = (

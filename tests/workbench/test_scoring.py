@@ -103,11 +103,11 @@ def test_words_need_no_model(
 
 
 def test_a_probe_from_the_command_line(
-    unscored: str, capsys: pytest.CaptureFixture[str], shallow_weights: Path
+    unscored: str, capsys: pytest.CaptureFixture[str], single_layer_weights: Path
 ) -> None:
     """`run complete` scores by words, reads, fits and tests in one command, says so and succeeds; again it finds the
     same set in force without reading."""
-    words = ["run", "complete", unscored, "--model", str(shallow_weights), "--mode", "probe"]
+    words = ["run", "complete", unscored, "--model", str(single_layer_weights), "--mode", "probe"]
     words += ["--no-tune", "--no-remaining"]
     assert main(words) == 0
     out = capsys.readouterr().out

@@ -10,21 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-import numpy.typing as npt
 
+from engine.base.arrays import Bools, Floats, Ints
 from engine.base.statistics import ranking
 from engine.base.statistics.intervals import Classification, Interval
 from engine.base.statistics.ranking import (
     MIN_GROUPS,
-    Floats,
     average_precision,
     p_bootstrap,
     ratio,
     weighted_area,
 )
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 THRESHOLD = 0.5
 """Default value from which on a classifier says *complete*."""
@@ -61,19 +57,12 @@ _MAX_STORED_WEIGHTS = 40_000_000
 _MAX_RANKED_WEIGHTS = 1_000_000
 """Most bootstrap weights that are processed at once."""
 
-RANK_FIGURES = ("auroc", "average_precision", "kept_accuracy", "rejection_ratio")
+RANK_FIGURES = ("auroc", "average_precision")
 """Names of the ranking metrics, in the order of arrays.
 
 - `auroc`: area under the ROC curve.
 - `average_precision`: precision of finding the wrong cases from the highest score down.
-- `kept_accuracy`: area under the accuracy-rejection curve (Nadeem, Zucker and Hanczar 2009): the accuracy of
-  the k lowest scores, averaged over k from 1 to all.
-- `rejection_ratio`: that area on a scale from random rejection (0) to perfect rejection (1) (Malinin
-  and Gales 2021 with errors, Vashurin et al. 2025 with this area).
 """
-
-_RATIO = RANK_FIGURES.index("rejection_ratio")
-"""Index of the rejection ratio in arrays."""
 
 
 # Classification
@@ -275,29 +264,26 @@ class Ranking:
     """Ranking metrics of one score, with their bootstrap draws.
 
     Attributes:
-        observed: Observed metrics in the order of `RANK_FIGURES`, shape (4,).
-        drawn: Metrics of each draw, shape (draws, 4); NaN where a draw has one class only. None when a class is in
+        observed: Observed metrics in the order of `RANK_FIGURES`, shape (2,).
+        drawn: Metrics of each draw, shape (draws, 2); NaN where a draw has one class only. None when a class is in
             fewer than `MIN_GROUPS` conversations, where bootstrap intervals are far too narrow.
-        least: Least possible value of each metric; the greatest is 1.
     """
 
     observed: Floats
     drawn: Floats | None
-    least: Floats
 
     def figure(self, index: int) -> Interval:
         """Returns a metric with its 95% percentile interval; the whole range when `drawn` is None."""
         value = float(self.observed[index])
         if self.drawn is None:
-            return Interval(value, float(self.least[index]), 1.0)
+            return Interval(value, 0.0, 1.0)
         return _interval(value, self.drawn[:, index])
 
     def difference(self, other: Ranking, index: int) -> Interval:
         """Returns a metric minus that of another score over the same cases, with its 95% interval."""
         difference = float(self.observed[index] - other.observed[index])
         if self.drawn is None or other.drawn is None:
-            largest = 1.0 - float(self.least[index])
-            return Interval(difference, -largest, largest)
+            return Interval(difference, -1.0, 1.0)
         return _interval(difference, self.drawn[:, index] - other.drawn[:, index])
 
 
@@ -353,12 +339,8 @@ class Resampling:
         value, label, group = value[order], label[order], self._group[used][order]
         starts = np.flatnonzero(np.append(True, value[1:] != value[:-1]))
         observed = _rank_figures(np.ones((1, len(value))), label, starts)[0]
-        least = np.zeros(len(RANK_FIGURES))
-        # The worst order gives all wrong cases the lower of two scores, so that they are kept longest.
-        kinds = np.array([[label.sum(), (~label).sum()]], dtype=float)
-        least[_RATIO] = _rank_figures(kinds, np.array([True, False]), np.arange(2))[0, _RATIO]
         if min(len(np.unique(group[label])), len(np.unique(group[~label]))) < MIN_GROUPS:
-            return Ranking(observed, None, least)
+            return Ranking(observed, None)
         block = max(1, _MAX_RANKED_WEIGHTS // len(value))
         drawn = [
             _rank_figures(
@@ -366,11 +348,11 @@ class Resampling:
             )
             for start in range(0, len(self._weights), block)
         ]
-        return Ranking(observed, np.concatenate(drawn), least)
+        return Ranking(observed, np.concatenate(drawn))
 
 
 def _rank_figures(weight: Floats, label: Bools, starts: Ints) -> Floats:
-    """Returns the figures of each draw in the order of `RANK_FIGURES`, shape (draws, 4); NaN where a class is missing.
+    """Returns the figures of each draw in the order of `RANK_FIGURES`, shape (draws, 2); NaN where a class is missing.
 
     Args:
         weight: Weight of each case in each draw, by ascending score, shape (draws, cases).
@@ -380,15 +362,10 @@ def _rank_figures(weight: Floats, label: Bools, starts: Ints) -> Floats:
     wrong_by_run = np.add.reduceat(weight * label, starts, axis=1)
     right_by_run = np.add.reduceat(weight * ~label, starts, axis=1)
     right, wrong = right_by_run.sum(axis=1), wrong_by_run.sum(axis=1)
-    accuracy = ranking.kept_accuracy(wrong_by_run, right_by_run)
-    at_random = ranking.ratio(right, right + wrong)
-    best = ranking.best_kept_accuracy(wrong_by_run, right_by_run)
     figures_of_draws = np.column_stack(
         [
             ranking.weighted_area(wrong_by_run, right_by_run),
             ranking.average_precision(wrong_by_run, right_by_run),
-            accuracy,
-            ranking.ratio(accuracy - at_random, best - at_random),
         ]
     )
     figures_of_draws[(right == 0) | (wrong == 0)] = np.nan

@@ -11,13 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from engine.base.arrays import Bools, Floats, Ints
 from engine.base.statistics.intervals import Z95, Contrast, Curve, Interval
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 MIN_GROUPS = 10
 """Least number of groups of each class for a variance estimate; with fewer it can be far too small by chance."""
@@ -212,7 +208,7 @@ def _score_interval(area: float, high_count: int, low_count: int) -> Interval:
     return Interval(area, end(0.0), end(1.0))
 
 
-# The four functions below rank the cases of many draws at once. Their weights of positives and negatives have the shape
+# The two functions below rank the cases of many draws at once. Their weights of positives and negatives have the shape
 # (draws, distinct values), the values ascending; each result has the shape (draws,).
 
 
@@ -232,33 +228,6 @@ def average_precision(high_weights: Floats, low_weights: Floats) -> Floats:
     return ratio((high_weights[:, ::-1] * precision).sum(axis=1), positives[:, -1])
 
 
-def kept_accuracy(wrong_weights: Floats, right_weights: Floats) -> Floats:
-    """Returns the accuracy of the k cases with the lowest values, averaged over k from 1 to all; the weights are whole
-    numbers."""
-    counts = (wrong_weights + right_weights).astype(np.int64)
-    kept = np.cumsum(counts, axis=1)
-    kept_before = kept - counts
-    total = kept[:, -1]
-    harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, int(total.max(initial=0)) + 1))])
-    right_share = ratio(right_weights, counts.astype(float))
-    right_before = np.cumsum(right_weights, axis=1) - right_weights
-    # Of a tie of w cases with the share s right, after b cases with r right ones, k - b are kept when k are. On average
-    # r + s (k - b) of these k are right. Divided by k and summed over k from b + 1 to b + w this is
-    # s w + (r - s b) (H(b + w) - H(b)), with H the harmonic numbers; s w is the weight of the right ones.
-    sums_of_ties = right_weights + (right_before - right_share * kept_before) * (
-        harmonic[kept] - harmonic[kept_before]
-    )
-    return ratio(sums_of_ties.sum(axis=1), total.astype(float))
-
-
-def best_kept_accuracy(wrong_weights: Floats, right_weights: Floats) -> Floats:
-    """Returns `kept_accuracy` for the perfect order, which keeps all right cases longest."""
-    right_total = right_weights.sum(axis=1, keepdims=True)
-    wrong_total = wrong_weights.sum(axis=1, keepdims=True)
-    none = np.zeros_like(right_total)
-    return kept_accuracy(np.hstack([none, wrong_total]), np.hstack([right_total, none]))
-
-
 def ratio(part: Floats, of: Floats) -> Floats:
     """Returns the quotient of two arrays of one shape; 0 where the divisor is 0."""
     return np.divide(part, of, out=np.zeros_like(part), where=of > 0)
@@ -273,19 +242,6 @@ def roc(values: Sequence[float], positive: Sequence[bool]) -> Curve:
     hits, alarms = np.cumsum(labels[order])[tie_ends], np.cumsum(~labels[order])[tie_ends]
     x, y = np.append(0.0, alarms / max(1, alarms[-1])), np.append(0.0, hits / max(1, hits[-1]))
     return _thinned(x, y)
-
-
-def rejection(values: Sequence[float], wrong: Sequence[bool]) -> Curve:
-    """Returns the accuracy-rejection curve as (share rejected, accuracy of the rest). Rejects the highest values first,
-    averages ties over all orders, and ends when one is left."""
-    value_array, labels = np.asarray(values, float), np.asarray(wrong, bool)
-    _, tie_of_case, tie_sizes = np.unique(value_array, return_inverse=True, return_counts=True)
-    right_share = np.bincount(tie_of_case, ~labels) / tie_sizes
-    # Each member of a tie counts as right with the tie's share of right ones.
-    right_counts = np.cumsum(np.repeat(right_share, tie_sizes))
-    kept = np.arange(1, len(value_array) + 1)
-    x, y = 1 - kept / len(value_array), right_counts / kept
-    return _thinned(x[::-1], y[::-1])
 
 
 def reliability(values: Sequence[float], positive: Sequence[bool], bins: int = 10) -> Curve:

@@ -14,8 +14,9 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from engine.base.arrays import Bools
 from engine.base.statistics.agreement import Correlation, correlate
-from engine.base.statistics.bootstrap import RANK_FIGURES, Bools, Ranking, Resampling
+from engine.base.statistics.bootstrap import RANK_FIGURES, Ranking, Resampling
 from engine.base.statistics.intervals import Contrast, Curve, Interval
 from engine.base.statistics.ranking import (
     Placements,
@@ -25,13 +26,12 @@ from engine.base.statistics.ranking import (
     p_above_chance,
     p_difference,
     placements,
-    rejection,
     roc,
 )
 from engine.results.metrics.uncertainty import FIGURES, PLAIN, Case, Figure
 
-_AUROC, _AP, _KEPT, _RATIO = range(len(RANK_FIGURES))
-"""Indices of the rank figures, in the order of `RANK_FIGURES`: area, average precision, accuracy of the kept, ratio."""
+_AUROC, _AP = range(len(RANK_FIGURES))
+"""Indices of the rank figures, in the order of `RANK_FIGURES`."""
 
 OnStep = Callable[[str], None]
 """Called with the name of each step before it is computed; may raise to cancel."""
@@ -46,13 +46,9 @@ class Ranked:
         positives, negatives: Number of cases with the figure for which the claim holds, and does not hold.
         area: Area under the ROC curve: P(the figure is higher where the claim holds).
         average_precision: At chance level `positives / (positives + negatives)`.
-        kept_accuracy: Share of negatives among the k cases with the lowest figure, averaged over all k; at chance
-            level `negatives / (positives + negatives)`.
-        rejection_ratio: `kept_accuracy` on a scale from chance (0) to the perfect order (1).
         p: Two-sided p value of the hypothesis that the area is 0.5.
         corrected: `p` after Holm's correction over the figures of the table.
         roc: Share found of where the claim holds against share of the others, over all thresholds.
-        rejection: Share of negatives among those kept against the share rejected, highest figures first.
     """
 
     figure: str
@@ -60,12 +56,9 @@ class Ranked:
     negatives: int
     area: Interval
     average_precision: Interval
-    kept_accuracy: Interval
-    rejection_ratio: Interval
     p: float
     corrected: float
     roc: Curve
-    rejection: Curve
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,12 +183,9 @@ class _ClaimCases:
             negatives=len(holds) - positives,
             area=auroc(values, holds, groups),
             average_precision=ranking.figure(_AP),
-            kept_accuracy=ranking.figure(_KEPT),
-            rejection_ratio=ranking.figure(_RATIO),
             p=p,
             corrected=p,
             roc=roc(values, holds),
-            rejection=rejection(values, holds),
         )
 
     def _contrast(self, name: str, other: str) -> Contrast:

@@ -16,14 +16,7 @@ import numpy as np
 
 from engine.base.statistics.bootstrap import NAMES, BootstrapDraws, draw
 from engine.base.statistics.intervals import Classification, Contrast, Interval
-from engine.base.statistics.ranking import (
-    Placements,
-    corrected,
-    p_difference,
-    placements,
-    rejection,
-    roc,
-)
+from engine.base.statistics.ranking import Placements, corrected, p_difference, placements, roc
 from engine.completeness.truncation import cut_at, matched
 from engine.results.metrics import claims as truths
 from engine.results.records import TruthRow, TruthTable
@@ -231,13 +224,7 @@ def _truth_rows(
     every two scorings."""
     measured, contrasts = _against_labels(inverted, holds)
     rows = [
-        TruthRow(
-            name,
-            measured[name].auroc,
-            measured[name].ap,
-            roc(values, holds),
-            rejection(values, holds),
-        )
+        TruthRow(name, measured[name].auroc, measured[name].ap, roc(values, holds))
         for name, values in inverted.items()
     ]
     return tuple(rows), contrasts

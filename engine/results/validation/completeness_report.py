@@ -66,11 +66,6 @@ _CUT_COLUMNS = (
 """Columns of the truncation test; screens leave out two, text most intervals."""
 
 
-def kept_accuracy_plot(accuracy: float) -> CurveAxes:
-    """Returns the axes of the accuracy-rejection curve; `accuracy` is that without rejection, which guessing keeps."""
-    return CurveAxes("right among those kept", "rejected", ((0.0, accuracy), (1.0, accuracy)))
-
-
 def tables(table: CompletenessTable) -> list[ReportTable]:
     """Returns the table of the truncation test, then one for each claim; no rows when a claim has one value for all."""
     return [_truncation_table(table), *(_truth_table(truth, table) for truth in table.truths)]
@@ -162,7 +157,7 @@ def _truth_table(table: TruthTable, completeness: CompletenessTable) -> ReportTa
             ReportRow(
                 (row.name, row.auroc, row.ap),
                 conclusions=contrasts_about(row.name, main_contrasts(completeness, table)),
-                curves=(row.rejection, row.roc),
+                curves=(row.roc,),
             )
             for row in table.rows
         ),
@@ -173,7 +168,7 @@ def _truth_table(table: TruthTable, completeness: CompletenessTable) -> ReportTa
             "low values should find it",
         ),
         metric="completeness",
-        plots=(kept_accuracy_plot(table.fails / covered), ROC),
+        plots=(ROC,),
     )
 
 

@@ -35,7 +35,7 @@ from engine.results.metrics.uncertainty import (
     figures_of,
 )
 from engine.results.validation.completeness import claims_by_conversation
-from engine.results.validation.completeness_report import ROC, kept_accuracy_plot
+from engine.results.validation.completeness_report import ROC
 from engine.trees import tables as trees
 from engine.trees.records import TreeConfig, TreeRow
 from engine.trees.tree import leaf_log_probs
@@ -249,15 +249,12 @@ def tree_tables(validation: TreeValidation) -> list[ReportTable]:
 def _table(validation: TreeValidation, table: ClaimTable) -> ReportTable:
     """Returns the comparison of all figures with one claim."""
     covered = table.holds + table.fails
-    fails_share = table.fails / covered
     return ReportTable(
         table.claim,
         (
             ReportColumn("", "text", "figure"),
             ReportColumn("AUROC", "interval", "auroc", chance=0.5),
             ReportColumn("AP", "interval", "average_precision", chance=table.holds / covered),
-            ReportColumn("kept", "interval", "kept_accuracy", chance=fails_share),
-            ReportColumn("PRR", "interval", "rejection_ratio", chance=0.0),
         ),
         tuple(_row(row, table) for row in table.rows),
         (
@@ -268,7 +265,7 @@ def _table(validation: TreeValidation, table: ClaimTable) -> ReportTable:
         ),
         claim_conclusions(table)[:2],  # on chance, and on all measures together
         metric="trees",
-        plots=(kept_accuracy_plot(fails_share), ROC),
+        plots=(ROC,),
     )
 
 
@@ -277,13 +274,13 @@ def _row(row: Ranked, table: ClaimTable) -> ReportRow:
     lacking = table.holds + table.fails - row.positives - row.negatives
     kind = FIGURES[row.figure]
     return ReportRow(
-        (row.figure, row.area, row.average_precision, row.kept_accuracy, row.rejection_ratio),
+        (row.figure, row.area, row.average_precision),
         "measure" if kind.is_measure else "baseline",
         description=kind.means,
         note=f"{lacking:,} have none" if lacking else "",
         conclusions=contrasts_about(row.figure, table.contrasts),
         p_value=row.corrected,
-        curves=(row.rejection, row.roc),
+        curves=(row.roc,),
         details={
             "holds": row.positives,
             "fails": row.negatives,

@@ -117,14 +117,11 @@ def score(model: LlamaModel, question: Question, *items: LogItem) -> list[ItemSc
     return score_block(scorer, items, question)
 
 
-@pytest.mark.parametrize("names", [("tuned", "tuned, text tag"), ("base",)])
-def test_one_pass_equals_a_prompt_for_each_boundary(
-    model: LlamaModel, names: tuple[str, ...]
-) -> None:
+def test_one_pass_equals_a_prompt_for_each_boundary(model: LlamaModel) -> None:
     """Every probability of a block equals that of its own prefix read alone, within 1e-4 on F32. Questions with the
     same prefixes share that reading.
     """
-    questions = [QUESTIONS[name] for name in names]
+    questions = [QUESTIONS[name] for name in ("tuned", "tuned, text tag")]
     items = [*map(item, TALKS), *sellers(2)]
     blocks = [score(model, question, *items) for question in questions]
     (around, first), *others = [question_tokens(question, model) for question in questions]
@@ -211,10 +208,9 @@ def rounded(shallow_weights: Path) -> Iterator[LlamaModel]:
     model.close()
 
 
-@pytest.mark.parametrize("name", ["tuned", "base"])
-def test_what_was_scored_before_changes_no_bit(rounded: LlamaModel, name: str) -> None:
+def test_what_was_scored_before_changes_no_bit(rounded: LlamaModel) -> None:
     """A block whose prefix is in the cache already, at whatever position, scores as on an empty cache."""
-    question = QUESTIONS[name]
+    question = QUESTIONS["base"]
     block = sellers(2, first=20)
     fresh = score(rounded, question, *block)
     for before in (1, 3):

@@ -58,12 +58,6 @@ class TestSideBySide:
         assert played[1].ending.result == {"said": ["B0", "B1", "B2"]}
         assert [line.text for line in played[1].transcript] == ["B0", "B1", "B2"]
 
-    def test_a_play_that_asks_nothing(self) -> None:
-        """Plays without a call end at once and delay no other."""
-        played, asked = everything([Talk("a", []), Talk("b", []), Talk("c", ["user"])], 1)
-        assert [one.key for one in played] == ["a", "b", "c"]
-        assert asked == ["c0"]
-
 
 class TestModels:
     def test_one_role_at_a_time(self) -> None:

@@ -33,18 +33,6 @@ def project(tmp_path: Path) -> Project:
 
 
 class TestPlays:
-    def test_it_comes_back(self, project: Project) -> None:
-        """A play is read back with its result, its conversation and its transcript."""
-        project.write(lambda conn: plays.add(conn, PLAY, TRANSCRIPT))
-        with project.reading() as conn:
-            (row,) = plays.rows(conn, "c")
-            assert (row.kind, row.key, row.run_id) == ("forms", "forms/MED/0", 1)
-            assert (row.conversation_id, row.reason, row.result) == (1, None, {"score": 0.5})
-            assert tuple(plays.transcript(conn, row.id)) == TRANSCRIPT
-            assert plays.plays_of_conversation(conn, 1) == [row]
-            assert list(plays.all_plays(conn, "forms")) == [row]
-            assert list(plays.all_plays(conn, "sharded")) == []
-
     def test_one_that_broke_off_is_played_again(self, project: Project) -> None:
         """An interrupted play has not ended; another one of the same number replaces it."""
         broken = replace(PLAY, conversation_id=None, reason="it was refused", result={})

@@ -75,16 +75,6 @@ def test_flags_and_texts_agree(kind: Kind) -> None:
     assert flags(kind, *words) == read_request(kind, texts)
 
 
-def test_switches_and_repeated_flags() -> None:
-    """Switches turn on; a repeated flag adds each name once; a file name may contain a comma."""
-    assert flags("forms", "--free-replies").free_replies
-    found = flags("forms", "--form", "a,b.json", "--form", "med", "--form", "med")
-    assert found.forms == ("a,b.json", "med")
-    assert flags("forms", "--dummies", "form-filler", "chunk-filler").dummies == (
-        "form-filler", "chunk-filler",
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("name", "text"),
     [("runs", "0"), ("limit", "some"), ("temperature", "nan"), ("user_temperature", "-1"),

@@ -211,26 +211,20 @@ class TestBreakingOff:
 
 
 def test_a_kill_at_any_moment_changes_no_bit(tmp_path: Path, expected: Content) -> None:
-    """After kill -9 at random moments, a last run leaves the content of an undisturbed one, bit for bit."""
+    """After kill -9 at a random moment, a last run leaves the content of an undisturbed one, bit for bit."""
     path = tmp_path / "p.wb"
-    Project.open(path, create=True).close()
-    chance = random.Random(1)
-    reached = []
-    for _ in range(2):
-        child = subprocess.Popen(
-            [sys.executable, "-m", "tests.engine.simulate.simulated", str(path), f"{path}.log"],
-            cwd=REPOSITORY,
-            stdout=subprocess.PIPE,
-        )
-        assert child.stdout is not None
-        for _ in range(chance.randrange(1, 14)):
-            child.stdout.readline()
-        child.kill()
-        child.wait()
-        child.stdout.close()
-        check_whole(path)
-        reached.append(len(content(path)["call_reply"]))
-    assert reached == sorted(reached)
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tests.engine.simulate.simulated", str(path), f"{path}.log"],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+    )
+    assert child.stdout is not None
+    for _ in range(random.Random(1).randrange(1, 14)):
+        child.stdout.readline()
+    child.kill()
+    child.wait()
+    child.stdout.close()
+    check_whole(path)
     process = ModelProcess(tmp_path / "log")
     with Project.open(path) as project:
         assert {run.state for run in runs.all_runs(project.reader())} <= {"interrupted", "done"}

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import UsageError
-from engine.completeness.scoring_request import ScoringRequest
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.records import ModelRequest
 from engine.model.service.adapter_in_use import use_adapter
@@ -45,15 +44,6 @@ class TestNames:
             found = find_adapter(workspace.project, workspace.catalog, name)
             assert found.path == folder / "adapter.gguf"
             assert workspace.catalog.base_of(found) == "smollm2-135m"
-
-    def test_a_name_of_the_catalogue(self, workspace: OpenProject, tmp_path: Path) -> None:
-        """An adapter that was added is found by its name and keeps it."""
-        path = write_adapter(tmp_path / "other.gguf", base="elsewhere-7b")
-        workspace.catalog.add_adapter(path, "other")
-        found = find_adapter(workspace.project, workspace.catalog, "other")
-
-        assert (found.name, found.path) == ("other", path)
-        assert workspace.catalog.base_of(found) is None
 
     @pytest.mark.parametrize("name", ["nobody", "unfinished"])
     def test_what_is_not_there(self, workspace: OpenProject, name: str) -> None:
@@ -95,9 +85,3 @@ class TestInUse:
 
         with pytest.raises(UsageError, match=r"file\.gguf"):
             workspace.models_in_use.resolve(TUNED)
-
-    def test_none_was_chosen(self, workspace: OpenProject) -> None:
-        """Without a choice mode tuned loads no adapter, and scoring in it is refused with the way out."""
-        assert workspace.models_in_use.resolve(TUNED).adapter is None
-        with pytest.raises(UsageError, match="Mode tuned needs an adapter"):
-            workspace.scoring_runs.make_run(ScoringRequest(mode="tuned", tune=False))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import os
 from pathlib import Path
 from typing import Any
 
@@ -120,16 +118,6 @@ class TestCurves:
         assert detail.resumed == (10,)
         assert (detail.run.auroc, detail.run.best_step) == (0.7, 10)
 
-    def test_a_run_that_was_begun_anew(self, run: RunDirectory) -> None:
-        """Events of a new file under the same name are not mixed with those of the old one."""
-        history = RunHistory(run)
-        say(run, started(), step(1), step(2))
-        assert len(history.detail().loss) == 2
-        os.replace(run.events, run.events.with_name("old"))
-        say(run, started(), step(7))
-
-        assert [point.step for point in history.detail().loss] == [7]
-
     def test_lines_that_say_nothing_are_passed_over(self, run: RunDirectory) -> None:
         """Unknown events, and events with missing or invalid fields, are ignored."""
         say(
@@ -142,12 +130,6 @@ class TestCurves:
 
         assert [point.step for point in detail.loss] == [1]
         assert detail.run.steps == 40
-
-    def test_a_run_that_diverged(self, run: RunDirectory) -> None:
-        """A loss that is infinite is a figure."""
-        say(run, started(), step(1, math.inf))
-
-        assert RunHistory(run).detail().run.loss == math.inf
 
     @pytest.mark.parametrize(
         "manifest", ['{"counts": {"train": [3]}}', '{"counts": 3}', "[" * 100_000]
@@ -184,14 +166,6 @@ class TestStates:
 
         assert (row.state, row.problem, row.step) == ("new", "", None)
 
-    def test_want_of_memory_in_an_error(self, run: RunDirectory) -> None:
-        """An out-of-memory error without advice gets the settings to lower; its own advice is kept."""
-        say(run, started(), ("error", {"message": "CUDA out of memory.", "hint": ""}))
-        assert "max_tokens" in RunHistory(run).row().hint
-
-        say(run, ("error", {"message": "CUDA out of memory.", "hint": "Lower rows."}))
-        assert RunHistory(run).row().hint == "Lower rows."
-
     def test_time_is_that_of_its_processes(self, run: RunDirectory) -> None:
         """The running time of a run is that of its processes, without the time between them."""
         lines = [
@@ -203,13 +177,3 @@ class TestStates:
         run.events.write_text("".join(f"{line}\n".replace("'", '"') for line in lines))
 
         assert RunHistory(run).row().seconds == 90.0
-
-
-class TestLog:
-    def test_its_end(self, run: RunDirectory) -> None:
-        """Of a long log the end is given, and of a progress bar its last state."""
-        run.log.write_bytes(b"x" * 5000 + b"\nfirst\r50%\r100%\nlast \xff line\n")
-        history = RunHistory(run)
-
-        assert history.log(max_bytes=40).splitlines()[1:] == ["100%", "last \ufffd line"]
-        assert history.detail().last_lines[-1] == "last \ufffd line"

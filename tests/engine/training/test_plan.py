@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from engine.base.errors import UsageError
-from engine.conversations.filters import parse_filter
 from engine.model.catalog import Catalog
 from engine.project.project import Project
 from engine.training import plan as planning
@@ -69,12 +68,6 @@ class TestCounts:
         chars = sum(one.chars for one in plan.data.split.train)
         assert found.tokens == pytest.approx(chars / 4, rel=0.02)
 
-    def test_a_filter_and_a_limit(self, planner: TrainingPlanner) -> None:
-        """Only conversations that the filter matches are counted, and at most the limit is trained on."""
-        found = planner.plan(TrainingRequest(parse_filter('name:"talk/1"'), limit=3)).estimate
-
-        assert (found.matched, found.train) == (11, 3)
-
     def test_what_cannot_be_used_is_said(self, project: Project, planner: TrainingPlanner) -> None:
         """Conversations without an answer, duplicates and too long logs are counted apart from the rest."""
         fill(
@@ -98,13 +91,6 @@ class TestCounts:
 
 
 class TestFigures:
-    def test_nothing_was_measured(self, planner: TrainingPlanner, counted: list[Path]) -> None:
-        """Without an earlier run and a tuned model the time is unknown; tokens are counted once."""
-        found = [planner.plan(TrainingRequest(name=name)).estimate for name in ("a", "b")]
-
-        assert [(one.seconds, one.measured) for one in found] == [(None, False)] * 2
-        assert len(counted) == 1
-
     def test_earlier_runs_tell_the_speed(self, project: Project, planner: TrainingPlanner) -> None:
         """The speed comes from earlier runs on this machine with the same base and recipe, not from other machines."""
         plan = planner.plan(TrainingRequest(name="first"))

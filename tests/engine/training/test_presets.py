@@ -33,27 +33,6 @@ class TestSizes:
 
 
 class TestMemory:
-    def test_each_part_grows_with_its_cause(self) -> None:
-        """Memory of weights grows with precision, of activations with rows and tokens, of logits with labels, of the
-        adapter with its rank.
-        """
-        base = memory_of(SMALL, PLAIN, 2048, 40, gpu=GPU)
-
-        assert (
-            memory_of(SMALL, replace(PLAIN, precision="f32"), 2048, 40, gpu=GPU).weights
-            == 2 * base.weights
-        )
-        assert (
-            memory_of(SMALL, replace(PLAIN, rows=2), 2048, 40, gpu=GPU).activations
-            == 2 * base.activations
-        )
-        assert memory_of(SMALL, PLAIN, 1024, 40, gpu=GPU).activations == base.activations // 2
-        assert memory_of(SMALL, PLAIN, 9999, 40, gpu=GPU).activations == base.activations
-        assert memory_of(SMALL, PLAIN, 2048, 80, gpu=GPU).logits == 2 * base.logits
-        assert (
-            memory_of(SMALL, replace(PLAIN, rank=32), 2048, 40, gpu=GPU).adapter == 2 * base.adapter
-        )
-
     def test_what_saves_memory_saves_memory(self) -> None:
         """Recomputation reduces activations and four bits reduce weights; neither changes another part."""
         base = memory_of(LARGE, PLAIN, 2048, 40, gpu=GPU)
@@ -82,18 +61,6 @@ class TestFitted:
         config = fitted(PLAIN, shape, memory, 100_000, 100, gpu=GPU)
 
         assert memory_of(shape, config, 100_000, 100, gpu=GPU).total <= ROOM * memory
-
-    def test_nothing_is_given_up_without_need(self) -> None:
-        """A small base on a large GPU keeps its activations, full precision, and the most rows."""
-        config = fitted(PLAIN, SMALL, 80 * GIB, 2_000, 40, gpu=GPU)
-
-        assert (config.recompute, config.four_bit, config.rows) == (False, False, 8)
-
-    def test_the_cpu_knows_its_memory(self) -> None:
-        """Without a GPU a base is never in four bits; on a small machine activations are recomputed."""
-        assert not fitted(PLAIN, SMALL, 24 * GIB, 2_000, 40, gpu=False).recompute
-        small = fitted(PLAIN, SMALL, 2 * GIB, 2_000, 40, gpu=False)
-        assert (small.recompute, small.four_bit, small.rows) == (True, False, 1)
 
     def test_what_a_person_chose_stays(self) -> None:
         """Settings that a person chose do not change."""

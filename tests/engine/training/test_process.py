@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
@@ -17,7 +16,7 @@ from engine.base.errors import UsageError
 from engine.model.memory_plan import count_gpus
 from engine.training import process
 from engine.training.config import TrainConfig
-from engine.training.events import RunDirectory, locked, read_events
+from engine.training.events import RunDirectory, read_events
 from engine.training.history import RunHistory
 from engine.training.process import Trainers, has_process, pid_of
 from tests.engine.training import fake_trainer
@@ -108,16 +107,6 @@ class TestStarting:
         fake_trainers().kill(run)
         assert child.wait() == -signal.SIGKILL
 
-    def test_those_who_ask_are_no_process(self, run: RunDirectory) -> None:
-        """Two programs that check the lock at the same moment do not take each other for a trainer."""
-        run.lock.touch()
-        with run.lock.open("rb") as other:
-            fcntl.flock(other, fcntl.LOCK_SH)
-            assert not has_process(run)
-        with locked(run) as had:
-            assert had
-            assert has_process(run)
-
 
 class TestStopping:
     def test_the_wish_is_enough(self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,16 +147,6 @@ class TestEndings:
         wait_for_end(run)
         wait_for((run.path / "exit.json").exists)
         return RunHistory(run)
-
-    def test_want_of_memory_names_what_to_lower(
-        self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """A process that died of too little memory, by its log, is reported with the settings to lower."""
-        row = self.ended(run, "no-memory", monkeypatch).row()
-
-        assert (row.state, row.problem) == ("interrupted", "Out of memory.")
-        for setting in ("rows", "max_tokens", "recompute"):
-            assert setting in row.hint
 
     def test_a_process_that_never_began_failed(
         self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch

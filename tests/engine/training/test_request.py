@@ -9,11 +9,6 @@ from engine.conversations.filters import parse_filter
 from engine.training.request import OPTIONS, TYPED, TrainingRequest, read_request, read_settings
 
 
-def test_nothing_typed_is_the_default() -> None:
-    """Empty or missing texts give the defaults."""
-    assert read_request({}) == read_request(dict.fromkeys(TYPED, " ")) == TrainingRequest()
-
-
 def test_every_field_is_read() -> None:
     """Each text becomes the value of its field."""
     texts = {

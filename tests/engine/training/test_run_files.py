@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -149,13 +148,6 @@ class TestData:
                 create_run(opened, "first", CONFIG, plan(opened))
             assert all_runs(tmp_path / "none.wb") == []
 
-    def test_nothing_to_judge_by(self, tmp_path: Path) -> None:
-        """A run without a held-out conversation that can be cut could not be validated, and is refused."""
-        with Project.open(tmp_path / "short.wb", create=True) as opened:
-            fill(opened, [talk(f"short/{n}", f"Hello {n}.", "Hello.") for n in range(20)])
-            with pytest.raises(UsageError, match="two turns or more"):
-                create_run(opened, "first", CONFIG, plan(opened))
-
 
 class TestWhoseRuns:
     def test_a_project_made_anew_has_none(self, tmp_path: Path) -> None:
@@ -185,16 +177,6 @@ class TestWhoseRuns:
         with pytest.raises(NameTaken), Project.open(tmp_path / "u.wb") as project:
             create_run(project, "old", CONFIG, plan(project))
 
-    def test_a_copy_trained_a_run_of_the_same_name(self, tmp_path: Path) -> None:
-        """Of two runs of a project and its copy with the same name, each lists its own."""
-        made(tmp_path / "t.wb", "first")
-        shutil.copy(tmp_path / "t.wb", tmp_path / "u.wb")
-        shutil.copytree(tmp_path / "t.training", tmp_path / "u.training")
-
-        for stem in "tu":
-            (run,) = all_runs(tmp_path / f"{stem}.wb")
-            assert run.path.parent.name == f"{stem}.training"
-
 
 class TestFolders:
     def test_a_run_is_there_whole_or_not_at_all(
@@ -216,25 +198,6 @@ class TestFolders:
         """A name that would leave the folder, or be a hidden file, is refused."""
         with pytest.raises(UsageError, match="cannot name a run"):
             create_run(project, name, CONFIG, plan(project))
-
-    def test_a_name_is_given_once(self, project: Project) -> None:
-        """A second run of the same name is refused and the first unchanged; generated names are unique."""
-        first = create_run(project, "tiny-1", CONFIG, plan(project))
-        before = first.train.read_bytes()
-        with pytest.raises(UsageError, match="already"):
-            create_run(project, "tiny-1", CONFIG, plan(project, seed=9))
-
-        assert first.train.read_bytes() == before
-        assert free_name(Path(project.path), "tiny") == "tiny-2"
-
-    def test_a_run_that_is_not_there(self, tmp_path: Path) -> None:
-        """The error about an unknown run lists the known ones."""
-        Project.open(tmp_path / "p.wb", create=True).close()
-        bare_run(tmp_path / "p.wb", "some-run")
-
-        with pytest.raises(UsageError) as caught:
-            run_named(tmp_path / "p.wb", "other")
-        assert "some-run" in caught.value.hint
 
     def test_deleting(self, tmp_path: Path) -> None:
         """A run is deleted with all its files, unless a process works on it."""

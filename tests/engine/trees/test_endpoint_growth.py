@@ -69,12 +69,6 @@ class TestParity:
         assert found.prompt_tokens == len(job.prompt)
         assert found.answer == tuple(job.answer)
 
-    def test_recorded_answer(self) -> None:
-        """A server that scores prompts gives the recorded answer's probabilities in the request with its text."""
-        with endpoint("vllm") as (model, _):
-            found = grown(model)
-        assert found.answer_log_probs == pytest.approx(in_process()[1].answer_log_probs, abs=1e-5)
-
     def test_a_list_of_texts(self) -> None:
         """A server that names tokens by texts gives the same leaves, except for bytes that are no text by
         themselves.
@@ -104,16 +98,6 @@ class TestWhatIsHidden:
         assert found.tree.options.widest == 3
         assert by_tokens(found.tree) == pytest.approx(by_tokens(tree), rel=1e-5)
         assert found.tree.account().pruned == pytest.approx(tree.account().pruned, abs=1e-6)
-
-    def test_numbers_of_our_own(self) -> None:
-        """Where tokens get numbers in the order of their appearance, the end token's id has no meaning, and no text
-        ends by it.
-        """
-        with endpoint("llama-cpp-python") as (_, peers):
-            can = replace(capabilities("llama-cpp-python"), end_token=2)
-            found = grown(client(peers, can))
-        assert not found.tree.stop_tokens
-        assert not [at for at in found.tree.leaves() if found.tree.nodes[at].kind is Kind.ENDED]
 
 
 class TestSamplers:

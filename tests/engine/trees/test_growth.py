@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -20,6 +20,8 @@ from tests.engine.trees.enumerated import STOPS, enumerate_paths
 
 PROMPT = tuple(b"Where is my parcel?")
 OPTIONS = TreeOptions(alpha=0.002, max_tokens=4)
+SHORT_OPTIONS = TreeOptions(alpha=0.02, max_tokens=2)
+SYSTEM = b"You are a patient assistant of a small shop. "
 
 
 def tree(model: ToyModel, options: TreeOptions = OPTIONS) -> Tree:
@@ -39,6 +41,12 @@ def total(account: Account) -> float:
 
 def grow(model: ToyModel, *jobs: Job, budget: Budget | None = None) -> None:
     Grower(model).grow(jobs, budget)
+
+
+def grow_prompts(model: ToyModel, prompts: list[bytes], width: int = 32) -> tuple[list[Tree], Work]:
+    trees = [tree(model, SHORT_OPTIONS) for _ in prompts]
+    jobs = [Job(tree, tuple(prompt)) for tree, prompt in zip(trees, prompts, strict=True)]
+    return trees, Grower(model, width=width).grow(jobs)
 
 
 class TestAgainstEnumeration:
@@ -151,17 +159,6 @@ class TestLowering:
         assert leaves(grown) == pytest.approx(leaves(whole))
         assert grown.account().pruned == pytest.approx(whole.account().pruned, abs=1e-9)
 
-    def test_nodes_are_not_read_again(self) -> None:
-        """Lowering alpha a little reads only the new nodes."""
-        model = ToyModel()
-        grown, whole = tree(model, replace(OPTIONS, alpha=0.01)), tree(model)
-        first = Grower(model).grow([Job(grown, PROMPT)])
-        grown.lower(OPTIONS.alpha)
-        second = Grower(model).grow([Job(grown, PROMPT)])
-        all_at_once = Grower(model).grow([Job(whole, PROMPT)])
-
-        assert first.nodes + second.nodes == all_at_once.nodes
-
 
 class TestRecord:
     def test_a_recorded_tree_grows_on(self) -> None:
@@ -179,12 +176,6 @@ class TestRecord:
 
 
 class TestRefusing:
-    def test_a_prompt_without_room(self) -> None:
-        """A prompt that fills the context is refused with its length."""
-        model = ToyModel(replace(ROOMY, context=20))
-        with pytest.raises(ModelError, match="19 tokens"):
-            grow(model, Job(tree(model), PROMPT))
-
     def test_a_model_that_cannot_fork(self) -> None:
         """A recurrent model is refused with the reason."""
         with pytest.raises(ModelError, match="recurrent"):
@@ -202,16 +193,6 @@ class TestRefusing:
         """Invalid options are refused."""
         with pytest.raises((UsageError, ValueError), match=r"above 0|not a way"):
             make()
-
-
-def grown(options: TreeOptions, prompt: Sequence[int] = PROMPT, lower: float | None = None) -> Tree:
-    model = ToyModel()
-    tree = Tree(options, STOPS, model.token_bytes)
-    Grower(model).grow([Job(tree, prompt)])
-    if lower is not None:
-        tree.lower(lower)
-        Grower(model).grow([Job(tree, prompt)])
-    return tree
 
 
 class TestWidest:
@@ -234,31 +215,14 @@ class TestWidest:
         if mode == "token":
             alpha *= 20
         options = TreeOptions(alpha, mode, 3, transform=transform, widest=widest)
-        tree = grown(options, prompt)
-        account = tree.account()
+        model = ToyModel()
+        grown = tree(model, options)
+        grow(model, Job(grown, tuple(prompt)))
+        account = grown.account()
 
         assert account.covered + account.pruned == pytest.approx(1, abs=1e-6)
         if widest:
-            assert max(len(node.children) for node in tree.nodes) <= widest
-
-
-ALPHA = 0.02
-
-
-SHORT_OPTIONS = TreeOptions(ALPHA, max_tokens=2)
-
-
-SYSTEM = b"You are a patient assistant of a small shop. "
-
-
-def grow_prompts(model: ToyModel, prompts: list[bytes], width: int = 32) -> tuple[list[Tree], Work]:
-    trees = [Tree(SHORT_OPTIONS, STOPS, model.token_bytes) for _ in prompts]
-    jobs = [Job(tree, tuple(prompt)) for tree, prompt in zip(trees, prompts, strict=True)]
-    return trees, Grower(model, width=width).grow(jobs)
-
-
-def masses(tree: Tree) -> dict[tuple[int, ...], float]:
-    return {tuple(tree.tokens(at)): tree.nodes[at].mass for at in tree.leaves()}
+            assert max(len(node.children) for node in grown.nodes) <= widest
 
 
 class TestShared:
@@ -286,18 +250,7 @@ class TestShared:
         trees, work = grow_prompts(model, prompts, width)
 
         assert work.finished
-        for prompt, tree in zip(prompts, trees, strict=True):
-            expected = enumerate_paths(tuple(prompt), ALPHA, 2).leaves
-            assert masses(tree) == pytest.approx({path: p for (path, _), p in expected.items()})
+        for prompt, grown in zip(prompts, trees, strict=True):
+            expected = enumerate_paths(tuple(prompt), SHORT_OPTIONS.alpha, 2).leaves
+            assert leaves(grown) == pytest.approx(expected)
         model.check_empty()
-
-    def test_places_of_one_conversation_are_one_prompt(self) -> None:
-        """Prompts that each extend the one before cost together little more than the longest."""
-        turns = [
-            f"TURN {n}, and some forty characters of what was said. ".encode() for n in range(8)
-        ]
-        prompts = [b"".join(turns[: n + 1]) for n in range(8)]
-        trees, work = grow_prompts(ToyModel(), prompts)
-
-        read = sum(len(tree.nodes) for tree in trees)
-        assert work.tokens < len(prompts[-1]) + 3 * read

@@ -13,9 +13,9 @@ from engine.base.errors import UsageError
 from engine.model.interface import LogProbs
 from engine.trees.growth import Budget, Grower, Job
 from engine.trees.guarantee import contains, equals, guarantee, json_has, matches, parse_predicate
-from engine.trees.measures import answers, measure, subtree_mass
+from engine.trees.measures import answers, measure
 from engine.trees.options import TreeOptions
-from engine.trees.tree import ROOT, Tree
+from engine.trees.tree import Tree
 from tests.engine.model.toy import ToyModel
 from tests.engine.trees.enumerated import STOPS
 
@@ -74,12 +74,6 @@ class TestMeasures:
 
         assert [answer.text for answer in found] == ["yes\ufffd", "no", ""]
         assert sum(answer.probability for answer in found) == pytest.approx(tree.account().covered)
-
-    def test_mass_below_a_node(self) -> None:
-        """The root's mass is the covered mass."""
-        tree = small()
-
-        assert subtree_mass(tree)[ROOT] == pytest.approx(tree.account().covered)
 
     def test_bounds_are_in_order_while_growing(self) -> None:
         """The lower bound of the entropy never exceeds the upper, at any moment."""

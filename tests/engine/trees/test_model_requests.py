@@ -7,7 +7,7 @@ import math
 import pytest
 
 from engine.base.conversation import Message, render_log
-from engine.base.errors import Cancelled, UsageError
+from engine.base.errors import Cancelled
 from engine.trees.growth import Budget, Work
 from engine.trees.model_requests import Grow, GrowOn, Place, grow_on, grow_trees, places
 from engine.trees.options import TreeOptions
@@ -121,11 +121,3 @@ class TestPlaces:
         (place,) = places(TALK, "end")
 
         assert (len(place.texts), place.answer, place.step) == (6, "", 6)
-
-    def test_no_answer(self) -> None:
-        """A conversation without an assistant step has no place for a tree but its end."""
-        alone = render_log([Message("user", "Hello?")])
-        with pytest.raises(UsageError, match="no assistant step"):
-            places(alone, "last-answer")
-        with pytest.raises(UsageError, match="no step"):
-            places([], "end")

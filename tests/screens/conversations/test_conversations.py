@@ -6,12 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from textual.widgets import Input, TextArea
+from textual.widgets import Input
 
 from engine.base.conversation import State
 from engine.base.errors import WorkbenchError
 from engine.completeness.tables import score_sets
-from engine.formats.mappings.mapping import load_mapping
 from engine.project import settings
 from screens.reader.screen import ReaderScreen
 from screens.shell.dialogs import ErrorDialog
@@ -211,31 +210,3 @@ class TestImport:
             assert isinstance(pilot.app.screen, ImportDialog)
             assert pilot.app.screen.query_one(Input).value == name
             assert support.jobs.started == []
-
-    async def test_file_of_an_unknown_format_is_mapped(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Enter again on a refused file shows a guess; a line is changed, the mapping saved, and the import started."""
-        monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path / "config"))
-        talk = [
-            {"party": "driver", "heard": "Where is a garage?"},
-            {"party": "car", "heard": "On Ross Road."},
-        ]
-        log = tmp_path / "odd.jsonl"
-        log.write_text("".join(json.dumps({"nr": n, "turns": talk}) + "\n" for n in range(3)))
-        support = project()
-        async with opened(support) as pilot:
-            await press(pilot, "i")
-            pilot.app.screen.query_one(Input).value = str(log)
-            await press(pilot, "enter")
-            await until(pilot, lambda: "Enter again" in text(pilot))
-            await press(pilot, "enter")
-            await until(pilot, lambda: "Read so: 3 conversations, 6 messages" in text(pilot))
-            mapping = pilot.app.screen.query_one(TextArea)
-            assert 'car = "assistant"' in mapping.text
-            mapping.text = mapping.text.replace('car = "assistant"', 'car = "left out"')
-            await until(pilot, lambda: "Read so: 3 conversations, 3 messages" in text(pilot))
-            await press(pilot, "ctrl+s")
-            await until(pilot, lambda: support.jobs.started == [[str(log), "odd"]])
-        saved = load_mapping(tmp_path / "config" / "formats" / "odd.toml")
-        assert saved.roles["car"] == "left out"

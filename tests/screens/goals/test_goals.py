@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import pytest
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Static
@@ -33,7 +31,6 @@ from tests.screens.goals.goal_project import (
     group_id,
     kinds,
 )
-from tests.screens.project import project
 
 
 def listed(pilot: Pilot[None]) -> list[str]:
@@ -121,17 +118,6 @@ class TestList:
             detail = pilot.app.screen.query_one(DetailPane).query_one("#about", Static).content
             assert f"4  {LABELS[2]}" in str(detail)
             assert LABELS[0] not in str(detail)
-
-    async def test_nothing_yet(self) -> None:
-        """Without a clustering the screen says what to do, and so does each key that needs one."""
-        async with opened(project(), mode="5") as pilot:
-            assert "No goals yet" in text(pilot)
-            for key in ("m", "e", "p", "D", "P", "d", "J", "O", "a", "b", "c", "X"):
-                pilot.app.clear_notifications()
-                await press(pilot, key)
-                assert "No clustering was made yet; r makes one." in text(pilot), key
-            await press(pilot, "y")
-            assert isinstance(pilot.app.screen, GoalsScreen)
 
 
 class TestDecisions:
@@ -307,21 +293,6 @@ class TestViews:
             assert pilot.app.screen is goals
             await until(pilot, lambda: "7 goals of 32 conversations" in text(pilot))
 
-    async def test_members_are_judged_in_triage(self) -> None:
-        """J in the list of goals leads to triage of the members of the goal, which shows the goal; escape back."""
-        support = clustered()
-        async with opened(support, mode="5") as pilot:
-            goals = pilot.app.screen
-            await press(pilot, "J")
-            triage = pilot.app.screen
-            assert isinstance(triage, TriageScreen)
-            await until(pilot, lambda: triage.conversation is not None)
-            assert triage.only is not None
-            assert sorted(triage.only.ids) == MEMBERS[LABELS[0]]
-            await until(pilot, lambda: f"goal  {LABELS[0]}" in text(pilot))
-            await press(pilot, "escape")
-            await until(pilot, lambda: pilot.app.screen is goals)
-
 
 class TestRuns:
     async def test_run(self) -> None:
@@ -363,18 +334,6 @@ class TestRuns:
 
 
 class TestElsewhere:
-    async def test_export(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """X asks what and where, and says how many lines were written."""
-        monkeypatch.chdir(tmp_path)
-        async with opened(clustered(), mode="5") as pilot:
-            await press(pilot, "X", "down", "enter")
-            assert "assignments.jsonl" in text(pilot)
-            await press(pilot, "enter")
-            assert "33" in text(pilot)
-        written = (tmp_path / "assignments.jsonl").read_text("utf-8").splitlines()
-        assert len(written) == 33
-        assert '"label": "Exchange a damaged lamp"' in written[0]
-
     async def test_overview_while_a_job_runs(self) -> None:
         """A merge that a person decides while a job runs is seen on the overview at once."""
         support = clustered()

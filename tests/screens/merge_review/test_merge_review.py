@@ -20,10 +20,11 @@ from engine.goals.tables.decisions import AnswerEntry
 from screens.goals.members_screen import GoalMembersScreen
 from screens.merge_review.panes import SidePane
 from screens.merge_review.screen import MergeDeskScreen
-from screens.widgets.groups import distinct, proposed_label
+from screens.widgets.groups import distinct
+from screens.widgets.merge_evidence import proposed_label
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.goals.goal_project import LABELS, MEMBERS, clustered, group_id, kinds
-from tests.screens.project import ScreenProject, project
+from tests.screens.project import ScreenProject
 from tests.screens.stand_ins import raising
 
 FIRST = ("Exchange a damaged lamp", "Return a damaged lamp")
@@ -110,14 +111,6 @@ class TestLooking:
             assert (front(pilot), pane.scroll_offset.y) == before
             assert "depends on which comes first" in text(pilot)
             assert "asking …" in text(pilot)
-
-    async def test_without_a_clustering(self) -> None:
-        """Without groups the desk says where they are made, and no key fails."""
-        support = project()
-        async with opened(support, mode="6") as pilot:
-            assert "the conversations are not in groups yet" in text(pilot)
-            await press(pilot, "y", "n", "space", "e", "a", "S", "o", "F")
-            assert isinstance(pilot.app.screen, MergeDeskScreen)
 
 
 @pytest.mark.parametrize(("yes", "label"), [(0.7, "Lamps"), (0.3, FIRST[0]), (None, FIRST[0])])
@@ -240,15 +233,6 @@ class TestDeciding:
             await press(pilot, "y")
             assert "The disk is full." in text(pilot)
             await press(pilot, "enter")
-            assert front(pilot) == FIRST
-            assert kinds(support) == []
-
-    async def test_read_only(self) -> None:
-        """On a project that cannot be written nothing is decided."""
-        support = clustered(read_only="Another workbench writes it.")
-        async with opened(support, mode="6") as pilot:
-            await press(pilot, "y", "n", "A", "S", "m", "u", "g")
-            assert "Another workbench" in text(pilot)
             assert front(pilot) == FIRST
             assert kinds(support) == []
 

@@ -86,7 +86,7 @@ def state(made: ScreenProject) -> str:
 
 
 class TestList:
-    @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 60)])
+    @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
     async def test_models_adapters_and_pulls(self, size: Size, hub: Hub) -> None:
         """However wide, each stands with its state and sizes, and what is under the cursor is told below."""
         made = stocked()
@@ -203,15 +203,12 @@ class TestPulls:
             assert not list(folders.data_dir().rglob("*.part"))
             assert PULLING not in "\n".join(lines(pilot)[2:12])
 
-    @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
-    async def test_on_other_screens(
-        self, size: Size, hub: Hub, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    async def test_on_other_screens(self, hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
         """The bottom line of every screen follows a pull to its end, which is told there too."""
         monkeypatch.setattr(models_screen, "POLL_SECONDS", 0.2)
         made = stocked()
         pulling(made, hub, 4_700_000)
-        async with opened(made, size, mode="8") as pilot:
+        async with opened(made, (80, 24), mode="8") as pilot:
             await press(pilot, "1")
             assert not isinstance(pilot.app.screen, ModelsScreen)
             assert "Pull of Qwen3-14B-Q4_K_M pulling 43% of 10 MB" in text(pilot)

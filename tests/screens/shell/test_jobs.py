@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from engine.base.events import JobEnded, JobProgress, JobStarted, ModelRestarted
+from engine.base.events import JobProgress, JobStarted, ModelRestarted
 from engine.project.records import RunRow
-from screens.shell.dialogs import ErrorDialog
 from tests.screens.driving import lines, opened, press, settle, text
 from tests.screens.project import project
 from tests.screens.stand_ins import HeldConversations
@@ -67,18 +66,6 @@ class TestProgress:
                     assert f"3 min left · {share:.0%} · 0 of 4" in line
                     assert note in line
                 assert line.count("▇") == bars
-
-    async def test_failure_is_a_dialog(self) -> None:
-        """A job that failed says what happened and what to do."""
-        support = project()
-        async with opened(support) as pilot:
-            ended = JobEnded(7, "score", "Scoring", "failed", "The model died.", "Run it again.")
-            support.emit(ended)
-            await settle(pilot)
-
-            assert isinstance(pilot.app.screen, ErrorDialog)
-            assert "The model died." in text(pilot)
-            assert "Run it again." in text(pilot)
 
     async def test_a_new_model_process_is_told(self) -> None:
         """When the model process was started anew, a notice says so, and why."""

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from engine.base import network_guard
-from tests.screens.driving import lines, opened, press, text
+from tests.screens.driving import lines, opened, press
 from tests.screens.project import project
 
 
@@ -37,23 +37,3 @@ class TestTheMark:
             await press(pilot, "ctrl+o", "1")
             assert not support.network.stays_offline()
             assert " offline " not in lines(pilot)[0]
-
-
-class TestTheKey:
-    async def test_what_it_means_is_said(self) -> None:
-        """Both ways, and with another switch on, that this one is not all."""
-        support = project()
-        async with opened(support, size=(140, 30), mode="1") as pilot:
-            await press(pilot, "ctrl+o")
-            assert "uses no network" in text(pilot)
-            await press(pilot, "ctrl+o")
-            assert "The network may be used" in text(pilot)
-        support.network.stay_offline(True)
-        async with (
-            also_offline("the variable WORKBENCH_OFFLINE"),
-            opened(support, (140, 30), mode="1") as pilot,
-        ):
-            await press(pilot, "ctrl+o")
-            assert "setting is off." in text(pilot)
-            assert "WORKBENCH_OFFLINE" in text(pilot)
-            assert " offline " in lines(pilot)[0]

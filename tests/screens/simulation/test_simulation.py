@@ -74,13 +74,6 @@ class TestSets:
             await press(pilot, "s", "enter")
             assert order() == ["sharded", "concat", "full"]
 
-    async def test_nothing_yet(self, empty: ScreenProject) -> None:
-        """An empty project says what to do next."""
-        async with opened(empty, (80, 24), mode="9") as pilot:
-            assert "Nothing has been simulated" in text(pilot)
-            await press(pilot, "s", "X", "o", "right", "right_square_bracket", "y")
-            assert "Nothing has been simulated" in text(pilot)
-
 
 class TestPlays:
     async def test_every_call(self, fake: ScreenProject) -> None:
@@ -155,15 +148,6 @@ class TestAsking:
 
 
 class TestTakingAlong:
-    async def test_copy(self, fake: ScreenProject) -> None:
-        """The table is copied with tabs, as it is sorted."""
-        async with opened(fake, mode="9") as pilot:
-            await press(pilot, "s", *["down"] * 4, "enter", "s", "enter", "y")
-            assert pilot.app.clipboard.splitlines()[:2] == [
-                "condition\ttask\tinstr.\truns\tP\tof FULL\tA90\tU90-10\tA of FULL\tU of FULL",
-                "sharded\tmath\t1\t2\t31.0\t50%\t31.0\t0.0\t43%\t0%",
-            ]
-
     async def test_export(
         self, fake: ScreenProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

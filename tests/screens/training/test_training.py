@@ -11,7 +11,7 @@ from engine.model.service.adapter_in_use import adapter_in_use
 from engine.training import process
 from screens.shell.scoring_form import ScoringForm
 from screens.training.dialogs import TrainingRunForm
-from screens.training.screen import IDLE_POLLS, RunPane, TrainingScreen
+from screens.training.screen import IDLE_POLLS, TrainingScreen
 from screens.widgets.line_plot import LinePlot
 from tests.screens.driving import lines, opened, press, text
 from tests.screens.project import project
@@ -23,7 +23,6 @@ from tests.screens.training.driving import (
     poll,
     read_again,
     row,
-    running,
     still,
     trained,
 )
@@ -53,14 +52,6 @@ class TestList:
             for plot in pilot.app.screen.query(LinePlot):
                 drawn = [plot.render_line(y).text for y in range(plot.size.height)]
                 assert any("\u2800" < char <= "\u28ff" for line in drawn for char in line)
-
-    async def test_nothing_yet(self) -> None:
-        """Without a run the screen says how to start one, and no key fails."""
-        async with opened(project(), (80, 24), mode="7") as pilot:
-            assert "No training runs yet" in text(pilot)
-            assert "36 conversations" in text(pilot)
-            await press(pilot, "s", "R", "A", "l", "y", "D")
-            assert isinstance(pilot.app.screen, TrainingScreen)
 
     async def test_nothing_to_train_with(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Where the libraries are missing the screen says how to install them, and n shows the same as an error."""
@@ -148,31 +139,6 @@ class TestActions:
             assert "◉ support-v3 is used for scoring" in lines(pilot)[1]
             await press(pilot, "A")
             assert adapter_in_use(support.file) is None
-
-    async def test_read_only(self) -> None:
-        """A read-only project can be looked at; every key that would write says why it does not."""
-        support = trained(read_only="Another workbench is writing this project.")
-        async with opened(support, (120, 36), mode="7") as pilot:
-            for key in ("n", "s", "R", "A", "r", "D"):
-                await press(pilot, key)
-                assert isinstance(pilot.app.screen, TrainingScreen)
-            assert support.trainers.started == []
-            assert not directory(support, RUNNING).stop.exists()
-            assert "Another workbench" in text(pilot)
-            await press(pilot, "enter")
-            assert "18 train, 6 select, 12 test" in text(pilot)
-
-
-async def test_a_run_that_only_starts() -> None:
-    """Before its first event a run has no figure, and nothing on the screen fails for it."""
-    support = project()
-    running(support, RUNNING, 0).events.unlink()
-    async with opened(support, (80, 24), mode="7") as pilot:
-        assert "▸ starting" in text(pilot)
-        assert "no step yet" in text(pilot)
-        assert pilot.app.screen.query_one(RunPane).display
-        await press(pilot, "enter")
-        assert "state" in text(pilot)
 
 
 async def test_figures_that_are_no_numbers() -> None:

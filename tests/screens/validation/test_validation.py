@@ -6,15 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from engine.base.report_table import ReportTable, tab_separated
-from engine.base.statistics.intervals import Interval
+from engine.base.report_table import ReportTable
 from engine.conversations.filters import ListQuery
 from engine.results.records import Missing, ValidationProgress, ValidationReport
 from screens.shell.base_app import ControlGuard
-from screens.validation import ValidationScreen, compared_row, empty_state, figures_of
+from screens.validation import ValidationScreen, compared_row, figures_of
 from screens.widgets.report_columns import first_figure
 from tests.screens.driving import lines, opened, press, text, until
-from tests.screens.project import ScreenProject, project
+from tests.screens.project import ScreenProject
 from tests.screens.test_hostile_text import check
 from tests.screens.validation.validation_project import held, validated
 from tests.terminal.payloads import PAYLOADS
@@ -80,36 +79,6 @@ class TestWork:
             await press(pilot, "r")
             assert "1 of 3" in text(pilot)
             assert validation.asked == 2
-
-
-class TestNothing:
-    async def test_what_to_do(self) -> None:
-        """With nothing to hold against anything it says what is missing and what gives it; without conversations, that
-        they come first."""
-        bare = project(0)
-        said = empty_state(report_of(bare).missing).message
-        assert "Nothing to validate yet." in said
-        assert "workbench run complete PROJECT" in said
-        async with opened(bare, size=(80, 24)) as pilot:
-            await press(pilot, "V")
-            assert "No conversations yet." in text(pilot)
-            await press(pilot, "right", "y", "X")
-            await press(pilot, "escape")
-            assert "No conversations yet." in text(pilot)
-
-
-class TestTaking:
-    async def test_copy(self, made: ScreenProject) -> None:
-        """The table goes to the clipboard with tabs, intervals and conclusions."""
-        async with opened(made) as pilot:
-            await press(pilot, "V", "right", "y")
-            taken, table = pilot.app.clipboard, report_of(made).tables[1]
-            assert taken == tab_separated(table, table.rows)
-            area = table.rows[0].cells[1]
-            assert isinstance(area, Interval)
-            cells = (f"{value:.4f}" for value in (area.value, area.low, area.high))
-            assert taken.splitlines()[1].startswith("\t".join(("leaves", *cells)))
-            assert "no significant difference" in taken
 
 
 class TestWords:

@@ -38,13 +38,3 @@ async def test_more_than_it_takes_is_not_taken() -> None:
         app.post_message(Paste("b"))
         await pilot.pause()
         assert line.value.endswith("xab")
-
-
-async def test_a_longer_value_can_be_shortened() -> None:
-    """A value that was there before and is longer than what a person may type can be shortened, not lengthened."""
-    app = OneLine(MAX_TYPED_CHARACTERS + 1_000)
-    async with app.run_test() as pilot:
-        line = app.query_one(LineInput)
-        await pilot.press("end", "backspace", "backspace", "a", "a")
-        assert len(line.value) == MAX_TYPED_CHARACTERS + 998
-        assert len(app._notifications) == 1  # for both letters

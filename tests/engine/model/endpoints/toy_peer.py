@@ -6,7 +6,6 @@ of the position after.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import sys
@@ -20,7 +19,6 @@ from typing import Any, Literal
 import numpy as np
 
 from engine.model.interface import Sampling, log_probs
-from tests.engine.model.dripping import PAUSE
 from tests.engine.model.toy import CONTROL, END, VOCABULARY, ToyModel, next_logits
 
 Manner = Literal["vllm", "llama-server", "llama-cpp-python", "chat", "bare"]
@@ -353,17 +351,6 @@ def hangs_up(handler: Handler, body: dict[str, Any]) -> None:
     handler.wfile.flush()
     handler.connection.close()
     handler.close_connection = True
-
-
-def drips(handler: Handler, body: dict[str, Any]) -> None:
-    """A fault that sends an answer a byte at a time, until the client goes away."""
-    handler.send_response(200)
-    handler.end_headers()
-    handler.close_connection = True
-    with contextlib.suppress(OSError):
-        while True:
-            handler.wfile.write(b" ")
-            time.sleep(PAUSE)
 
 
 @contextmanager

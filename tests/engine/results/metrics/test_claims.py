@@ -150,9 +150,4 @@ class TestTables:
         assert rows["leaves"].area.value == 1
         assert rows["fork_entropy"].area.value == 0.5
         assert rows["fork_entropy"].average_precision.value == 0.5
-        assert rows["leaves"].kept_accuracy.value == pytest.approx(
-            (4 + 4 / 5 + 4 / 6 + 4 / 7 + 4 / 8) / 8
-        )
-        assert rows["leaves"].rejection_ratio.value == 1
-        assert rows["fork_entropy"].rejection_ratio.value == pytest.approx(0)
         assert (rows["answer_tokens"].positives, rows["answer_tokens"].negatives) == (4, 2)

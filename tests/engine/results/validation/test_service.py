@@ -43,7 +43,7 @@ def report(path: Path) -> ValidationReport:
 
 
 def test_tables_tell_what_the_command_tells(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The table on rewards has the figures of `validate`, with curves for both plots; text and JSON are the same."""
+    """The table on rewards has the figures of `validate`, with curves for its plot; text and JSON are the same."""
     found = report(path)
     assert main(["validate", str(path), "all", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -54,9 +54,9 @@ def test_tables_tell_what_the_command_tells(path: Path, capsys: pytest.CaptureFi
     for row, figure in zip(sheet.rows, table["figures"], strict=True):
         assert row.name == figure["figure"]
         assert figure_of(row, 1) == figure["auroc"]
-        assert figure_of(row, 4) == figure["rejection_ratio"]
+        assert figure_of(row, 2) == figure["average_precision"]
         assert row.p_value == figure["p_corrected"]
-        assert len(row.curves) == len(sheet.plots) == 2
+        assert len(row.curves) == len(sheet.plots) == 1
     assert set(table["conclusions"]) >= set(sheet.conclusions)
     kinds = {row.name: row.kind for row in sheet.rows}
     assert (kinds["leaves"], kinds["length"]) == ("measure", "baseline")

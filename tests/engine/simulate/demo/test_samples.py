@@ -82,28 +82,6 @@ class TestFailures:
             assert len(results) == 2
             assert all("Northway gateway timed out" in result for result in results)
 
-    def test_the_wrong_item_is_another_one_of_the_order(self) -> None:
-        """The agent acts on an item that is on the order and not the one that the customer names."""
-        for c in failed("wrong_item"):
-            (name, arguments, _) = calls(c)[-1]
-            assert name in ("create_return", "create_exchange")
-            order = next(result for name, _, result in calls(c) if "items" in result)
-            items = [item["name"] for item in json.loads(order)["items"]]
-            assert arguments["item"] == items[1]
-            assert any(items[0].split()[-1] in m.content for m in c.messages if m.role == "user")
-
-    def test_what_is_refused_is_allowed(self) -> None:
-        """The agent names 14 days where the shop's own terms, which it was given, say 30."""
-        for c in failed("refused"):
-            assert "within 30 days" in c.messages[0].content
-            assert "14 days" in said(c, "assistant")
-
-    def test_a_loop_asks_the_same_again(self) -> None:
-        """The agent says the same sentence four times, though it has the answer."""
-        for c in failed("loop"):
-            counts = Counter(m.content for m in c.messages if m.role == "assistant")
-            assert max(counts.values()) == 4
-
 
 class TestCoherence:
     def test_every_call_is_answered(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.formats.form_runs import fields
 from engine.model.chat import Call
 from engine.simulate.forms.run import BAD_IN_A_ROW
 from tests.engine.simulate.forms.playing import Script, as_reply, played, prompt_of, small_form
@@ -65,18 +64,6 @@ def test_ten_bad_outputs_in_a_row_end_the_run() -> None:
     assert over.ending.result["ended"] == "bad outputs"
     assert len(script.asked) == BAD_IN_A_ROW
     assert over.ending.record is None
-
-
-def test_a_strange_label_is_a_bad_output() -> None:
-    """A filled form with an unknown label is an invalid output and is asked for again."""
-    _, found = baseline(
-        replies={
-            "next_action": [FILL, STOP],
-            "form_filling": [filled_with(City="Ulm"), filled_with(Town="Ulm")],
-        }
-    )
-    answers = {one.path[-1]: one.answer for one in fields(found["filled"])}
-    assert (answers["Town"], found["again"]) == ("Ulm", {"form_filling": 1})
 
 
 def test_the_history_is_cut_from_the_front() -> None:

@@ -81,19 +81,5 @@ def test_every_profile_answers_every_field(name: str) -> None:
     assert len(known_profiles()) == 10
 
 
-def test_a_form_filled_with_the_answers_of_a_profile_is_right() -> None:
-    """A form filled with a profile's answers is right in every field that the profile does not leave empty."""
-    form, profile = known_form("med"), known_profiles()[0]
-    content, answers = form.blank(), profile.of_form("med")
-    for one in fields(content):
-        node: Any = content
-        for label in one.path:
-            node = node[label]
-        node["answer"] = answers[one.path]
-    required, optional = right_fields(content, answers)
-    assert required == (46, 46)
-    assert optional[0] == optional[1] == sum(map(bool, answers.values())) - 46
-
-
 def _listed(answer: str | list[str]) -> list[str]:
     return [answer] if isinstance(answer, str) else answer

@@ -38,13 +38,6 @@ if (folder := original_folder("formfill")) is not None:
         assert [len(one.path) for one in theirs] == [len(one.path) for one in ours]
 
 
-def test_a_file_may_have_the_name_of_a_bundled_form() -> None:
-    """The source's own `ss5.json` keeps the subject, and has a name and a key of its own."""
-    form = form_of_file("resources/ss5.json", json.dumps(small_form().content))
-    assert (form.name, form.topic) == ("ss5-file", TOPICS["ss5"])
-    assert form.key.startswith("ss5-file-")
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -6,39 +6,16 @@ from typing import Any
 
 import pytest
 
-from engine.simulate.forms.form_session import FREE_TOKENS
 from engine.simulate.forms.run import BAD_OUTPUTS
 from engine.simulate.forms.table import FilledForm, by_module, form_rows
 from tests.engine.simulate.forms.playing import (
     Script,
     all_but,
     answer_by_label,
-    as_reply,
     played,
     result,
     town_only,
 )
-
-USER = as_reply({"answer": "Ulm"})
-
-
-def test_nothing_constrains_a_reply() -> None:
-    """Without schemas no call has one, and a reply has room for words around its object."""
-    script = Script({"user": answer_by_label, "chunk_filling": "hm"})
-    result(script, dummies=all_but("chunk_filling"), form=town_only(), schemas=False)
-    assert {call.sampling.json_schema for call in script.asked} == {None}
-    assert min(call.max_tokens for call in script.asked) >= FREE_TOKENS
-
-
-@pytest.mark.parametrize("schemas", [True, False])
-def test_the_manager_may_stop_at_once(schemas: bool) -> None:
-    """The manager can choose to stop with nothing filled; only a schema would keep it from the choice."""
-    stop = as_reply({"next action": "stop", "chunk to work on": None})
-    script = Script({"user": USER, "Dialogue Manager": stop})
-    found = result(script, dummies=all_but("Dialogue Manager"), schemas=schemas)
-    assert (found["ended"], found["turns"], found["filled_share"]) == ("stop", 0, 0)
-    offered = script.asked[0].sampling.json_schema or '"stop"'
-    assert ('"stop"' in offered) != schemas
 
 
 def test_failures_are_counted_for_the_module() -> None:

@@ -19,11 +19,9 @@ from tests.engine.simulate.forms.playing import (
     answers_of,
     as_reply,
     leaf,
-    modular,
     played,
     prompt_of,
     result,
-    small_form,
     town_only,
 )
 
@@ -78,43 +76,7 @@ def test_no_bad_reply_ends_a_run(module: str) -> None:
         assert over.ending.record is not None
 
 
-def test_a_silent_user_is_taken_to_say_nothing() -> None:
-    """Where the user's reply is invalid twice, the answer is empty."""
-    found = result(Script({"user": "what?"}), form=town_only(), turns_per_field=1)
-    assert found["dialogue"] == [{"Assistant": "Town"}, {"User": " "}]
-    assert (found["ended"], found["fallbacks"]["user"]) == ("stop", 1)
-
-
 # The manager and its chunks
-
-
-def test_labels_are_grouped_in_batches_and_names_told_apart() -> None:
-    """Each batch of labels is grouped by itself; a name that two batches use gets a number."""
-    form = read_form("many", "", {f"L{number}": leaf() for number in range(10)})
-    script = Script({"user": as_reply({"answer": "x"})})
-    found = modular(script, form=form, grouping_size=7)
-    assert {name: [*chunk.states] for name, chunk in found.chunks.items()} == {
-        "Group 2": ["L4", "L5", "L6"],
-        "Group 1 1": ["L0", "L1", "L2", "L3"],
-        "Group 1 2": ["L7", "L8", "L9"],
-    }
-
-
-def test_a_grouping_may_name_summaries_and_leave_labels_out() -> None:
-    """A summary stands for its label; a label in no group is never asked for, and the result lists it."""
-    groups = as_reply({"All": ["the town", "Name"]})
-    summaries = {"Town": "the town", "Name": "the name"}
-
-    def summary(call: Call) -> str:
-        label = next(one for one in small_form().content if f'{{"{one}"' in prompt_of(call))
-        return as_reply({"summary": summaries.get(label, label)})
-
-    script = Script(
-        {"user": answer_by_label, "question_extraction": summary, "question_grouping": groups}
-    )
-    found = result(script, dummies=all_but("question_extraction", "question_grouping"))
-    assert found["left_out"] == ["Colour", "Remark"]
-    assert not found["complete"]
 
 
 def test_an_unknown_chunk_ends_the_run() -> None:
@@ -165,24 +127,6 @@ def test_no_chunk_takes_the_turns_of_all() -> None:
 # Questions and answers
 
 
-def test_a_field_without_required_parts_is_answered_with_its_chunk() -> None:
-    """After one question on a chunk its optional fields are not asked for any more."""
-    found = result(Script({"user": answer_by_label}))
-    assert not any("Remark" in line.get("Assistant", "") for line in found["dialogue"])
-
-
-def test_a_section_with_some_answers_is_partially_answered_and_stays_open() -> None:
-    """A section with one of two required parts filled stays open and is asked for again, with the known answers."""
-    form = read_form("two", "", {"Name": {"First": leaf(), "Last": leaf()}})
-    script = Script({"user": [as_reply({"answer": "Anna"}), as_reply({"answer": "Berg"})]})
-    found = result(script, form=form)
-    assert [line for line in found["dialogue"] if "Assistant" in line] == [
-        {"Assistant": "First"},
-        {"Assistant": "Last"},
-    ]
-    assert answers_of(found) == {"First": "Anna", "Last": "Berg"}
-
-
 def test_follow_ups_and_repetitions_lengthen_the_dialogue_until_information_is_taken() -> None:
     """Follow-ups and repeated questions add turns; the extractor gets the whole dialogue."""
     script = Script(
@@ -205,39 +149,6 @@ def test_follow_ups_and_repetitions_lengthen_the_dialogue_until_information_is_t
     (extracting,) = script.of("information_extraction")
     assert json.dumps(found["dialogue"], ensure_ascii=False) in prompt_of(extracting)
     assert (found["successes"], found["failures"]) == (1, 2)
-
-
-def test_a_repeated_question_survives_its_fallback() -> None:
-    """Where the repetition fails, the fallback repeats the question."""
-    script = Script(
-        {
-            "user": [as_reply({"answer": "What?"}), as_reply({"answer": "Ulm"})],
-            "answer_parsing": [
-                as_reply({"next action": "repeat_question"}),
-                as_reply({"next action": "information_extraction"}),
-            ],
-            "information_extraction": as_reply({"Town": "Ulm"}),
-        }
-    )
-    dummies = all_but("answer_parsing", "information_extraction")
-    found = result(script, dummies=dummies, form=town_only())
-    assert found["dialogue"][2] == {"Assistant": "Your answer did not match the question. Town"}
-    assert answers_of(found) == {"Town": "Ulm"}
-
-
-def test_follow_ups_on_one_question_are_limited() -> None:
-    """A parser that always wants a follow-up is limited to a number of them."""
-    script = Script(
-        {
-            "user": as_reply({"answer": ""}),
-            "answer_parsing": as_reply({"next action": "follow_up_question"}),
-            "follow_up_question": as_reply({"question": "Really?"}),
-        }
-    )
-    dummies = all_but("answer_parsing", "follow_up_question")
-    found = result(script, dummies=dummies, form=town_only(), follow_ups=2, turns_per_field=9)
-    questions = [line["Assistant"] for line in found["dialogue"] if "Assistant" in line]
-    assert questions[:4] == ["Town", "Really?", "Really?", "Town"]
 
 
 def test_the_validator_corrects_answers() -> None:

@@ -7,14 +7,7 @@ import json
 import pytest
 
 from engine.base.errors import UsageError
-from engine.simulate.forms.form import (
-    MAX_FACTS,
-    facts_for,
-    known_form,
-    known_profiles,
-    people_of_paper,
-    profiles_of_file,
-)
+from engine.simulate.forms.form import facts_for, people_of_paper, profiles_of_file
 
 ANSWERS = {
     ("9", "Mother", "First Name"): "Ruth",
@@ -33,18 +26,6 @@ def test_facts_are_those_that_share_words_with_the_question() -> None:
         "Mother / Middle Name: (none)",
     ]
     assert facts_for("COLOURS?", ANSWERS) == ["Colours: red, blue"]
-
-
-def test_facts_are_bounded_and_in_the_order_of_the_form() -> None:
-    """However many facts match, their number is bounded, and they are in the order of the form."""
-    answers = known_profiles()[0].of_form("med")
-    question = " ".join(known_form("med").content)
-    facts = facts_for(question, answers)
-    assert len(facts) == MAX_FACTS
-    labels = [" / ".join(path) for path in answers]
-    assert [labels.index(fact.rsplit(": ", 1)[0]) for fact in facts] == sorted(
-        labels.index(fact.rsplit(": ", 1)[0]) for fact in facts
-    )
 
 
 def test_profiles_of_a_person_are_descriptions_with_or_without_answers() -> None:

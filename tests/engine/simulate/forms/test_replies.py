@@ -7,13 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.simulate.forms.form_session import (
-    alike,
-    groups_schema,
-    last_object,
-    pairs_schema,
-    section_schema,
-)
+from engine.simulate.forms.form_session import alike, last_object, section_schema
 from tests.engine.simulate.forms.playing import leaf, small_form
 
 
@@ -69,10 +63,3 @@ def test_a_section_schema_asks_for_answers_within_options() -> None:
     assert answers["Some"]["anyOf"][0]["items"] == {"enum": ["a", "b"]}
     assert answers["Free"]["anyOf"][1] == {"enum": [None, ""]}
     assert schema["required"] == ["One", "Some", "Free"]
-
-
-def test_pairs_may_be_left_out_and_groups_may_have_any_name() -> None:
-    """The schema of information has known keys, all optional; that of groups has any names with known labels."""
-    assert "required" not in json.loads(pairs_schema(["a", "b"]))
-    group = json.loads(groups_schema(["a", "b"], 5))["additionalProperties"]
-    assert (group["items"], group["maxItems"]) == ({"enum": ["a", "b"]}, 5)

@@ -12,7 +12,6 @@ from engine.model.chat import Call, Completion, Ending, Scenario
 from engine.model.prompt_files import prompt_texts
 from engine.simulate.recsim.play import (
     FIELDS,
-    MAX_TURNS,
     TASKS,
     RecSimScenario,
     Setting,
@@ -71,14 +70,6 @@ class TestTurns:
         assert (ending.result["ended"], ending.result["turns"]) == ("goodbye", 2)
         assert ending.record["complete"] is True
 
-    def test_the_turns_run_out(self) -> None:
-        """A play ends after ten answers, and is not complete then."""
-        ending, calls = played(meeting(), leaves_after(99))
-        assert ending.record is not None
-        assert len(ending.record["history"]) == 2 * MAX_TURNS
-        assert (ending.result["ended"], ending.record["complete"]) == ("limit", False)
-        assert len(calls) == 2 * MAX_TURNS + 1
-
     @pytest.mark.parametrize(
         ("reply", "ends"),
         [
@@ -108,13 +99,6 @@ class TestWhatIsSeen:
                 assert "[System]" not in text
                 assert "Founder" not in text
                 assert call.messages[0].speaker == "user"
-
-    def test_the_adviser(self) -> None:
-        """Only in the task `new travel planning` a system message tells the assistant its role."""
-        for task in TASKS:
-            _, calls = played(meeting(task=task), leaves_after(1))
-            first = next(call for call in calls if call.role == "assistant")
-            assert (first.messages[0].speaker == "system") is (task == "new travel planning")
 
     def test_chinese(self) -> None:
         """In Chinese all prompts are Chinese, and the record says so."""
@@ -154,15 +138,6 @@ class TestBadReplies:
         assert ending.record is not None
         assert ending.record["history"][0]["content"] == "I want tea."
         assert [call.opening for call in calls] == ["I", "", ""]
-
-    def test_leaving_at_once(self) -> None:
-        """Where the user begins with a farewell, the situation's text is used instead, so that no conversation
-        is empty.
-        """
-        ending, _ = played(meeting(), lambda call: "Thank you, goodbye.")
-        assert ending.record is not None
-        assert ending.record["history"][0]["content"] == situations()[4].text["en"]
-        assert ending.result["turns"] == 1
 
 
 class TestRecord:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from engine.opener.open_project import OpenProject
 from engine.simulate.records import PlayRow
 from engine.simulate.recsim import play as recsim
 from engine.simulate.request import SimulationRequest
-from engine.simulate.service.result_tables import item_of, tables_of
+from engine.simulate.service.result_tables import tables_of
 
 REQUEST = SimulationRequest(
     "recsim",
@@ -113,15 +112,6 @@ class TestTables:
         assert sharded.plays == (2, 3)
         assert kinds.rows[0].cells[0] == "sharded"
         assert by_condition.notes == ()
-
-    def test_a_play(self) -> None:
-        """The description of a play has turns and shards where it has several turns, else the score alone."""
-        assert item_of(play(0, "full", 0.0)).summary == "score 0"
-        assert item_of(play(1, "recap", 1.0)).summary == "score 100 · 2 turns · 2 of 2 shards"
-
-    def test_what_broke_off(self) -> None:
-        """An interrupted play is in no table."""
-        assert tables_of("sharded", [replace(play(0, "full", 1.0), reason="it died")]) == ()
 
 
 def play(number: int, condition: str, score: float) -> PlayRow:

@@ -4,7 +4,6 @@ compares them.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -116,15 +115,6 @@ class TestMatching:
         task = booking(city=["New York", "NYC"], nights=["", 2])
         assert score(task, f"[{call}]") == float(right)
 
-    def test_a_value_that_is_not_optional_must_be_given(self) -> None:
-        """A parameter that the reference requires must be there even if the schema does not require it."""
-        assert score(booking(city=["Rome"], nights=[2]), "hotel.book(city='Rome')") == 0.0
-
-    def test_a_whole_number_stands_for_a_float(self) -> None:
-        """In Python an integer matches where a float is declared."""
-        task = booking(city=["Rome"], budget=[100.0])
-        assert score(task, "hotel.book(city='Rome', budget=100)") == 1.0
-
     def test_lists_and_dictionaries(self) -> None:
         """Lists match in order, their texts loosely; dictionaries match by key, each with its accepted values."""
         task = booking(
@@ -168,19 +158,6 @@ class TestMatching:
         assert score(task, f"[{', '.join(calls)}]") == 1.0
         assert score(task, f"[{', '.join(calls[:3])}]") == 0.0
 
-    def test_two_calls_do_not_share_a_reference(self) -> None:
-        """Two equal calls do not match two different references."""
-        task = bound(
-            "actions",
-            function=[BOOK],
-            fully_specified_question="q",
-            reference_answer=[{"hotel.book": {"city": [city]}} for city in ("Rome", "Oslo")],
-            language="Python",
-            test_category="parallel",
-        )
-        assert score(task, "[hotel.book(city='Rome'), hotel.book(city='Rome')]") == 0.0
-        assert score(task, "[hotel.book(city='Oslo'), hotel.book(city='Rome')]") == 1.0
-
     @pytest.mark.parametrize(
         "value",
         ["[" * 3000 + "]" * 3000, "9" * 400 + " / 3.5"],
@@ -193,25 +170,6 @@ class TestMatching:
 
 
 class TestTask:
-    def test_the_model_sees_functions_and_question_and_no_reference(self) -> None:
-        """The prompts have the schemas and the question, and no accepted value."""
-        task = booking(city=["Castle Rock"])
-        assert json.dumps(BOOK["name"]) in task.system_prompt()
-        assert "book it" in task.full_prompt()
-        assert "Castle Rock" not in task.system_prompt() + task.full_prompt()
-
-    def test_keys_may_be_json_texts(self) -> None:
-        """`function` and `reference_answer` may be lists or JSON texts of them."""
-        task = bound(
-            "actions",
-            function=json.dumps([PING]),
-            fully_specified_question="q",
-            reference_answer=json.dumps([{"ping": {"host": ["h"]}}]),
-            language="Python",
-            test_category="simple",
-        )
-        assert score(task, "ping(host='h')") == 1.0
-
     @pytest.mark.parametrize(
         "change",
         [

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from engine.simulate.sharded.aptitude import ScoredPlay, aptitudes
 
@@ -32,11 +30,3 @@ def test_rows() -> None:
         ("sharded", 100, 1),
     ]
     assert aptitudes([]) == []
-
-
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 1)), min_size=1))
-def test_bounds(pairs: list[tuple[str, float]]) -> None:
-    """Aptitude is at most 100 and at least the unreliability."""
-    (row,) = aptitudes(ScoredPlay("t", "c", "m", name, score) for name, score in pairs)
-    assert -1e-9 <= row.unreliability <= row.aptitude + 1e-9 <= 100 + 2e-9
-    assert row.runs == len(pairs)

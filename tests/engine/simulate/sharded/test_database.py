@@ -19,8 +19,6 @@ from engine.simulate.sharded.database import (
     Unrunnable,
     matches,
     same_rows,
-    tokens,
-    variants,
     without_distinct,
 )
 from tests.engine.simulate.sharded.bound import bound, score
@@ -52,11 +50,6 @@ class TestRows:
     def test_the_comparison_agrees_with_trying_every_order(self, one: Table, other: Table) -> None:
         """The search over columns finds a match exactly where trying every order finds one."""
         assert same_rows(one, other, ordered=False) == _by_trying(one, other)
-
-    def test_order_matters_only_where_it_is_asked_for(self) -> None:
-        """Ordered results are lists of rows, in which columns still may be swapped."""
-        assert not same_rows([(1, 2), (3, 4)], [(3, 4), (1, 2)], ordered=True)
-        assert same_rows([(1, 2), (3, 4)], [(2, 1), (4, 3)], ordered=True)
 
 
 def _by_trying(one: Sequence[tuple[int, ...]], other: Sequence[tuple[int, ...]]) -> bool:
@@ -90,31 +83,6 @@ class TestQueries:
         assert match('SELECT id FROM pets WHERE age > 2 AND kind = "feline"', gold)
         assert not match("SELECT id FROM pets WHERE kind <> 'cat' AND age > 2", gold)
         assert not match("SELECT kind FROM pets WHERE kind = 'cat' AND age > 2", gold)
-
-    def test_a_column_in_double_quotes_is_no_value(self) -> None:
-        """Double quotes make a value only of what names no column or table."""
-        kinds = [
-            one.kind for one in tokens('"Name" "x"', frozenset({"name"})) if one.kind != "space"
-        ]
-        assert kinds == ["name", "value"]
-        assert match('SELECT "Name" FROM pets WHERE id = 1', "SELECT Name FROM pets WHERE id = 1")
-
-    @pytest.mark.parametrize("limit", [2, 100])
-    def test_no_more_variants_than_the_limit(self, limit: int) -> None:
-        """Of all variants at most the limit is tried, the query itself first."""
-        query = "SELECT 1 WHERE 1 IN (5, 6, 7, 8)"
-        tried = list(variants(query, "SELECT 1, 2, 3, 4", frozenset(), limit))
-        assert tried[0] == query
-        assert len(set(tried)) == len(tried) <= limit
-
-    @given(st.text(alphabet="aA1 '\"-/*`[](),.;=<>\n\\é", max_size=40))
-    def test_tokens_are_the_whole_query(self, query: str) -> None:
-        """The tokens of any text, joined, are that text."""
-        assert "".join(one.text for one in tokens(query)) == query
-
-    def test_fences_comments_and_a_final_semicolon_are_no_matter(self) -> None:
-        """A fence, comments and a final semicolon are removed from a query before it is run."""
-        assert match("```sql\nSELECT id -- all\nFROM pets;\n```", "SELECT id FROM pets")
 
 
 class TestConfinement:

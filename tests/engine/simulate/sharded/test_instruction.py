@@ -27,11 +27,6 @@ class TestReading:
         text = json.dumps([ONE, other]) if list_ else f"{json.dumps(ONE)}\n\n{json.dumps(other)}\n"
         assert [one.record() for one in read_instructions(text)] == [ONE, other]
 
-    def test_text_of_a_shard_has_two_names(self) -> None:
-        """`shard_text` is read as `shard` is."""
-        named = {**ONE, "shards": [{"shard_id": 1, "shard_text": "how many?"}]}
-        assert instruction_of(named).shards[0].text == "how many?"
-
 
 class TestMerging:
     def test_neighbors_are_joined_in_their_order(self) -> None:
@@ -64,11 +59,6 @@ class TestRefusing:
             read_instructions(json.dumps([ONE, {**ONE, "task_id": "B", **changes}]))
         assert reason in str(refused.value)
         assert "Instruction 2" in str(refused.value)
-
-    def test_broken_line_is_named(self) -> None:
-        """A line that is no JSON is refused with its number."""
-        with pytest.raises(BadInstruction, match="Line 2 is not JSON"):
-            read_instructions(f"{json.dumps(ONE)}\n{{")
 
     def test_ids_are_different(self) -> None:
         """Two instructions with one id are refused, because their results would overwrite each other."""

@@ -15,7 +15,6 @@ from tests.engine.simulate.sharded.scripted import (
     attempt,
     played,
     scenario,
-    setting,
 )
 
 
@@ -73,22 +72,6 @@ class TestSharded:
         assert (ending.record["score"], ending.record["is_correct"]) == (1.0, True)
         assert ending.result["revealed"] == 2
 
-    def test_ends_when_every_shard_is_revealed(self) -> None:
-        """Without a right answer the conversation ends with the reply to the last shard; the last attempt counts."""
-        speakers = ScriptedReplies(
-            {
-                "assistant": ["It is 8 or 9.", "9", "Hm."],
-                "classify": [attempt("hedge"), attempt(), attempt("discussion")],
-                "extract": [{"answer": "9"}],
-                "user": [user("bo has 4", 2), user("twice", 3)],
-            }
-        )
-        ending = played(scenario("sharded"), speakers)
-        assert ending.record is not None
-        assert (ending.record["score"], ending.record["is_correct"]) == (0.0, None)
-        assert ending.result["categories"] == ["hedge", "answer_attempt", "discussion"]
-        assert ending.result["revealed"] == 3
-
     def test_turn_may_reveal_nothing_but_not_for_ever(self) -> None:
         """After two turns in a row without a shard, the user model can no longer choose to reveal none."""
         speakers = ScriptedReplies(
@@ -122,19 +105,6 @@ class TestSharded:
             "Ada has twice as many as Bo.",
         ]
         assert ending.result["stand_ins"] == 2
-
-    def test_silence_is_missing(self) -> None:
-        """An empty reply has the category `missing` without a call of the judge."""
-        speakers = ScriptedReplies(
-            {
-                "assistant": ["", " \n", "8"],
-                "classify": [attempt()],
-                "extract": [{"answer": "8"}],
-                "user": [user("a", 2), user("b", 3)],
-            }
-        )
-        ending = played(scenario("sharded"), speakers)
-        assert ending.result["categories"] == ["missing", "missing", "answer_attempt"]
 
 
 class TestOtherConditions:
@@ -246,16 +216,6 @@ class TestKindsOfTask:
         assert ending.result["categories"] == ["answer_attempt"] * 3
         assert ending.result["score"] == 1.0
 
-    def test_scored_at_end(self) -> None:
-        """A task that is scored at the end gives attempts before the last shard 0, even a right one."""
-        task = PlainTask(
-            extraction="full_response", always_attempts=True, scored_at_end=True, template="Next:"
-        )
-        speakers = ScriptedReplies({"assistant": ["8", "8", "8"]})
-        ending = played(scenario("sharded", task), speakers)
-        scores = [note[2] for role, note in trace_of(ending) if note[0] == "answer-evaluation"]
-        assert scores == [0.0, 0.0, 1.0]
-
 
 class TestNames:
     @pytest.mark.parametrize(
@@ -274,17 +234,3 @@ class TestNames:
     ) -> None:
         """Temperatures other than 1 are part of `conv_type`."""
         assert scenario(condition, **changes).conv_type == name
-
-    def test_ids_are_determined_and_differ(self) -> None:
-        """An id is 24 hex digits, another for another run, seed, model, prompt or condition."""
-        ids = [
-            scenario("full").conv_id(),
-            scenario("full", run=1).conv_id(),
-            scenario("full", seed=1).conv_id(),
-            scenario("full", assistant="other").conv_id(),
-            scenario("full", texts={**setting().texts, "extract": "x"}).conv_id(),
-            scenario("sharded").conv_id(),
-        ]
-        assert len(set(ids)) == 6
-        assert scenario("full").conv_id() == ids[0]
-        assert all(len(one) == 24 and int(one, 16) >= 0 for one in ids)

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base.errors import BadInstruction
-from engine.simulate.sharded.instruction import Shard
 from engine.simulate.sharded.tasks import last_number
 from tests.engine.simulate.sharded.bound import bound, score
 
@@ -41,22 +40,7 @@ def test_a_whole_number_is_right_however_it_is_written(number: int, form: str) -
     assert score(task, form.format(number)) == 1.0
 
 
-def test_the_last_of_two_numbers_counts() -> None:
-    """The last number counts: a right number before a wrong one scores 0."""
-    task = bound("math", question="q", answer="#### 16")
-    assert score(task, "16, no, 17") == 0.0
-    assert score(task, "17, no, 16") == 1.0
-
-
 def test_an_answer_without_the_mark_is_refused_when_the_file_is_read() -> None:
     """An instruction whose answer has no #### cannot be scored and says so."""
     with pytest.raises(BadInstruction, match="####"):
         bound("math", question="q", answer="16")
-
-
-def test_concat_lists_the_shards_in_their_order() -> None:
-    """The prompt of CONCAT is that of FULL with the shards as a list."""
-    task = bound("math", question="Q?", answer="#### 1")
-    assert "Q?" in task.full_prompt()
-    shards = [Shard(2, "a detail"), Shard(1, "the intent")]
-    assert "- a detail\n- the intent\n" in task.concat_prompt(shards)

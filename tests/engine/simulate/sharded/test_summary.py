@@ -6,13 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from engine.base.errors import BadInstruction
 from engine.simulate.sharded.task import Task
-from engine.simulate.sharded.tasks import citation_f1, cut
-from tests.engine.simulate.sharded.bound import bound, instruction_of, scored
+from engine.simulate.sharded.tasks import citation_f1
+from tests.engine.simulate.sharded.bound import bound, scored
 
 SHARDS = [
     {"shard_id": 0, "shard": "", "doc_idxs": [3, 1]},
@@ -83,10 +81,6 @@ class TestScore:
         assert asked[0] != asked[1]
         assert len(asked) == 4
 
-    def test_an_empty_summary_asks_nobody(self) -> None:
-        """An empty summary scores 0 without a call of the judge."""
-        assert scored(summarised(), " \n ")[0].score == 0.0
-
 
 class TestCitations:
     @pytest.mark.parametrize(
@@ -104,33 +98,7 @@ class TestCitations:
         assert citation_f1(line, frozenset({1, 3})) == pytest.approx(expected)
 
 
-class TestCut:
-    @given(st.lists(st.integers(0, 200), min_size=1, max_size=12))
-    def test_longer_ones_lose_the_same_share_of_every_line(self, lengths: list[int]) -> None:
-        """A longer summary keeps all its lines, each cut by the same share."""
-        lines = [" ".join(f"w{at}" for at in range(length)) for length in lengths]
-        kept = cut("\n".join(lines))
-        assert len(kept) == len(lines)
-        assert all(
-            line.startswith(short) and bool(short) == bool(line)
-            for short, line in zip(kept, lines, strict=True)
-        )
-        full = sum(length > 0 for length in lengths)
-        assert sum(len(short.split()) for short in kept) <= max(300, full) + full
-
-
 class TestPrompts:
-    def test_shards_send_their_documents(self) -> None:
-        """The first turn has the question, each turn the documents of its shard, with their numbers."""
-        task = summarised()
-        shards = instruction_of({"task_id": "x", "task": "summary", "shards": SHARDS}).shards
-        first, second = (task.user_turn(shards, at) or "" for at in (0, 1))
-        assert "What do riders think?" in first
-        assert first.index("Document 3:\nText 3.") < first.index("Document 1:\nText 1.")
-        assert "Text 2." not in first
-        assert "Document 2:\nText 2." in second
-        assert "Document Chunk 2:\nDocument 2:\nText 2." in task.concat_prompt(shards)
-
     def test_no_prompt_gives_the_insights_away(self) -> None:
         """The assistant's prompts have the number of insights and none of their texts."""
         task = summarised()
