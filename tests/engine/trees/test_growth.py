@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -20,6 +20,8 @@ from tests.engine.trees.enumerated import STOPS, enumerate_paths
 
 PROMPT = tuple(b"Where is my parcel?")
 OPTIONS = TreeOptions(alpha=0.002, max_tokens=4)
+SHORT_OPTIONS = TreeOptions(alpha=0.02, max_tokens=2)
+SYSTEM = b"You are a patient assistant of a small shop. "
 
 
 def tree(model: ToyModel, options: TreeOptions = OPTIONS) -> Tree:
@@ -39,6 +41,12 @@ def total(account: Account) -> float:
 
 def grow(model: ToyModel, *jobs: Job, budget: Budget | None = None) -> None:
     Grower(model).grow(jobs, budget)
+
+
+def grow_prompts(model: ToyModel, prompts: list[bytes], width: int = 32) -> tuple[list[Tree], Work]:
+    trees = [tree(model, SHORT_OPTIONS) for _ in prompts]
+    jobs = [Job(tree, tuple(prompt)) for tree, prompt in zip(trees, prompts, strict=True)]
+    return trees, Grower(model, width=width).grow(jobs)
 
 
 class TestAgainstEnumeration:
@@ -187,16 +195,6 @@ class TestRefusing:
             make()
 
 
-def grown(options: TreeOptions, prompt: Sequence[int] = PROMPT, lower: float | None = None) -> Tree:
-    model = ToyModel()
-    tree = Tree(options, STOPS, model.token_bytes)
-    Grower(model).grow([Job(tree, prompt)])
-    if lower is not None:
-        tree.lower(lower)
-        Grower(model).grow([Job(tree, prompt)])
-    return tree
-
-
 class TestWidest:
     @settings(max_examples=40, deadline=None)
     @given(
@@ -217,31 +215,14 @@ class TestWidest:
         if mode == "token":
             alpha *= 20
         options = TreeOptions(alpha, mode, 3, transform=transform, widest=widest)
-        tree = grown(options, prompt)
-        account = tree.account()
+        model = ToyModel()
+        grown = tree(model, options)
+        grow(model, Job(grown, tuple(prompt)))
+        account = grown.account()
 
         assert account.covered + account.pruned == pytest.approx(1, abs=1e-6)
         if widest:
-            assert max(len(node.children) for node in tree.nodes) <= widest
-
-
-ALPHA = 0.02
-
-
-SHORT_OPTIONS = TreeOptions(ALPHA, max_tokens=2)
-
-
-SYSTEM = b"You are a patient assistant of a small shop. "
-
-
-def grow_prompts(model: ToyModel, prompts: list[bytes], width: int = 32) -> tuple[list[Tree], Work]:
-    trees = [Tree(SHORT_OPTIONS, STOPS, model.token_bytes) for _ in prompts]
-    jobs = [Job(tree, tuple(prompt)) for tree, prompt in zip(trees, prompts, strict=True)]
-    return trees, Grower(model, width=width).grow(jobs)
-
-
-def masses(tree: Tree) -> dict[tuple[int, ...], float]:
-    return {tuple(tree.tokens(at)): tree.nodes[at].mass for at in tree.leaves()}
+            assert max(len(node.children) for node in grown.nodes) <= widest
 
 
 class TestShared:
@@ -269,7 +250,7 @@ class TestShared:
         trees, work = grow_prompts(model, prompts, width)
 
         assert work.finished
-        for prompt, tree in zip(prompts, trees, strict=True):
-            expected = enumerate_paths(tuple(prompt), ALPHA, 2).leaves
-            assert masses(tree) == pytest.approx({path: p for (path, _), p in expected.items()})
+        for prompt, grown in zip(prompts, trees, strict=True):
+            expected = enumerate_paths(tuple(prompt), SHORT_OPTIONS.alpha, 2).leaves
+            assert leaves(grown) == pytest.approx(expected)
         model.check_empty()
