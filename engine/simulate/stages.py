@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from engine.base.conversation import without_surrogates
 from engine.base.errors import RequestRefused
@@ -19,7 +19,7 @@ from engine.base.number_format import counted
 from engine.conversations.tables import imports
 from engine.formats.records import Rejected
 from engine.formats.registry import parse_made
-from engine.jobs.contract import OnProgress, Progress, config_hash
+from engine.jobs.contract import Lane, OnProgress, Progress, config_hash
 from engine.model import tables as model_replies
 from engine.model.catalog import LoadableModel
 from engine.model.chat import Call, Completion, Role, Scenario
@@ -186,7 +186,7 @@ class PlayStage:
 
     name = "simulate"
     unit = "plays"
-    lane: Literal["model", "cpu"] = "model"
+    lane: Lane = "model"
 
     def __init__(
         self,

@@ -52,6 +52,12 @@ def project(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def without_model_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves out the check that starts the model process, which takes most of the time of all checks."""
+    monkeypatch.setattr("engine.opener.doctor._check_model_process", lambda: iter(()))
+
+
 def named(checks: list[Check], name: str) -> Check:
     """The check of this name."""
     found = [check for check in checks if check.name == name]
@@ -88,6 +94,7 @@ class TestThisMachine:
         assert not cache.exists()
 
 
+@pytest.mark.usefixtures("without_model_process")
 class TestModels:
     def test_tuned_copy_gone(self, folders: tuple[Path, Path]) -> None:
         """A missing tuned copy is reported; with the copy in place tuning is ok."""
@@ -242,6 +249,7 @@ class TestTerminal:
         assert word in done.stderr
 
 
+@pytest.mark.usefixtures("without_model_process")
 class TestProject:
     def test_damaged(self, folders: tuple[Path, Path], project: Path) -> None:
         """Overwritten bytes in the middle of the file are detected, with what can still be done."""

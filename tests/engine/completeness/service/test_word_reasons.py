@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,16 +21,33 @@ from engine.project.project import Project
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.engine.completeness.stages.test_fitting import KEY, give_states, run
 
-COUNT = 60
+COUNT = 48
+
+
+@pytest.fixture(scope="module")
+def unscored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project of samples, not scored."""
+    folder = tmp_path_factory.mktemp("samples")
+    write_jsonl(sample_conversations(COUNT), folder / "logs.jsonl")
+    with Project.open(folder / "p.wb", create=True) as project:
+        assert isinstance(run(project, ImportStage(project, [str(folder / "logs.jsonl")])), JobDone)
+    return folder / "p.wb"
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
-    """A project of samples, not scored."""
-    write_jsonl(sample_conversations(COUNT), tmp_path / "logs.jsonl")
-    with Project.open(tmp_path / "p.wb", create=True) as made:
-        assert isinstance(run(made, ImportStage(made, [str(tmp_path / "logs.jsonl")])), JobDone)
-        yield made
+def project(unscored: Path, tmp_path: Path) -> Iterator[Project]:
+    """A copy of it, opened."""
+    with Project.open(Path(shutil.copy(unscored, tmp_path / "p.wb"))) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def scored_by_words(unscored: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """Another copy, opened and scored by words."""
+    path = Path(shutil.copy(unscored, tmp_path_factory.mktemp("words") / "p.wb"))
+    with Project.open(path) as opened:
+        run(opened, FittingStage(opened, "words"))
+        yield opened
 
 
 @pytest.mark.parametrize("features", ["words", "both"])
@@ -43,7 +61,7 @@ def test_the_log_odds_are_those_of_the_scores(project: Project, features: ProbeF
     service = WordReasons(project)
     found = []
     with project.reading() as conn:
-        stored = scores.current(conn, range(1, COUNT + 1))
+        stored = scores.current(conn, range(1, COUNT + 1, 3))
     for key, score in stored.items():
         for point in score.curve:
             reasons = service.of_conversation(key, point.message)
@@ -57,11 +75,10 @@ def test_the_log_odds_are_those_of_the_scores(project: Project, features: ProbeF
         assert (np.diff(p) > -2e-3).all()  # weights are stored as float16
 
 
-def test_words_are_found_in_the_content(project: Project) -> None:
+def test_words_are_found_in_the_content(scored_by_words: Project) -> None:
     """Places are those of the message as imported, which the reader shows."""
-    run(project, FittingStage(project, "words"))
-    reasons = WordReasons(project).of_conversation(1)
-    with project.reading() as conn:
+    reasons = WordReasons(scored_by_words).of_conversation(1)
+    with scored_by_words.reading() as conn:
         ((_, messages),) = conversations.conversations_for(conn, [1])
     places = [
         (reason.text, messages[reason.message].content[start:end])
@@ -85,17 +102,15 @@ def test_why_there_are_none(project: Project) -> None:
         service.of_conversation(1)
 
 
-def test_the_strongest_of_all(project: Project) -> None:
+def test_the_strongest_of_all(project: Project, scored_by_words: Project) -> None:
     """Each side has its words, strongest first, and each stands in the logs; without words there are none."""
-    service = WordReasons(project)
-    assert service.strongest(5) == []
-    run(project, FittingStage(project, "words"))
-    found = service.strongest(5)
+    assert WordReasons(project).strongest(5) == []
+    found = WordReasons(scored_by_words).strongest(5)
     weights = [word.weight for word in found]
     assert weights[:5] == sorted(weights[:5], reverse=True)
     assert weights[5:] == sorted(weights[5:])
     assert min(weights[:5]) > 0 > max(weights[5:])
-    with project.reading() as conn:
+    with scored_by_words.reading() as conn:
         rows = list(conversations.conversations_for(conn, range(1, COUNT + 1)))
     said = "".join(message.seen.lower() for _, messages in rows for message in messages)
     for word in found:
