@@ -18,8 +18,6 @@ ELSEWHERE = {
     "goals clusterings": "`shown`, the id of the one that is shown, and `clusterings`, a list with its settings and"
     " numbers of each: [goals](../goals.md)",
     "goals decide": "numbers of pairs that were `merged` and `refused`, `dry_run`, and the number of `groups` now",
-    "goals settle": "`moved`, the number of conversations, `dry_run`, and `groups`, a list with `label`, `size`,"
-    " `count` and `outliers` of each that they move to",
     "help": "a list with `name`, `kind`, `text` of each thing of that name",
     "models add": "as a model, adapter or endpoint of `models list`",
     "models allow": "what a run would send to the model: requests, characters, personal data and the first request in"
@@ -451,12 +449,10 @@ MEANINGS = {
     "scored_set": "the set that this run made",
     "scored_set.in_force": "whether it is the set in force",
     "script": "the script",
-    "second_goals": "second goals of the conversation",
     "seconds": "time in seconds",
     "seed": "seed of all that is random",
     "seeds": "number of seeds",
     "sets": "the sets of scores",
-    "several": "conversations with several goals",
     "several_ids": "ids that several records have",
     "sha256": "SHA-256 of the file",
     "share": "share of the conversations",

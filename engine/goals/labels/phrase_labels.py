@@ -65,6 +65,8 @@ MAX_SENTENCE_CHARS = 220
 """Most characters of the description of a cluster."""
 MIN_SUPPORT = 0.5
 """Least share of the members that contain the content words of a phrase which names the cluster."""
+NEARLY_HALF = 0.46
+"""Least support without one member."""
 MIN_INSTRUCTION_WORDS = 8
 """What half of the members repeat word for word was written by a program, and is no request, where one sentence of it
 has this many words."""
@@ -73,7 +75,7 @@ MIN_ECHOES = 3
 alike from which on a list shows what follows."""
 MIN_REQUEST_SUPPORT, MANY_ASKING = 0.65, 0.3
 """Least support of a request that is a name alone; and the weight of those who ask for it, as a share of the members,
-from which on it may be asked for in other clusters as well."""
+from which on half is enough, and it may be asked for in other clusters as well."""
 LATER_REQUEST_DECAY = 0.5
 """The n-th request of a text counts 1 / (1 + LATER_REQUEST_DECAY n): what is asked for first is the goal more often."""
 ASIDE_WEIGHT = 0.1
@@ -125,7 +127,7 @@ MIN_DETERMINER_SHARE = 0.2
 GET_SHARE, MIN_VERB_SHARE = 0.2, 0.05
 """The share of the members that is taken for those who say "get", which stands for several verbs; and the share below
 which it stands for the verb of a phrase, too."""
-_WEAK_VERBS = {"": 1.0, "do": 1.0, "get": 0.5, "will": 0.5, "count": 0.5, "go": 1.0}
+_WEAK_VERBS = {"": 1.0, "do": 1.0, "get": 0.5, "count": 0.5, "go": 1.0}
 """Verbs that say little, with their weights beside others for the same content; all others have 1."""
 _NO_ARTICLE_FACTOR = 0.5
 """How well a verb reads with a bare noun in the singular, 0–1: "set meeting"."""
@@ -194,10 +196,10 @@ class _Cluster:
         return Support(len(set().union(*map(self.texts_with, contents))), len(self.texts))
 
     def has(self, least: float, *contents: frozenset[str]) -> bool:
-        """Returns whether the share of the texts that contain one of these contents reaches a threshold, and half
-        without one text, which may have it by chance."""
+        """Returns whether the share of the texts that contain one of these contents reaches a threshold, and nearly
+        half without one text, which may have it by chance."""
         support = self.support(*contents)
-        return support.share >= least and support.members - 1 >= MIN_SUPPORT * support.read
+        return support.share >= least and support.members - 1 >= NEARLY_HALF * support.read
 
     def words(self) -> list[str]:
         """Returns the stems of the content words of the texts, and the pairs of signs, those of most texts first."""
@@ -240,7 +242,7 @@ class _Cluster:
                 stem(phrase.words[-1])
                 for phrase in text_phrases
                 if phrase.request_index >= 0
-                and phrase.verb not in ("", "will")
+                and phrase.verb
                 and PREPOSITIONS.isdisjoint(phrase.words[len(_verb_of(phrase)) :])
             }
             counts.update(filter(_says_much, nouns))
@@ -412,11 +414,7 @@ def _sentence_ends(text: str) -> list[int]:
 def _fluency(phrase: Phrase) -> float:
     """Returns how well a wording reads, 0–1, to choose among those of the same content."""
     weight = _WEAK_VERBS.get(phrase.verb, 1.0)
-    if (
-        phrase.verb != "will"
-        and len(phrase.words) == 2
-        and stem(phrase.words[1]) == phrase.words[1]
-    ):
+    if len(phrase.words) == 2 and stem(phrase.words[1]) == phrase.words[1]:
         return _NO_ARTICLE_FACTOR * weight
     return weight
 
@@ -469,25 +467,18 @@ class _Usage:
         """Returns whether a word ends a noun phrase in most of its uses, so that it is no first half of a term."""
         return self._continued[word] <= MAX_CONTINUED_SHARE * self._words[word]
 
-    def with_article(self, words: Sequence[str]) -> str:
-        """Returns a noun phrase without a determiner with the commonest one of its first word, "my account"; as it is
-        where it is a plural, or where few uses have one."""
+    def topic(self, noun: str) -> str:
+        """Returns a noun with the word that mostly stands before it, in the plural where that is common, else with its
+        commonest determiner where it often has one: "taxes", "my account", "the life support"."""
+        words = (*self._before.get(noun, ()), noun)
         counts = {article: self._pairs[article, words[0]] for article in ("my", "the", "a", "an")}
         article = max(counts, key=counts.__getitem__)
-        if article in ("a", "an"):
-            article = indefinite_article(words[0])
-        least = MIN_DETERMINER_SHARE * self._words[words[0]]
-        has_article = stem(words[-1]) == words[-1] and max(counts.values()) > least
-        return " ".join((article, *words) if has_article else words)
-
-    def topic(self, noun: str) -> str:
-        """Returns a noun with the word that mostly stands before it, in the plural where that is common: "taxes", "my
-        account", "the life support"."""
-        words = (*self._before.get(noun, ()), noun)
         plural = max((f"{noun}s", f"{noun}es"), key=self._words.__getitem__)
-        phrase = self.with_article(words)
-        has_plural = 2 * self._words[plural] >= self._words[noun] and not phrase.startswith("my ")
-        return " ".join((*words[:-1], plural)) if has_plural else phrase
+        if article != "my" and 2 * self._words[plural] >= self._words[noun]:
+            return " ".join((*words[:-1], plural))
+        if stem(noun) != noun or counts[article] < MIN_DETERMINER_SHARE * self._words[words[0]]:
+            return " ".join(words)
+        return " ".join((article if article[0] != "a" else indefinite_article(words[0]), *words))
 
     def terms(self, words: Sequence[str]) -> list[str]:
         """Returns words, each with the one that mostly stands before it ("remote control"), which is no further word
@@ -557,6 +548,7 @@ def _best_request(number: int, clusters: Mapping[int, _Cluster], usage: _Usage) 
         scored
         for candidate in candidates
         if (scored := _with_score_of_part(candidate, candidates, this_cluster)) is not candidate
+        or requests[candidate.phrase.content].share >= MANY_ASKING
         or this_cluster.has(MIN_REQUEST_SUPPORT, candidate.phrase.content)
     ]
     return max(supported, key=lambda candidate: candidate.score).phrase if supported else None
@@ -636,15 +628,16 @@ def _name(
     is_one = not chosen and len(listed) == 1
     if is_one and _contrast(number, listed[0], clusters) < MIN_TOPIC_CONTRAST:
         listed = []
-    if listed and cluster.has(MIN_REQUEST_SUPPORT if is_one else MIN_LIST_SUPPORT, *listed):
+    least = MIN_SUPPORT if chosen else MIN_REQUEST_SUPPORT if is_one else MIN_LIST_SUPPORT
+    if listed and cluster.has(least, *listed):
         phrases = [cluster.requests[content].phrase for content in listed]
-        label = _either(phrases, cluster, usage)
+        label = _either(phrases, cluster)
         return Named(_spelled(label, usage), support=cluster.support(*listed))
     if (
         verb
         and not is_search
         and cluster.has(MIN_SUPPORT, frozenset({verb[0]}))
-        and _verb_contrast(number, verb[0], clusters) > 0
+        and _verb_contrast(number, verb[0], clusters) >= MIN_TOPIC_CONTRAST
     ):
         label = f"{' '.join(verb)} something"
         return Named(_spelled(label, usage), support=cluster.support(frozenset({verb[0]})))
@@ -679,7 +672,7 @@ def _listed_requests(
         and cluster.share(content) >= MIN_LISTED_SHARE
         and _contrast(number, content, clusters) >= MIN_LISTED_CONTRAST
         and len(content) <= 2
-        and request.phrase.verb not in ("", "will")
+        and request.phrase.verb
         and not usage.has_value(request.phrase)
     }
     return _cover(number, clusters, shares, MAX_REQUESTS, chosen)
@@ -799,29 +792,17 @@ def _verb_of(phrase: Phrase) -> tuple[str, ...]:
     return phrase.words[:count]
 
 
-def _either(requests: Sequence[Phrase], cluster: _Cluster, usage: _Usage) -> str:
+def _either(requests: Sequence[Phrase], cluster: _Cluster) -> str:
     """Returns requests as one, which repeats no verb: "find a lamp or a chair", "cancel a card or report a fraud". In
     questions "ask about" is said for verbs that few use."""
     parts: list[str] = []
     last_verb: tuple[str, ...] = ()
     kind = _kind(requests[0].verb)
     for phrase in sorted(requests, key=lambda phrase: _kind(phrase.verb) != kind):
-        verb = _verb_of(phrase)
-        noun_phrase = phrase.words[len(verb) :]
-        if cluster.asks_about(phrase.verb):
-            verb = ("ask", "about")
-        elif (
-            phrase.verb == "get"
-            and len(requests) == len(phrase.content) == 1
-            and cluster.requests[phrase.content].share < MIN_SUPPORT
-            and not cluster.activity()
-        ):
-            verb = ("get", "help", "with")
+        phrase_verb = _verb_of(phrase)
+        verb = ("ask", "about") if cluster.asks_about(phrase.verb) else phrase_verb
         same = last_verb and _kind(verb[0]) == _kind(last_verb[0])
-        written = (
-            usage.with_article(noun_phrase) if len(noun_phrase) == 1 else " ".join(noun_phrase)
-        )
-        parts.append(" ".join((*(() if same else verb), written)))
+        parts.append(" ".join((*(() if same else verb), *phrase.words[len(phrase_verb) :])))
         last_verb = verb
     return _joined(parts)
 

@@ -96,11 +96,6 @@ _WISHES = re.compile(
 """What comes before a noun phrase that is wanted."""
 _WISH_VERBS = {"looking for": ("look", "for"), "searching for": ("search", "for")}
 """The words of a verb in a wish; the others become "get"."""
-_WHETHER = re.compile(
-    r"(?:(?:will|is|was) (?:it|(?P<there>there)) (?:going to|gonna|supposed to|expected to) (?P<be>be )?"
-    r"|will (?:it|(?P<there2>there)) (?P<be2>be )?|(?P<be3>is) it )(?:a |an |any )?"
-)
-"""What comes before the word that a yes-or-no question is about."""
 _QUESTIONS = re.compile(
     r"(?:(?P<find>where (?:is|are)|is there any|are there|do you have|have you got|(?:which|what) are)"
     r"|(?P<count>how many)|what (?:is|was|will be)|what about|how (?:is|are)) "
@@ -215,8 +210,6 @@ def _phrases_of_clause(clause: str, verbs: frozenset[str], request_index: int) -
     if wish := _WISHES.match(f"{rest} "):
         verb = _WISH_VERBS.get(wish["verb"], ("get",))
         yield from _verb_phrases(verb, words[len(wish[0].split()) :], verbs, request_index)
-    elif whether := _WHETHER.match(f"{rest} "):
-        yield from _whether_phrases(whether, words[len(whether[0].split()) :], request_index)
     elif question := _QUESTIONS.match(f"{rest} "):
         verb = ("find",) if question["find"] else ("count",) if question["count"] else ("get",)
         yield from _verb_phrases(verb, words[len(question[0].split()) :], verbs, request_index)
@@ -225,22 +218,6 @@ def _phrases_of_clause(clause: str, verbs: frozenset[str], request_index: int) -
             (_USER_VERBS.get(verb_word, verb_word),), words[1:], verbs, request_index
         )
     yield from _noun_phrases(words)
-
-
-def _whether_phrases(
-    match: re.Match[str], words: list[str], request_index: int
-) -> Iterator[Phrase]:
-    """Yields the question whether it will be so, or whether there will be something."""
-    if match["there"] or match["there2"]:
-        noun_phrase = _read_noun_phrase(words, 0)
-        for form in noun_phrase.forms() if noun_phrase else ():
-            written = ("will", "there", "be", *form.written)
-            yield from _checked_phrase(written, "will", form.content, request_index, form.cut)
-    elif words and is_content(words[0]) and not words[0].endswith(("ing", "ed")):
-        be = ("be",) if match["be"] or match["be2"] or match["be3"] else ()
-        yield from _checked_phrase(
-            ("will", "it", *be, words[0]), "will", (words[0],), request_index
-        )
 
 
 def _strip_openings(clause: str) -> tuple[bool, str]:
@@ -469,14 +446,12 @@ class Quality(NamedTuple):
 
 
 def qualities(sentence: str) -> Iterator[Quality]:
-    """Yields the qualities of things that a sentence names: what they are, what they are for, and what they have."""
+    """Yields the qualities of things that a sentence names: what stands before them, what they are for and have."""
     for clause in clauses(sentence):
         words = clause.split()
         noun = ""
         for index, word in enumerate(words):
-            if word in _COPULAS:
-                yield from (Quality(phrase, noun) for phrase in _predicates(words, index + 1))
-            elif word in ("for", "with"):
+            if word in ("for", "with"):
                 noun_phrase = _read_noun_phrase(words, index + 1)
                 if noun_phrase and not any(map(is_content, words[noun_phrase.end :][:1])):
                     for form in noun_phrase.forms(2):
@@ -486,26 +461,6 @@ def qualities(sentence: str) -> Iterator[Quality]:
             elif is_content(word):
                 noun = word
         yield from _modifiers(words)
-
-
-_COPULAS = word_set("is are be it's that's")
-"""What comes before a quality."""
-
-
-def _predicates(words: list[str], index: int) -> Iterator[Phrase]:
-    """Yields the quality that follows a copula: one or two content words, or one with a verb that "to" joins to it."""
-    while index < len(words) and words[index] in ADVERBS:
-        index += 1
-    end = index
-    while end < len(words) and is_content(words[end]):
-        end += 1
-    quality = words[index:end]
-    if len(quality) == 1 and words[end : end + 1] == ["to"]:
-        quality, content = words[index : end + 2], [*quality, *words[end + 1 : end + 2]]
-    else:
-        content = quality
-    if 1 <= len(content) <= 2:
-        yield Phrase(("something", *quality), frozenset(map(stem, content)), "", -1)
 
 
 def _modifiers(words: list[str]) -> Iterator[Quality]:
@@ -518,7 +473,8 @@ def _modifiers(words: list[str]) -> Iterator[Quality]:
             continue
         single = [(modifiers[0],)] if len(modifiers) == 1 or modifiers[0] in _COLORS else []
         for modifier in (*single, *pairwise(modifiers)):
-            if stem(modifier[-1]) == modifier[-1]:
+            is_degree = len(modifier) == 1 and modifier[0] in ADJECTIVES - _COLORS
+            if stem(modifier[-1]) == modifier[-1] and not is_degree:
                 content = frozenset(map(stem, modifier))
                 yield Quality(Phrase((*modifier, "things"), content, "", -1), noun)
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from engine.base.arrays import Ints
 from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.number_format import counted
 from engine.base.report_table import ReportTable
@@ -35,7 +36,6 @@ from engine.results.comparison.differences import (
 from engine.results.comparison.measured import (
     NO_GOAL,
     TIME_FIELDS,
-    Ints,
     Measured,
     comparable_fields,
     conversations_by_value,
