@@ -179,7 +179,8 @@ def _call_as_shown(part: Any) -> dict[str, Any] | None:
     if not isinstance(text, str) or not text.startswith("ResponseFunctionToolCall("):
         return None
     fields = shown_fields(text)
-    call = {key: fields[key] for key in ("name", "arguments", "call_id") if key in fields}
+    keys = ("name", "arguments", "call_id")
+    call: dict[str, Any] = {key: fields[key] for key in keys if key in fields}
     return {"type": "tool_call", **call} if "name" in call else None
 
 
