@@ -348,6 +348,7 @@ MEANINGS = {
     "written": "the tokens of replies",
     "unit": "what `items` counts",
     "certain": "the share of an estimated cost that is spent in any case, from 0 to 1; below 1 it is the most",
+    "thinking_tokens": "how many tokens the model thought before an answer on average; null if it does not think",
     "tokens_per_piece": "how many tokens of the endpoint a word, number or sign has; null if it counts none",
     "noise": "how far scores of the same text differ between formats",
     "not_proposed": "why the best threshold is not proposed",
