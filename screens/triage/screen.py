@@ -57,8 +57,8 @@ class TriageScreen(WorkbenchScreen[None]):
     FIRST_KEYS = ("triage.answer-yes", "triage.answer-no", "triage.undo")
     AUTO_FOCUS = "#text"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y,c", "answer('yes')", "Yes", tooltip="Yes; in the question `succeeded` complete"),
-        Binding("n,i", "answer('no')", "No", tooltip="No; in the question `succeeded` incomplete"),
+        Binding("y,c", "answer('yes')", "Yes", tooltip="Yes"),
+        Binding("n,i", "answer('no')", "No", tooltip="No"),
         Binding("m", "answer('unsure')", "Unsure"),
         *[
             Binding(

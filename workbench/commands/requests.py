@@ -122,7 +122,11 @@ def goals(arguments: argparse.Namespace) -> CommandResult:
     columns = ("requests", "further", *map(str, State))
     order = sorted(counts, key=lambda goal: (goal is None, -counts[goal]["requests"], goal or ""))
     lines = cell_lines(
-        [("goal", "text"), *((name, "count") for name in columns)],
+        [
+            ("goal", "text"),
+            *((name, "count") for name in columns[:2]),
+            *((state.word, "count") for state in State),
+        ],
         [
             (one_line(goal or "in no goal", 40), *(counts[goal][name] for name in columns))
             for goal in order

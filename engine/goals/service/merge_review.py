@@ -420,7 +420,8 @@ class MergeReviewService:
             )
         with self._project.reading() as conn:
             texts = LazyTexts(conn, source_of(view.stored).shown, members.tolist())
-            labels = phrase_labels(texts, _part_numbers(members, sorted_parts))
+            parts_of_members = _part_numbers(members, sorted_parts)
+            labels = phrase_labels(texts, parts_of_members, kind=view.stored.text)
         names = tuple((labels[n].label, labels[n].description) for n in sorted(labels))
         return self._decide(GoalDecision("split", (group_id,), names, tuple(sorted_parts)))
 

@@ -360,8 +360,8 @@ class GoalStages:
         prompt = self.setup.prompts.prompt(MERGE_PROMPT if paper else name)
         if paper:
             self.setup.endpoints.check_writing(model, prompt)
-        elif not model.follows_instructions:
-            self.setup.endpoints.check_reading(model, prompt)
+        else:
+            self.setup.endpoints.check_fields(model, "answers to merge questions")
         return ProposeStage(
             self.setup.project,
             self.setup.process,

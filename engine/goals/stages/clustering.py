@@ -182,7 +182,8 @@ class ClusterStage(CpuStage):
                 texts, clusters.labels, count=WORDS_PER_CLUSTER, seed=self._seed
             )
             report(0, "looking for labels")
-            names = phrase_labels(texts, clusters.labels, clusters.distances, self._seed)
+            kind = self._source(conn).kind
+            names = phrase_labels(texts, clusters.labels, clusters.distances, self._seed, kind)
         labels = [
             LabelEntry(key, name.label, name.description, support=name.support)
             for key, name in names.items()

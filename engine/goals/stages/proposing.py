@@ -410,15 +410,13 @@ class ProposeStage(OnClustering, ModelStage):
         work = self._work
         if self._is_paper:
             work.free_replies([_paper_lists(question)], self._prompt, lambda _count, _note: None)
-        elif work.model.follows_instructions:
+        else:
             ask(
                 work.process,
                 self._prompt,
                 MergeVerdict,
                 [_lists(question, work.room(self._prompt))],
             )
-        else:
-            ask_merges(log_probs_reader(work.process), self._prompt, [question])
 
     def _cost_of_pairs(
         self, asks: Sequence[Callable[[], object]], least: int, most: int

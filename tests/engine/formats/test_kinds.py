@@ -313,6 +313,18 @@ def test_dates_as_people_write_them(value: str) -> None:
     assert date_of(value) == "2026-01-01T10:00:00"
 
 
+def test_fields_of_which_one_is_a_conversation_are_no_conversations() -> None:
+    """Of an event with objects as its fields one may hold messages; the others are not broken conversations."""
+    event = {
+        "id": "e",
+        "config": {"a": 1},
+        "inputs": {"chat_history": MESSAGES},
+        "outputs": {"b": 2},
+    }
+    records = parsed(json.dumps({"events": [event, event]}).encode())
+    assert [said(record) for record in records] == [ROSES, ROSES]
+
+
 def test_a_time_that_is_no_date_is_counted() -> None:
     """A time that cannot be read is none; the account counts it by its shape, with an example."""
     account = Account()
