@@ -152,7 +152,7 @@ class GoalGroup:
     Attributes:
         id: `c12` from the clustering, `d40` made by decision 40, `d40.1` its second part.
         number: Rank by size from 1; 0 for a former group.
-        label, description: Short name and one sentence; of a project of an earlier version, words in place of a label.
+        label, description: Short name and one sentence; words in place of a label where there is none.
         size: Number of its conversations.
         share: Size divided by the number of conversations with a text, in [0, 1].
         states: How many of its conversations are complete, incomplete and so on.

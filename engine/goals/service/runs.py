@@ -48,7 +48,7 @@ PER_CONVERSATION = ("summarise", "embed", "cluster")
 """Stages whose time grows with the conversations; that of the others grows with the clusters, whose number hardly
 does."""
 MODEL_TASKS = {"summarise": "summaries", "label": "labels", "propose": "merges", "decide": "merges"}
-"""What the stages ask the model for, as the estimate of a run says it: "asked of MODEL: summaries, labels"."""
+"""What the stages ask the model for, as the estimate of a run says it: "with MODEL: summaries, labels"."""
 ABOUT_KEY = "goal_context"
 """Setting: a paragraph on the application, which comes before every summarizing prompt (`run cluster --about`)."""
 FREE_SUMMARY_PROMPT = "paper-summary"

@@ -71,7 +71,7 @@ class Cluster:
 
     @property
     def name(self) -> str:
-        """Its label, or its first words where it has none, as in projects of earlier versions."""
+        """Its label, or its first words where it has none."""
         return self.label or word_label(self.words)
 
 
@@ -269,7 +269,7 @@ def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[Cluster]:
 
 
 def phrase_labels(conn: sqlite3.Connection, clustering_id: int) -> dict[int, LabelEntry]:
-    """Returns the label of each cluster by phrases of its members, by number; empty for one of an earlier version."""
+    """Returns the label of each cluster by phrases of its members, by number; empty where it has none."""
     rows = conn.execute(
         "SELECT number, label, description, reason, supported, read FROM cluster_label"
         " WHERE clustering_id = ? AND config_hash = ?",

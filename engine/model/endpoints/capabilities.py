@@ -45,7 +45,6 @@ class Capabilities:
         template: How it is asked to lay out messages; "" if it cannot be.
         prefill: How the beginning of a reply is given: as the `last` message, or as the last one with an option to
             `continue` it; empty if the server does not continue replies.
-        seed: The same seed gives the same sampled text.
         structure: How a reply with given fields is had; "" if it cannot be.
         embeddings: Gives vectors.
         end_token: Id of the model's end-of-text token; None if the endpoint does not say.
@@ -73,7 +72,6 @@ class Capabilities:
     tokens: Tokens = ""
     template: Template = ""
     prefill: Prefill = ""
-    seed: bool = False
     structure: Structure = ""
     embeddings: bool = False
     end_token: int | None = None

@@ -157,7 +157,6 @@ class _Probe:
         chat_top = start(self._find_chat_top() if answers else _nothing(0))
         prefill = start(self._find_prefill() if answers else _nothing(NO_PREFILL))
         structure = start(self._find_structure() if answers else _nothing(NO_STRUCTURE))
-        seed = start(self._keeps_seed(continues))
         vectors = start(self._attempt(self._embed()))
         end_token = start(self._find_end_token(tokens, end_text))
         controls = start(self._reads_controls(tokens, end_text))
@@ -179,7 +178,6 @@ class _Probe:
             tokens=tokens,
             template=template,
             prefill=await prefill,
-            seed=await seed,
             structure=await structure,
             embeddings=await vectors is not None,
             end_token=await end_token,
@@ -376,23 +374,6 @@ class _Probe:
             if result is not None and next_text and result.text.strip().startswith(next_text):
                 return kind
         return ""
-
-    async def _keeps_seed(self, completions: bool) -> bool:
-        """Returns whether the same seed gives the same sampled text, and another seed another one."""
-
-        async def sampled(seed: int) -> str | None:
-            """Returns a text sampled with a seed; None if the endpoint does not give one."""
-            options = {"temperature": 1.5, "seed": seed, "max_tokens": 12}
-            request = (
-                self._complete(_TEXT, **options)
-                if completions
-                else self._reply([_user_message("Tell a story.")], **options)
-            )
-            result = await self._attempt(request)
-            return None if result is None else result.text
-
-        first, repeated, other = await asyncio.gather(*map(sampled, (11, 11, 12)))
-        return first is not None and first == repeated != other
 
     async def _find_structure(self) -> Structure:
         """Returns how the endpoint is asked for a reply with given fields, the surest way first; "" if it cannot be.
