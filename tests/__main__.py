@@ -20,7 +20,7 @@ SLOW = ("lint-imports --no-logo", "mypy")
 """Each takes one core; its output is printed when it has ended."""
 TRAINING = "pytest --numprocesses 0 -p no:cacheprovider tests/training"
 """The tests that import PyTorch, in one process: each process of the others would import it too, only to collect."""
-COLLECT = "pytest --collect-only -qq"
+COLLECT = "pytest --collect-only -qq --ignore=tests/training"
 # Files of tests are handed out in the order in which they were collected, the longest first: see conftest.py.
 TESTS = "pytest --numprocesses auto --dist loadfile --no-loadscope-reorder"
 
@@ -42,8 +42,8 @@ def _run_together(tests: Sequence[str], checks: Sequence[str]) -> int:
     """Runs checks beside the tests, which print as they go; interrupts the rest when one has failed."""
     running: dict[subprocess.Popen[bytes], tuple[str, IO[bytes] | None]] = {}
     for check in checks:
-        kept = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the check runs
-        running[_start(check, kept)] = check, kept
+        report = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the check runs
+        running[_start(check, report)] = check, report
     if not (REPOSITORY / ".pytest_cache").exists():
         # In a fresh clone nothing is compiled: each of the processes below would compile every module anew.
         with tempfile.TemporaryFile() as names:

@@ -55,7 +55,6 @@ questions d/demo.wb --agreement succeeded
 ask d/demo.wb refused
 questions d/demo.wb --rates refused
 calibrate d/demo.wb
-second-goals d/demo.wb desk-0004
 compare d/demo.wb --by source
 report d/demo.wb -o r.html --redact
 export d/demo.wb table -o t.jsonl

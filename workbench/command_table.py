@@ -92,9 +92,6 @@ COMMANDS = (
     Command(
         "goals decide", "merge all pairs above a probability, refuse all below one", "goals:decide"
     ),
-    Command(
-        "goals settle", "move conversations to the group of their nearest neighbors", "goals:settle"
-    ),
     Command("goals split", "split a group", "goals:split"),
     Command("goals move", "move conversations to a group, or out of all", "goals:move"),
     Command("goals rename", "give a group another label", "goals:rename"),
@@ -139,7 +136,6 @@ COMMANDS = (
     Command("requests goals", "assign each request to a goal, and count requests by goal", "requests:goals"),
     Command("requests mark", "say that a request begins with a turn, or that none does", "requests:mark"),
     Command("requests undo", "take back the newest mark, and those before it one by one", "requests:undo"),
-    Command("second-goals", "confirm or remove second goals of a conversation", "requests:second_goals"),
     Command("validate", "compare a metric with known outcomes", "validate:validate"),
     Command("simulate sharded", "instructions revealed shard by shard", "simulating:sharded"),
     Command("simulate forms", "forms filled in conversation", "simulating:forms"),

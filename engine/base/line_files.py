@@ -17,8 +17,8 @@ from engine.base.errors import ProjectError, WorkbenchError
 from engine.base.files import atomic_replacement
 from engine.base.text import as_json, display_safe
 
-ColumnType = Literal["text", "integer", "number", "truth value", "texts", "shares"]
-"""What is in a column of Parquet: one value, a list of texts, or a list of goals with their shares."""
+ColumnType = Literal["text", "integer", "number", "truth value", "texts"]
+"""What is in a column of Parquet: one value, or a list of texts."""
 
 _BATCH = 2_000
 """Lines that are written to Parquet at a time."""
@@ -144,20 +144,12 @@ def write_parquet(
         raise WorkbenchError(
             "Parquet needs pyarrow.", "Install conversation-workbench[formats], or write CSV."
         ) from None
-    share = pyarrow.struct(
-        [
-            ("goal", pyarrow.string()),
-            ("share", pyarrow.float64()),
-            ("confirmed", pyarrow.bool_()),
-        ]
-    )
     types = {
         "text": pyarrow.string(),
         "integer": pyarrow.int64(),
         "number": pyarrow.float64(),
         "truth value": pyarrow.bool_(),
         "texts": pyarrow.list_(pyarrow.string()),
-        "shares": pyarrow.list_(share),
     }
     schema = pyarrow.schema([(name, types[kind]) for name, kind in columns.items()])
     text_columns = [name for name, kind in columns.items() if kind == "text"]

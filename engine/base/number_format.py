@@ -134,9 +134,9 @@ def _span(span: Range, digits: int = 0) -> str:
     return " to ".join(dict.fromkeys(f"{amount:,.{digits}f}" for amount in span))
 
 
-def counted(number: int, noun: str) -> str:
-    """Returns a number with its noun, which is given in the singular: `1 turn`, `1,204 turns`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Returns a number with its noun, `1 turn`, `1,204 turns`; a plural without a mere `s` is given too."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def duration(seconds: float | None) -> str:

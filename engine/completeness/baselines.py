@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from engine.base.arrays import Ints
 from engine.base.conversation import LogPiece
 from engine.completeness import probe
 from engine.completeness.probe import CrossFit
-from engine.completeness.probe_calibration import Ints
 
 SEARCHED_CHARACTERS = 400
 """Number of characters at the end of a step that are searched."""

@@ -36,13 +36,11 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from engine.base.arrays import Bools, Floats, Ints
 from engine.completeness.probe_calibration import (
     FOLDS,
     SEED,
-    Bools,
     Calibration,
-    Floats,
-    Ints,
     assign_folds,
     even_weights,
 )

@@ -11,14 +11,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+
+from engine.base.arrays import Bools, Floats, Ints
 
 if TYPE_CHECKING:
     from sklearn.isotonic import IsotonicRegression
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 FOLDS = 5
 """Number of folds into which groups are divided."""

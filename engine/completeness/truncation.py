@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engine.base.arrays import Floats, Ints
 from engine.base.statistics.intervals import Z95, Interval
 from engine.base.statistics.ranking import MIN_GROUPS, area_interval, auroc
-from engine.completeness.probe_calibration import Floats, Ints
 from engine.completeness.records import EndingTest
 
 

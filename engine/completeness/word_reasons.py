@@ -15,12 +15,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.base.arrays import Floats, Ints
 from engine.base.conversation import MAX_MESSAGES, LogPiece, Role
 from engine.completeness.words import (
     COLUMNS,
     DISTANCES,
-    Floats,
-    Ints,
     Words,
     origins,
     read_text,

@@ -21,14 +21,13 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.base.arrays import Bools, Floats, Ints
 from engine.base.conversation import LogPiece, Role
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Hashes = NDArray[np.uint64]
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 BITS = 16
 """Base-2 logarithm of `COLUMNS`."""
@@ -310,7 +309,7 @@ class BoundaryWords:
     def __len__(self) -> int:
         return len(self.messages)
 
-    def __getitem__(self, rows: NDArray[np.bool_] | Ints) -> BoundaryWords:
+    def __getitem__(self, rows: Bools | Ints) -> BoundaryWords:
         """Returns the words at some of the boundaries."""
         return BoundaryWords(self.words, self.messages[rows])
 

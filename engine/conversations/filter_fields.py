@@ -45,7 +45,7 @@ WORD_FIELD = "text"
 """The field of terms that name none, which are words to search for in the messages."""
 
 COUNTABLE_FIELDS = (
-    "state", SUCCEEDED, "annotator", "disagreement", "goal", "theme", "reason", "also", "tool", "model", "source",
+    "state", SUCCEEDED, "annotator", "disagreement", "goal", "theme", "reason", "tool", "model", "source",
     "date", "tag",
 )  # fmt: skip
 """Fields by whose values conversations can be counted, beside `FIELDS_WITH_KEYS`; dates are counted by month."""
@@ -172,16 +172,6 @@ _FIELDS = (
         "label of the reason why it went wrong, or a part of it; any or none",
         example='reason:"no refund" or reason:any',
         optional=True,
-    ),
-    Field(
-        "also",
-        "text",
-        "a second goal that it may have",
-        example='also:"book a hotel" or also:any',
-        optional=True,
-    ),
-    Field(
-        "share", "number", "share of its second goal, 0 to 1", example="share>.3 or share:.2...4"
     ),
     Field(
         "remaining",

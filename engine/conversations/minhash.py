@@ -16,8 +16,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-"""Whole numbers, such as positions of conversations."""
+from engine.base.arrays import Ints
+
 Signatures = NDArray[np.uint32]
 """Signatures, a row each: shape (conversations, `HASHES_PER_SIGNATURE`)."""
 

@@ -16,12 +16,12 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.base.arrays import Ints
 from engine.base.conversation import LogPiece
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-Ints = NDArray[np.int64]
 Shingles = NDArray[np.uint32]
 
 WORDS_PER_SHINGLE = 3

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Literal
+from typing import Any, BinaryIO, ClassVar
 
 from engine import formats
 from engine.base import folders
@@ -36,7 +36,7 @@ from engine.formats.known_folders import folder_in_words
 from engine.formats.opening.bounds import Bounds
 from engine.formats.records import MOST_LOST, Input, Parsed, Rejected, SourceReport
 from engine.formats.registry import mapping_folder
-from engine.jobs.contract import CpuStage, Progress
+from engine.jobs.contract import CpuStage, Lane, Progress
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import id_pages
@@ -121,7 +121,7 @@ class ImportStage:
     """
 
     name = "import"
-    lane: Literal["model", "cpu"] = "cpu"
+    lane: Lane = "cpu"
 
     def __init__(
         self,

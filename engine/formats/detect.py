@@ -133,9 +133,10 @@ def _wrapped_records(value: Any) -> tuple[str, Reader, str] | None:
     ]
     for path, inner in large:
         for reader in all_readers():
-            reasons = filter(None, map(reader.recognise, inner[:_ENTRIES_LOOKED_AT]))
-            if (why := next(reasons, None)) is not None:
-                return path, reader, why
+            reasons = list(filter(None, map(reader.recognise, inner[:_ENTRIES_LOOKED_AT])))
+            are_fields = path.endswith("{}") and 2 * len(reasons) < len(inner[:_ENTRIES_LOOKED_AT])
+            if reasons and not are_fields:
+                return path, reader, reasons[0]
     for path, inner in large:
         if path.endswith("[]") and (wrapped := _wrapped_records(inner[0])) is not None:
             inner_path, reader, why = wrapped

@@ -152,7 +152,7 @@ class GoalGroup:
     Attributes:
         id: `c12` from the clustering, `d40` made by decision 40, `d40.1` its second part.
         number: Rank by size from 1; 0 for a former group.
-        label, description: Short name and one sentence; of a project of an earlier version, words in place of a label.
+        label, description: Short name and one sentence; words in place of a label where there is none.
         size: Number of its conversations.
         share: Size divided by the number of conversations with a text, in [0, 1].
         states: How many of its conversations are complete, incomplete and so on.
@@ -587,32 +587,12 @@ def _quoted(label: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class SettleCandidate:
-    """A group that `settle` would move conversations to.
-
-    Attributes:
-        label, size: Label of the group, and number of its conversations now.
-        count: Number of conversations that would move.
-        outliers: Number of those of them in no group now.
-        move: The decision that moves them.
-    """
-
-    label: str
-    size: int
-    count: int
-    outliers: int
-    move: GoalDecision
-
-
-@dataclass(frozen=True, slots=True)
 class SplitProposal:
     """A group that seems to hold several goals.
 
     Attributes:
         size: Number of its conversations.
         apart: Distance between the centers of its two parts, as a share of the usual distance between groups.
-        same: The model's probability that both parts are one goal; None where it was not asked.
-        model: Name of that model; "" where none was asked.
         words: Words that tell the parts apart, of each part; empty where they are not looked for.
         parts: Conversation ids of each part, the larger part first.
     """
@@ -621,8 +601,6 @@ class SplitProposal:
     label: str
     size: int
     apart: float
-    same: float | None
-    model: str
     words: tuple[tuple[str, ...], ...]
     parts: tuple[tuple[int, ...], ...]
 
@@ -661,54 +639,3 @@ class GroupPeriod:
     size: int
     share: float
     states: StateCounts
-
-
-@dataclass(frozen=True, slots=True)
-class GoalOfConversation:
-    """A goal of a conversation.
-
-    Attributes:
-        label: Of its group.
-        share: How much of the conversation it is about, by its vector, in [0, 1]; None where it is not known.
-        first: Whether it is the goal of the conversation, not a second one.
-        confirmed: Whether a person confirmed the second goal.
-    """
-
-    label: str
-    share: float | None
-    first: bool
-    confirmed: bool = False
-
-
-SecondGoalJudgement = Literal["confirm", "remove"]
-"""What a person says of a second goal: the conversation has it, or has it not."""
-SecondGoalState = Literal["proposed", "confirmed", "removed"]
-"""A second goal as the vectors propose it, or as a person judged it last."""
-
-LEAST_SHARE = 0.15
-"""Share, in [0, 1], from which a second goal counts, as in `engine.goals.clusters.clustering`."""
-
-
-@dataclass(frozen=True, slots=True)
-class SecondGoal:
-    """A further goal that the model gives a conversation, with what a person said of it.
-
-    Attributes:
-        group_id: Id of the current group.
-        share: How much of the conversation it is about, by its vector, in [0, 1].
-        state: What a person said of it.
-    """
-
-    group_id: str
-    label: str
-    share: float
-    state: SecondGoalState
-
-
-@dataclass(frozen=True, slots=True)
-class UndoneJudgement:
-    """A confirmation or removal of a second goal that was taken back."""
-
-    conversation_id: int
-    label: str
-    kind: SecondGoalJudgement

@@ -15,11 +15,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import islice
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from engine.base.conversation import without_surrogates
 from engine.base.errors import Cancelled, ModelCrashed, ModelError, RequestRefused
-from engine.jobs.contract import OnProgress, Progress, Result, ThreadedWork, config_hash
+from engine.jobs.contract import Lane, OnProgress, Progress, Result, ThreadedWork, config_hash
 from engine.model.catalog import DEFAULT_MODEL, FIRST_LAYERS, Catalog, LoadableModel, ModelEntry
 from engine.model.endpoints.model import EndpointModel
 from engine.model.endpoints.pacing import MAX_PARALLEL_REQUESTS
@@ -253,7 +253,7 @@ class ModelStage(ABC):
 
     name: ClassVar[str]
     unit: ClassVar[str] = "conversations"
-    lane: ClassVar[Literal["model", "cpu"]] = "model"
+    lane: ClassVar[Lane] = "model"
 
     def __init__(self, project: Project, process: ModelProcess, model: LoadableModel) -> None:
         """Reads and loads nothing yet."""
@@ -486,7 +486,7 @@ class TuningStage:
     """Tunes one model and stores the result in the catalogue."""
 
     name = "tune"
-    lane: Literal["model", "cpu"] = "model"
+    lane: Lane = "model"
     unit = "steps"
 
     def __init__(

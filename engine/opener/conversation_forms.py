@@ -42,7 +42,7 @@ Companion = Literal["scores", "answers", "goals", "trees"]
 _COLUMNS: dict[Companion, tuple[str, ...]] = {
     "scores": ("state", "p_end", "p", "p_succeeded", "score_set", "remaining"),
     "answers": (SUCCEEDED, "note", "tags"),
-    "goals": ("goal", "goal_share", "other_goals"),
+    "goals": ("goal",),
     "trees": ("leaves", "max_logprob", "entropy", "perplexity"),
 }
 """Columns of the table of conversations, by what they belong to."""

@@ -38,7 +38,6 @@ from engine.conversations.tables.conversations import (
 )
 from engine.conversations.tables.earlier_states import verdict_sql
 from engine.conversations.tables.selecting import matching
-from engine.goals.records import GoalOfConversation
 from engine.goals.tables import groups as goal_groups
 from engine.project.idset import IdSet
 from engine.project.project import Project
@@ -280,10 +279,10 @@ class ConversationService:
         with self._project.reading() as conn:
             return leaks(conn, conversation_id)
 
-    def goals(self, conversation_id: int) -> list[GoalOfConversation]:
-        """Returns its goals in the clustering that is shown, without second ones that a person removed."""
+    def goal(self, conversation_id: int) -> str | None:
+        """Returns the label of its goal in the clustering that is shown; None without one."""
         with self._project.reading() as conn:
-            return goal_groups.of_conversation(conn, conversation_id)
+            return goal_groups.goals_of(conn, [conversation_id]).get(conversation_id)
 
     def score(self, conversation_id: int) -> ScoreRow | None:
         """Returns the score in force; None without one."""

@@ -405,14 +405,14 @@ class OpenProject:
     @made_once
     def trees(self) -> TreeService:
         """Lists, grows and compares response trees."""
-        from engine.goals.tables.groups import first_goals
+        from engine.goals.tables.groups import goals_of
         from engine.trees.service import TreeService
 
         return TreeService(
             self.run_setup,
             self.runner,
             self.change_notifier("tree"),
-            first_goals,
+            goals_of,
         )
 
     @made_once

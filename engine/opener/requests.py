@@ -35,7 +35,7 @@ def requests_with_goals(
     """
     clustering = clusterings.shown_id(conn)
     for page in id_pages(conn, ids, _CONVERSATIONS_AT_A_TIME):
-        starts, main_goals = requests.starts(conn, page), groups.first_goals(conn, page)
+        starts, main_goals = requests.starts(conn, page), groups.goals_of(conn, page)
         goals = {} if clustering is None else requests.goals(conn, clustering, list(starts))
         for key, parts in requests_of(conn, page):
             if len(parts) == 1:

@@ -19,7 +19,7 @@ from engine.project.sql import id_pages, placeholders, snapshot
 from engine.questions.tables.example_probes import success_of
 from engine.signs import tables as sign_tables
 
-_JSON_COLUMNS = ("other_goals", "tags", "meta")
+_JSON_COLUMNS = ("tags", "meta")
 """Columns of the view that hold JSON."""
 
 
@@ -92,7 +92,7 @@ MAX_COLUMNS = 200
 """Fields of metadata, and of truth, that have a column, the most frequent; `meta` or `truth` has the others."""
 
 _FIXED_COLUMNS = (  # grouped by what they are about
-    *("id", "source", "date", "messages", "turns", "length", "goal", "goal_share", "other_goals"),
+    *("id", "source", "date", "messages", "turns", "length", "goal"),
     *("state", "p_end", "p", "p_succeeded", "score_set", "remaining", "trouble", "signs"),
     *("succeeded", "note", "tags"),
     *("leaves", "max_logprob", "entropy", "perplexity", "language", "personal", "requests"),
@@ -100,7 +100,6 @@ _FIXED_COLUMNS = (  # grouped by what they are about
 """Columns that every table has, in their order."""
 
 _NUMBER_COLUMNS = {
-    "goal_share",
     "p_end",
     "p",
     "p_succeeded",
@@ -219,8 +218,6 @@ def column_type(name: str, values: Collection[type] | None = None) -> ColumnType
         return "integer"
     if name in ("tags", "personal", "signs"):
         return "texts"
-    if name == "other_goals":
-        return "shares"
     types = set(values or ()) - {type(None)}
     if types == {int, float}:
         return "number"

@@ -174,9 +174,10 @@ def check_schema(name: str, conn: sqlite3.Connection, *, allow_empty: bool) -> i
         )
     if (foreign := foreign_object(conn, schema)) is not None:
         raise NotAProject(
-            f"{name} has a {foreign.kind} `{foreign.name}` that no project of this program has; it would run what"
-            " somebody else wrote.",
-            "Do not trust the file; `workbench repair` saves what it holds without it.",
+            f"{name} has a {foreign.kind} `{foreign.name}` that this version does not make: an earlier development"
+            " version made it, or somebody else, whose SQL would run.",
+            "If it is yours, import the logs again, or open it with the commit that made it. If not, do not trust it:"
+            " `workbench repair` saves what it holds without it.",
         )
     return schema
 

@@ -513,20 +513,16 @@ CREATE TABLE cluster_label (
     CHECK (label <> '' OR reason IS NOT NULL)
 ) STRICT, WITHOUT ROWID;
 
--- cluster: NULL for an outlier; second: the nearest other cluster, second_share: how much of it
+-- cluster: NULL for an outlier
 CREATE TABLE membership (
     clustering_id INTEGER NOT NULL,
     conversation_id INTEGER NOT NULL REFERENCES conversation (id),
     cluster INTEGER,
     distance REAL NOT NULL,
-    second INTEGER,
-    second_distance REAL,
-    second_share REAL,
     PRIMARY KEY (clustering_id, conversation_id),
     FOREIGN KEY (clustering_id, cluster) REFERENCES cluster (clustering_id, number)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX membership_by_cluster ON membership (clustering_id, cluster);
-CREATE INDEX membership_by_second ON membership (clustering_id, second, second_share) WHERE second_share >= 0.15;
 
 -- sides: a hash of the members of both, so that an answer is lost sight of when they change and found again
 -- when they are as they were
@@ -598,8 +594,6 @@ CREATE TABLE assignment (
     run_id INTEGER NOT NULL REFERENCES run (id),
     group_id TEXT,
     after INTEGER NOT NULL,
-    score REAL NOT NULL,
-    others TEXT NOT NULL,
     distance REAL NOT NULL,
     PRIMARY KEY (clustering_id, conversation_id)
 ) STRICT, WITHOUT ROWID;
@@ -646,21 +640,6 @@ CREATE TABLE goal_move (
     PRIMARY KEY (clustering_id, conversation_id)
 ) STRICT, WITHOUT ROWID;
 
--- group_id: as it was called then; target: the act that an undo takes back
-CREATE TABLE second_goal (
-    id INTEGER PRIMARY KEY,
-    clustering_id INTEGER NOT NULL REFERENCES clustering (id),
-    conversation_id INTEGER NOT NULL REFERENCES conversation (id),
-    group_id TEXT NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('confirm', 'remove', 'undo')),
-    target INTEGER REFERENCES second_goal (id),
-    annotator TEXT NOT NULL,
-    given_at TEXT NOT NULL,
-    CHECK ((kind = 'undo') = (target IS NOT NULL))
-) STRICT;
-CREATE INDEX second_goal_by_conversation ON second_goal (clustering_id, conversation_id);
-CREATE INDEX second_goal_by_target ON second_goal (target) WHERE target IS NOT NULL;
-
 -- first, last: indices of its messages; group_id: as it was called then, NULL for one that is like no goal
 CREATE TABLE request_goal (
     conversation_id INTEGER NOT NULL REFERENCES conversation (id),
@@ -669,7 +648,6 @@ CREATE TABLE request_goal (
     last INTEGER NOT NULL,
     run_id INTEGER NOT NULL REFERENCES run (id),
     group_id TEXT,
-    score REAL NOT NULL,
     PRIMARY KEY (conversation_id, clustering_id, first, last)
 ) STRICT, WITHOUT ROWID;
 

@@ -1,10 +1,9 @@
-"""Views of the project file for other programs; their names and columns stay. The goals are written out in each view,
-with a condition on the conversation inside, since SQLite pushes none into a union with groups.
+"""Views of the project file for other programs; their names and columns stay.
 
 A *cluster* comes from the algorithm; merges and a person's moves make *groups* of clusters, and `goal_group.current`
-has the group in which one stands now. A conversation is a *member* of the clustering, or was *assigned* to it later. It
-has one main goal, and *second* goals with a share of it. Letters stand for rows everywhere: `c` conversation, `m`
-membership, `a` assignment, `v` a move or an answer, `g` the group of a row, `q` a goal of a conversation.
+has the group in which one stands now. A conversation is a *member* of the clustering, or was *assigned* to it later.
+Letters stand for rows everywhere: `c` conversation, `m` membership, `a` assignment, `v` a move or an answer, `g` the
+group of a row, `q` the goal of a conversation.
 """
 
 from __future__ import annotations
@@ -57,84 +56,26 @@ _GOAL_LABEL = """CREATE VIEW goal_label AS
     LEFT JOIN cluster_label AS l ON l.clustering_id = k.clustering_id AND l.number = k.number
         AND l.config_hash = clustering.label_config
     WHERE g.current = g.group_id"""
-"""Makes the view of the label of each current group: a person's, else a model's, else its three first words."""
+"""Makes the view of the label of each current group: a person's, else that of a model or of phrases of its members,
+else its three first words."""
 
-_JUDGED = f"""(SELECT n.kind FROM second_goal AS n
-            JOIN goal_group AS b ON b.clustering_id = n.clustering_id AND b.group_id = n.group_id
-            WHERE n.clustering_id = {_CLUSTERING} AND n.conversation_id = q.conversation_id
-            AND b.current = q.group_id AND n.kind <> 'undo'
-            AND NOT EXISTS (SELECT 1 FROM second_goal AS u WHERE u.target = n.id)
-            ORDER BY n.id DESC LIMIT 1)"""
-"""SQL expression for what a person last said of the second goal `q`: `confirm`, `remove` or NULL."""
-
-
-def _goals(condition: str = "") -> str:
-    """Returns the query (conversation_id, group_id, goal, share, main, confirmed) of main and second goals.
-
-    Second goals that a person removed are left out; groups that were merged are one second goal, of the sum of their
-    shares. `confirmed` is 1 where a person confirmed a second goal, else 0.
-
-    Args:
-        condition: A further condition on `conversation_id`.
-    """
-    of_member, of_assigned = (
-        (f" AND m.{condition}", f" AND a.{condition}") if condition else ("", "")
-    )
-    # a union of four: main goals of members, and of assigned ones; second goals of members, and of assigned ones
-    return f"""SELECT conversation_id, group_id, goal, share, main, judged IS 'confirm' AS confirmed
-        FROM (SELECT q.*, CASE WHEN q.main = 0 THEN {_JUDGED} END AS judged
-            FROM (
-    SELECT r.conversation_id, r.group_id, l.label AS goal, r.share, r.main FROM (
-        SELECT m.conversation_id, g.current AS group_id,
-            1 - CASE WHEN other.current <> g.current THEN m.second_share ELSE 0 END AS share,
-            1 AS main
-        FROM membership AS m
+_GOAL = f"""SELECT r.conversation_id, r.group_id, l.label AS goal FROM (
+        SELECT m.conversation_id, g.current AS group_id FROM membership AS m
         LEFT JOIN goal_move AS v USING (clustering_id, conversation_id)
         JOIN goal_group AS g ON g.clustering_id = m.clustering_id AND g.group_id = {_CLUSTER_GROUP}
-        LEFT JOIN goal_group AS other ON other.clustering_id = m.clustering_id
-            AND other.group_id = 'c' || m.second
-        WHERE m.clustering_id = {_CLUSTERING}{of_member}
+        WHERE m.clustering_id = {_CLUSTERING}
         UNION ALL
-        SELECT a.conversation_id, g.current, a.score, 1 FROM assignment AS a
+        SELECT a.conversation_id, g.current FROM assignment AS a
         LEFT JOIN goal_move AS v USING (clustering_id, conversation_id)
         JOIN goal_group AS g ON g.clustering_id = a.clustering_id AND g.group_id = {_ASSIGNED_GROUP}
-        WHERE a.clustering_id = {_CLUSTERING}{of_assigned}
-        UNION ALL
-        SELECT m.conversation_id, other.current, m.second_share, 0 FROM membership AS m
-        LEFT JOIN goal_move AS v USING (clustering_id, conversation_id)
-        JOIN goal_group AS g ON g.clustering_id = m.clustering_id AND g.group_id = {_CLUSTER_GROUP}
-        JOIN goal_group AS other ON other.clustering_id = m.clustering_id
-            AND other.group_id = 'c' || m.second
-        WHERE m.clustering_id = {_CLUSTERING} AND m.second_share >= 0.15
-            AND g.current <> other.current{of_member}
-        UNION ALL
-        SELECT a.conversation_id, g.current, sum(json_extract(o.value, '$[1]')), 0
-        FROM assignment AS a JOIN json_each(a.others) AS o
-        LEFT JOIN goal_move AS v USING (clustering_id, conversation_id)
-        LEFT JOIN goal_group AS own ON own.clustering_id = a.clustering_id
-            AND own.group_id = {_ASSIGNED_GROUP}
-        JOIN goal_group AS g ON g.clustering_id = a.clustering_id
-            AND g.group_id = json_extract(o.value, '$[0]')
-        WHERE a.clustering_id = {_CLUSTERING} AND a.others <> '[]'
-            AND g.current IS NOT own.current{of_assigned}
-        GROUP BY a.conversation_id, g.current
-    ) AS r JOIN goal_label AS l ON l.clustering_id = {_CLUSTERING} AND l.group_id = r.group_id
-            ) AS q)
-        WHERE judged IS NOT 'remove'"""
-
-
-_OF_C = _goals("conversation_id = c.id")
-"""The goals of the conversation `c`."""
+        WHERE a.clustering_id = {_CLUSTERING}
+    ) AS r JOIN goal_label AS l ON l.clustering_id = {_CLUSTERING} AND l.group_id = r.group_id"""
+"""The query for the group and the goal, its label, of each conversation in one: of members and of assigned ones."""
 
 _CONVERSATION_TABLE = f"""CREATE VIEW conversation_table AS
     SELECT c.id AS conversation_id, c.external_id AS id, source.label AS source,
         c.created_at AS date, c.messages, c.turns, c.chars AS length,
-        (SELECT goal FROM ({_OF_C}) WHERE main = 1) AS goal,
-        (SELECT share FROM ({_OF_C}) WHERE main = 1) AS goal_share,
-        (SELECT json_group_array(json_object('goal', goal, 'share', share,
-            'confirmed', json(CASE confirmed WHEN 1 THEN 'true' ELSE 'false' END)))
-            FROM (SELECT goal, share, confirmed FROM ({_OF_C}) WHERE main = 0 ORDER BY share DESC))
-            AS other_goals,
+        (SELECT goal FROM conversation_goal AS q WHERE q.conversation_id = c.id) AS goal,
         CASE WHEN s.p_end_normalised IS NULL THEN 'unscored'
             WHEN abs(s.p_end_normalised - {_THRESHOLD}) < {_BAND} THEN 'borderline'
             WHEN s.p_end_normalised >= {_THRESHOLD} THEN 'complete' ELSE 'incomplete' END AS state,
@@ -163,5 +104,5 @@ _CONVERSATION_TABLE = f"""CREATE VIEW conversation_table AS
     LEFT JOIN score AS s ON s.conversation_id = c.id AND s.config_hash = {SCORES_IN_FORCE}"""
 """Makes the view with a row for each conversation, and all that is known of it."""
 
-VIEWS = (_GOAL_LABEL, f"CREATE VIEW conversation_goal AS {_goals()}", _CONVERSATION_TABLE)
+VIEWS = (_GOAL_LABEL, f"CREATE VIEW conversation_goal AS {_GOAL}", _CONVERSATION_TABLE)
 """The statements that make the views."""

@@ -21,14 +21,11 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
+from engine.base.arrays import Bools, Floats, Ints
 from engine.base.statistics.intervals import Interval, wilson
 from engine.completeness.records import DecisionRule, StateCounts
 from engine.questions.records import MIN_OF_EACH, MIN_VERDICTS, Agreement, CompletionRate
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 _TP, _FN, _FP, _TN = range(4)
 """Kinds of a verdict at a threshold: true positive, false negative, false positive, true negative."""
@@ -168,9 +165,7 @@ def _between(low: float, high: float) -> float:
     return middle if low < middle else high
 
 
-def _stratified(
-    p: Floats, population: Floats, cut: float | None
-) -> tuple[Floats, npt.NDArray[np.int64], float]:
+def _stratified(p: Floats, population: Floats, cut: float | None) -> tuple[Floats, Ints, float]:
     """Returns the weight (their sum is 1) and the stratum of each verdict, and the share of the population in cells
     that hold a verdict.
 

@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from engine.base.arrays import Bools, Floats, Ints
 from engine.completeness.probe import REPEATS, States
-from engine.completeness.probe_calibration import FOLDS, SEED, Bools, Floats, Ints
+from engine.completeness.probe_calibration import FOLDS, SEED
 from engine.completeness.words import COLUMNS
 from engine.signs.reading import standardize
 

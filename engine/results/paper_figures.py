@@ -16,12 +16,13 @@ from statistics import mean
 import numpy as np
 import numpy.typing as npt
 
+from engine.base.arrays import Floats
 from engine.base.number_format import counted
 from engine.base.report_table import ReportTable, text_table
 from engine.base.text import one_line
 from engine.goals.clusters.validation import DISSOLVED, STABLE
 from engine.goals.tables.measurements import Measurements
-from engine.results.comparison.measured import Floats, Measured
+from engine.results.comparison.measured import Measured
 from engine.results.document import Bar, Bars, Block, Columns, Paragraph, Plot
 from engine.trees.records import TreeItem
 

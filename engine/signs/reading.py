@@ -18,14 +18,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.base.arrays import Bools, Floats, Ints
 from engine.base.conversation import Message, Role
 from engine.base.number_format import counted
 from engine.base.sign import Sign
 from engine.base.text import CJK
 from engine.signs.records import SignReading
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 WordList = Literal["refusal", "complaint", "closing", "error"]
 """A list of words in the file of a language."""
@@ -290,7 +288,7 @@ def trouble(scores: Floats) -> Floats:
     return np.asarray(scores[:, [sign not in NOT_COUNTED for sign in Sign]].sum(axis=1))
 
 
-def are_long(messages: Ints) -> NDArray[np.bool_]:
+def are_long(messages: Ints) -> Bools:
     """Returns which conversations have more messages than `LONG_SHARE` of all, and half again as many as is usual.
 
     Args:

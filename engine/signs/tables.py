@@ -25,7 +25,7 @@ from engine.project.sql import chunks, placeholders
 from engine.signs.records import SignReading
 
 if TYPE_CHECKING:
-    from engine.signs.reading import Floats, Ints
+    from engine.base.arrays import Floats, Ints
 
 _SIGNS = "SELECT conversation_id FROM sign WHERE score > 0"
 """(conversation_id) of those that have a sign which not all have alike, as the beginning of a query."""

@@ -11,14 +11,15 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from engine.base.conversation import without_surrogates
 from engine.base.errors import RequestRefused
+from engine.base.number_format import counted
 from engine.conversations.tables import imports
 from engine.formats.records import Rejected
 from engine.formats.registry import parse_made
-from engine.jobs.contract import OnProgress, Progress, config_hash
+from engine.jobs.contract import Lane, OnProgress, Progress, config_hash
 from engine.model import tables as model_replies
 from engine.model.catalog import LoadableModel
 from engine.model.chat import Call, Completion, Role, Scenario
@@ -185,7 +186,7 @@ class PlayStage:
 
     name = "simulate"
     unit = "plays"
-    lane: Literal["model", "cpu"] = "model"
+    lane: Lane = "model"
 
     def __init__(
         self,
@@ -316,7 +317,7 @@ class PlayStage:
 
     def _progress(self, total: int, writing: int) -> Progress:
         """Returns how many of `total` plays have ended; `writing` is the replies of the request in flight."""
-        note = f"{self._answering.written + writing:,} replies"
+        note = counted(self._answering.written + writing, "reply", "replies")
         return Progress(self.played + self.broken, total, note)
 
     def interrupt(self) -> None:
@@ -325,7 +326,8 @@ class PlayStage:
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
-        text = f"Played {self.played:,} of {self._kind} in {self._answering.written:,} replies"
+        replies = counted(self._answering.written, "reply", "replies")
+        text = f"Played {counted(self.played, 'play')} of {self._kind} in {replies}"
         if self._answering.reused:
             text += f", {self._answering.reused:,} more were known"
         if self.broken:

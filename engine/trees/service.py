@@ -51,16 +51,16 @@ class TreeService:
         setup: RunSetup,
         runner: JobRunner,
         changed: Callable[[], None],
-        first_goals: Callable[[sqlite3.Connection, Sequence[int]], Mapping[int, str]],
+        goals_of: Callable[[sqlite3.Connection, Sequence[int]], Mapping[int, str]],
     ) -> None:
         """Reads nothing yet.
 
         Args:
             changed: Called when another configuration of trees is selected.
-            first_goals: Returns the labels of the goals of conversations, by id; without those that have none.
+            goals_of: Returns the labels of the goals of conversations, by id; without those that have none.
         """
         self._setup, self._project = setup, setup.project
-        self._runner, self._changed, self._first_goals = runner, changed, first_goals
+        self._runner, self._changed, self._goals_of = runner, changed, goals_of
         # By the row: each tree with the tokens of its recorded answer, the one used last at the end.
         self._tree_cache: OrderedDict[TreeRow, tuple[Tree, list[int]]] = OrderedDict()
         self._guard = Lock()
@@ -76,7 +76,7 @@ class TreeService:
                 rows = [row for row in rows if row.conversation_id in matching_ids]
             ids = sorted({row.conversation_id for row in rows})
             external_ids, states = names(conn, ids), scores.states(conn, ids)
-            goals = self._first_goals(conn, ids)
+            goals = self._goals_of(conn, ids)
         return [
             TreeItem(
                 row,

@@ -29,13 +29,14 @@ def is_theme(group: GoalGroup) -> bool:
 
 
 def group_columns(
-    largest: Callable[[], float], folded: Collection[str] = ()
+    largest: Callable[[], float], folded: Collection[str] = (), noun: str = "goal"
 ) -> list[Column[GoalGroup]]:
     """Returns the columns of the list of groups.
 
     Args:
         largest: Gives the largest share, whose bar is full.
         folded: Ids of the themes whose goals are not listed.
+        noun: What a group is, the title of the first column.
     """
 
     def label(group: GoalGroup) -> Sequence[Piece]:
@@ -91,7 +92,7 @@ def group_columns(
         return [(sign, "tone--borderline"), (number_format.probability(value), "")]
 
     return [
-        Column("label", "goal", 20, label, flexible=True, value=lambda group: group.label.lower(), order="label"),
+        Column("label", noun, 20, label, flexible=True, value=lambda group: group.label.lower(), order="label"),
         Column("size", "size", 8, lambda group: [(f"{group.size:,}", "")], right=True,
                value=lambda group: group.size, descending=True, keep=8),
         Column("share", "share", number_format.BAR_WIDTH + 6, share, keep=5),

@@ -56,7 +56,7 @@ from screens.widgets.filter_line import FilterLine
 from screens.widgets.finding import FindLine
 from screens.widgets.groups import decision_text, goal_value, has_words, label_of
 from screens.widgets.jobs import EngineFeed
-from screens.widgets.row_table import ItemTable, RowTable
+from screens.widgets.row_table import Column, ItemTable, RowTable
 
 EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
     ("clusters", "groups, with the groups that they were made of"),
@@ -139,9 +139,7 @@ class GoalsScreen(DecisionScreen):
         self._words: list[str] = []
         self._rows: Sequence[GoalGroup] = ()  # the groups and themes
         self.table = ItemTable(
-            group_columns(
-                lambda: max((row.share for row in self._rows), default=0.0), self._folded
-            ),
+            self._columns("goal"),
             lambda group: group.id,
             sort=("size", True),
             id="groups",
@@ -178,6 +176,12 @@ class GoalsScreen(DecisionScreen):
 
         self.in_background(read, lambda parts: self._show(*parts), group="goals", failed=failed)
 
+    def _columns(self, noun: str) -> list[Column[GoalGroup]]:
+        """Returns the columns of the list; `noun` is what a group is."""
+        return group_columns(
+            lambda: max((row.share for row in self._rows), default=0.0), self._folded, noun
+        )
+
     def _show(
         self,
         shown: ClusteringSummary | None,
@@ -196,6 +200,7 @@ class GoalsScreen(DecisionScreen):
             self.show_empty(CLUSTER)
             self.query_one("#summary", Static).update("")
             return
+        self.table.show_columns(self._columns(shown.clustering.noun))
         self.show_order()
         if self.focused is None:  # the list was hidden while it was empty
             self.table.focus()

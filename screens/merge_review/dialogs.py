@@ -1,4 +1,4 @@
-"""The dialogs of the merge review: many pairs at once, settling, which side is meant, the least similarity."""
+"""The dialogs of the merge review: many pairs at once, which side is meant, the least similarity."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from textual.widgets.option_list import Option
 
 from engine.base import number_format
 from engine.base.text import one_line
-from engine.goals.records import LIKELY, GoalGroup, MemberRow, Pair, Proposal, SettleCandidate
+from engine.goals.records import LIKELY, GoalGroup, MemberRow, Pair, Proposal
 from engine.goals.service.merge_review import MergeReviewService
 from screens.shell.dialogs import ChoiceDialog, Dialog, TextDialog, hint_line
 from screens.shell.goal_dialogs import NO_GROUP, group_content, pick_group
@@ -173,88 +173,6 @@ def probability_from(text: str) -> float | None:
     except ValueError:
         return None
     return value if 0 < value <= 1 else None
-
-
-class SettleDialog(Dialog[Sequence[SettleCandidate] | None]):
-    """Lists the groups that conversations would move to; answers with the list when they shall move."""
-
-    PLACE = "settle"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "accept", "Move them", priority=True),
-        Binding("escape", "dismiss(None)", "Leave"),
-    ]
-
-    def __init__(self, review: MergeReviewService) -> None:
-        super().__init__()
-        self._review = review
-        self._candidates: Sequence[SettleCandidate] = ()
-
-    def compose(self) -> ComposeResult:
-        """Yields what would move, the groups, the keys."""
-        with Vertical(classes="dialog") as box:
-            box.border_title = "Move conversations to the group of their neighbors"
-            yield Static(id="count")
-            yield Choices(markup=False)
-            yield Static(
-                hint_line(("enter", "moves them; u undoes all of it"), ("escape", "leaves"))
-            )
-
-    def on_mount(self) -> None:
-        """Computes the moves."""
-        self._show_count(
-            Content.styled("reading the neighbors of every conversation …", "$tone-muted")
-        )
-        background(
-            self,
-            self._review.settle_preview,
-            self._list,
-            lambda error: self._show_count(refusal_content(error)),
-            group="listed",
-        )
-
-    def _list(self, targets: Sequence[SettleCandidate]) -> None:
-        self._candidates = targets
-        if not targets:
-            self._show_count(
-                Content.styled(
-                    "Every conversation is in the group of most of its neighbors.", "$tone-muted"
-                )
-            )
-            return
-        moving = sum(target.count for target in targets)
-        word = "has" if moving == 1 else "have"
-        self._show_count(
-            Content(
-                f"{number_format.counted(moving, 'conversation')} {word} most nearest neighbors in"
-                " another group and would move there. Conversations moved by hand stay."
-            )
-        )
-        self.query_one(Choices).set_options([Option(_line(target)) for target in targets])
-        self.query_one(Choices).focus()
-
-    def _show_count(self, content: Content) -> None:
-        self.query_one("#count", Static).update(content)
-
-    def action_accept(self) -> None:
-        """Answers if there is something to move."""
-        if self._candidates:
-            self.dismiss(self._candidates)
-
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """A click on a group decides nothing."""
-        event.stop()
-
-
-def _line(target: SettleCandidate) -> Content:
-    outliers = (
-        f", {number_format.counted(target.outliers, 'outlier')} among them"
-        if target.outliers
-        else ""
-    )
-    return Content.assemble(
-        (f"+{target.count:,}  ", "bold"),
-        f"{one_line(target.label, 60)} ({target.size:,}){outliers}",
-    )
 
 
 Letter = Literal["a", "b"]

@@ -22,7 +22,6 @@ from engine.goals.records import (
     Pair,
     Proposal,
     ReviewProgress,
-    SettleCandidate,
 )
 from engine.opener.open_project import OpenProject
 from screens.merge_review import formatting
@@ -33,7 +32,6 @@ from screens.merge_review.dialogs import (
     ListedPairs,
     MergeAllDialog,
     RefuseAllDialog,
-    SettleDialog,
     SideDialog,
     ask_least_similarity,
     ask_move,
@@ -80,13 +78,6 @@ class MergeDeskScreen(DecisionScreen):
         Binding("H", "history", "Acts", tooltip="What was decided, step by step"),
         Binding("A", "accept", "All", tooltip="Merge all pairs above a probability", show=False),
         Binding("R", "refuse", "Rest", tooltip="Refuse all pairs below a probability", show=False),
-        Binding(
-            "t",
-            "settle",
-            "Settle",
-            tooltip="Move conversations to the group of their nearest neighbors",
-            show=False,
-        ),
         Binding("m", "pick", "Any two", tooltip="Merge any two groups by hand", show=False),
         Binding("S", "split", "Split", tooltip="Split one of the two", show=False),
         Binding("v", "move", "Move", tooltip="Move a member that is shown", show=False),
@@ -336,23 +327,6 @@ class MergeDeskScreen(DecisionScreen):
                 )
 
         self.app.push_screen(dialog(self.review), chosen)
-
-    def action_settle(self) -> None:
-        """Lists the groups that conversations would move to by their nearest neighbours, and moves them."""
-        if not self.may_write():
-            return
-
-        def chosen(candidates: Sequence[SettleCandidate] | None) -> None:
-            if candidates:
-                self.write(
-                    lambda: self.review.settle(candidates),
-                    lambda count: self.notify(
-                        f"Moved {number_format.counted(count, 'conversation')}; u undoes all of it.",
-                        markup=False,
-                    ),
-                )
-
-        self.app.push_screen(SettleDialog(self.review), chosen)
 
     # Undo and redo
 

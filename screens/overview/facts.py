@@ -328,10 +328,14 @@ def answer_lines(
         later.change,
         "the scores mean little" if doubt and overview.counts.scored else doubt,
     )
+    ended = figures.ended()
+    if now is not None and now.read is not None and now.read < now.scored:
+        # The share moves until the model has read all: words come first, then states.
+        ended.insert(1, f"the model has read {now.read:,} of {now.scored:,}")
     lines = [
         AnswerLine("project", "What is here?", _contents(overview)),
         AnswerLine("goals", "What did they want?", figures.wanted() if goals else ["reading …"]),
-        AnswerLine("rate", "Did it end?", figures.ended(), bool(doubt)),
+        AnswerLine("rate", "Did it end?", ended, bool(doubt)),
         AnswerLine("trouble", "Did it go wrong?", figures.went_wrong()),
     ]
     if later.change is not None:

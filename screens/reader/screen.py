@@ -25,7 +25,6 @@ from screens.reader.provenance import OriginalDialog, ProvenanceDialog
 from screens.shell.app_interface import ReadingOrder
 from screens.shell.dialogs import TextDialog
 from screens.shell.exporting import copy
-from screens.shell.goal_dialogs import judge_second_goals
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
@@ -33,7 +32,6 @@ from screens.widgets.curve import Curve
 from screens.widgets.evidence import (
     Facts,
     curve_data,
-    goal_lines,
     load_facts,
     note_content,
     remaining_content,
@@ -84,13 +82,6 @@ class ReaderScreen(WorkbenchScreen[int]):
             "Alike",
             show=False,
             tooltip="Conversations whose goal is like this one's",
-        ),
-        Binding(
-            "a",
-            "second_goals",
-            "Also",
-            show=False,
-            tooltip="Confirm or remove second goals of this conversation",
         ),
         Binding(
             "vertical_line",
@@ -198,13 +189,9 @@ class ReaderScreen(WorkbenchScreen[int]):
         same = self._facts is not None and self._facts.row.id == facts.row.id
         self._facts = facts
         summary = [_summary(facts)]
-        if goals := goal_lines(facts):
-            line = [
-                piece
-                for message_index, row in enumerate(goals)
-                for piece in (*[("  ", "")] * bool(message_index), *row)
-            ]
-            summary.append(Content.assemble(*line))
+        if facts.goal is not None:
+            goal = one_line(facts.goal, 60)
+            summary.append(Content.assemble(("goal  ", "$tone-muted"), (goal, "bold")))
         if facts.row.signs:
             words = fitting(
                 in_words(facts.row.signs).split(" · "), self.size.width - len(" ! ") - 1
@@ -370,10 +357,6 @@ class ReaderScreen(WorkbenchScreen[int]):
         if self._facts is not None:
             name = self._facts.row.external_id
             self.app.push_screen(self.routes.similar(self.conversation_id, name), chosen)
-
-    def action_second_goals(self) -> None:
-        """Shows the second goals of the conversation, to be confirmed or removed."""
-        judge_second_goals(self, self.conversation_id, self.refresh_data)
 
     def action_request(self) -> None:
         """Says that another request begins with the current turn; where one does already, that none does."""

@@ -1,7 +1,6 @@
-"""Decisions on goal groups that several screens share: pick a group, split one, undo, judge second goals.
+"""Decisions on goal groups that several screens share: pick a group, split one, undo.
 
-A group is a set of conversations with one goal. A conversation is a member of one group; its second goals are other
-groups that it belongs to in part, each with its share of the conversation.
+A group is a set of conversations with one goal. A conversation is a member of one group.
 """
 
 from __future__ import annotations
@@ -21,19 +20,8 @@ from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.base.number_format import figure
 from engine.base.text import one_line
-from engine.goals.records import (
-    LEAST_SHARE,
-    GoalDecision,
-    GoalGroup,
-    SecondGoal,
-    SecondGoalJudgement,
-    SecondGoalState,
-    SplitPart,
-    SplitProposal,
-    UndoneJudgement,
-)
+from engine.goals.records import GoalDecision, GoalGroup, SplitPart, SplitProposal
 from engine.goals.service.merge_review import MergeReviewService
-from engine.opener.open_project import OpenProject
 from screens.shell.dialogs import Dialog, TextDialog, ask, hint_line
 from screens.shell.run_form import refusal_content
 from screens.shell.workbench_screen import WorkbenchScreen
@@ -328,17 +316,12 @@ def split_group(
 
 
 def proposal_content(proposal: SplitProposal) -> Content:
-    """Returns a proposed split as a line of a choice: label, sizes, how far apart its parts are, how likely the model
-    takes them for one goal, three words of each part.
-    """
+    """Returns a proposed split as a line of a choice: label, sizes, how far apart its parts are, words of each."""
     sizes = " + ".join(f"{len(part):,}" for part in proposal.parts)
-    answer = (
-        f" · one goal {figure(proposal.same)}, says the model" if proposal.same is not None else ""
-    )
     words = one_line(" | ".join(" ".join(part[:3]) for part in proposal.words), 60)
     return Content.assemble(
         (one_line(proposal.label, 30) or "–", "bold"),
-        f"  {sizes} · apart {figure(proposal.apart)}{answer}  ",
+        f"  {sizes} · apart {figure(proposal.apart)}  ",
         (words, "$tone-muted"),
     )
 
@@ -354,137 +337,3 @@ def ask_label(
             then(label)
 
     screen.app.push_screen(TextDialog(title, value=group.label), answered)
-
-
-_STATE_SIGNS: dict[SecondGoalState, str] = {"proposed": "?", "confirmed": "✓", "removed": "✗"}
-"""What stands before a second goal, by what a person said of it."""
-_JUDGED = {"confirm": "confirmed", "remove": "removed"}
-"""What a person did to a second goal, in a word."""
-
-
-class SecondGoalsDialog(Dialog[None]):
-    """Lists the second goals that the model gives a conversation, with their shares and what a person said of them."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "dismiss(None)", "Close"),
-        Binding("c", "judge('confirm')", "Confirm", tooltip="The conversation has this goal too"),
-        Binding("d", "judge('remove')", "Remove", tooltip="It has not"),
-        Binding("u", "undo", "Undo", tooltip="Take back the newest confirmation or removal"),
-        Binding(
-            "a",
-            "all",
-            "All",
-            tooltip=f"Show those with a share below {number_format.figure(LEAST_SHARE)} too, or hide them again",
-        ),
-    ]
-
-    def __init__(self, services: OpenProject, conversation_id: int) -> None:
-        super().__init__()
-        self._services, self._conversation = services, conversation_id
-        self._listed: list[SecondGoal] = []
-        self._least_share = LEAST_SHARE
-
-    def compose(self) -> ComposeResult:
-        """Yields the list, or that there is none, and the keys."""
-        with Vertical(classes="dialog") as box:
-            box.border_title = "Second goals"
-            yield Choices(markup=False)
-            yield Static(id="none")
-            yield Static(
-                hint_line(
-                    ("c", "confirms"),
-                    ("d", "removes"),
-                    ("u", "undoes"),
-                    ("a", "shows all"),
-                    ("escape", "closes"),
-                )
-            )
-
-    def on_mount(self) -> None:
-        """Fills the list."""
-        self._fill()
-
-    def _fill(self) -> None:
-        """Lists the second goals again; the cursor stays where it was."""
-        self._listed = self._services.goals.second_goals(self._conversation, self._least_share)
-        choices = self.query_one(Choices)
-        index = choices.highlighted or 0
-        choices.clear_options()
-        choices.add_options(Option(_second_goal_line(goal)) for goal in self._listed)
-        choices.display = bool(self._listed)
-        nothing = self.query_one("#none", Static)
-        nothing.display = not self._listed
-        nothing.update(
-            Content(
-                f"No other goal has a share of {number_format.figure(LEAST_SHARE)} or more."
-                " Press a to list those with less."
-                if self._least_share
-                else "No other goal is near."
-            )
-        )
-        if self._listed:
-            choices.highlighted = min(index, len(self._listed) - 1)
-
-    def action_judge(self, judgement: SecondGoalJudgement) -> None:
-        """Confirms or removes the goal under the cursor."""
-        index = self.query_one(Choices).highlighted
-        if index is None:
-            return
-        goal = self._listed[index]
-        if goal.share < LEAST_SHARE:
-            self.notify(
-                f"Second goals with a share below {number_format.figure(LEAST_SHARE)} cannot be confirmed or removed,"
-                " since most are wrong.",
-                markup=False,
-            )
-            return
-        goals = self._services.goals
-        name = self._services.triage.annotator
-        write_in_order(
-            self,
-            lambda: goals.judge_second_goal(self._conversation, goal.group_id, judgement, name),
-            lambda _: self._fill(),
-            self.show_error,
-        )
-
-    def action_all(self) -> None:
-        """Shows those with a share below `LEAST_SHARE` too, or hides them again."""
-        self._least_share = 0.0 if self._least_share else LEAST_SHARE
-        self._fill()
-
-    def action_undo(self) -> None:
-        """Takes back the newest confirmation or removal, whichever conversation it is of."""
-        goals, name = self._services.goals, self._services.triage.annotator
-
-        def undone(act: UndoneJudgement | None) -> None:
-            """Says what was taken back, or that there was nothing."""
-            self._fill()
-            if act is None:
-                self.notify("There is nothing to undo.", markup=False)
-                return
-            elsewhere = " of another conversation" * (act.conversation_id != self._conversation)
-            goal = one_line(act.label, 60)
-            self.notify(f"“{goal}”{elsewhere} is no longer {_JUDGED[act.kind]}.", markup=False)
-
-        write_in_order(self, lambda: goals.undo_second_goal(name), undone, self.show_error)
-
-
-def _second_goal_line(goal: SecondGoal) -> Content:
-    """Returns a second goal as a line: what a person said of it, its label, its share."""
-    is_small = goal.share < LEAST_SHARE  # which nobody can judge
-    tone = "$tone-muted" if goal.state == "removed" or is_small else "bold"
-    return Content.assemble(
-        ("  " if is_small else f"{_STATE_SIGNS[goal.state]} ", "$tone-accent"),
-        (one_line(goal.label, 60), tone),
-        (f"  {number_format.probability(goal.share)}", "$tone-muted"),
-        ("" if goal.state == "proposed" else f"  {goal.state}", "$tone-muted"),
-    )
-
-
-def judge_second_goals(
-    screen: WorkbenchScreen[Any], conversation_id: int, closed: Callable[[], None]
-) -> None:
-    """Shows the second goals of a conversation; `closed` is called when the dialog is closed."""
-    if screen.may_write():
-        dialog = SecondGoalsDialog(screen.services, conversation_id)
-        screen.app.push_screen(dialog, lambda _: closed())

@@ -73,14 +73,6 @@ PRESETS: dict[str, dict[str, str]] = {
 """Keys that a named set adds to the default ones; `k` and `j` are among the defaults."""
 
 
-RENAMED_ACTIONS = {
-    "triage.verdict-complete": "triage.answer-yes",
-    "triage.verdict-incomplete": "triage.answer-no",
-    **{f"triage.verdict-{value}": f"triage.answer-{value}" for value in ("yes", "no", "unsure")},
-}
-"""Names that actions had in keymaps of earlier versions, each with what replaced it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Action:
     """An action in one place of the program.
@@ -278,8 +270,6 @@ class _Reader:
         if action not in self._defaults:
             near = next(iter(difflib.get_close_matches(action, self._defaults, 1)), None)
             hint = f"did you mean {near}?" if near else "`workbench keys` lists the names"
-            if action in RENAMED_ACTIONS:
-                hint = f"its name is {RENAMED_ACTIONS[action]} now"
             self._complain(action, f"there is no action {action!r}", hint)
             return
         keys = normal_keys(value) if isinstance(value, str) else ()

@@ -15,6 +15,7 @@ from engine.base.report_table import ReportTable
 from engine.base.text import as_json, one_line
 from engine.simulate.records import PlayItem, PlaySetting, TranscriptLine
 from screens.widgets.empty_state import EmptyState
+from screens.widgets.formatting import fitting
 from screens.widgets.row_table import Column, Piece
 
 MAX_NAME_CHARS = 60
@@ -25,9 +26,6 @@ _MAX_LABEL_CHARS = 40
 
 _MAX_ROLE_CHARS = 12
 """Most characters of the name of a role."""
-
-_MAX_DESCRIPTION_CHARS = 80
-"""Most characters of the description of a column or of the parameters of a set."""
 
 _MAX_NOTE_CHARS = 400
 """Most characters of the note below a table."""
@@ -106,9 +104,10 @@ def call_columns() -> list[Column[PlacedCall]]:
 
 
 def set_line(
-    sets: Sequence[PlaySetting], index: int, table: ReportTable | None, page: str
+    sets: Sequence[PlaySetting], index: int, table: ReportTable | None, page: str, cells: int
 ) -> Content:
-    """Returns which set of how many this is, what plays in it, and which table is shown.
+    """Returns which set of how many this is, what plays in it, and which table is shown; of the models and parameters
+    what fits into so many cells.
 
     Args:
         page: Which table of how many this is, such as "(1 of 3)"; "" for a single one.
@@ -118,15 +117,16 @@ def set_line(
     if setting.broken:
         counts += f", {setting.broken:,} broke off"
     title = "" if table is None else f"{table.title} {page}"
-    parameters = one_line(setting.summary, _MAX_DESCRIPTION_CHARS) if setting.summary else ""
-    return Content.assemble(
+    line = Content.assemble(
         (f"set {index + 1} of {len(sets)} ", "$tone-accent"),
         (one_line(setting.source, _MAX_LABEL_CHARS), "bold"),
         f" · {counts}",
         (f" · {title}" if title else "", "$tone-accent"),
-        (f" · {format_models(setting)}", "$tone-muted"),
-        (f" · {parameters}" if parameters else "", "$tone-muted"),
     )
+    details = fitting(
+        [format_models(setting), *setting.summary.split(" · ")], cells - line.cell_length - 5
+    )
+    return Content.assemble(line, (f" · {details}", "$tone-muted"))
 
 
 def format_models(setting: PlaySetting) -> str:

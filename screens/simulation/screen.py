@@ -122,11 +122,13 @@ class SimulationScreen(WorkbenchScreen[None]):
         many = len(self._results.tables)
         page = f"({self._page + 1} of {many})" if many > 1 else ""
         self.query_one("#summary", Static).update(
-            formatting.set_line(self._sets, self._at, table, page)
+            formatting.set_line(self._sets, self._at, table, page, self.size.width)
         )
         if table is None:
             self.table.show_columns(NO_COLUMNS)
-            self.query_one("#note", Static).update("Nothing has ended yet in this set.")
+            self.query_one("#note", Static).update(
+                f"No play of this set has ended yet; {self._key_of('simulation.new')} goes on with it."
+            )
         else:
             self.table.show_columns(report_columns(table))
             by = None if self.table.sort is None else int(self.table.sort[0])

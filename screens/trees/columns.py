@@ -211,7 +211,7 @@ def format_leaves(leaves: int, kinds: Sequence[Kind]) -> str:
 
 def leaf_count(number: int) -> str:
     """Returns `1 leaf`, `9 leaves`."""
-    return number_format.counted(number, "leaf").replace("leafs", "leaves")
+    return number_format.counted(number, "leaf", "leaves")
 
 
 def whole_count(number: int) -> str:

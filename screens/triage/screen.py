@@ -23,7 +23,6 @@ from engine.questions.records import Agreement, AnswerRow, QueueOrder, TriagePla
 from screens.shell.app_interface import NamedConversations
 from screens.shell.dialogs import ask_which_first
 from screens.shell.exporting import copy
-from screens.shell.goal_dialogs import judge_second_goals
 from screens.shell.marking import ask_tags
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen, edit_filter
@@ -58,8 +57,8 @@ class TriageScreen(WorkbenchScreen[None]):
     FIRST_KEYS = ("triage.answer-yes", "triage.answer-no", "triage.undo")
     AUTO_FOCUS = "#text"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y,c", "answer('yes')", "Yes", tooltip="Yes; in the question `succeeded` complete"),
-        Binding("n,i", "answer('no')", "No", tooltip="No; in the question `succeeded` incomplete"),
+        Binding("y,c", "answer('yes')", "Yes", tooltip="Yes"),
+        Binding("n,i", "answer('no')", "No", tooltip="No"),
         Binding("m", "answer('unsure')", "Unsure"),
         *[
             Binding(
@@ -77,7 +76,6 @@ class TriageScreen(WorkbenchScreen[None]):
         Binding("s", "skip", "Skip", tooltip="Skip; it comes again at the end"),
         Binding("N", "note", "Note"),
         Binding("t", "tag", "Tag", tooltip="Tags, with commas between them"),
-        Binding("a", "second_goals", "Also", show=False, tooltip="Confirm or remove second goals"),
         Binding("Y", "copy_remaining", "Copy", show=False, tooltip="Copy the remaining tasks"),
         Binding("u", "undo", "Undo"),
         Binding("U", "redo", "Redo", show=False),
@@ -419,11 +417,6 @@ class TriageScreen(WorkbenchScreen[None]):
         conversation = self.conversation
         if conversation is not None and self.blind is None and self.may_write():
             ask_tags(self, [conversation], lambda _: self.show_current(again=True))
-
-    def action_second_goals(self) -> None:
-        """Shows the second goals of the conversation that is shown, to be confirmed or removed."""
-        if self.conversation is not None and self.blind is None:
-            judge_second_goals(self, self.conversation, lambda: self.show_current(again=True))
 
     def action_copy_remaining(self) -> None:
         """Copies what the model says remains to be done in the conversation that is shown."""

@@ -167,7 +167,7 @@ def rules_lines(chosen: RulesInForce) -> list[str]:
     """Returns the signals in force with how often they were right, and why the others are not raised."""
     lines = [
         f"Chosen on one half of {counted(chosen.past, 'past conversation')} and tested on the other. A past"
-        " conversation was broken off by your verdict “incomplete”, or else by its score.",
+        " conversation was broken off by your verdict no, or else by its score.",
         "",
     ]
     for rule in chosen.rules.in_force:

@@ -18,7 +18,6 @@ from engine.base.text import display_safe, one_line
 from engine.completeness.records import DecisionRule, RemainingTasks, ScoreRow
 from engine.completeness.requests import ConversationRequest
 from engine.conversations.records import LeakRow, MessageRow
-from engine.goals.records import GoalOfConversation
 from engine.opener.conversations import ConversationRow
 from engine.opener.open_project import OpenProject
 from engine.questions.question import YES
@@ -48,7 +47,7 @@ class Facts:
     Attributes:
         current: The verdict with note and tags that is in force.
         rule: Tells the state of a score.
-        goals: Its goals, the first one first.
+        goal: The label of its goal; None without one.
         requests: Its requests in order; one where no further one was found or marked.
         machine_answers: What patterns, models and files answer on it, by question.
     """
@@ -60,7 +59,7 @@ class Facts:
     leaks: list[LeakRow]
     current: AnswerRow | None
     rule: DecisionRule
-    goals: Sequence[GoalOfConversation] = ()
+    goal: str | None = None
     requests: Sequence[ConversationRequest] = ()
     machine_answers: Sequence[tuple[Answerer, MachineAnswer]] = ()
 
@@ -91,7 +90,7 @@ def load_facts(services: OpenProject, conversation_id: int) -> Facts:
         leaks=conversations.leaks(conversation_id),
         current=services.triage.current(conversation_id),
         rule=conversations.rule(),
-        goals=conversations.goals(conversation_id),
+        goal=conversations.goal(conversation_id),
         requests=services.requests.of_conversation(conversation_id),
         machine_answers=services.questions.on_conversation(conversation_id),
     )
@@ -218,23 +217,9 @@ def why_content(facts: Facts, why: str = "") -> Content:
         parts.append((f"\n{one_line(facts.row.reason)}", "$tone-muted"))
     if facts.score is None:
         parts.append(("\nno run has reached it yet", "$tone-muted"))
-    for line in goal_lines(facts):
-        parts += [("\n", ""), *line]
+    if facts.goal is not None:
+        parts += [("\ngoal  ", "$tone-muted"), (one_line(facts.goal, 60), "bold")]
     return Content.assemble(*parts)
-
-
-def goal_lines(facts: Facts) -> list[list[tuple[str, str]]]:
-    """Returns a line for each goal of the conversation: a check mark if a person confirmed it, label and share."""
-    lines = []
-    for goal in facts.goals:
-        line = [("goal  " if goal.first else "also  ", "$tone-muted")]
-        if goal.confirmed:
-            line.append(("✓ ", "$tone-accent"))
-        line.append((one_line(goal.label, 60), "bold" if goal.first else ""))
-        if goal.share is not None and goal.share < 1:
-            line.append((f"  {number_format.probability(goal.share)}", "$tone-muted"))
-        lines.append(line)
-    return lines
 
 
 def requests_content(facts: Facts) -> Content:

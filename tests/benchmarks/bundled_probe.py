@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.base.arrays import Bools
 from engine.completeness import probe, probe_calibration
 from engine.completeness.bundled_probe import PROBE_FILE
-from engine.completeness.probe_calibration import Bools
 from engine.conversations.tables.conversations import truth_by_conversation
 from engine.model.adapter_files import base_fingerprint
 from engine.model.catalog import FIRST_LAYERS, embedded_model

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from engine.base.arrays import Floats
 from engine.goals.clusters.clustering import Clusters
 from engine.goals.clusters.granularity import granularity
 from engine.goals.clusters.neighbors import Neighbours, mixing
@@ -14,7 +15,6 @@ from engine.goals.labels.distinctive_words import distinctive_words
 from engine.goals.merges.merge_probability import (
     NAMES,
     PRIOR,
-    Floats,
     MergeModel,
     RobustScale,
     rank_pairs,

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
+from engine.base.arrays import Bools, Floats
 from engine.base.number_format import figure
 from engine.base.sign import Sign
 from engine.base.statistics.ranking import auroc
-from engine.completeness.probe_calibration import Bools, Floats
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.open_project import OpenProject
 from engine.signs import tables

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
+from engine.base.arrays import Bools, Floats, Ints
 from engine.base.statistics.bootstrap import figures
 from engine.completeness import baselines, probe
 from engine.completeness.probe import CrossFit, Features, States
-from engine.completeness.probe_calibration import Bools, Floats, Ints
 from engine.completeness.stages.log_texts import LogTexts
 from engine.completeness.tables import hidden_states
 from engine.completeness.truncation import draw_cuts, matched

@@ -57,7 +57,7 @@ def no_fault_in_the_log() -> Iterator[None]:
 
 def keys_of(places: dict[str, Place], *names: str) -> list[str]:
     """The keys of places as a terminal sends them, without those that leave the program."""
-    found = [
+    sent_keys = [
         typed(key)
         for name in names
         for action in places[name].actions
@@ -65,7 +65,7 @@ def keys_of(places: dict[str, Place], *names: str) -> list[str]:
         for key in action.keys
         if key not in ("q", "escape")
     ]
-    return list(dict.fromkeys(key for key in found if key is not None))
+    return list(dict.fromkeys(key for key in sent_keys if key is not None))
 
 
 def test_every_key_of_the_reader(places: dict[str, Place], project: Path) -> None:

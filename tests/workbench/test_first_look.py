@@ -33,8 +33,7 @@ from workbench.commands.first_look import first_look
 def logs(tmp_path: Path) -> Path:
     """A file of five short sample conversations, and one that has no answer."""
     path = tmp_path / "logs.jsonl"
-    shortest = sorted(sample_conversations(30), key=lambda one: sum(map(_length, one.messages)))
-    write_jsonl(shortest[:5], path)
+    write_jsonl(_shortest(5, of=30), path)
     with path.open("a", encoding="utf-8") as file:
         alone = {"id": "alone", "messages": [{"role": "user", "content": "Is anybody there?"}]}
         file.write(json.dumps(alone) + "\n")
@@ -43,12 +42,12 @@ def logs(tmp_path: Path) -> Path:
 
 def _shortest(count: int, of: int) -> list[Conversation]:
     """The shortest of so many sample conversations."""
-    made = sample_conversations(of)
-    return sorted(made, key=lambda one: sum(map(_length, one.messages)))[:count]
+    return sorted(sample_conversations(of), key=_text_length)[:count]
 
 
-def _length(message: object) -> int:
-    return len(str(message))
+def _text_length(conversation: Conversation) -> int:
+    """The length of all messages, written out."""
+    return sum(len(str(message)) for message in conversation.messages)
 
 
 @pytest.mark.usefixtures("tuned")
@@ -58,15 +57,15 @@ def test_one_command_leads_from_logs_to_a_result(logs: Path, tmp_path: Path) -> 
     project = tmp_path / "mine.wb"
     first = workbench("open", logs, "-o", project, "--json")
     assert first.returncode == 3  # one conversation has no answer, so it is unscored
-    found = data(first)
-    assert found["project"] == str(project)
-    assert (found["counts"]["conversations"], found["scored"]) == (6, 5)
+    result = data(first)
+    assert result["project"] == str(project)
+    assert (result["counts"]["conversations"], result["scored"]) == (6, 5)
     # too few for a probe of their own
-    assert (found["in_force"]["mode"], found["in_force"]["adapter"]) == ("probe", "samples")
-    assert sum(group["size"] for group in found["groups"]) == 6
+    assert (result["in_force"]["mode"], result["in_force"]["adapter"]) == ("probe", "samples")
+    assert sum(group["size"] for group in result["groups"]) == 6
     runs_of_first = data(workbench("status", project, "--json"))["runs"]
     assert {run["state"] for run in runs_of_first} == {"done"}
-    troubles = [line["trouble"] for line in found["read_first"]]
+    troubles = [line["trouble"] for line in result["read_first"]]
     assert troubles == sorted(troubles, reverse=True)
 
     again = workbench(logs, "-o", project, "--headless")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from array import array
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 
 from engine.goals.records import GoalDecision
-from engine.goals.service.groups import GoalService
 from engine.goals.service.merge_review import MergeReviewService
 from engine.goals.views.decision_log import DecisionLog
 from engine.project.project import Project
@@ -152,29 +150,6 @@ def test_all_pairs_by_their_probability(run: Run) -> None:
     assert labels(run) == before
     assert run("decide")[0] == EXIT_USAGE
     assert run("decide", "--merge-above", ".2", "--refuse-below", ".5")[0] == EXIT_USAGE
-
-
-def test_settling(
-    goals: GoalService,
-    review: MergeReviewService,
-    clustered: Project,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """A conversation that a rule put among strangers settles in the group of its neighbors, which a dry run says."""
-    home, away, *_ = [group.id for group in goals.groups()]
-    strayed = array("q", [goals.members(home)[0].conversation_id])
-    review.decide_all(
-        lambda state: [GoalDecision("move", (away,), parts=(strayed,), author="auto")]
-    )
-    size = len(goals.members(home))
-    path = str(clustered.path)
-    clustered.close()
-    for words, there in ((["--dry-run"], size), ([], size + 1)):
-        assert main(["goals", "settle", path, *words, "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)["moved"] == 1
-        assert main(["goals", "list", path, "--json"]) == 0
-        groups = json.loads(capsys.readouterr().out)["groups"]
-        assert [one["size"] for one in groups if one["id"] == home] == [there]
 
 
 def test_proposals_and_refusals(run: Run) -> None:

@@ -54,13 +54,6 @@ class TestFile:
         assert preferences.read() == (Chosen(theme="ansi"), None)
         assert preferences.path.with_suffix(".broken").read_bytes() == content
 
-    def test_folder_that_cannot_be_written(self, tmp_path: Path) -> None:
-        """In a folder that cannot be written nothing is stored, without an error."""
-        (tmp_path / "file").touch()
-        preferences = Preferences(tmp_path / "file" / "preferences.json")
-        preferences.choose_theme("light")
-        assert preferences.read()[0] == Chosen()
-
 
 class TestShell:
     def test_theme_of_the_command_line_wins(self) -> None:

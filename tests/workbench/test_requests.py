@@ -14,12 +14,10 @@ from engine.completeness.records import CurvePoint
 from engine.completeness.tables import requests, score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
-from engine.conversations.filters import ListQuery, parse_filter
 from engine.project import runs
 from engine.project.project import Project
 from tests.engine.goals import goal_runs
 from tests.engine.project.support import fill, talk
-from tests.screens.goals.goal_project import clustered
 from workbench.cli import main
 
 TALKS = (
@@ -211,34 +209,3 @@ def test_requests_become_a_project(
     capsys.readouterr()
     assert main(["list", other]) == 0
     assert "two#2" in capsys.readouterr().out
-
-
-def test_confirm_remove_undo(capsys: pytest.CaptureFixture[str]) -> None:
-    """A second goal is confirmed or removed by its label and taken back; what is not one is refused with those that
-    are."""
-    project = clustered()
-    conversations = project.services().conversations
-    key = conversations.ids(ListQuery(parse_filter("also:any")))[0]
-    [name] = [row.external_id for row in conversations.rows([key])]
-    label = project.goals.second_goals(key)[0].label
-    path = str(Path(project.file.path))
-    project.file.close()
-
-    def listed(*options: str) -> str:
-        assert main(["second-goals", path, name, *options, "--json"]) == 0
-        found = json.loads(capsys.readouterr().out)["second_goals"]
-        return str(found[0]["state"])
-
-    assert listed() == "proposed"
-    assert listed("--remove", label.upper()) == "removed"
-    assert listed("--confirm", label) == "confirmed"
-    assert main(["second-goals", path, "--undo"]) == 0
-    assert f"“{label}” is no longer confirmed." in capsys.readouterr().err
-    assert listed() == "removed"
-    assert main(["second-goals", path, "--undo"]) == 0
-    assert listed() == "proposed"
-    assert main(["second-goals", path, "--undo"]) == 2
-    assert "There is nothing to undo." in capsys.readouterr().err
-    assert main(["second-goals", path, name, "--confirm", "nothing"]) == 2
-    assert f"Second goals: “{label}”." in capsys.readouterr().err
-    assert main(["second-goals", path, "nobody"]) == 2

@@ -132,9 +132,6 @@ def _figure_text(value: float | None) -> str:
 
 @takes(
     PROJECT,
-    switch("--ask", "ask a model first whether the parts are one goal"),
-    argument("--model", metavar="M", help="the model that is asked"),
-    number("--limit", "ask about at most N groups"),
     several("--accept", "split this group as proposed", "GROUP"),
 )
 def run_splits(arguments: argparse.Namespace) -> CommandResult:
@@ -144,12 +141,7 @@ def run_splits(arguments: argparse.Namespace) -> CommandResult:
         UsageError: Nothing was clustered yet, or a group is not proposed.
     """
     accepted: list[str] = arguments.accept
-    with OpenProject(
-        Path(arguments.project), read_only=not (arguments.ask or accepted)
-    ) as workspace:
-        if arguments.ask:
-            stages = workspace.goal_stages().ask_split_stages(arguments.model, arguments.limit)
-            run_stages(workspace, stages)
+    with OpenProject(Path(arguments.project), read_only=not accepted) as workspace:
         review = workspace.merge_review
         proposals = {proposal.group_id: proposal for proposal in review.split_proposals()}
         for group in accepted:
@@ -176,13 +168,13 @@ def _split_lines(proposals: Sequence[SplitProposal]) -> list[str]:
         return ["No group seems to hold several goals."]
     return cell_lines(
         [
-            ("group", "text"), ("label", "text"), ("parts", "text"), ("apart", "share"), ("one goal", "share"),
+            ("group", "text"), ("label", "text"), ("parts", "text"), ("apart", "share"),
             ("words of the parts", "text"),
         ],
         [
             (
                 proposal.group_id, one_line(proposal.label, MAX_LABEL_CHARACTERS),
-                " + ".join(f"{len(part):,}" for part in proposal.parts), proposal.apart, proposal.same,
+                " + ".join(f"{len(part):,}" for part in proposal.parts), proposal.apart,
                 one_line(" | ".join(" ".join(words) for words in proposal.words), 2 * MAX_LABEL_CHARACTERS),
             )
             for proposal in proposals

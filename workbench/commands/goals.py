@@ -481,42 +481,6 @@ def decide(arguments: argparse.Namespace) -> CommandResult:
     )
 
 
-@takes(PROJECT, switch("--dry-run", "say what would be moved and store nothing"))
-def settle(arguments: argparse.Namespace) -> CommandResult:
-    """Moves each conversation to the group of most of its nearest neighbors, as one act.
-
-    Raises:
-        UsageError: Nothing was clustered yet.
-    """
-    with OpenProject(Path(arguments.project), read_only=arguments.dry_run) as workspace:
-        review = workspace.merge_review
-        _require_groups(workspace.merge_review.goals)
-        targets = review.settle_preview()
-        if targets and not arguments.dry_run:
-            review.settle(targets)
-    moved = sum(target.count for target in targets)
-    would = "would be moved" if arguments.dry_run else "moved"
-    lines = [
-        f"{target.count:>8,}  to “{one_line(target.label)}” ({target.size:,})" for target in targets
-    ]
-    return CommandResult(
-        [*lines, f"{counted(moved, 'conversation')} {would}."],
-        {
-            "moved": moved,
-            "dry_run": arguments.dry_run,
-            "groups": [
-                {
-                    "label": target.label,
-                    "size": target.size,
-                    "count": target.count,
-                    "outliers": target.outliers,
-                }
-                for target in targets
-            ],
-        },
-    )
-
-
 @takes(
     PROJECT,
     argument(

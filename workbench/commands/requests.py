@@ -1,28 +1,24 @@
-"""`workbench requests` and `workbench second-goals`: what a conversation holds beside its first request and goal."""
+"""`workbench requests`: what a conversation holds beside its first request."""
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from engine.base.conversation import State
-from engine.base.errors import NotFound, NotYet, UsageError
-from engine.base.number_format import counted, figure, probability
+from engine.base.errors import NotYet, UsageError
+from engine.base.number_format import counted, probability
 from engine.base.text import one_line
 from engine.completeness.requests import MIN_SCORE_FALL
-from engine.goals.records import LEAST_SHARE, SecondGoal
 from engine.opener.open_project import OpenProject
 from workbench.arguments import (
-    ANNOTATOR,
     FILTER,
     PROJECT,
     annotator,
     argument,
     number,
-    one_of,
     positive,
     switch,
     takes,
@@ -126,7 +122,11 @@ def goals(arguments: argparse.Namespace) -> CommandResult:
     columns = ("requests", "further", *map(str, State))
     order = sorted(counts, key=lambda goal: (goal is None, -counts[goal]["requests"], goal or ""))
     lines = cell_lines(
-        [("goal", "text"), *((name, "count") for name in columns)],
+        [
+            ("goal", "text"),
+            *((name, "count") for name in columns[:2]),
+            *((state.word, "count") for state in State),
+        ],
         [
             (one_line(goal or "in no goal", 40), *(counts[goal][name] for name in columns))
             for goal in order
@@ -195,91 +195,4 @@ def undo(arguments: argparse.Namespace) -> CommandResult:
     return CommandResult(
         [f"Taken back: {mark_text} with turn {turn} of “{one_line(row.external_id)}”."],
         {"undone": {"conversation": row.external_id, "turn": turn, "begins": undone.begins}},
-    )
-
-
-# Second goals
-
-
-@takes(
-    PROJECT,
-    argument("conversation", nargs="?", help="id of the conversation; not needed for --undo"),
-    switch(
-        "--all",
-        f"also list those with a share below {figure(LEAST_SHARE)}; most of them are wrong, and they cannot be"
-        " confirmed",
-    ),
-    one_of(
-        argument("--confirm", metavar="GOAL", help="the conversation has this second goal"),
-        argument("--remove", metavar="GOAL", help="the conversation has not this second goal"),
-        switch("--undo", "take back the newest confirmation or removal"),
-    ),
-    ANNOTATOR,
-)
-def second_goals(arguments: argparse.Namespace) -> CommandResult:
-    """Lists the second goals of a conversation, after it confirmed or removed one, or took that back.
-
-    Raises:
-        UsageError: There is no such conversation, or it has no such second goal.
-        NotYet: There is nothing to undo.
-    """
-    changes = arguments.undo or arguments.confirm is not None or arguments.remove is not None
-    with OpenProject(Path(arguments.project), read_only=not changes) as workspace:
-        if arguments.undo:
-            return _undo_second_goal(workspace, arguments.annotator)
-        if arguments.conversation is None:
-            raise UsageError("No conversation is named.", "Name one by its id.")
-        key = conversation(workspace, arguments.conversation)
-        for judgement in ("confirm", "remove"):
-            label = getattr(arguments, judgement)
-            if label is not None:
-                group = _second_goal_named(workspace.goals.second_goals(key), label).group_id
-                workspace.goals.judge_second_goal(key, group, judgement, arguments.annotator)
-        second_goals_near = workspace.goals.second_goals(key, 0.0 if arguments.all else LEAST_SHARE)
-    lines = [
-        f"{goal.share:.2f}  {goal.state:<10} {one_line(goal.label)}" for goal in second_goals_near
-    ]
-    if not second_goals_near and arguments.all:
-        lines = ["No other goal is near."]
-    elif not second_goals_near:
-        lines = [f"No other goal has a share of {figure(LEAST_SHARE)} or more."]
-    return CommandResult(
-        lines,
-        {
-            "conversation": arguments.conversation,
-            "second_goals": list(map(asdict, second_goals_near)),
-        },
-    )
-
-
-def _undo_second_goal(workspace: OpenProject, annotator: str) -> CommandResult:
-    """Takes back the newest confirmation or removal of this person.
-
-    Raises:
-        NotYet: There is none.
-    """
-    undone = workspace.goals.undo_second_goal(annotator)
-    if undone is None:
-        raise NotYet(
-            "There is nothing to undo.",
-            "`workbench second-goals PROJECT CONVERSATION --confirm GOAL` confirms one.",
-        )
-    done = "confirmed" if undone.kind == "confirm" else "removed"
-    hint = f"“{one_line(undone.label)}” is no longer {done}."
-    return CommandResult([], {"undone": asdict(undone)}, hints=[hint])
-
-
-def _second_goal_named(goals: Sequence[SecondGoal], label: str) -> SecondGoal:
-    """Returns the second goal with this label, else that with this id.
-
-    Raises:
-        NotFound: There is none.
-    """
-    named = [goal for goal in goals if goal.label.casefold() == label.casefold()]
-    named = named or [goal for goal in goals if goal.group_id == label.casefold()]
-    if named:
-        return named[0]
-    labels = ", ".join(f"“{one_line(goal.label)}”" for goal in goals) or "none"
-    raise NotFound(
-        f"The conversation has no second goal “{one_line(label)}”.", f"Second goals: {labels}."
     )

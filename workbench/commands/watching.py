@@ -80,7 +80,7 @@ def _narrate_rules(rules: Rules, past: int) -> None:
     """Says which signals are in force, how precise each is, and why others are not."""
     narrate(
         f"Signals, chosen and tested on {counted(past, 'past conversation')}, broken off by"
-        " your verdict “incomplete”, or else by the score:"
+        " your verdict no, or else by the score:"
     )
     for rule in rules.in_force:
         right = percent_range(rule.precision.low, rule.precision.high)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import log
 
 import numpy as np
-import numpy.typing as npt
 
+from engine.base.arrays import Floats, Ints
 from engine.base.statistics.intervals import Z95, Contrast, Interval
 from engine.base.statistics.ranking import corrected, p_bootstrap
 
@@ -21,8 +21,6 @@ _LABEL_SEED = 20_240_917
 
 Label = str | int
 """A word, or a grade."""
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +77,7 @@ def agree(
     )
 
 
-def alpha(counts: npt.NDArray[np.int64]) -> Interval | None:
+def alpha(counts: Ints) -> Interval | None:
     """Krippendorff's alpha for nominal labels, with a 95% interval by resampling the items.
 
     alpha = 1 - observed / expected disagreement, over the items with two labels or more (K. Krippendorff, "Computing
@@ -162,7 +160,7 @@ _MINIMA = (0.0, -1.0, 0.0, 0.0)
 OUTSIDE = -1
 """Label of conversations in no group; they count as one group together."""
 
-Groups = npt.NDArray[np.int64]
+Groups = Ints
 """The group of each conversation."""
 
 
@@ -277,7 +275,7 @@ def agreement_figures(truth: Groups, labels: Groups) -> Floats:
     return np.array([v, adjusted_rand(table), homogeneity, completeness])
 
 
-def _mutual_information(table: npt.NDArray[np.int64]) -> float:
+def _mutual_information(table: Ints) -> float:
     """Returns the mutual information of the two partitions of a contingency table, in nats."""
     if 1 in table.shape:
         return 0.0
@@ -290,14 +288,14 @@ def _mutual_information(table: npt.NDArray[np.int64]) -> float:
     return max(0.0, float(terms.sum()))
 
 
-def _entropy(counts: npt.NDArray[np.int64]) -> float:
+def _entropy(counts: Ints) -> float:
     """Returns the entropy of a partition with groups of these sizes, in nats."""
     if len(counts) == 1:
         return 0.0
     return float(-np.sum(counts / counts.sum() * (np.log(counts) - log(counts.sum()))))
 
 
-def adjusted_rand(table: npt.NDArray[np.int64]) -> float:
+def adjusted_rand(table: Ints) -> float:
     """Returns the adjusted Rand index of a contingency table, by numbers of pairs in integers without bound."""
     rows, columns = table.sum(axis=1), table.sum(axis=0)
     total, squares = int(table.sum()), int((table**2).sum())

@@ -10,21 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-import numpy.typing as npt
 
+from engine.base.arrays import Bools, Floats, Ints
 from engine.base.statistics import ranking
 from engine.base.statistics.intervals import Classification, Interval
 from engine.base.statistics.ranking import (
     MIN_GROUPS,
-    Floats,
     average_precision,
     p_bootstrap,
     ratio,
     weighted_area,
 )
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 THRESHOLD = 0.5
 """Default value from which on a classifier says *complete*."""

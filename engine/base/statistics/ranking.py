@@ -11,13 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from engine.base.arrays import Bools, Floats, Ints
 from engine.base.statistics.intervals import Z95, Contrast, Curve, Interval
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 MIN_GROUPS = 10
 """Least number of groups of each class for a variance estimate; with fewer it can be far too small by chance."""

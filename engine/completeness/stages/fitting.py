@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from engine.base.arrays import Floats
 from engine.base.errors import NotYet
 from engine.base.number_format import counted, figure, figure_range
 from engine.completeness import bundled_probe, probe, probe_calibration
 from engine.completeness.baselines import Position, cross_fit_by_position
 from engine.completeness.kinds import Kinds, find_kinds
 from engine.completeness.probe import CrossFit
-from engine.completeness.probe_calibration import Floats
 from engine.completeness.records import (
     BUNDLED_PROBE_ADAPTER,
     MIN_CONVERSATIONS_FOR_PROBE,

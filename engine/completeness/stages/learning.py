@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.base.arrays import Bools, Floats, Ints
 from engine.completeness import probe
 from engine.completeness.kinds import Kinds
 from engine.completeness.probe import CrossFit, Regression, Stack
-from engine.completeness.probe_calibration import Bools, Floats, Ints
 from engine.completeness.records import CurvePoint, EndingTest
 from engine.completeness.stages.log_texts import LogTexts
 from engine.completeness.tables.hidden_states import StateEntry

@@ -128,14 +128,12 @@ class RequestGoal:
     Attributes:
         first, last: Indices of the first and the last message of the request.
         group: Id of the group; None for a request that is like no goal.
-        score: Membership score in that group, in [0, 1].
     """
 
     conversation_id: int
     first: int
     last: int
     group: str | None
-    score: float
 
 
 def put_goals(
@@ -144,7 +142,7 @@ def put_goals(
     """Stores goals of requests; an earlier one of the same messages is replaced."""
     conn.executemany(
         "INSERT OR REPLACE INTO request_goal (conversation_id, clustering_id, first, last, run_id,"
-        " group_id, score) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        " group_id) VALUES (?, ?, ?, ?, ?, ?)",
         [
             (
                 goal.conversation_id,
@@ -153,7 +151,6 @@ def put_goals(
                 goal.last,
                 run_id,
                 goal.group,
-                goal.score,
             )
             for goal in request_goals
         ],

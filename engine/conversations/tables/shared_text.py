@@ -39,7 +39,7 @@ def stored(conn: sqlite3.Connection) -> SharedText:
 
 
 def is_current(conn: sqlite3.Connection) -> bool:
-    """Returns whether it was looked for since the last conversation came; not in projects of earlier versions."""
+    """Returns whether it was looked for since the last conversation came."""
     return bool(settings.get(conn, _KEY, {}).get(_OF) == _count(conn))
 
 

@@ -230,5 +230,6 @@ CODEX = Reader(
     conditions=3,
     title="rollouts of Codex",
     sample="codex_rollout_1.jsonl",
+    seen="0.146, 2026-08",
 )
 """Reads a file of lines as one conversation."""

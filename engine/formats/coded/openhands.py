@@ -287,5 +287,6 @@ OPENHANDS = Reader(
     conditions=4,
     title="trajectories of OpenHands",
     sample="openhands_output.jsonl",
+    seen="0.39 and SDK 1, 2025-11",
 )
 """Reads the events of a trajectory as one conversation."""

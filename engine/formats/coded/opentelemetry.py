@@ -202,69 +202,51 @@ def _span_kind(record: dict[str, Any], attributes: dict[str, Any], nested: dict[
     return "model" if names_model or vercel else "other"
 
 
+_GIVEN = (
+    *("gen_ai.prompt", "llm.input_messages", "pydantic_ai.all_messages", "ai.prompt.messages"),
+    *("ai.prompt", "gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.llm_request"),
+    *("gen_ai.tool.call.arguments", "ai.toolCall.args", "tool_arguments"),
+    *("traceloop.entity.input.inputs", "traceloop.entity.input", "haystack.component.input"),
+    *("input.value", "input"),
+)
+"""Attributes with what a span was given, as the conventions name them, the surest first."""
+_ANSWERED = (
+    *("gen_ai.output.messages", "gen_ai.completion", "llm.output_messages", "ai.response"),
+    *("gcp.vertex.agent.tool_response", "gcp.vertex.agent.llm_response", "gen_ai.tool.call.result"),
+    *("ai.toolCall.result", "tool_response", "traceloop.entity.output.outputs"),
+    *("traceloop.entity.output.output", "traceloop.entity.output", "haystack.component.output"),
+    *("output.value", "output"),
+)
+"""Attributes with what it answered."""
+
+
 def _messages_of(nested: dict[str, Any], record: dict[str, Any]) -> tuple[Any, Any]:
-    """Returns what a span was given and answered: of each what the first of the conventions has."""
-    gen = object_in(nested.get("gen_ai"))
-    llm = object_in(nested.get("llm"))
-    vercel = object_in(nested.get("ai"))
-    prompt = object_in(vercel.get("prompt"))
-    response = object_in(vercel.get("response"))
-    vercel_tool = object_in(vercel.get("toolCall"))
-    request = _as_request(first_filled(object_in(gen.get("input")), "messages"))
-    if request is not None:
-        request["system"] = json_within(gen.get("system_instructions"))
-    events = (record.get(key) for key in ("events", "logs", "span_events"))
-    listed = [*events, nested.get("events"), nested.get("all_messages_events")]
+    """Returns what a span was given and answered: of each what the first of the conventions has, or its events."""
+    listed = [record.get(key) for key in ("events", "logs", "span_events")]
+    listed += [nested.get("events"), nested.get("all_messages_events")]
     event_request, event_answer = _messages_of_events(next(filter(None, listed), None))
-    adk = object_in(object_in(object_in(nested.get("gcp")).get("vertex")).get("agent"))
-    tool = object_in(object_in(gen.get("tool")).get("call"))
-    entity = object_in(object_in(nested.get("traceloop")).get("entity"))
-    component = object_in(object_in(nested.get("haystack")).get("component"))
-    given = (
-        request,
-        gen.get("prompt"),
-        _as_request(llm.get("input_messages")),
-        _as_request(object_in(nested.get("pydantic_ai")).get("all_messages")),
-        first_filled(prompt, "messages", "") or prompt,
-        event_request,
-        object_in(adk.get("llm_request")),
-        json_within(adk.get("tool_call_args")),
-        tool.get("arguments"),
-        vercel_tool.get("args"),
-        nested.get("tool_arguments"),  # Pydantic AI
-        first_filled(object_in(json_within(entity.get("input"))), "inputs") or entity.get("input"),
-        component.get("input"),
-        first_filled(object_in(nested.get("input")), "value"),
-        nested.get("input"),
+    messages = json_within(_value_at(nested, "gen_ai.input.messages"))
+    system = json_within(_value_at(nested, "gen_ai.system_instructions"))
+    request = {"messages": messages, "system": system} if messages else event_request
+    given = (_value_at(nested, path) for path in _GIVEN)
+    answered = (_value_at(nested, path) for path in _ANSWERED)
+    return (
+        request or next(filter(_is_said, given), None),
+        next(filter(_is_said, answered), None) if event_answer is None else event_answer,
     )
-    answered = (
-        first_filled(object_in(gen.get("output")), "messages"),
-        gen.get("completion"),
-        llm.get("output_messages"),
-        response
-        and {
-            "text": response.get("text"),
-            "tool_calls": json_within(response.get("toolCalls")),
-        },
-        event_answer,
-        object_in(adk.get("llm_response")),
-        json_within(adk.get("tool_response")),
-        tool.get("result"),
-        vercel_tool.get("result"),
-        nested.get("tool_response"),
-        first_filled(object_in(json_within(entity.get("output"))), "outputs", "output")
-        or entity.get("output"),
-        component.get("output"),
-        first_filled(object_in(nested.get("output")), "value"),
-        nested.get("output"),
-    )
-    return next(filter(None, given), None), next(filter(None, answered), None)
 
 
-def _as_request(listed: Any) -> Any:
-    """Returns a list of messages, also as JSON in a text, as a request; None if it is none."""
-    listed = json_within(listed)
-    return {"messages": listed} if isinstance(listed, list) else None
+def _is_said(value: Any) -> bool:
+    """Returns whether an attribute has something in it."""
+    return value not in (None, "", [], {})
+
+
+def _value_at(nested: dict[str, Any], path: str) -> Any:
+    """Returns what nested attributes, or JSON in their texts, have at a path with dots; None if there is nothing."""
+    value: Any = nested
+    for key in path.split("."):
+        value = object_in(value).get(key)
+    return value[""] if isinstance(value, dict) and "" in value else value
 
 
 def _messages_of_events(events: Any) -> tuple[Any, Any]:

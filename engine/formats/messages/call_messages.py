@@ -6,10 +6,8 @@ OpenTelemetry and OpenInference. Their names do not contradict each other, so on
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from engine.formats.json_values import json_text, list_or_empty, object_or_empty
@@ -18,6 +16,7 @@ from engine.formats.messages.chat_message import (
     as_message,
     langchain_message,
     message_of_pair,
+    shown_fields,
 )
 from engine.formats.messages.parts import first_value, part_kind
 from engine.formats.messages.roles import role_named
@@ -464,12 +463,6 @@ def _messages_of_text(text: str) -> list[ChatMessage]:
 
 _SHOWN = re.compile(r"\W*(?:\w*Message\()?role='(\w+)'")
 """Matches the beginning of a message as Python shows the object of an agent framework."""
-_SHOWN_FIELD = re.compile(
-    r"\b(content|tool_calls|tool_call_id|tool_name)="
-    r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\[\{.*?\}\](?=[ ,)]))",
-    re.DOTALL,
-)
-"""Matches a field of it with its value."""
 
 
 def _message_as_shown(text: str) -> ChatMessage | None:
@@ -477,11 +470,10 @@ def _message_as_shown(text: str) -> ChatMessage | None:
     beginning = _SHOWN.match(text)
     if beginning is None or role_named(beginning[1]) is None:
         return None
-    message: ChatMessage = {"role": beginning[1]}
-    for field in _SHOWN_FIELD.finditer(text):
-        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-            message.setdefault(field[1], ast.literal_eval(field[2]))
-    return {"content": "", **message}
+    fields = shown_fields(text)
+    keys = ("content", "tool_calls", "tool_call_id", "tool_name")
+    message = {key: fields[key] for key in keys if key in fields}
+    return {"role": beginning[1], "content": "", **message}
 
 
 def _system_message(request: Mapping[str, Any], messages: list[ChatMessage]) -> list[ChatMessage]:

@@ -159,9 +159,18 @@ def _part_of_block(block: Any) -> Any:
 
 
 _SHOWN_FIELD = re.compile(
-    r"\b(arguments|call_id|name)=('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")", re.DOTALL
+    r"\b(\w+)=('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\[\{.*?\}\](?=[ ,)]))", re.DOTALL
 )
-"""Matches a field of a call as Python shows it, with its value."""
+"""Matches a field of an object as Python shows it, with its value: a text, or a list of objects."""
+
+
+def shown_fields(text: str) -> dict[str, Any]:
+    """Returns the fields with texts and lists of an object as Python shows it, `role='user' content='Hi'`."""
+    fields: dict[str, Any] = {}
+    for field in _SHOWN_FIELD.finditer(text):
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            fields.setdefault(field[1], ast.literal_eval(field[2]))
+    return fields
 
 
 def _call_as_shown(part: Any) -> dict[str, Any] | None:
@@ -169,11 +178,10 @@ def _call_as_shown(part: Any) -> dict[str, Any] | None:
     text = first_value(part, ("text", "content")) if isinstance(part, dict) else None
     if not isinstance(text, str) or not text.startswith("ResponseFunctionToolCall("):
         return None
-    fields: dict[str, Any] = {}
-    for field in _SHOWN_FIELD.finditer(text):
-        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-            fields.setdefault(field[1], ast.literal_eval(field[2]))
-    return {"type": "tool_call", **fields} if "name" in fields else None
+    fields = shown_fields(text)
+    keys = ("name", "arguments", "call_id")
+    call: dict[str, Any] = {key: fields[key] for key in keys if key in fields}
+    return {"type": "tool_call", **call} if "name" in call else None
 
 
 def _are_parts(value: Any) -> bool:

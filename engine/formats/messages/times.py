@@ -77,7 +77,7 @@ def falls(values: Sequence[Any]) -> bool:
 
 _SURE_NAMES = (
     "createdat", "created", "createtime", "createdtime", "createdate", "creationdate", "creationtime",
-    "datecreated", "timecreated", "startedat", "started", "starttime", "startdate",
+    "datecreated", "timecreated", "startedat", "started", "starttime", "startdate", "starttimestamp",
 )  # fmt: skip
 """Names of fields that can only have the time at which the conversation began, without signs and in small letters."""
 _NAMES = (

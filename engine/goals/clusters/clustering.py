@@ -7,7 +7,6 @@ no cluster because it is too far from its nearest center; a later row of that ki
 
 from __future__ import annotations
 
-import math
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -17,12 +16,10 @@ from engine.base.errors import NotYet, UsageError
 from engine.goals.clusters.kmeans import (
     FULL_BATCH_ROWS,
     RESTARTS,
-    Nearest,
     Note,
     canonical_order,
     closest,
     directions,
-    nearest,
     solve,
     sums_of,
 )
@@ -40,8 +37,6 @@ from engine.model.embedders.vectors import (
 
 OUTLIER = -1
 """Label of a row that is in no cluster."""
-_NO_CENTRE = -1
-"""Stands for the number of a center that does not exist, such as the nearest one of a row of zeros."""
 MIN_MEMBERS = 2
 """Smaller clusters are dropped; their members go to the nearest other cluster or become outliers."""
 OUTLIER_DEVIATIONS = 4.0
@@ -62,9 +57,6 @@ class Clusters:
         labels: Number of the cluster; `OUTLIER` for a row that is in none.
         centres: Shape (k, d), rows of length 1.
         distances: Cosine distance to the nearest center, of outliers too; 1 for a row of zeros.
-        nearest: Number of the nearest center, of outliers too; -1 for a row of zeros.
-        second: Number of the second nearest center; -1 for a row of zeros, and where there is only one center.
-        second_distances: Cosine distance to the second nearest center; 2 where there is none.
         inertia: Mean distance of the rows in clusters.
         seed: Seed of the random numbers.
     """
@@ -72,9 +64,6 @@ class Clusters:
     labels: Numbers
     centres: Vectors
     distances: Floats
-    nearest: Numbers
-    second: Numbers
-    second_distances: Floats
     inertia: float
     seed: int
 
@@ -156,7 +145,7 @@ def split(vectors: Vectors, members: Indices, parts: int, seed: int = 0) -> tupl
     solution = solve(
         vectors, order, min(parts, len(rows)), seed, restarts=RESTARTS, note=lambda *_: None
     )
-    labels = _closest_rows(vectors, rows, solution.centres)
+    labels, _ = _closest_rows(vectors, rows, solution.centres)
     parts_of_rows = [rows[labels == number] for number in range(len(solution.centres))]
     # Of parts of equal size, that with the lowest row comes first.
     return tuple(
@@ -213,15 +202,11 @@ def _median_and_deviation(values: Floats) -> tuple[float, float]:
     return median, _DEVIATIONS_PER_MAD * float(np.median(np.abs(values - median)))
 
 
-def _closest_rows(vectors: Vectors, rows: Indices, centres: Vectors) -> Numbers:
-    """Returns the nearest center of each of `rows`, shape (rows,); copies one block of vectors at a time."""
-    return np.concatenate([closest(vectors[rows[part]], centres)[0] for part in blocks(len(rows))])
-
-
-def _nearest_rows(vectors: Vectors, rows: Indices, centres: Vectors) -> Nearest:
-    """Returns `kmeans.nearest` of `rows`, arrays of shape (rows,); copies one block of vectors at a time."""
-    parts = [nearest(vectors[rows[part]], centres) for part in blocks(len(rows))]
-    return Nearest(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+def _closest_rows(vectors: Vectors, rows: Indices, centres: Vectors) -> tuple[Numbers, Floats]:
+    """Returns `kmeans.closest` of `rows`, arrays of shape (rows,); copies one block of vectors at a time."""
+    parts = [closest(vectors[rows[part]], centres) for part in blocks(len(rows))]
+    labels, cosines = zip(*parts, strict=True)
+    return np.concatenate(labels), np.concatenate(cosines)
 
 
 def _means(vectors: Vectors, order: Indices, centres: Vectors, least: int) -> Vectors:
@@ -229,7 +214,7 @@ def _means(vectors: Vectors, order: Indices, centres: Vectors, least: int) -> Ve
     `least` rows."""
     # Without a small center its rows go to others, so the sizes must be counted anew until none is too small.
     while True:
-        labels = _closest_rows(vectors, order, centres)
+        labels, _ = _closest_rows(vectors, order, centres)
         too_small = np.bincount(labels, minlength=len(centres)) < least
         if not too_small.any() or len(centres) == 1:
             break
@@ -247,7 +232,7 @@ def _split_large(
 ) -> Vectors:
     """Returns the centers, shape (centers, d), with each cluster of more than `largest` rows replaced by the parts that
     it is split into."""
-    labels = _closest_rows(vectors, order, centres)
+    labels, _ = _closest_rows(vectors, order, centres)
     new_centres = []
     for number, size in enumerate(np.bincount(labels, minlength=len(centres))):
         if size <= largest:
@@ -272,9 +257,8 @@ def _finish(
     """
     # A cluster all of whose rows are outliers is dropped, which gives its rows another nearest center: so once more.
     while True:
-        nearest_centres = _nearest_rows(vectors, rows, centres)
-        distances = np.maximum(0, 1 - nearest_centres.first_cosine)
-        labels = nearest_centres.first.copy()
+        labels, cosines = _closest_rows(vectors, rows, centres)
+        distances = np.maximum(0, 1 - cosines)
         if cut is not None:
             labels[distances > outlier_limits(distances, labels, len(centres), cut)[labels]] = (
                 OUTLIER
@@ -285,7 +269,7 @@ def _finish(
         centres = centres[sizes > 0]
     # Clusters of equal size are ordered by their centers, which do not depend on the order of the rows.
     order = np.lexsort((*centres.T[:_TIE_COORDINATES], -sizes))
-    # The entry at index -1 keeps outliers outliers, and a missing center missing: both have that number.
+    # The entry at index -1 keeps outliers outliers.
     new_numbers = np.full(len(centres) + 1, OUTLIER, dtype=np.int32)
     new_numbers[order] = np.arange(len(centres), dtype=np.int32)
 
@@ -294,42 +278,23 @@ def _finish(
         labels=np.full(count, OUTLIER, np.int32),
         centres=centres[order],
         distances=np.ones(count, np.float32),
-        nearest=np.full(count, _NO_CENTRE, np.int32),
-        second=np.full(count, _NO_CENTRE, np.int32),
-        second_distances=np.full(count, 2, np.float32),
         # Sorted, because a sum of floats depends on their order.
         inertia=float(np.sort(distances[labels >= 0]).mean(dtype=np.float64)),
         seed=seed,
     )
     clusters.labels[rows] = new_numbers[labels]
     clusters.distances[rows] = distances
-    clusters.nearest[rows] = new_numbers[nearest_centres.first]
-    clusters.second[rows] = new_numbers[nearest_centres.second]
-    clusters.second_distances[rows] = 1 - nearest_centres.second_cosine
     return clusters
 
 
 # The assignment of rows that come after the clustering
 
-Scores = np.ndarray[tuple[int, int], np.dtype[np.float64]]
-"""Membership scores, 0–1, of shape (rows, clusters)."""
 NOVEL = -1
 """Label of a later row that is too far from its nearest center to be in that cluster."""
-MEDIAN_SCORE = 0.9
-"""Score that the median member has when it is compared with the nearest other cluster alone."""
 MEMBER_QUANTILE = 0.99
 """Quantile of the members' distances that is the limit of a cluster."""
 QUANTILE_MEMBERS = 50
 """Members from which the limit is this quantile alone; with fewer it is mixed with the limit of outliers."""
-MIN_OTHER_SCORE = 0.15
-"""Default of the least score of a further cluster."""
-MAX_OTHERS = 4
-"""Most further clusters of a row."""
-_MIN_GAP, _MAX_GAP = 1e-3, 2.0
-"""Bounds of the gap between two cosines from which the sharpness follows: near 0 the sharpness would be infinite, and
-no gap exceeds 2."""
-_SCORES_PER_BLOCK, _MIN_BLOCK_ROWS = 4_000_000, 256
-"""Scores (rows times clusters) that are held at once, which bounds the memory; and the least rows of a block."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -339,47 +304,17 @@ class Membership:
     Attributes:
         centres: Shape (k, d), rows of length 1.
         limits: Cosine distance to each center beyond which a conversation is novel, shape (k,).
-        sharpness: Inverse temperature: factor of the cosines in the softmax.
     """
 
     centres: Vectors
     limits: Floats
-    sharpness: float
-
-    def scores(self, rows: Vectors) -> Scores:
-        """Returns the membership scores of rows of length 1 in every cluster, shape (rows, k); each row sums to 1."""
-        logits = self.sharpness * (rows @ self.centres.T).astype(np.float64)
-        exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
-        scores: Scores = exponentials / exponentials.sum(axis=1, keepdims=True)
-        return scores
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Assigned:
-    """The clusters of n rows.
-
-    Attributes (arrays have the shape (n,)):
-        labels: The nearest cluster; `NOVEL` for a row beyond its limit.
-        nearest: The nearest cluster, also for novel rows; -1 for a row of zeros.
-        scores: Score of the nearest cluster, in (0, 1]; 0 for a row of zeros.
-        distances: Cosine distance to its center; 1 for a row of zeros.
-        others: Further clusters of each row as (number, score), highest score first.
-    """
-
-    labels: Numbers
-    nearest: Numbers
-    scores: Floats
-    distances: Floats
-    others: tuple[tuple[tuple[int, float], ...], ...]
 
 
 def membership_of(vectors: Vectors, labels: Numbers, k: int) -> Membership:
-    """Returns centers, limits and sharpness of a partition (the clusters, or the groups after decisions).
+    """Returns centers and limits of a partition (the clusters, or the groups after decisions).
 
     The limit of a cluster is the `MEMBER_QUANTILE` quantile of its members' distances, mixed with the limit of outliers
-    if it has few members. Scores are a softmax over clusters of cosine times sharpness. The sharpness is chosen so that
-    the median member has a score of `MEDIAN_SCORE` against the nearest other cluster, because cosines of different
-    embedders differ in range. Scores rank clusters; they are not calibrated probabilities.
+    if it has few members.
 
     Args:
         vectors: Shape (n, d), rows of length 1.
@@ -398,61 +333,26 @@ def membership_of(vectors: Vectors, labels: Numbers, k: int) -> Membership:
         sums += sums_of(vectors[part][clustered], labels[part][clustered], k)
     centres = unit_rows(sums)
     distances = np.ones(len(vectors), dtype=np.float32)
-    gaps = np.zeros(len(vectors), dtype=np.float32)
-    # The gap of a row is the cosine with its own center minus that with the nearest other one. Rows in no cluster get
-    # numbers without a meaning here; they are left out where `gaps` and `distances` are used.
+    # Rows in no cluster get numbers without a meaning here, which are not used.
     for part in blocks(len(vectors)):
-        own_labels = labels[part]
         cosines = vectors[part] @ centres.T
-        block_rows = np.arange(len(own_labels))
-        own_cosines = cosines[block_rows, own_labels].copy()
-        distances[part] = np.maximum(0, 1 - own_cosines)
-        # Below every cosine, so that the maximum is that with another center.
-        cosines[block_rows, own_labels] = -2
-        gaps[part] = own_cosines - cosines.max(axis=1)
-    median_gap = float(np.median(gaps[labels >= 0])) if k > 1 else 1.0
-    # Of two clusters, the softmax gives log(score / (1 - score)) = sharpness * gap.
-    log_odds = math.log(MEDIAN_SCORE / (1 - MEDIAN_SCORE))
-    sharpness = log_odds / min(_MAX_GAP, max(median_gap, _MIN_GAP))
-    return Membership(centres, _limits(distances, labels, sizes), sharpness)
+        distances[part] = np.maximum(0, 1 - cosines[np.arange(len(cosines)), labels[part]])
+    return Membership(centres, _limits(distances, labels, sizes))
 
 
-def assign(
-    vectors: Vectors, membership: Membership, *, others_above: float = MIN_OTHER_SCORE
-) -> Assigned:
-    """Returns the clusters of rows, which are read block by block.
+def assign(vectors: Vectors, membership: Membership) -> tuple[Numbers, Floats]:
+    """Returns the nearest cluster of each row, `NOVEL` beyond its limit, and the cosine distance to its center, 1 for a
+    row of zeros; arrays of shape (n,).
 
     Args:
         vectors: Shape (n, d), rows of length 1 or 0, from the embedder of the clustered vectors.
         membership: The clusters, from `membership_of`.
-        others_above: Least score of a further cluster; at most `MAX_OTHERS` are returned.
     """
-    centres = membership.centres
-    nearest_centres = nearest(vectors, centres)
+    labels, cosines = closest(vectors, membership.centres)
     has_direction = has_vector(vectors)
-    distances = np.where(has_direction, np.maximum(0, 1 - nearest_centres.first_cosine), 1).astype(
-        np.float32
-    )
-    scores = np.zeros(len(vectors), dtype=np.float32)
-    others: list[tuple[tuple[int, float], ...]] = []
-    for part in blocks(len(vectors), max(_MIN_BLOCK_ROWS, _SCORES_PER_BLOCK // len(centres))):
-        all_scores = membership.scores(vectors[part])
-        block_rows = np.arange(len(all_scores))
-        scores[part] = all_scores[block_rows, nearest_centres.first[part]]
-        # What is left are the scores of the further clusters.
-        all_scores[block_rows, nearest_centres.first[part]] = 0
-        all_scores[~has_direction[part]] = 0
-        others += _further_clusters(all_scores, others_above)
-    scores[~has_direction] = 0
-    nearest_numbers = np.where(has_direction, nearest_centres.first, _NO_CENTRE).astype(np.int32)
-    within_limit = has_direction & (distances <= membership.limits[nearest_centres.first])
-    return Assigned(
-        labels=np.where(within_limit, nearest_centres.first, NOVEL).astype(np.int32),
-        nearest=nearest_numbers,
-        scores=scores,
-        distances=distances,
-        others=tuple(others),
-    )
+    distances = np.where(has_direction, np.maximum(0, 1 - cosines), 1).astype(np.float32)
+    within_limit = has_direction & (distances <= membership.limits[labels])
+    return np.where(within_limit, labels, NOVEL).astype(np.int32), distances
 
 
 def _limits(distances: Floats, labels: Numbers, sizes: Indices) -> Floats:
@@ -466,16 +366,3 @@ def _limits(distances: Floats, labels: Numbers, sizes: Indices) -> Floats:
             quantile, float(limits[number])
         )
     return limits
-
-
-def _further_clusters(scores: Scores, min_score: float) -> list[tuple[tuple[int, float], ...]]:
-    """Returns the further clusters of each row, as in `Assigned.others`; `scores` has the shape (rows, clusters)."""
-    others: list[tuple[tuple[int, float], ...]] = [()] * len(scores)
-    for row in np.flatnonzero(scores.max(axis=1) >= min_score):
-        best = np.argsort(-scores[row], kind="stable")[:MAX_OTHERS]
-        others[row] = tuple(
-            (int(number), float(scores[row, number]))
-            for number in best
-            if scores[row, number] >= min_score
-        )
-    return others

@@ -35,14 +35,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from engine.base.arrays import Floats
 from engine.base.statistics.agreement import adjusted_rand
 from engine.goals.clusters.kmeans import canonical_order, closest, silhouette_of, solve
 from engine.model.embedders.vectors import Numbers, Vectors
 
-Floats = npt.NDArray[np.float64]
-"""An array of real numbers; unlike that of `vectors` it has double precision."""
 _STREAM = 0x677261
 """Number of the stream of random numbers here (ASCII "gra"), so that no other use of the seed draws the same ones."""
 

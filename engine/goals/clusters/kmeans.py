@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -51,20 +50,6 @@ MIN_RELATIVE_DECREASE = 1e-4
 
 Note = Callable[[int, int], None]
 """Called with (steps done, steps in all); may raise to stop the work."""
-
-
-class Nearest(NamedTuple):
-    """The nearest and the second nearest center of each row, each of shape (n,).
-
-    Attributes:
-        first, second: Indices of centers; `second` is -1 if there is only one center.
-        first_cosine, second_cosine: Cosines with these centers; -1 if there is no second.
-    """
-
-    first: Numbers
-    first_cosine: Floats
-    second: Numbers
-    second_cosine: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,26 +156,6 @@ def closest(rows: Vectors, centres: Vectors) -> tuple[Numbers, Floats]:
         labels[part] = first = block.argmax(axis=1)
         cosines[part] = block[np.arange(len(block)), first]
     return labels, cosines
-
-
-def nearest(rows: Vectors, centres: Vectors) -> Nearest:
-    """Returns the two nearest centers of each row, arrays of shape (n,)."""
-    count = len(rows)
-    nearest_two = Nearest(
-        np.zeros(count, np.int32),
-        np.zeros(count, np.float32),
-        np.full(count, -1, np.int32),
-        np.full(count, -1, np.float32),
-    )
-    for part, block in _cosines(rows, centres):
-        block_rows = np.arange(len(block))
-        nearest_two.first[part] = first = block.argmax(axis=1)
-        nearest_two.first_cosine[part] = block[block_rows, first]
-        if len(centres) > 1:
-            block[block_rows, first] = -2  # below every cosine, so that the maximum is the second
-            nearest_two.second[part] = second = block.argmax(axis=1)
-            nearest_two.second_cosine[part] = block[block_rows, second]
-    return nearest_two
 
 
 def _cosines(rows: Vectors, centres: Vectors) -> Iterator[tuple[slice, Floats]]:

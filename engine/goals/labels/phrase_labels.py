@@ -51,7 +51,7 @@ from engine.goals.labels.word_kinds import (
     words_of,
 )
 from engine.goals.questions import Named, clipped
-from engine.goals.records import Support
+from engine.goals.records import GoalText, Support, subject_of_reasons
 from engine.model.embedders.tfidf import MAX_TEXT_CHARS
 from engine.model.embedders.vectors import Numbers
 
@@ -145,8 +145,8 @@ _QUESTION = re.compile(
 """How a text begins that asks a question."""
 _PARTS = re.compile(r"(?<=[.!?:])\s+|\n+")
 """What separates the parts of a text that a program may have written."""
-OTHER_REQUESTS = "Other requests"
-"""Label of a cluster whose members have no request in common."""
+OTHER_REQUESTS, OTHER_REASONS = "Other requests", "Other reasons"
+"""Labels of a cluster whose members have nothing in common."""
 
 
 class _Candidate(NamedTuple):
@@ -311,6 +311,7 @@ def phrase_labels(
     labels: Numbers,
     distances: npt.NDArray[np.floating] | None = None,
     seed: int = 0,
+    kind: GoalText = "first-user",
 ) -> dict[int, Named]:
     """Returns a label for each cluster with its support, and the sentence of a central member that says what is wanted.
 
@@ -319,6 +320,7 @@ def phrase_labels(
         labels: Cluster of each text; negative ones are ignored.
         distances: Of each text to the center of its cluster; None takes the texts in their order.
         seed: Seed of the sample of texts.
+        kind: What the texts are: of reasons a topic is a name by itself, of goals it is what members get help with.
 
     Returns:
         Names by cluster, all labels different; a description is empty where no member wrote a sentence.
@@ -353,7 +355,10 @@ def phrase_labels(
     }
     chosen = {number: _best_request(number, clusters, usage) for number in numbers}
     activity = _common_activity(clusters)
-    names = {number: _name(number, chosen[number], clusters, usage, activity) for number in numbers}
+    asks = not subject_of_reasons(kind)
+    names = {
+        number: _name(number, chosen[number], clusters, usage, activity, asks) for number in numbers
+    }
     full_labels = _told_apart(names, clusters, usage)
     return {
         number: replace(
@@ -603,14 +608,19 @@ def _name(
     clusters: Mapping[int, _Cluster],
     usage: _Usage,
     common_activity: tuple[str, ...],
+    asks: bool,
 ) -> Named:
     """Returns the label of a cluster with its support: the chosen phrase, with what many of the other members ask for
     ("Reserve a table or check my balance"); without one the quality of the things that they look for, requests that
-    together have support, or what they ask about. Labels of several clusters may be alike."""
+    together have support, or what they ask about. Labels of several clusters may be alike.
+
+    Args:
+        asks: Whether the texts ask for something; reasons do not.
+    """
     cluster = clusters[number]
     verb = cluster.activity() or common_activity
     is_search = bool(verb) and _kind(verb[0]) == "get"
-    activity = "find" if verb == ("get",) else " ".join(verb) or "get help with"
+    activity = "find" if verb == ("get",) else " ".join(verb) or "get help with" * asks
     if not chosen and is_search and (quality := _shared_quality(number, clusters)):
         label = f"{activity} {' '.join(quality.words)}"
         return Named(_spelled(label, usage), support=cluster.support(quality.content))
@@ -637,8 +647,9 @@ def _name(
     if topic := _topic(number, clusters, usage, nouns):
         noun = usage.topic(cluster.form(topic))
         support = cluster.support(frozenset(stems(noun.casefold())))
-        return Named(_spelled(f"{activity} {noun}", usage), support=support)
-    return Named(_spelled(f"{activity} other things", usage) if is_search else OTHER_REQUESTS)
+        return Named(_spelled(f"{activity} {noun}".strip(), usage), support=support)
+    other = OTHER_REQUESTS if asks else OTHER_REASONS
+    return Named(_spelled(f"{activity} other things", usage) if is_search else other)
 
 
 def _common_activity(clusters: Mapping[int, _Cluster]) -> tuple[str, ...]:

@@ -38,12 +38,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from engine.base.arrays import Floats
 from engine.goals.records import MergeOrder
-
-Floats = npt.NDArray[np.float64]
-"""An array of real numbers."""
 
 MAX_NEWTON_STEPS = 50
 """Steps after which the fit stops if it has not converged."""

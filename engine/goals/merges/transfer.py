@@ -73,13 +73,6 @@ def transfer_decisions(
     return transfer.unplaced
 
 
-def find_places(old: MergeState, new: MergeState, groups: Iterable[str]) -> dict[str, list[str]]:
-    """Returns, by current group of the old state, the new groups that are in it or its home: the home or the one with
-    most of its members first."""
-    transfer = _Transfer(old, new, {}, {})
-    return {group: transfer.find_places(old.members(group)) for group in groups}
-
-
 class _Overlap(NamedTuple):
     """The members that an old group has in common with the new groups.
 

@@ -17,7 +17,6 @@ from engine.conversations.tables.conversations import names
 from engine.conversations.tables.selecting import matching
 from engine.goals.labels.phrase_labels import distinct_starts, without_instructions
 from engine.goals.records import (
-    LEAST_SHARE,
     Author,
     ClusteringSummary,
     GoalGroup,
@@ -27,11 +26,8 @@ from engine.goals.records import (
     LowestGoal,
     MemberOrder,
     MemberRow,
-    SecondGoal,
-    SecondGoalJudgement,
-    UndoneJudgement,
 )
-from engine.goals.tables import clusterings, measurements, second_goals
+from engine.goals.tables import clusterings, measurements
 from engine.goals.tables.clusterings import source_of, stored_clustering
 from engine.goals.tables.measurements import Measurements
 from engine.goals.views.clustering_view import (
@@ -308,37 +304,6 @@ class GoalService:
                 conversation_ids, texts, distinct_starts(texts), *distances, strict=True
             )
         ]
-
-    # Second goals
-
-    def second_goals(self, conversation_id: int, least: float = LEAST_SHARE) -> list[SecondGoal]:
-        """Returns the second goals of a conversation, those that were removed too, the largest share first. Quick.
-
-        Args:
-            least: Least share. Goals with less than `LEAST_SHARE` are shown nowhere else and cannot be judged.
-        """
-        with self._project.reading() as conn:
-            return second_goals.of_conversation(conn, conversation_id, least)
-
-    def judge_second_goal(
-        self,
-        conversation_id: int,
-        group_id: str,
-        judgement: SecondGoalJudgement,
-        annotator: str = "",
-    ) -> None:
-        """Confirms or removes a second goal of a conversation.
-
-        Raises:
-            NotFound: It has no such second goal.
-        """
-        self._project.write(
-            lambda conn: second_goals.judge(conn, conversation_id, group_id, judgement, annotator)
-        )
-
-    def undo_second_goal(self, annotator: str = "") -> UndoneJudgement | None:
-        """Takes back the newest confirmation or removal; returns None if there is none."""
-        return self._project.write(lambda conn: second_goals.undo(conn, annotator))
 
 
 class _Distances(NamedTuple):

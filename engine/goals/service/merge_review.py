@@ -28,14 +28,12 @@ from engine.goals.records import (
     Pair,
     Proposal,
     ReviewProgress,
-    SettleCandidate,
     SplitPart,
     SplitProposal,
     model_says_yes,
 )
 from engine.goals.service.groups import GoalService
 from engine.goals.service.runs import GoalStages
-from engine.goals.stages.deciding import settle_moves
 from engine.goals.tables import decisions
 from engine.goals.tables.clusterings import source_of
 from engine.goals.tables.texts import LazyTexts
@@ -47,7 +45,7 @@ from engine.goals.views.merge_queue import (
     put_order,
     queue_settings,
 )
-from engine.goals.views.splitting import SPLIT_SEED, as_if_split, split_candidates
+from engine.goals.views.splitting import SPLIT_SEED, split_candidates
 from engine.jobs.runner import JobRunner
 from engine.model.embedders.vectors import Numbers
 from engine.project.project import Project
@@ -60,9 +58,6 @@ EXPECTED_CALLS_PER_PAIR = 4
 """Model calls that a pair is expected to take before any was asked about."""
 MAX_PREVIEW_MEMBERS = 10
 """Most members of a part in the preview of a split."""
-EVEN_PROBABILITY = 0.5
-"""Probability of one goal below which a model takes two parts for two goals."""
-
 REASON_OF_ORDER: dict[MergeOrder, str] = {
     "similarity": "the most similar descriptions left",
     "probability": "the most probable merge left",
@@ -377,30 +372,6 @@ class MergeReviewService:
         sides = () if group_id is None else (group_id,)
         return self._decide(GoalDecision("move", sides, parts=(part,)))
 
-    def settle_preview(self) -> list[SettleCandidate]:
-        """Returns the moves of conversations to the group of most of their nearest neighbors, the group that gains most
-        first; none before anything was clustered. Not quick."""
-        if self.goals.shown() is None:
-            return []
-        view = self.goals.view()
-        active = self._log.active(view.stored.id)
-        candidates = []
-        # The author is the rule also where a person starts it: nobody looked at each conversation, so a later run may
-        # move them again.
-        for move in settle_moves(view, self._cache, active, "auto"):
-            group, ids = view.state.groups[move.sides[0]], np.asarray(move.parts[0])
-            outliers = int(np.isin(ids, view.state.outliers).sum())
-            candidates.append(SettleCandidate(group.label, group.size, len(ids), outliers, move))
-        return sorted(candidates, key=lambda candidate: -candidate.count)
-
-    def settle(self, candidates: Sequence[SettleCandidate]) -> int:
-        """Makes the moves that `settle_preview` gave, as one act, and returns the number of conversations moved."""
-        started = {"started_by": "human"}
-        self._act(
-            lambda state: [replace(candidate.move, evidence=started) for candidate in candidates]
-        )
-        return sum(candidate.count for candidate in candidates)
-
     # Splits
 
     def split_preview(self, group_id: str, parts: int = 2) -> list[SplitPart]:
@@ -421,29 +392,16 @@ class MergeReviewService:
         return preview
 
     def split_proposals(self) -> list[SplitProposal]:
-        """Returns the groups that seem to hold several goals, with the model's word where it was asked: those whose
-        parts it takes for two goals first, then by the distance of their parts. Not quick."""
+        """Returns the groups that seem to hold several goals, the one whose parts lie farthest apart first. Not
+        quick."""
         view = self.goals.view()
-        candidates = split_candidates(view, self._cache.space(view.stored))
-        supposed, pairs = as_if_split(view.state, candidates)
-        with self._project.reading() as conn:
-            answers = decisions.answers(conn, view.stored.pair_config)
         proposals = []
-        for candidate, pair in zip(candidates, pairs, strict=True):
-            answer = answers.get(supposed.sides_key(*pair))
-            in_both_orders = [] if answer is None else [answer.yes, answer.yes_reversed]
-            yes = [p for p in in_both_orders if p is not None]
+        for candidate in split_candidates(view, self._cache.space(view.stored)):
             ids = np.array(sorted(chain.from_iterable(candidate.parts)), dtype=np.int64)
             words = self._words_of_parts(view, ids, candidate.parts)
-            proposals.append(
-                replace(
-                    candidate,
-                    same=sum(yes) / len(yes) if yes else None,
-                    model=answer.model if answer is not None and yes else "",
-                    words=tuple(words[number] for number in range(len(candidate.parts))),
-                )
-            )
-        return sorted(proposals, key=lambda p: p.same is None or p.same >= EVEN_PROBABILITY)
+            part_words = tuple(words[number] for number in range(len(candidate.parts)))
+            proposals.append(replace(candidate, words=part_words))
+        return proposals
 
     def split(self, group_id: str, parts: Sequence[Sequence[int]]) -> GoalDecision:
         """Splits a group by conversation ids; members in none of the parts make one more part. Parts are labeled with
@@ -462,7 +420,8 @@ class MergeReviewService:
             )
         with self._project.reading() as conn:
             texts = LazyTexts(conn, source_of(view.stored).shown, members.tolist())
-            labels = phrase_labels(texts, _part_numbers(members, sorted_parts))
+            parts_of_members = _part_numbers(members, sorted_parts)
+            labels = phrase_labels(texts, parts_of_members, kind=view.stored.text)
         names = tuple((labels[n].label, labels[n].description) for n in sorted(labels))
         return self._decide(GoalDecision("split", (group_id,), names, tuple(sorted_parts)))
 

@@ -12,22 +12,15 @@ from typing import Any
 import numpy as np
 
 from engine.conversations.tables.conversations import imported
-from engine.goals.clusters.clustering import MAX_OTHERS, MIN_OTHER_SCORE, membership_of
+from engine.goals.clusters.clustering import membership_of
 from engine.goals.clusters.validation import DISSOLVED, STABLE
 from engine.goals.records import GoalDecision, GoalGroup
 from engine.goals.stages.validation import StabilityStage
-from engine.goals.tables import clusterings, measurements, second_goals, vectors
+from engine.goals.tables import clusterings, measurements, vectors
 from engine.goals.tables import decisions as goal_decisions
 from engine.goals.tables.clusterings import stored_clustering
-from engine.goals.views.clustering_view import (
-    ClusteringView,
-    Floats,
-    GroupFigures,
-    Space,
-    group_rows,
-)
+from engine.goals.views.clustering_view import ClusteringView, GroupFigures, Space, group_rows
 from engine.goals.views.decision_log import DecisionLog, read_merge_state, unplaced_decisions
-from engine.model.embedders.vectors import Vectors
 from engine.project.project import Project
 from engine.project.sql import id_pages, snapshot
 
@@ -118,11 +111,8 @@ def decision_line(decision: GoalDecision, reason: str | None = None) -> dict[str
 def assignment_lines(
     conn: sqlite3.Connection, conversation_ids: Sequence[int] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Yields a line for each of these conversations, in their order, or for all: its group with the membership score,
-    other groups that it may belong to and the distance to the center; `reason` says why it is in no group. Other groups
-    that a person removed are left out; `confirmed` has those that a person confirmed.
-
-    Scores are those of `engine.goals.clusters.clustering` among the current groups.
+    """Yields a line for each of these conversations, in their order, or for all: its group and the distance to the
+    center, of an outlier to the nearest one; `reason` says why it is in no group.
 
     Raises:
         NotYet: Nothing was clustered yet.
@@ -132,79 +122,31 @@ def assignment_lines(
         space = Space.read(conn, view.stored.vector_config)
         reasons = vectors.reasons(conn, view.stored.vector_config)
         keys = list(view.sizes)
-        judged = second_goals.judgements(conn, view.stored.id)
         grouped_ids, groups = view.state.group_indices(keys)
-        membership = membership_of(space.rows_of(grouped_ids), groups, len(keys))
-        index_of_group: dict[int, int] = {}  # index in `keys`, by conversation
-        for index, key in enumerate(keys):
-            index_of_group |= dict.fromkeys(view.members(key).tolist(), index)
-        outliers = set(view.members(None).tolist())
+        centres = membership_of(space.rows_of(grouped_ids), groups, len(keys)).centres
+        index_of_group: dict[int, int | None] = {}  # index in `keys`, by conversation
+        for index, key in enumerate([*keys, None]):
+            members = view.members(key).tolist()
+            index_of_group |= dict.fromkeys(members, None if key is None else index)
         for page in id_pages(conn, conversation_ids):
-            in_clustering = [item in index_of_group or item in outliers for item in page]
-            ids = np.asarray(page, dtype=np.int64)[np.array(in_clustering)]
-            rows = space.rows_of(ids)
-            scores = membership.scores(rows)
-            distances = 1 - rows @ membership.centres.T
-            row_of = {int(item): row for row, item in enumerate(ids)}
+            ids = [conversation_id for conversation_id in page if conversation_id in index_of_group]
+            distances = dict(zip(ids, 1 - space.rows_of(np.asarray(ids)) @ centres.T, strict=True))
             for conversation in imported(conn, page):
                 conversation_id = conversation.conversation_id
                 line: dict[str, Any] = {
-                    **conversation.names(), "cluster": None, "label": None, "score": None, "others": [],
-                    "confirmed": [], "distance": None, "reason": reasons.get(conversation_id, NOT_ASSIGNED),
+                    **conversation.names(), "cluster": None, "label": None, "distance": None,
+                    "reason": reasons.get(conversation_id, NOT_ASSIGNED),
                 }  # fmt: skip
-                row = row_of.get(conversation_id)
-                if row is not None:
-                    judgements = [judged.get((conversation_id, key)) for key in keys]
-                    line |= _assignment(
-                        view,
-                        keys,
-                        index_of_group.get(conversation_id),
-                        scores=scores[row],
-                        distances=distances[row],
-                        judgements=judgements,
-                    )
+                if conversation_id in index_of_group:
+                    own, to_centres = index_of_group[conversation_id], distances[conversation_id]
+                    nearest = to_centres.min() if own is None else to_centres[own]
+                    line |= {
+                        "cluster": None if own is None else keys[own],
+                        "label": None if own is None else view.state.groups[keys[own]].label,
+                        "distance": max(0.0, float(nearest)),
+                        "reason": OUTLIER if own is None else None,
+                    }
                 yield line
-
-
-def _assignment(
-    view: ClusteringView,
-    keys: Sequence[str],
-    own: int | None,
-    *,
-    scores: Floats,
-    distances: Vectors,
-    judgements: Sequence[str | None],
-) -> dict[str, Any]:
-    """Returns the values of a conversation that has a vector.
-
-    Args:
-        own: Index in `keys` of its group; None if it is in none.
-        scores, distances: Its membership score in each group, and its distance to the center, shape (groups,).
-        judgements: What a person said of each group as a second goal of it.
-    """
-    others = [
-        int(index)
-        for index in np.argsort(-scores, kind="stable")
-        if index != own and judgements[index] != "remove"
-    ]
-    nearest = int(distances.argmin()) if own is None else own
-    return {
-        "cluster": None if own is None else keys[own],
-        "label": None if own is None else view.state.groups[keys[own]].label,
-        "score": None if own is None else float(scores[own]),
-        "others": [
-            [keys[index], float(scores[index])]
-            for index in others[:MAX_OTHERS]
-            if scores[index] >= MIN_OTHER_SCORE
-        ],
-        "confirmed": [
-            keys[index]
-            for index, judgement in enumerate(judgements)
-            if judgement == "confirm" and index != own
-        ],
-        "distance": max(0.0, float(distances[nearest])),
-        "reason": OUTLIER if own is None else None,
-    }
 
 
 def _view(conn: sqlite3.Connection) -> ClusteringView:
@@ -265,7 +207,6 @@ def assignment_result(project: Project, decision_log: DecisionLog) -> dict[str, 
         "clustering": stored.id,
         "assigned": counts.total(),
         "novel": len(assignments) - counts.total(),
-        "several": sum(1 for assignment in assignments if assignment.others),
         "groups": [
             {"id": group, "label": state.groups[group].label, "assigned": count}
             for group, count in counts.most_common()

@@ -24,7 +24,7 @@ from engine.goals.stages.assigning import AssignRequestsStage, AssignStage
 from engine.goals.stages.clustering import ClusterStage, GroupForecast, LabelStage
 from engine.goals.stages.deciding import DecideStage, NameStage
 from engine.goals.stages.embedding import EmbedStage, SummariseStage, Vectoriser
-from engine.goals.stages.proposing import ProposeStage, SplitQuestionsStage
+from engine.goals.stages.proposing import ProposeStage
 from engine.goals.stages.theming import ThemeStage
 from engine.goals.stages.validation import BOOTSTRAPS, SEEDS, StabilityStage
 from engine.goals.tables import clusterings
@@ -48,7 +48,7 @@ PER_CONVERSATION = ("summarise", "embed", "cluster")
 """Stages whose time grows with the conversations; that of the others grows with the clusters, whose number hardly
 does."""
 MODEL_TASKS = {"summarise": "summaries", "label": "labels", "propose": "merges", "decide": "merges"}
-"""What the stages ask the model for, as the estimate of a run says it: "asked of MODEL: summaries, labels"."""
+"""What the stages ask the model for, as the estimate of a run says it: "with MODEL: summaries, labels"."""
 ABOUT_KEY = "goal_context"
 """Setting: a paragraph on the application, which comes before every summarizing prompt (`run cluster --about`)."""
 FREE_SUMMARY_PROMPT = "paper-summary"
@@ -264,20 +264,13 @@ class GoalStages:
         return ProposeStage(project, process, model, self.queue_cache, prompt).bodies(count)
 
     def ask_stages(self, model: str | None = None, limit: int = MAX_ASKED_PAIRS) -> list[Stage]:
-        """Returns the stages that ask a model about at most `limit` undecided pairs of the clustering that is open."""
-        return self._asking(model, limit, ProposeStage)
-
-    def ask_split_stages(self, model: str | None = None, limit: int | None = None) -> list[Stage]:
-        """Returns the stages that ask a model about the parts of groups that seem to hold several goals."""
-        return self._asking(model, limit, SplitQuestionsStage)
-
-    def _asking(self, name: str | None, limit: int | None, kind: type[ProposeStage]) -> list[Stage]:
-        """Returns the stages that ask a model about pairs of the clustering that is open, as it was asked before."""
-        model = self.model_of_run(name)
+        """Returns the stages that ask a model about at most `limit` undecided pairs of the clustering that is open, as
+        it was asked before."""
+        run_model = self.model_of_run(model)
         with self.setup.project.reading() as conn:
             paper = stored_clustering(conn, clusterings.open_id(conn)).paper
-        propose = self._propose(model, limit, paper=paper, kind=kind)
-        return [*self.setup.tuning_before(model), propose]
+        propose = self._propose(run_model, limit, paper=paper)
+        return [*self.setup.tuning_before(run_model), propose]
 
     def assign_stages(self, model: str | None = None) -> list[Stage]:
         """Returns the stages that embed conversations that came after the clustering of goals, and assign them to
@@ -353,7 +346,6 @@ class GoalStages:
         model: LoadableModel,
         limit: int | None,
         cluster: ClusterStage | None = None,
-        kind: type[ProposeStage] = ProposeStage,
         *,
         paper: bool,
     ) -> ProposeStage:
@@ -362,16 +354,15 @@ class GoalStages:
         Args:
             limit: Most pairs to ask about; None asks about all.
             cluster: The stage before that makes the clustering; None takes the one that is shown.
-            kind: Class of the stage.
             paper: Whether it asks in the words of the paper.
         """
         name = "merge-json" if model.follows_instructions else "merge"
         prompt = self.setup.prompts.prompt(MERGE_PROMPT if paper else name)
         if paper:
             self.setup.endpoints.check_writing(model, prompt)
-        elif not model.follows_instructions:
-            self.setup.endpoints.check_reading(model, prompt)
-        return kind(
+        else:
+            self.setup.endpoints.check_fields(model, "answers to merge questions")
+        return ProposeStage(
             self.setup.project,
             self.setup.process,
             model,

@@ -172,17 +172,17 @@ class AssignStage(ToGroupsStage):
         """Returns the assignment of each conversation of a batch."""
         with self._project.reading() as conn:
             ids, rows = read_vectors(conn, self._stored.vector_config, batch)
-        assigned = assign(rows, membership)
+        labels, distances = assign(rows, membership)
         return [
             Assignment(
                 conversation_id=conversation_id,
-                group=groups[label] if (label := int(assigned.labels[index])) >= 0 else None,
-                score=float(assigned.scores[index]),
-                others=tuple((groups[number], score) for number, score in assigned.others[index]),
-                distance=float(np.clip(assigned.distances[index], 0, 2)),
+                group=groups[label] if label >= 0 else None,
+                distance=float(np.clip(distance, 0, 2)),
                 after=self.params["after"],
             )
-            for index, conversation_id in enumerate(ids.tolist())
+            for conversation_id, label, distance in zip(
+                ids.tolist(), labels.tolist(), distances, strict=True
+            )
         ]
 
 
@@ -285,8 +285,8 @@ class AssignRequestsStage(ToGroupsStage):
         with self._project.reading() as conn:
             left_out = shared_text.of_vectors(conn, self._stored.vector_config)
             goal_texts = [texts.of_part(conn, *key, self._stored.text, left_out) for key in keys]
-        assigned = assign(embedder.embed(goal_texts), membership)
+        labels, _ = assign(embedder.embed(goal_texts), membership)
         return [
-            RequestGoal(*key, groups[label] if label >= 0 else None, float(score))
-            for key, label, score in zip(keys, assigned.labels, assigned.scores, strict=True)
+            RequestGoal(*key, groups[label] if label >= 0 else None)
+            for key, label in zip(keys, labels, strict=True)
         ]

@@ -182,7 +182,8 @@ class ClusterStage(CpuStage):
                 texts, clusters.labels, count=WORDS_PER_CLUSTER, seed=self._seed
             )
             report(0, "looking for labels")
-            names = phrase_labels(texts, clusters.labels, clusters.distances, self._seed)
+            kind = self._source(conn).kind
+            names = phrase_labels(texts, clusters.labels, clusters.distances, self._seed, kind)
         labels = [
             LabelEntry(key, name.label, name.description, support=name.support)
             for key, name in names.items()
@@ -251,20 +252,13 @@ def _cluster_rows(
 
 
 def _members(ids: Ids, clusters: Clusters) -> Iterator[Member]:
-    """Yields the membership of each conversation; `second` of an outlier is its nearest cluster."""
+    """Yields the membership of each conversation."""
     for row, conversation_id in enumerate(ids.tolist()):
         label = int(clusters.labels[row])
-        inside = label >= 0
-        second = int(clusters.second[row] if inside else clusters.nearest[row])
-        second_distance = float(
-            clusters.second_distances[row] if inside else clusters.distances[row]
-        )
         yield Member(
             conversation_id=conversation_id,
-            cluster=label if inside else None,
+            cluster=label if label >= 0 else None,
             distance=float(clusters.distances[row]),
-            second=None if second < 0 else second,
-            second_distance=None if second < 0 else second_distance,
         )
 
 

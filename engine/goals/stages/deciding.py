@@ -415,7 +415,7 @@ class NameStage(OneActStage):
         keys = list(state.current)
         with self._project.reading() as conn:
             texts, numbers, distances = self._read_members(conn, state)
-            names = phrase_labels(texts, numbers, distances, self._stored.seed)
+            names = phrase_labels(texts, numbers, distances, self._stored.seed, self._stored.text)
             rest = [
                 number
                 for number, key in enumerate(keys)
@@ -423,7 +423,9 @@ class NameStage(OneActStage):
             ]
             if len(rest) > 1:
                 numbers[np.isin(numbers, rest)] = rest[0]
-                names = phrase_labels(texts, numbers, distances, self._stored.seed)
+                names = phrase_labels(
+                    texts, numbers, distances, self._stored.seed, self._stored.text
+                )
                 self.joined = len(rest)
 
         def plan(current: MergeState) -> Iterator[GoalDecision]:

@@ -36,7 +36,6 @@ from engine.goals.tables import decisions
 from engine.goals.tables.clusterings import source_of
 from engine.goals.tables.decisions import AnswerEntry
 from engine.goals.views.merge_queue import MergeQueueCache
-from engine.goals.views.splitting import as_if_split, split_candidates
 from engine.jobs.contract import OnProgress, Progress
 from engine.model.catalog import LoadableModel
 from engine.model.endpoints.model import EndpointModel
@@ -411,15 +410,13 @@ class ProposeStage(OnClustering, ModelStage):
         work = self._work
         if self._is_paper:
             work.free_replies([_paper_lists(question)], self._prompt, lambda _count, _note: None)
-        elif work.model.follows_instructions:
+        else:
             ask(
                 work.process,
                 self._prompt,
                 MergeVerdict,
                 [_lists(question, work.room(self._prompt))],
             )
-        else:
-            ask_merges(log_probs_reader(work.process), self._prompt, [question])
 
     def _cost_of_pairs(
         self, asks: Sequence[Callable[[], object]], least: int, most: int
@@ -554,41 +551,3 @@ class ProposeStage(OnClustering, ModelStage):
         """Returns the number of pairs that this run will have asked about, if nobody decides any."""
         total = self.asked + len(waiting)
         return total if self._limit is None else min(self._limit, total)
-
-
-class SplitQuestionsStage(ProposeStage):
-    """Asks about the two parts of each candidate as about a pair of groups, the parts that lie farthest apart first.
-
-    The question, its configuration and the place of the answers are those of merges, so an answer still counts for the
-    pair once the split is made.
-    """
-
-    @property
-    def title(self) -> str:
-        """The title of the run, for screens and logs."""
-        return f"Asking {self._work.model.label} about splits"
-
-    def waiting(self) -> list[Pair]:
-        """Returns the pairs of parts that were not asked about, the next first."""
-        state, pairs = self._supposed
-        keys = [state.sides_key(*pair) for pair in pairs]
-        with self._project.reading() as conn:
-            answered_keys = decisions.answers(conn, self.config_hash)
-        return [pair for pair, key in zip(pairs, keys, strict=True) if key not in answered_keys]
-
-    def summary(self) -> str:
-        """Returns the result in one sentence with counts."""
-        text = f"Asked {self._work.model.label} about the parts of {counted(self.asked, 'group')}."
-        return text + self._work.spent()
-
-    def _state(self) -> MergeState:
-        """Returns the groups as if all candidates were split."""
-        state, _ = self._supposed
-        return state
-
-    @cached_property
-    def _supposed(self) -> tuple[MergeState, Sequence[Pair]]:
-        """The groups as if all candidates were split, and the pairs of their parts."""
-        view = self._queue_cache.view(self._stored.id)
-        candidates = split_candidates(view, self._queue_cache.space(self._stored))
-        return as_if_split(view.state, candidates)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
 from array import array
 from collections.abc import Iterable, Sequence
@@ -27,8 +26,6 @@ PHRASES = "phrases"
 """The label configuration of phrases of the members, which are there before any model writes labels."""
 LABEL_WORDS = 3
 """Number of distinctive words in the name of a cluster without a label."""
-MEDIAN_SHARE = 0.9
-"""Share of the own cluster of the median member, against the nearest other one alone."""
 
 
 def word_label(words: Sequence[str]) -> str:
@@ -38,13 +35,11 @@ def word_label(words: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """The membership of one conversation: `cluster` is None for an outlier; `second` is the nearest other cluster."""
+    """The membership of one conversation: `cluster` is None for an outlier."""
 
     conversation_id: int
     cluster: int | None
     distance: float
-    second: int | None = None
-    second_distance: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +71,7 @@ class Cluster:
 
     @property
     def name(self) -> str:
-        """Its label, or its first words where it has none, as in projects of earlier versions."""
+        """Its label, or its first words where it has none."""
         return self.label or word_label(self.words)
 
 
@@ -98,16 +93,12 @@ class Assignment:
 
     Attributes:
         group: Id of its group; None for a novel conversation.
-        score: Membership score in that group, in [0, 1].
-        others: Other groups that it may belong to, with their scores, highest first.
         distance: Cosine distance to the nearest center.
         after: Id of the newest decision when it was assigned; 0 before the first.
     """
 
     conversation_id: int
     group: str | None
-    score: float
-    others: tuple[tuple[str, float], ...]
     distance: float
     after: int
 
@@ -152,54 +143,19 @@ def add(
         ),
     )
     conn.executemany(
-        "INSERT INTO membership (clustering_id, conversation_id, cluster, distance, second,"
-        " second_distance) VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            (key, m.conversation_id, m.cluster, m.distance, m.second, m.second_distance)
-            for m in members
-        ),
+        "INSERT INTO membership (clustering_id, conversation_id, cluster, distance) VALUES (?, ?, ?, ?)",
+        ((key, m.conversation_id, m.cluster, m.distance) for m in members),
     )
     conn.execute(
         "UPDATE clustering SET (conversations, outliers) = (SELECT count(*), count(*) - count(cluster)"
         " FROM membership WHERE clustering_id = ?1) WHERE id = ?1",
         (key,),
     )
-    put_second_shares(conn, key)
     if names:
         register_labels(conn, key, PHRASES)
         add_labels(conn, key, PHRASES, run_id, names)
     show(conn, key)
     return key
-
-
-def put_second_shares(conn: sqlite3.Connection, clustering_id: int) -> None:
-    """Stores for each member the share of the nearest other cluster, between 0 and 1; usually below .5.
-
-    It is the softmax over the two clusters of cosine times a sharpness, which is chosen so that the median member has
-    the share `MEDIAN_SHARE` in its own, as in `engine.goals.clusters.clustering`.
-    """
-    members = (
-        "FROM membership WHERE clustering_id = ? AND cluster IS NOT NULL AND second IS NOT NULL"
-    )
-    (count,) = conn.execute(f"SELECT count(*) {members}", (clustering_id,)).fetchone()
-    if not count:
-        return
-    (gap,) = conn.execute(
-        f"SELECT second_distance - distance {members} ORDER BY 1 LIMIT 1 OFFSET ?",
-        (clustering_id, count // 2),
-    ).fetchone()
-    sharpness = math.log(MEDIAN_SHARE / (1 - MEDIAN_SHARE)) / min(2.0, max(gap, 1e-3))
-
-    def share(difference: float) -> float:
-        """Returns the share of the second cluster, which is farther away by this difference."""
-        return 1 / (1 + math.exp(min(700.0, sharpness * difference)))
-
-    conn.create_function("share_of_second", 1, share, deterministic=True)
-    conn.execute(
-        "UPDATE membership SET second_share = share_of_second(second_distance - distance)"
-        " WHERE clustering_id = ? AND cluster IS NOT NULL AND second IS NOT NULL",
-        (clustering_id,),
-    )
 
 
 _CLUSTERING = (
@@ -313,7 +269,7 @@ def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[Cluster]:
 
 
 def phrase_labels(conn: sqlite3.Connection, clustering_id: int) -> dict[int, LabelEntry]:
-    """Returns the label of each cluster by phrases of its members, by number; empty for one of an earlier version."""
+    """Returns the label of each cluster by phrases of its members, by number; empty where it has none."""
     rows = conn.execute(
         "SELECT number, label, description, reason, supported, read FROM cluster_label"
         " WHERE clustering_id = ? AND config_hash = ?",
@@ -425,7 +381,7 @@ def assign(
     """Stores the groups of conversations that came after the clustering; an earlier assignment is replaced."""
     conn.executemany(
         "INSERT OR REPLACE INTO assignment (clustering_id, conversation_id, run_id, group_id, after,"
-        " score, others, distance) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        " distance) VALUES (?, ?, ?, ?, ?, ?)",
         [
             (
                 clustering_id,
@@ -433,8 +389,6 @@ def assign(
                 run_id,
                 e.group,
                 e.after,
-                e.score,
-                to_json([list(other) for other in e.others]),
                 e.distance,
             )
             for e in entries
@@ -445,9 +399,9 @@ def assign(
 def assignments(conn: sqlite3.Connection, clustering_id: int) -> list[Assignment]:
     """Returns the conversations that were assigned after the clustering, in id order."""
     return [
-        Assignment(row[0], row[1], row[2], tuple(map(tuple, json.loads(row[3]))), row[4], row[5])
+        Assignment(*row)
         for row in conn.execute(
-            "SELECT conversation_id, group_id, score, others, distance, after FROM assignment"
+            "SELECT conversation_id, group_id, distance, after FROM assignment"
             " WHERE clustering_id = ? ORDER BY conversation_id",
             (clustering_id,),
         )

@@ -5,24 +5,19 @@ fields of filters that ask for goals.
 that of their cluster or assignment. Both follow from the decisions; `engine.goals.views.decision_log` writes them.
 
 A *cluster* comes from the clustering (`membership`; its group id is `c` and its number), an *assignment* is the group
-of a conversation that was imported later, a *second goal* a further group that a conversation may belong to, with a
-share.
+of a conversation that was imported later.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
 
 from engine.base.errors import WorkbenchError
 from engine.conversations.filter_fields import ANY_VALUE, NO_VALUE, NOVEL, CountedValues, FieldQuery
 from engine.conversations.filters import Term
-from engine.conversations.tables.fields import number
-from engine.goals.records import LEAST_SHARE, GoalOfConversation
 from engine.goals.tables import clusterings
 from engine.project.idset import IdSet, read_ids
 from engine.project.sql import chunks, placeholders
@@ -41,39 +36,6 @@ _ORIGINAL_MEMBERS = (
 """SQL for the conversations whose cluster or assignment is now one of some current groups, moved ones too."""
 _MOVED_INTO = f"{_MOVED} AND group_id IN ({_GROUPS_THAT_BECAME})"
 """SQL for the conversations that a decision moved to one of some current groups."""
-_PROPOSED_SECOND = (
-    "SELECT conversation_id, second.current AS current, second_share AS share FROM membership AS m"
-    " JOIN goal_group AS second"
-    " ON second.clustering_id = m.clustering_id AND second.group_id = 'c' || m.second"
-    " LEFT JOIN goal_move AS v USING (clustering_id, conversation_id)"
-    " LEFT JOIN goal_group AS own ON own.clustering_id = m.clustering_id AND own.group_id ="
-    " CASE WHEN v.conversation_id IS NULL THEN 'c' || m.cluster ELSE v.group_id END"
-    " WHERE m.clustering_id = ?1 AND m.conversation_id {0}"
-    " AND second_share >= {1} AND own.current <> second.current"
-    " UNION ALL"
-    " SELECT a.conversation_id, g.current, sum(json_extract(o.value, '$[1]'))"
-    " FROM assignment AS a JOIN json_each(a.others) AS o JOIN goal_group AS g"
-    " ON g.clustering_id = a.clustering_id AND g.group_id = json_extract(o.value, '$[0]')"
-    " LEFT JOIN goal_move AS v USING (clustering_id, conversation_id)"
-    " LEFT JOIN goal_group AS own ON own.clustering_id = a.clustering_id AND own.group_id ="
-    " CASE WHEN v.conversation_id IS NULL THEN a.group_id ELSE v.group_id END"
-    " WHERE a.clustering_id = ?1 AND a.conversation_id {0} AND a.others <> '[]'"
-    " AND g.current IS NOT own.current GROUP BY a.conversation_id, g.current"
-)
-"""SQL of `proposed_second`, with the condition and the least share to fill in: of members of clusters, whose second
-cluster is a column, and of assigned conversations, whose other groups are JSON, [group, share] each. A goal that the
-conversation has by its own group (`own`, which a move changes) is no second one."""
-
-
-def proposed_second(condition: str, least: float = LEAST_SHARE) -> str:
-    """Returns SQL for (conversation_id, current group, share) of every further goal that a conversation of the
-    clustering ?1 may have by its vector.
-
-    Args:
-        condition: On the id of the conversation, such as `= ?2`.
-        least: Least share. Conversations that were assigned later have none below `LEAST_SHARE`.
-    """
-    return _PROPOSED_SECOND.format(condition, least)
 
 
 def group_count(conn: sqlite3.Connection, clustering_id: int) -> int:
@@ -81,18 +43,6 @@ def group_count(conn: sqlite3.Connection, clustering_id: int) -> int:
     sql = "SELECT count(DISTINCT current) FROM goal_group WHERE clustering_id = ?"
     return int(conn.execute(sql, (clustering_id,)).fetchone()[0])
 
-
-SECOND_GOALS = (
-    f"SELECT * FROM ({proposed_second('IS NOT NULL')}) WHERE current IS NOT NULL AND conversation_id || current"
-    " NOT IN (SELECT conversation_id || current FROM (SELECT s.conversation_id, b.current, s.kind, max(s.id)"
-    " FROM second_goal AS s JOIN goal_group AS b"
-    " ON b.clustering_id = s.clustering_id AND b.group_id = s.group_id"
-    " WHERE s.clustering_id = ?1 AND b.current IS NOT NULL AND s.kind <> 'undo'"
-    " AND NOT EXISTS (SELECT 1 FROM second_goal AS u WHERE u.target = s.id)"
-    " GROUP BY s.conversation_id, b.current) WHERE kind = 'remove')"
-)
-"""The same for all conversations, without those that a person removed. SQLite looks up one text by an index where it
-would try each pair of values: 0.05 s against 1.3 s for 35,690 of them and 1,000 removed."""
 
 MAX_SUGGESTIONS = 3
 """Most labels that are suggested where no goal has the one asked for."""
@@ -154,8 +104,6 @@ def conversations(
     conn: sqlite3.Connection,
     goals: Sequence[str],
     among: IdSet,
-    *,
-    second: bool,
     noun: str = "goal",
 ) -> IdSet:
     """Returns those of a set with one of these goals, each given by a label or a part of it, or as `any`, `none` or
@@ -165,7 +113,6 @@ def conversations(
     that is exactly the text goes before those that contain it.
 
     Args:
-        second: Of further goals that conversations may have, in place of their goals.
         noun: What the groups of the clusterings are, see `Clustering.noun`.
 
     Raises:
@@ -175,55 +122,29 @@ def conversations(
     matching = among - among  # the empty set
     for value in goals:
         if value.lower() in (ANY_VALUE, NO_VALUE, NOVEL):
-            matching |= _with_special_value(conn, order[0], value.lower(), among, second=second)
+            matching |= _with_special_value(conn, order[0], value.lower(), among)
             continue
         clustering_id, groups = _find_groups(conn, order, value, noun)
-        matching |= _in_groups(conn, clustering_id, groups, among, second=second)
+        matching |= _in_groups(conn, clustering_id, groups, among)
     return among & matching
 
 
-def with_share(conn: sqlite3.Connection, condition: str, values: Sequence[float]) -> array[int]:
-    """Returns the ids of conversations of which the share of the most probable second goal satisfies a condition on
-    `share`."""
-    return read_ids(
-        conn,
-        "SELECT conversation_id FROM (SELECT conversation_id, max(share) AS share"
-        f" FROM ({SECOND_GOALS}) GROUP BY conversation_id) WHERE {condition}",
-        (_order(conn, "goal")[0], *values),
-    )
-
-
-def of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[GoalOfConversation]:
-    """Returns the goals of a conversation in the clustering that is shown, the first goal first."""
-    rows = conn.execute(
-        "SELECT goal, share, main, confirmed FROM conversation_goal WHERE conversation_id = ?"
-        " ORDER BY main DESC, share DESC",
-        (conversation_id,),
-    )
-    return [
-        GoalOfConversation(goal, share, bool(main), bool(confirmed))
-        for goal, share, main, confirmed in rows
-    ]
-
-
-def first_goals(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
-    """Returns the label of the first goal of these conversations in the clustering that is shown; those without one are
+def goals_of(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
+    """Returns the labels of the goals of these conversations in the clustering that is shown; those without one are
     absent."""
     labels_by_id: dict[int, str] = {}
     for keys in chunks(ids):
         labels_by_id.update(
             conn.execute(
-                "SELECT conversation_id, goal FROM conversation_goal WHERE main"
-                f" AND conversation_id IN ({placeholders(keys)})",
+                "SELECT conversation_id, goal FROM conversation_goal"
+                f" WHERE conversation_id IN ({placeholders(keys)})",
                 keys,
             ).fetchall()
         )
     return labels_by_id
 
 
-def counts(
-    conn: sqlite3.Connection, among: IdSet, *, second: bool, noun: str = "goal"
-) -> list[tuple[str, int]]:
+def counts(conn: sqlite3.Connection, among: IdSet, noun: str = "goal") -> list[tuple[str, int]]:
     """Returns the labels of goals, or of the newest reasons, with the number of conversations of a set, the most
     frequent first; none before anything was clustered."""
     keys = _clusterings_of(conn, noun)
@@ -232,38 +153,31 @@ def counts(
     key = keys[0]
     count_by_group: dict[str | None, int] = {}
     among_condition, flags = among.condition("conversation_id")
-    if second:
-        rows: list[tuple[Any, int]] = conn.execute(
-            f"SELECT current, count(*) FROM ({SECOND_GOALS}) WHERE {among_condition} GROUP BY current",
-            (key, *flags),
-        ).fetchall()
-        count_by_group = dict(rows)
-    else:
-        current = dict(
-            conn.execute("SELECT group_id, current FROM goal_group WHERE clustering_id = ?", (key,))
-        )
-        # counted in clusters and assignments, and where decisions moved to; taken off where they moved from
-        where = f"clustering_id = ? AND {among_condition}"
-        for statement, sign in (
-            (f"SELECT 'c' || cluster, count(*) FROM membership WHERE {where} GROUP BY cluster", 1),
-            (f"SELECT group_id, count(*) FROM assignment WHERE {where} GROUP BY group_id", 1),
-            (f"SELECT group_id, count(*) FROM goal_move WHERE {where} GROUP BY group_id", 1),
-            (
-                "SELECT 'c' || cluster, count(*) FROM membership WHERE (clustering_id,"
-                " conversation_id) IN (SELECT clustering_id, conversation_id FROM goal_move"
-                f" WHERE {where}) GROUP BY cluster",
-                -1,
-            ),
-            (
-                "SELECT group_id, count(*) FROM assignment WHERE (clustering_id,"
-                " conversation_id) IN (SELECT clustering_id, conversation_id FROM goal_move"
-                f" WHERE {where}) GROUP BY group_id",
-                -1,
-            ),
-        ):
-            for group, number in conn.execute(statement, (key, *flags)):
-                current_group = current.get(group)
-                count_by_group[current_group] = count_by_group.get(current_group, 0) + sign * number
+    current = dict(
+        conn.execute("SELECT group_id, current FROM goal_group WHERE clustering_id = ?", (key,))
+    )
+    # counted in clusters and assignments, and where decisions moved to; taken off where they moved from
+    where = f"clustering_id = ? AND {among_condition}"
+    for statement, sign in (
+        (f"SELECT 'c' || cluster, count(*) FROM membership WHERE {where} GROUP BY cluster", 1),
+        (f"SELECT group_id, count(*) FROM assignment WHERE {where} GROUP BY group_id", 1),
+        (f"SELECT group_id, count(*) FROM goal_move WHERE {where} GROUP BY group_id", 1),
+        (
+            "SELECT 'c' || cluster, count(*) FROM membership WHERE (clustering_id,"
+            " conversation_id) IN (SELECT clustering_id, conversation_id FROM goal_move"
+            f" WHERE {where}) GROUP BY cluster",
+            -1,
+        ),
+        (
+            "SELECT group_id, count(*) FROM assignment WHERE (clustering_id,"
+            " conversation_id) IN (SELECT clustering_id, conversation_id FROM goal_move"
+            f" WHERE {where}) GROUP BY group_id",
+            -1,
+        ),
+    ):
+        for group, number in conn.execute(statement, (key, *flags)):
+            current_group = current.get(group)
+            count_by_group[current_group] = count_by_group.get(current_group, 0) + sign * number
     group_labels = labels(conn, key)
     return sorted(
         (
@@ -325,15 +239,10 @@ def _in_groups(
     clustering_id: int,
     groups: Sequence[str],
     among: IdSet,
-    *,
-    second: bool,
 ) -> IdSet:
     """Returns those of a set that are in one of these current groups."""
     values = (clustering_id, *groups)
     names = ", ".join(f"?{index + 2}" for index in range(len(groups)))  # ?1 is the clustering
-    if second:
-        sql = f"SELECT conversation_id FROM ({SECOND_GOALS}) WHERE current IN ({names})"
-        return among.of(read_ids(conn, sql, values))
     moved = among.of(read_ids(conn, _MOVED, values[:1]))
     moved_into = among.of(read_ids(conn, _MOVED_INTO.format(names), values))
     return (
@@ -342,15 +251,10 @@ def _in_groups(
 
 
 def _with_special_value(
-    conn: sqlite3.Connection, clustering_id: int, value: str, among: IdSet, *, second: bool
+    conn: sqlite3.Connection, clustering_id: int, value: str, among: IdSet
 ) -> IdSet:
     """Returns those of a set with any goal, with none, or that are novel: assigned later and in no group."""
     values = (clustering_id,)
-    if second:
-        if value == NOVEL:
-            raise WorkbenchError("“novel” is no value of “also”.", "Write goal:novel.")
-        having = among.of(read_ids(conn, f"SELECT conversation_id FROM ({SECOND_GOALS})", values))
-        return having if value == ANY_VALUE else among - having
     moved = among.of(read_ids(conn, _MOVED, values))
     ids_where = "SELECT conversation_id FROM {} WHERE clustering_id = ? AND {} IS {}"
     if value == NOVEL:
@@ -382,15 +286,13 @@ def themes(conn: sqlite3.Connection) -> dict[str, list[str]]:
 
 
 def _goal(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    """Returns those of a set that a term on `goal`, `also` or `reason` matches."""
-    also = term.field == "also"
-    return conversations(conn, term.values, among, second=also, noun="goal" if also else term.field)
+    """Returns those of a set that a term on `goal` or `reason` matches."""
+    return conversations(conn, term.values, among, term.field)
 
 
 def _goal_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
     """Returns the labels of a set with their numbers of conversations, at most `limit`."""
-    also = field == "also"
-    return counts(conn, among, second=also, noun="goal" if also else field)[:limit]
+    return counts(conn, among, field)[:limit]
 
 
 def _theme(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
@@ -406,7 +308,7 @@ def _theme(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
                 f"No theme is called “{value}”.", "`workbench goals list PROJECT` lists them."
             )
         groups = [group for label in labels for group in goals_by_theme[label]]
-        inside = _in_groups(conn, key, groups, among, second=False)
+        inside = _in_groups(conn, key, groups, among)
         matching |= among - inside if value == NO_VALUE else inside
     return matching
 
@@ -418,23 +320,15 @@ def _theme_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int
         return []
     key = _order(conn, "goal")[0]
     counted = [
-        (label, len(_in_groups(conn, key, groups, among, second=False)))
+        (label, len(_in_groups(conn, key, groups, among)))
         for label, groups in goals_by_theme.items()
     ]
     return sorted(counted, key=lambda item: (-item[1], item[0]))[:limit]
 
 
-def _share(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    """Returns those of a set that a term on `share` matches."""
-    condition = number("share", term)
-    return among & among.of(with_share(conn, condition.text, condition.values))
-
-
 FIELD_QUERIES: Mapping[str, FieldQuery] = {
     "goal": FieldQuery(_goal, count_values=_goal_counts),
-    "also": FieldQuery(_goal, count_values=_goal_counts),
     "reason": FieldQuery(_goal, count_values=_goal_counts),
     "theme": FieldQuery(_theme, count_values=_theme_counts),
-    "share": FieldQuery(_share),
 }
 """Answers terms on goals, by the name of the field."""

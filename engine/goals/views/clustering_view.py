@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from engine.base.arrays import Floats
 from engine.completeness.records import StateCounts
 from engine.completeness.tables import score_sets
 from engine.goals.merges.merge_state import Group, MergeState
@@ -22,8 +22,6 @@ from engine.project.idset import IdSet
 from engine.project.sql import snapshot
 from engine.trees import tables as trees
 
-Floats = npt.NDArray[np.float64]
-"""An array of real numbers."""
 NO_IDS: Ids = np.empty(0, dtype=np.int64)
 """No conversations."""
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from engine.base.errors import NotFound, UsageError
 from engine.goals.merges.merge_state import MergeState, replay
-from engine.goals.merges.transfer import find_places, transfer_decisions
+from engine.goals.merges.transfer import transfer_decisions
 from engine.goals.records import GoalDecision
-from engine.goals.tables import clusterings, second_goals
+from engine.goals.tables import clusterings
 from engine.goals.tables import decisions as goal_decisions
 from engine.goals.tables import groups as goal_groups
 from engine.goals.tables.groups import GroupEntry
@@ -249,9 +249,6 @@ class DecisionLog:
 
         self._append_act(conn, key, plan)
         goal_decisions.add_unplaced(conn, key, unplaced)
-        judged = {group for _, group in second_goals.judgements(conn, before)}
-        places = find_places(self._read_state(conn, before), self._read_state(conn, key), judged)
-        second_goals.carry_over(conn, before, key, places)
 
     def _read_state(self, conn: sqlite3.Connection, clustering_id: int) -> MergeState:
         """Returns the groups of a clustering after its active decisions, from the cache if nothing has changed."""

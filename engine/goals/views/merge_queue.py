@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
+from engine.base.arrays import Floats
 from engine.goals.merges.merge_probability import MergeModel, rank_pairs
 from engine.goals.records import (
     LIKELY,
@@ -25,7 +26,6 @@ from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.views.clustering_view import ClusteringView, Space
 from engine.goals.views.decision_log import MAX_CACHED_CLUSTERINGS, DecisionLog
 from engine.goals.views.pair_table import (
-    Floats,
     PairTable,
     PairTables,
     fit_merge_model,

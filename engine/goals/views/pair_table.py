@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from engine.base.arrays import Floats
 from engine.base.errors import UsageError
 from engine.goals.clusters.granularity import Granularity, granularity
 from engine.goals.clusters.neighbors import NearestRows, Neighbours, mixing, overlap
@@ -24,9 +24,6 @@ from engine.model.embedders.embedder import Embedder, embedder_for, embedder_fro
 from engine.model.embedders.tfidf import TfidfEmbedder
 from engine.model.embedders.vectors import Indices, Vectors
 from engine.project.project import Project
-
-Floats = npt.NDArray[np.float64]
-"""An array of real numbers."""
 
 NEIGHBOURS_PER_MEMBER = 10
 """Nearest neighbors of each sampled member that the overlap counts."""

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Sequence
-from dataclasses import replace
-
 import numpy as np
 
 from engine.goals.clusters.clustering import split
-from engine.goals.merges.merge_state import MergeState, pair_of
-from engine.goals.records import GoalDecision, Pair, SplitProposal
+from engine.goals.records import SplitProposal
 from engine.goals.views.clustering_view import ClusteringView, Space
 from engine.model.embedders.vectors import Indices, Vectors, mean_direction
 
@@ -61,8 +56,8 @@ def usual_gap(centres: Vectors) -> float:
 
 
 def split_candidates(view: ClusteringView, space: Space) -> list[SplitProposal]:
-    """Returns the groups that seem to hold several goals, the one whose parts lie farthest apart first; without words,
-    and without the word of a model. Pinned groups and parts of a split that a person made are left out: they were
+    """Returns the groups that seem to hold several goals, the one whose parts lie farthest apart first; without words.
+    Pinned groups and parts of a split that a person made are left out: they were
     looked at.
 
     Args:
@@ -90,27 +85,8 @@ def split_candidates(view: ClusteringView, space: Space) -> list[SplitProposal]:
                     label=group.label,
                     size=size,
                     apart=apart,
-                    same=None,
-                    model="",
                     words=(),
                     parts=parts,
                 )
                 candidates.append(proposal)
     return sorted(candidates, key=lambda candidate: -candidate.apart)
-
-
-def as_if_split(
-    state: MergeState, candidates: Sequence[SplitProposal]
-) -> tuple[MergeState, list[Pair]]:
-    """Returns a state in which the candidates are split, which is stored nowhere, and the pair of parts of each."""
-    supposed = state.copy()
-    pairs = []
-    # Stored decisions have ids from 1 on, so these negative ones name groups that nothing else has.
-    for number, candidate in enumerate(candidates, 1):
-        parts = tuple(array("q", part) for part in candidate.parts)
-        decision = GoalDecision("split", (candidate.group_id,), parts=parts)
-        decision = replace(supposed.complete(decision), id=-number)
-        supposed.apply(decision)
-        first, second = decision.made[:2]
-        pairs.append(pair_of(first, second))
-    return supposed, pairs

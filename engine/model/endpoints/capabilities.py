@@ -45,7 +45,6 @@ class Capabilities:
         template: How it is asked to lay out messages; "" if it cannot be.
         prefill: How the beginning of a reply is given: as the `last` message, or as the last one with an option to
             `continue` it; empty if the server does not continue replies.
-        seed: The same seed gives the same sampled text.
         structure: How a reply with given fields is had; "" if it cannot be.
         embeddings: Gives vectors.
         end_token: Id of the model's end-of-text token; None if the endpoint does not say.
@@ -53,7 +52,6 @@ class Capabilities:
         controls: Reads control tokens in texts as such, so that they have to be taken out of conversations.
         context: Longest sequence in tokens; None if it does not say.
         parallel: Requests that it does at once; None if it does not say.
-        noise: Largest change of a probability seen when it did several requests at once.
         thinks: Thinks before it answers messages.
         chars_per_token: Characters of a token of logs, by its count of a sample; None if it counts no tokens.
         tokens_per_piece: Tokens of a piece of text (`text_pieces`), in the same way.
@@ -74,7 +72,6 @@ class Capabilities:
     tokens: Tokens = ""
     template: Template = ""
     prefill: Prefill = ""
-    seed: bool = False
     structure: Structure = ""
     embeddings: bool = False
     end_token: int | None = None
@@ -82,7 +79,6 @@ class Capabilities:
     controls: bool = True
     context: int | None = None
     parallel: int | None = None
-    noise: float | None = None
     thinks: bool = False
     chars_per_token: float | None = None
     tokens_per_piece: float | None = None
@@ -112,7 +108,7 @@ class Capabilities:
     def decisive(self) -> dict[str, Any]:
         """The capabilities that results depend on, for the config hash."""
         params = self.as_params()
-        for name in ("parallel", "noise", "thinks", *MEASURED_OR_LISTED):
+        for name in ("parallel", "thinks", *MEASURED_OR_LISTED):
             del params[name]
         return params
 

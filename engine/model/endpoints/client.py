@@ -27,7 +27,7 @@ from engine.base import network_guard
 from engine.base.errors import Cancelled, EndpointAway, EndpointError, RequestRefused, UsageError
 from engine.base.number_format import duration
 from engine.base.text import one_line
-from engine.model.endpoints.pacing import RequestLimit, wait_after, wait_for_quota
+from engine.model.endpoints.pacing import RequestLimit, wait_after
 
 if TYPE_CHECKING:
     import httpx
@@ -328,8 +328,6 @@ class EndpointClient:
                     error_status = _status_inside(parsed)
                     if error_status is None:
                         limit.record_answer(time.monotonic() - sent)
-                        if quota := wait_for_quota(headers):
-                            await self._sleep(quota)
                         return parsed
                     status = error_status
                 failure = self._status_text(status, answer.reason_phrase, content)

@@ -220,10 +220,7 @@ class EndpointBook:
         entries = self._entries_alike(names)
         first, *_ = entries
         contexts = [entry.can.context for entry in entries if entry.can.context]
-        noises = [entry.can.noise for entry in entries if entry.can.noise is not None]
-        return replace(
-            first.can, context=min(contexts, default=None), noise=max(noises, default=None)
-        )
+        return replace(first.can, context=min(contexts, default=None))
 
     def loadable(self, names: tuple[str, ...], options: LoadOptions) -> LoadableModel:
         """Returns the model that these endpoints serve, for stages.
@@ -246,7 +243,6 @@ class EndpointBook:
                 "capabilities": can.decisive,
                 **({"redacted": True} if any(entry.redacted for entry in entries) else {}),
             },
-            noise=can.noise,
             endpoints=names,
             endpoint_gives_fields=no_fields(can) is None,
         )

@@ -6,24 +6,16 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from engine.base.errors import EndpointError, RequestRefused, UsageError
+from engine.base.errors import EndpointError, UsageError
 from engine.jobs.contract import OnProgress
 from engine.model.chat import Completion
-from engine.model.endpoints.capabilities import (
-    Capabilities,
-    no_fields,
-    no_laid_out,
-    no_reading,
-    no_writing,
-)
-from engine.model.endpoints.client import all_of
+from engine.model.endpoints.capabilities import Capabilities, no_fields, no_writing
 from engine.model.endpoints.fleet import TOKENS_PRICED, Fleet, rehearsed_pieces
-from engine.model.endpoints.log_probs import UNBOUNDED, RawPrompt, Reader, Thinking
+from engine.model.endpoints.log_probs import UNBOUNDED, Reader, Thinking
 from engine.model.endpoints.replies import chat_replies, write_replies
 from engine.model.interface import LoadOptions, Sampling, Spending
-from engine.model.log_windows import log_tokens
 from engine.model.process.protocol import Request
-from engine.model.process.requests import Chat, CountTokens, Generate, LogProbs, WrittenReply
+from engine.model.process.requests import Chat, CountTokens, Generate, WrittenReply
 from engine.model.prompt_files import Prompt
 from engine.project.records import StageCost
 
@@ -69,13 +61,6 @@ class EndpointModel:
     def refuse_writing(self, prompt: Prompt | None) -> None:
         """Raises UsageError if replies cannot be written."""
         self.refuse("replies", no_writing(self.can, prompt))
-
-    def refuse_reading(self, prompt: Prompt | None) -> None:
-        """Raises UsageError if probabilities of given answers cannot be read."""
-        reason = no_reading(self.can)
-        if reason is None and prompt is not None:
-            reason = no_laid_out(self.can, prompt)
-        self.refuse("probabilities of given answers", reason)
 
     def refuse(self, what: str, reason: str | None) -> None:
         """Raises UsageError if there is a reason why the endpoints cannot give something."""
@@ -221,36 +206,6 @@ def _chat(model: EndpointModel, request: Chat, report: Callable[[int], None]) ->
     return model.run(lambda: chat_replies(model.reader(), request.calls, model.context, report))
 
 
-def _log_probs(
-    model: EndpointModel, request: LogProbs, _report: Callable[[int], None]
-) -> list[list[tuple[float, int]]]:
-    """Reads the log-probability of each continuation of each text; refuses a continuation that the endpoint hides."""
-    model.refuse_reading(request.prompt)
-
-    reader = model.reader()
-
-    async def read(text: str, continuations: Sequence[str]) -> list[tuple[float, int]]:
-        """Requests the probabilities of the continuations of one text."""
-        around = await reader.tokenizer.learn_prompt(request.prompt)
-        answers = [await reader.tokenize_answer(answer) for answer in continuations]
-        await reader.tokenizer.learn_log([text])
-        longest = max((len(answer.ids) for answer in answers), default=0)
-        room = model.context - longest - len(around.tokens.head) - len(around.tokens.tail)
-        tokens, _ = log_tokens(reader.tokenizer, [text], 0, room)
-        ids = (*around.tokens.head, *tokens, *around.tokens.tail)
-        raw = RawPrompt(around.head + text + around.tail, ids)
-        values = await all_of(reader.log_p(raw, answer) for answer in answers)
-        if None in values:
-            raise RequestRefused(
-                f"An answer is not among the {model.can.top} most probable tokens."
-            )
-        return [
-            (value or 0.0, len(answer.ids)) for value, answer in zip(values, answers, strict=True)
-        ]
-
-    return model.run(lambda: all_of(read(*item) for item in request.items))
-
-
 def _count_tokens(
     model: EndpointModel, request: CountTokens, _report: Callable[[int], None]
 ) -> list[int]:
@@ -276,7 +231,6 @@ EndpointHandlers = Mapping[type[Request[Any]], EndpointHandler]
 OWN_HANDLERS: EndpointHandlers = {
     Generate: _generate,
     Chat: _chat,
-    LogProbs: _log_probs,
     CountTokens: _count_tokens,
 }
 """The handlers of the requests that all subjects use."""

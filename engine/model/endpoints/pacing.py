@@ -8,7 +8,6 @@ asks for by `Retry-After`, else it doubles each time (exponential backoff).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -38,18 +37,6 @@ FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 
 JITTER = 0.25
 """Largest random extension of a wait, as a share of it, so that many clients do not retry at once."""
-
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-"""Seconds of each unit in a duration such as `6m0s`."""
-
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
-"""One number with its unit in a duration: `6m` and `0s` of `6m0s`, or `1.5h`."""
-
-_REMAINING = ("x-ratelimit-remaining-requests", "x-ratelimit-remaining", "ratelimit-remaining")
-"""Headers with the number of requests that a rate limit still allows, the most specific first."""
-
-_RESET = ("x-ratelimit-reset-requests", "x-ratelimit-reset", "ratelimit-reset")
-"""Headers with the time until a rate limit allows requests again."""
 
 
 class RequestLimit:
@@ -144,18 +131,8 @@ def wait_after(
     return min(LONGEST_WAIT, FIRST_WAIT * 2.0**attempt) * (1 + JITTER * jitter)
 
 
-def wait_for_quota(headers: Mapping[str, str], now: datetime | None = None) -> float:
-    """Returns the seconds until the rate limit in the headers of an answer allows another request; 0 if it allows one
-    now."""
-    remaining = next((headers[name] for name in _REMAINING if name in headers), None)
-    if remaining is None or remaining.strip() != "0":
-        return 0.0
-    reset = next((headers[name] for name in _RESET if name in headers), None)
-    return min(LONGEST_WAIT, _seconds(reset, now) or 0.0)
-
-
 def _seconds(header: str | None, now: datetime | None) -> float | None:
-    """Returns the seconds given by a header: a number, a duration such as `6m0s`, or a date; None for anything else."""
+    """Returns the seconds given by a header: a number or a date; None for anything else."""
     text = (header or "").strip()
     try:
         number = float(text)
@@ -163,9 +140,6 @@ def _seconds(header: str | None, now: datetime | None) -> float | None:
         pass
     else:
         return number if 0 <= number < float("inf") else None
-    parts = _PART.findall(text)
-    if parts and "".join(amount + unit for amount, unit in parts) == text:
-        return sum(float(amount) * _UNITS[unit] for amount, unit in parts)
     try:
         date = parsedate_to_datetime(text)
     except (TypeError, ValueError, OverflowError):

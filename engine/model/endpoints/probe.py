@@ -57,14 +57,6 @@ what the probability of another token would give."""
 _TEXT = "TURN 1, STEP 1, user chat:\nThe capital of France is Paris. The capital of Italy is"
 """The raw text that most completions of a probe continue."""
 
-_OTHER_TEXTS = (
-    "The capital of Spain is",
-    "One, two, three, four, five,",
-    "Monday, Tuesday,",
-    "Roses are",
-)
-"""Texts that keep the endpoint busy while noise is measured."""
-
 _CONTROL_TOKENS = ("<|im_end|>", "<|endoftext|>", "</s>", "<|eot_id|>", "<end_of_turn>")
 """Control tokens of well-known models; an endpoint that reads one as such gives it one token."""
 
@@ -165,7 +157,6 @@ class _Probe:
         chat_top = start(self._find_chat_top() if answers else _nothing(0))
         prefill = start(self._find_prefill() if answers else _nothing(NO_PREFILL))
         structure = start(self._find_structure() if answers else _nothing(NO_STRUCTURE))
-        seed = start(self._keeps_seed(continues))
         vectors = start(self._attempt(self._embed()))
         end_token = start(self._find_end_token(tokens, end_text))
         controls = start(self._reads_controls(tokens, end_text))
@@ -187,7 +178,6 @@ class _Probe:
             tokens=tokens,
             template=template,
             prefill=await prefill,
-            seed=await seed,
             structure=await structure,
             embeddings=await vectors is not None,
             end_token=await end_token,
@@ -195,8 +185,6 @@ class _Probe:
             controls=await controls,
             context=context,
             parallel=_positive(props.get("total_slots")),
-            # Alone, and last: the other requests would disturb what is to be undisturbed.
-            noise=await self._measure_noise(top) if top else None,
             thinks=thinks,
             chars_per_token=chars_per_token,
             tokens_per_piece=tokens_per_piece,
@@ -387,23 +375,6 @@ class _Probe:
                 return kind
         return ""
 
-    async def _keeps_seed(self, completions: bool) -> bool:
-        """Returns whether the same seed gives the same sampled text, and another seed another one."""
-
-        async def sampled(seed: int) -> str | None:
-            """Returns a text sampled with a seed; None if the endpoint does not give one."""
-            options = {"temperature": 1.5, "seed": seed, "max_tokens": 12}
-            request = (
-                self._complete(_TEXT, **options)
-                if completions
-                else self._reply([_user_message("Tell a story.")], **options)
-            )
-            result = await self._attempt(request)
-            return None if result is None else result.text
-
-        first, repeated, other = await asyncio.gather(*map(sampled, (11, 11, 12)))
-        return first is not None and first == repeated != other
-
     async def _find_structure(self) -> Structure:
         """Returns how the endpoint is asked for a reply with given fields, the surest way first; "" if it cannot be.
         The test is a field with a value that no model writes by itself."""
@@ -490,21 +461,6 @@ class _Probe:
             return None, None
         return len(sample) / (long - short), (long - short) / text_pieces(sample)
 
-    async def _measure_noise(self, top: int) -> float | None:
-        """Returns the largest change of a probability while the endpoint answers other requests; None if unknown."""
-
-        async def step() -> Step | None:
-            """Returns the most probable first tokens of a continuation; None without any."""
-            result = await self._attempt(self._complete(_TEXT, max_tokens=1, logprobs=min(top, 20)))
-            return result.steps[0] if result is not None and result.steps else None
-
-        undisturbed = await step()
-        others = [self._attempt(self._complete(text, max_tokens=4)) for text in _OTHER_TEXTS]
-        disturbed, *_ = await asyncio.gather(step(), *others)
-        if undisturbed is None or not isinstance(disturbed, Step):
-            return None
-        return _largest_difference(undisturbed, disturbed)
-
 
 async def _nothing(result: T) -> T:
     """Returns the result of a request that is not sent, because the endpoint cannot answer it."""
@@ -551,17 +507,6 @@ def _counted_tokens(answer: Any, name: str) -> int | None:
     """Returns a number of tokens that the usage of an answer gives under a name; None where it gives none."""
     usage = answer.get("usage") if isinstance(answer, dict) else None
     return _positive(usage.get(name)) if isinstance(usage, dict) else None
-
-
-def _largest_difference(first: Step, second: Step) -> float | None:
-    """Returns the largest difference between the probabilities of tokens that both steps list; None without any."""
-    log_p_by_token = {(token.token, token.text): token.log_p for token in second.top}
-    shared = [
-        abs(exp(token.log_p) - exp(log_p_by_token[(token.token, token.text)]))
-        for token in first.top
-        if (token.token, token.text) in log_p_by_token
-    ]
-    return max(shared, default=None)
 
 
 def _same_steps(first: Sequence[Step], second: Sequence[Step]) -> bool:

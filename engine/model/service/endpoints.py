@@ -147,9 +147,9 @@ class Endpoints:
         """Raises UsageError if they cannot write replies."""
         self.check(model, lambda served: served.refuse_writing(prompt))
 
-    def check_reading(self, model: LoadableModel, prompt: Prompt) -> None:
-        """Raises UsageError if they cannot give the probabilities of given answers."""
-        self.check(model, lambda served: served.refuse_reading(prompt))
+    def check_fields(self, model: LoadableModel, what: str) -> None:
+        """Raises UsageError if they cannot give something because their replies have no fields."""
+        self.check(model, lambda served: served.refuse(what, no_fields(served.can)))
 
     def check_chat(self, model: LoadableModel, sampling: Sampling) -> None:
         """Raises UsageError if they cannot write chat replies with this sampling."""
@@ -184,9 +184,7 @@ def endpoint_summary(entry: EndpointEntry) -> str:
 
 def work_lines(can: Capabilities) -> list[str]:
     """Returns one line with the work that an endpoint can do, and one for each other kind of work with the reason."""
-    summary, base, merge = (
-        parse_prompt(name, prompt_text(name)) for name in ("summary", "base", "merge")
-    )
+    summary, base = (parse_prompt(name, prompt_text(name)) for name in ("summary", "base"))
     fields = no_fields(can)
     reasons: dict[str, str | None] = {
         "replies": no_writing(can, summary),
@@ -195,7 +193,7 @@ def work_lines(can: Capabilities) -> list[str]:
         "curves with the prompt of mode `base`": no_curve(can, base, None),
         "labels of goals": fields,
         "answers to questions": fields,
-        "merge questions": fields and no_curve(can, merge, None),
+        "merge questions": fields,
         "trees": no_tree(can),
     }
     possible = [work for work, reason in reasons.items() if reason is None]

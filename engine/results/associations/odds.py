@@ -11,14 +11,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from engine.base.arrays import Bools, Floats, Ints
 from engine.base.statistics.ranking import p_two_sided
 from engine.results.associations.words import Incidence
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 _CELLS = 1 << 20
 """Most cells of a table of features by strata that are computed at once."""

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from engine.base.arrays import Bools, Ints
 from engine.base.conversation import SUCCEEDED
 from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import counted
@@ -43,9 +43,6 @@ from engine.results.associations.records import (
 from engine.results.associations.words import Incidence, joined, word_features
 from engine.results.comparison.measured import goal_numbers
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-
 MIN_SIDE = 10
 """Fewest conversations of a side."""
 
@@ -75,7 +72,7 @@ _OUTCOMES = (
 _SAME_MATTER = (
     {"state", "p", "disagreement", "remaining"},
     {"succeeded", "annotator", "disagreement", "success"},
-    {"goal", "theme", "also", "share"},
+    {"goal", "theme"},
     {"turns", "messages", "length"},
     {"date", "since", "until"},
     {"sign", "trouble"},
@@ -331,7 +328,7 @@ def _terms(
     same_matter = chosen_by.union(*(group for group in _SAME_MATTER if group & chosen_by))
     same_matter |= {"reason"}  # it explains an answer, whichever side was chosen by
     if not by_goal:
-        same_matter |= {"goal", "theme", "also"}
+        same_matter |= {"goal", "theme"}
     fields = [*COUNTABLE_FIELDS, *_FURTHER_FIELDS]
     fields += [
         f"{field}.{key}"

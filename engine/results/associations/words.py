@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from typing import NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from engine.base.arrays import Bools, Ints
 from engine.base.conversation import Role
 from engine.base.text import CJK
 from engine.completeness.words import EDGE
@@ -25,9 +25,6 @@ from engine.goals.labels.word_kinds import (
     PRONOUNS,
 )
 from engine.results.associations.records import Place, Speaker, WordFeature
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 MAX_WORDS = 3
 """Most words of a phrase."""

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from engine.base.arrays import Floats
 from engine.base.statistics.intervals import Z95, Interval, wilson
 from engine.base.statistics.ranking import holm, p_two_sided
 from engine.questions.calibration import rate_difference
@@ -21,8 +21,6 @@ from engine.results.comparison.records import Comparison, Difference, Measure, S
 
 # Two independent samples: interval, test, and sample size
 
-Floats = npt.NDArray[np.float64]
-"""An array of numbers."""
 
 POWER = 0.8
 """Probability of finding a difference that is there, for which sample sizes are given."""

@@ -163,7 +163,7 @@ def comparison_table(comparison: Comparison, most_goals: int | None = None) -> R
         _columns(columns),
         (
             *(_difference_row(difference, comparison) for difference in listed),
-            *map(_answer_row, comparison.answers),
+            *map(_answer_row, comparison.answer_changes),
         ),
         tuple(_comparison_notes(comparison, len(goals), len(significant), len(others[:room]))),
     )
@@ -220,7 +220,7 @@ def _comparison_notes(
             "With so many conversations a change of the share that ended is found with 80% probability"
             f" from {100 * comparison.least:.1f} points on."
         )
-    if comparison.answers:
+    if comparison.answer_changes:
         yield (
             "Corrected: without the errors of what answered, as people's checks of it on both sides show them"
             " (`workbench ask PROJECT NAME --check`)."

@@ -9,8 +9,8 @@ from difflib import get_close_matches
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 
+from engine.base.arrays import Bools, Floats, Ints
 from engine.base.errors import NotFound, UsageError
 from engine.completeness.records import DecisionRule, StateCounts
 from engine.conversations.filter_fields import FIELDS_WITH_KEYS
@@ -26,12 +26,6 @@ from engine.questions.tables import example_probes
 from engine.questions.tables.answers import CURRENT_TAGS
 from engine.signs import tables as signs
 from engine.trees import tables as trees
-
-Ints = npt.NDArray[np.int64]
-"""An array of whole numbers."""
-
-Floats = npt.NDArray[np.float64]
-"""An array of numbers."""
 
 NO_GOAL = -1
 """Stands in `Measured.goal` for a conversation without a goal."""
@@ -110,7 +104,7 @@ class Measured:
             calibration=scored.calibration,
         )
 
-    def part(self, chosen: npt.NDArray[np.bool_]) -> Measured:
+    def part(self, chosen: Bools) -> Measured:
         """Returns the conversations for which `chosen`, of shape (conversations,), is true."""
         return replace(
             self,
@@ -130,7 +124,7 @@ class Measured:
         return self.part(np.isin(self.ids, ids))
 
     @property
-    def scored(self) -> npt.NDArray[np.bool_]:
+    def scored(self) -> Bools:
         """Whether each has a score."""
         return ~np.isnan(self.score)
 

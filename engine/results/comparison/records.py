@@ -102,7 +102,7 @@ class Comparison:
             where a side has no scores.
         differences: What was tested: measures over all conversations first, then goals by p value.
         untested: Number of goals with too few conversations for a test.
-        answers: The questions that machines answered.
+        answer_changes: How often machines gave each answer on both sides.
     """
 
     sides: tuple[Side, Side]
@@ -110,7 +110,7 @@ class Comparison:
     least: float | None
     differences: tuple[Difference, ...]
     untested: int
-    answers: tuple[AnswerChange, ...] = ()
+    answer_changes: tuple[AnswerChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

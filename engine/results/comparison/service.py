@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from engine.base.arrays import Ints
 from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.number_format import counted
 from engine.base.report_table import ReportTable
@@ -35,7 +36,6 @@ from engine.results.comparison.differences import (
 from engine.results.comparison.measured import (
     NO_GOAL,
     TIME_FIELDS,
-    Ints,
     Measured,
     comparable_fields,
     conversations_by_value,
@@ -94,7 +94,7 @@ class ComparisonService:
         comparison = _compare_parts(names, texts, parts, by_score=by_score)
         with self._project.reading() as conn, snapshot(conn):
             changes = _answer_changes(conn, set(first_ids.tolist()), set(second_ids.tolist()))
-        return replace(comparison, answers=tuple(changes))
+        return replace(comparison, answer_changes=tuple(changes))
 
     def against(self, other: ComparisonService, filter: Filter = NO_FILTER) -> Comparison:
         """Returns the tests of how the conversations of another project differ from those of this one; of both only

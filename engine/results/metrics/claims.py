@@ -14,8 +14,9 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from engine.base.arrays import Bools
 from engine.base.statistics.agreement import Correlation, correlate
-from engine.base.statistics.bootstrap import RANK_FIGURES, Bools, Ranking, Resampling
+from engine.base.statistics.bootstrap import RANK_FIGURES, Ranking, Resampling
 from engine.base.statistics.intervals import Contrast, Curve, Interval
 from engine.base.statistics.ranking import (
     Placements,

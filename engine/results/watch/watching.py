@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from engine.base.arrays import Floats, Ints
 from engine.base.conversation import SUCCEEDED
 from engine.base.errors import Cancelled, FormatError, NotYet, UsageError
 from engine.base.number_format import counted
 from engine.completeness import probe
 from engine.completeness.conversation_logs import logs_of
 from engine.completeness.probe import States
-from engine.completeness.probe_calibration import Floats, Ints
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, DecisionRule
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.tables import hidden_states, score_sets
@@ -427,7 +427,7 @@ class WatchStage:
                 origin_by_id = {row.conversation_id: row for row in imported(conn, batch)}
                 rule = score_sets.rule(conn)
                 clustered = clusterings.shown_id(conn) is not None
-                goals = {key: goal_groups.of_conversation(conn, key) for key in batch}
+                goals = goal_groups.goals_of(conn, batch)
             for entry in entries:
                 key = entry.conversation_id
                 curve = fitted.p(states_of(entry)).tolist() if entry.places else []
@@ -435,8 +435,8 @@ class WatchStage:
                 common_values: Event = {
                     "conversation": origin_by_id[key].external_id,
                     "source": origin_by_id[key].source,
-                    "goal": next((goal.label for goal in goals[key] if goal.first), None),
-                    "novel": not goals[key] if clustered else None,
+                    "goal": goals.get(key),
+                    "novel": key not in goals if clustered else None,
                 }
                 timestamp = self._now()
                 for event in _events(

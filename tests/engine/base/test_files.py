@@ -16,11 +16,6 @@ from engine.base.files import (
     temporary_private_folder,
     write_atomically,
 )
-from engine.base.folders import log_to_file
-from engine.model.process.process import ModelProcess
-from engine.model.process.requests import Machine
-from engine.model.tables import ReplyCache
-from engine.training.events import EventLog
 
 ADDING = """
 import sys
@@ -132,31 +127,3 @@ def test_new_folders_are_private(tmp_path: Path) -> None:
         0o700,
         0o700,
     ]
-
-
-def test_logs_and_caches_are_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cache of replies, what SQLite keeps beside it, logs and events are for their owner only."""
-    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
-    replies = ReplyCache(tmp_path / "replies.sqlite")
-    replies.put("key", "value")
-    process = ModelProcess(tmp_path / "model.log")
-    EventLog(tmp_path / "events.jsonl").close()
-    try:
-        process.ask(Machine())
-        made = [log_to_file(), *(path for path in tmp_path.iterdir() if path.is_file())]
-        modes = {path.name: mode(path) for path in made}
-    finally:
-        process.close()
-        replies.close()
-
-    assert modes == dict.fromkeys(
-        (
-            "workbench.log",
-            "replies.sqlite",
-            "replies.sqlite-wal",
-            "replies.sqlite-shm",
-            "model.log",
-            "events.jsonl",
-        ),
-        0o600,
-    )

@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.base.arrays import Floats
 from engine.base.conversation import LogPiece, Message, Role, ToolCall, render_log
 from engine.completeness.word_reasons import BoundaryWeights, Reason, ScoreReasons, explain
 from engine.completeness.words import (
@@ -15,7 +16,6 @@ from engine.completeness.words import (
     DISTANCES,
     EDGE,
     BoundaryWords,
-    Floats,
     MessageWords,
     split_words,
     word_columns,

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.base.arrays import Ints
 from engine.base.conversation import ROLES, Kind, LogPiece, Role, ToolCall, step_header, with_calls
 from engine.completeness import words
 from engine.completeness.words import (
@@ -16,7 +17,6 @@ from engine.completeness.words import (
     DISTANCES,
     EDGE,
     BoundaryWords,
-    Ints,
     MessageWords,
     read_text,
     split_words,

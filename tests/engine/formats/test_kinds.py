@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from engine.conversations.service import account_lines
 from engine.formats.inputs import open_inputs
 from engine.formats.messages.times import date_of
 from engine.formats.opening.framing import Frame
-from engine.formats.records import Account, Parsed, Unread
+from engine.formats.records import Account, Detection, Parsed, SourceReport, Unread
 from engine.formats.registry import all_readers, parse_record
 from tests.engine.formats.reading import one, parsed, read
 
@@ -313,8 +314,21 @@ def test_dates_as_people_write_them(value: str) -> None:
     assert date_of(value) == "2026-01-01T10:00:00"
 
 
+def test_fields_of_which_one_is_a_conversation_are_no_conversations() -> None:
+    """Of an event with objects as its fields one may hold messages; the others are not broken conversations."""
+    event = {
+        "id": "e",
+        "config": {"a": 1},
+        "inputs": {"chat_history": MESSAGES},
+        "outputs": {"b": 2},
+    }
+    records = parsed(json.dumps({"events": [event, event]}).encode())
+    assert [said(record) for record in records] == [ROSES, ROSES]
+
+
 def test_a_time_that_is_no_date_is_counted() -> None:
-    """A time that cannot be read is none; the account counts it by its shape, with an example."""
+    """A time that cannot be read is none; the account counts it by its shape, with an example, and says how to tell
+    which of day and month is first."""
     account = Account()
     for value in ("03/04/2026 10:00", "05/06/2026 11:00", 45354.67):
         record = one(lines({"created_at": value, "messages": MESSAGES}))
@@ -324,6 +338,8 @@ def test_a_time_that_is_no_date_is_counted() -> None:
         "00/00/0000 00:00": Unread(2, 32, "03/04/2026 10:00"),
         "00000.00": Unread(1, 8, "45354.67"),
     }
+    report = SourceReport("a.jsonl", Detection("openai", "it has messages"), account=account)
+    assert any("`day_first` in a mapping file" in line for line in account_lines([report]))
 
 
 def test_server_sent_events_are_an_answer() -> None:

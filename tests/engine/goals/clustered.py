@@ -64,5 +64,5 @@ def clustering(
             Cluster(n, labels.count(n), 0.1, 0.3, (f"word{n}", "thing"), row(0.6, 0.6))
             for n in numbers
         ],
-        "members": [Member(key, label, 0.1, 0, 0.5) for key, label in enumerate(labels, 1)],
+        "members": [Member(key, label, 0.1) for key, label in enumerate(labels, 1)],
     }

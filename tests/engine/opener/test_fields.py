@@ -320,35 +320,6 @@ class TestGoals:
             matching(project.file, 'goal:"buy a flight"')
         assert "Book a flight" in caught.value.hint
 
-    def test_second_goals(self) -> None:
-        """`also` finds members whose nearest other group has a share of .15 or more; in a group with that one it is no
-        second goal."""
-        project = clustered()
-        with project.file.reading() as conn:
-            rows = conn.execute(
-                "SELECT conversation_id, second, second_share FROM membership WHERE second_share >= .15"
-            ).fetchall()
-        assert rows
-        assert matching(project.file, "also:any") == sorted(row[0] for row in rows)
-        assert matching(project.file, "share>=.3") == sorted(r[0] for r in rows if r[2] >= 0.3)
-        names = {group.id: group.label for group in project.goals.groups()}
-        label = names[f"c{rows[0][1]}"]
-        having = sorted(row[0] for row in rows if row[1] == rows[0][1])
-        assert matching(project.file, f'also:"{label}"') == having
-        project.merge_review.merge(
-            project.merge_review.pair(*_pair_of(project.file, rows[0][0])), "Both"
-        )
-        assert rows[0][0] not in matching(project.file, "also:any")
-
-
-def _pair_of(project: Project, conversation_id: int) -> tuple[str, str]:
-    with project.reading() as conn:
-        row = conn.execute(
-            "SELECT 'c' || cluster, 'c' || second FROM membership WHERE conversation_id = ?",
-            (conversation_id,),
-        ).fetchone()
-    return row[0], row[1]
-
 
 def test_what_a_watch_saw(tmp_path: Path) -> None:
     """`watched` finds past, new and running conversations; `ended` finds ended ones by their place in time."""

@@ -15,7 +15,6 @@ import pytest
 from engine.base.conversation import Verdict
 from engine.base.errors import DiskFull
 from engine.base.line_files import write_file
-from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.conversations import ConversationService
 from engine.opener.table_export import TableColumns, table_lines, write_table
 from engine.project.project import Project
@@ -96,12 +95,7 @@ def test_the_views_have_the_goals() -> None:
     merged = next(group for group in goals.groups() if group.label == "Both")
     review.split(merged.id, [[row.conversation_id for row in goals.members(merged.id)[:2]]])
     with made.file.reading() as conn:
-        listed = dict(
-            conn.execute("SELECT conversation_id, goal FROM conversation_goal WHERE main")
-        )
-        second = conn.execute(
-            "SELECT conversation_id, goal FROM conversation_goal WHERE NOT main"
-        ).fetchall()
+        listed = dict(conn.execute("SELECT conversation_id, goal FROM conversation_goal"))
         lines = {line["id"]: line for line in table_lines(conn, None)}
         names = dict(conn.execute("SELECT id, external_id FROM conversation"))
     wanted = {
@@ -111,11 +105,6 @@ def test_the_views_have_the_goals() -> None:
     }
     assert listed == wanted
     assert {lines[names[key]]["goal"] for key in names if key not in wanted} == {None}
-    also = [(key, goal["goal"]) for key in names for goal in lines[names[key]]["other_goals"]]
-    assert sorted(also) == sorted(second) != []
-    assert sorted({key for key, _ in second}) == list(
-        made.conversations.ids(ListQuery(parse_filter("also:any")))
-    )
 
 
 def test_other_programs_read_the_views(project: Project) -> None:

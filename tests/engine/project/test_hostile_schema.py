@@ -70,7 +70,7 @@ def test_sql_of_strangers_is_refused(
     for statement in statements:
         change(path, statement)
     for read_only in (False, True):
-        with pytest.raises(ProjectError, match="no project of this program has"):
+        with pytest.raises(ProjectError, match="that this version does not make"):
             Project.open(path, read_only=read_only)
     shutil.copy(path, f"{path}.backup-20")
     assert [backup.conversations for backup in backups_of(str(path))] == [None]

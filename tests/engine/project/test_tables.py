@@ -13,7 +13,7 @@ from engine.project.project import Project
 STAYS = {
     "alias", "earlier_state", "question", "answer", "answerer",  # what was imported and what people said
     "machine_answer",  # keyed by what answered
-    "assignment", "goal_move", "membership", "no_vector", "second_goal",  # clusterings stay as they were made
+    "assignment", "goal_move", "membership", "no_vector",  # clusterings stay as they were made
     "generated_end",  # goes with its score
     "play", "watched",
 }  # fmt: skip

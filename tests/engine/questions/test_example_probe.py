@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from engine.base.arrays import Floats, Ints
 from engine.base.statistics.ranking import auroc
 from engine.completeness.probe import States
-from engine.completeness.probe_calibration import Floats, Ints
 from engine.questions.example_probe import (
     EXAMPLES_PER_FIT,
     TYPICAL_EXAMPLES,

@@ -90,17 +90,13 @@ def _add_clustering(project: Project, vector_config: str, payload: str) -> None:
     with project.reading() as conn:
         ids, rows = read_vectors(conn, vector_config, range(1, len(TEXTS) + 1))
     at = {int(key): row for key, row in zip(ids, rows, strict=True)}
-    clusters, members = [], [Member(key, None, 0.9, 0, 0.9) for key in OUTLIERS]
+    clusters, members = [], [Member(key, None, 0.9) for key in OUTLIERS]
     centres = [np.mean([at[key] for key in own], axis=0) for own in MEMBERS.values()]
     for number, own in enumerate(MEMBERS.values()):
-        away = [
-            1 - at[key] @ (centre / np.linalg.norm(centre)) for key in own for centre in centres
-        ]
-        distances = np.array(away).reshape(len(own), len(centres))
-        for key, row in zip(own, distances, strict=True):
-            second = int(np.argsort(row + 9 * (np.arange(len(row)) == number))[0])
-            members.append(Member(key, number, float(row[number]), second, float(row[second])))
-        spread, reach = float(distances[:, number].mean()), float(distances[:, number].max())
+        direction = centres[number] / np.linalg.norm(centres[number])
+        distances = [float(1 - at[key] @ direction) for key in own]
+        members += [Member(key, number, away) for key, away in zip(own, distances, strict=True)]
+        spread, reach = float(np.mean(distances)), max(distances)
         centre = centres[number].astype("<f4").tobytes()
         clusters.append(Cluster(number, len(own), spread, reach, (f"word{number}",), centre))
     run_id = project.write(

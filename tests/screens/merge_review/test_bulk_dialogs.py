@@ -71,21 +71,3 @@ class TestPairs:
             await until(pilot, lambda: "not asked about" not in text(pilot))
             progress = support.merge_review.progress()
             assert f"R refuses {left - progress.likely} unlikely" in text(pilot)
-
-
-class TestSettling:
-    async def test_settling_is_one_act(self) -> None:
-        """t lists the groups that conversations move to, enter moves them, and one undo takes all of it back."""
-        support = clustered()
-        async with opened(support, (80, 24), mode="6") as pilot:
-            await press(pilot, "t")
-            await until(pilot, lambda: "3 conversations have most nearest" in text(pilot))
-            assert "2 outliers among them" in text(pilot)
-            assert kinds(support) == []
-            await press(pilot, "enter")
-            assert kinds(support) == ["move", "move"]
-            await until(pilot, lambda: "Moved 3 conversations" in text(pilot))
-            await press(pilot, "t")
-            await until(pilot, lambda: "the group of most of its neighbors" in text(pilot))
-            await press(pilot, "enter", "escape", "u")
-            assert kinds(support) == []

@@ -6,13 +6,11 @@ from dataclasses import replace
 
 from textual.pilot import Pilot
 
-from engine.conversations.filters import ListQuery, parse_filter
 from screens.conversations.screen import ConversationsScreen
 from screens.widgets.curve import Curve
 from screens.widgets.row_table import RowTable
 from screens.widgets.transcript import Transcript
 from tests.screens.driving import lines, opened, press, text, until
-from tests.screens.goals.goal_project import clustered
 from tests.screens.project import project, project_of
 from tests.screens.samples import conversation
 
@@ -247,30 +245,3 @@ class TestNarrow:
             await press(pilot, "end", "enter")
             assert transcript(pilot).turn == 6
             assert transcript(pilot).has_focus
-
-
-class TestSecondGoals:
-    async def test_confirm_remove_undo(self) -> None:
-        """`a` lists the second goals with shares; c confirms, d removes, u takes back, and the reader shows it."""
-        support = clustered()
-        conversations = support.services().conversations
-        key = conversations.ids(ListQuery(parse_filter("also:any")))[0]
-        [row] = conversations.rows([key])
-        label = support.goals.second_goals(key)[0].label
-        async with opened(support, size=(80, 24)) as pilot:
-            await press(pilot, *["down"] * (key - 1), "enter")
-            await until(pilot, lambda: row.external_id in text(pilot))
-            await until(pilot, lambda: f"also  {label}" in text(pilot))
-            await press(pilot, "a")
-            await until(pilot, lambda: f"? {label}  .15" in text(pilot))
-            await press(pilot, "c")
-            await until(pilot, lambda: f"✓ {label}  .15  confirmed" in text(pilot))
-            await press(pilot, "d")
-            await until(pilot, lambda: f"✗ {label}  .15  removed" in text(pilot))
-            await press(pilot, "escape")
-            await until(pilot, lambda: f"also  {label}" not in text(pilot))
-            await press(pilot, "a", "u")
-            await until(pilot, lambda: "is no longer" in text(pilot))
-            await press(pilot, "escape")
-            await until(pilot, lambda: f"also  ✓ {label}" in text(pilot))
-            assert support.goals.second_goals(key)[0].state == "confirmed"

@@ -13,7 +13,6 @@ from textual.widget import Widget
 from screens.shell.app_interface import Shell
 from screens.shell.keymap import (
     PRESETS,
-    RENAMED_ACTIONS,
     Place,
     is_key,
     key_table,
@@ -175,13 +174,6 @@ class TestFile:
         """A key that another action of the place has is refused, with the name of that action."""
         (problem,) = self.problems('[keys]\n"triage.skip" = "c"\n', places)
         assert "triage.answer-yes" in problem
-
-    def test_a_former_name(self, places: list[Place]) -> None:
-        """An action that has another name now is refused with that name, which exists."""
-        for former, present in RENAMED_ACTIONS.items():
-            (problem,) = self.problems(f'[keys]\n"{former}" = "z"\n', places)
-            assert f"its name is {present} now" in problem
-            assert present in {action.id for place in places for action in place.actions}
 
     @pytest.mark.parametrize("name", PRESETS)
     def test_presets_fit_the_table(self, name: str, places: list[Place]) -> None:

@@ -11,7 +11,7 @@ from engine.base.errors import Cancelled, UsageError
 from engine.base.events import Event, Listener
 from engine.completeness.records import Mode
 from engine.completeness.service.runs import ScoringRuns
-from engine.goals.tables.groups import first_goals
+from engine.goals.tables.groups import goals_of
 from engine.jobs.contract import OnProgress
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog, LoadableModel, ModelEntry
@@ -122,7 +122,7 @@ class GrowableProject:
         )
         process = cast(ModelProcess, self.process)
         setup = tree_setup(project, process, cast(Catalog, TwoModels()))
-        self.trees = TreeService(setup, self.runner, lambda: None, first_goals)
+        self.trees = TreeService(setup, self.runner, lambda: None, goals_of)
 
     def services(self) -> OpenProject:
         """The real stores, with jobs and trees that work."""

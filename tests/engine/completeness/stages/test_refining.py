@@ -39,9 +39,9 @@ def single_layer(single_layer_weights: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelProcess]:
-    made = ModelProcess(tmp_path_factory.mktemp("log") / "model.log")
-    yield made
-    made.close()
+    model_process = ModelProcess(tmp_path_factory.mktemp("log") / "model.log")
+    yield model_process
+    model_process.close()
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ class Followed:
                 self.shares.append(event.share or 0.0)
                 if event.result:
                     self.results.append(event.result)
-                    self.sets.append([name_of(one) for one in ScoreSets(project).all()])
+                    self.sets.append([name_of(score_set) for score_set in ScoreSets(project).all()])
                 act(runner, event)
 
         runner = JobRunner(project, listen)
@@ -105,8 +105,8 @@ class Followed:
 
 
 def in_force(project: Project) -> ScoreSet:
-    (found,) = [one for one in ScoreSets(project).all() if one.in_force]
-    return found
+    (score_set,) = [score_set for score_set in ScoreSets(project).all() if score_set.in_force]
+    return score_set
 
 
 def test_it_is_fitted_to_on_the_way_in_one_run(project: Project, process: ModelProcess) -> None:

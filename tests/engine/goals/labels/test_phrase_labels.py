@@ -204,3 +204,19 @@ def test_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     labels = np.repeat(np.array([0, 1], dtype=np.int32), 20)
     first = phrase_labels(texts, labels, seed=2)
     assert phrase_labels(texts, labels, seed=2) == first
+
+
+def test_reasons_ask_for_nothing() -> None:
+    """A cluster of reasons that share nothing is named by other reasons, not as requests."""
+    reasons = [
+        "Rude.",
+        "Too slow!",
+        "Why me?",
+        "Nothing works.",
+        "Lost.",
+        "Enough.",
+        "Sad.",
+        "Bad.",
+    ]
+    (name,) = phrase_labels(reasons, np.zeros(8, np.int32), kind="explanation:frustrated").values()
+    assert name.label == "Other reasons"

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.base.arrays import Floats
 from engine.goals.merges.merge_probability import (
     MAX_ABSOLUTE_FEATURE,
     NAMES,
     PRIOR,
-    Floats,
     RobustScale,
     refit,
     standardize,

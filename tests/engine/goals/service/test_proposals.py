@@ -5,13 +5,12 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from dataclasses import replace
-from typing import get_args
 
 import numpy as np
 import pytest
 
 from engine.goals.merges.merge_probability import NAMES
-from engine.goals.records import MergeOrder, Pair, PairAnswer, Proposal
+from engine.goals.records import Pair, PairAnswer
 from engine.goals.service.groups import GoalService
 from engine.goals.service.merge_review import MergeReviewService
 from engine.goals.tables import decisions
@@ -94,28 +93,6 @@ class TestProposals:
             pass
         assert review.progress().learned_from == 0
         assert probabilities(False) == pytest.approx(before)
-
-    def test_orders(self, review: MergeReviewService) -> None:
-        """Proposals come by similarity of descriptions, by probability, or by information, which is not the most
-        probable first; the order is stored beside the least similarity.
-        """
-        every = review.above(0)
-        first: dict[MergeOrder, Proposal] = {}
-        for order in get_args(MergeOrder):
-            review.set_order(order)
-            found = review.proposal()
-            assert found is not None
-            first[order] = found
-        review.set_least_similarity(-0.5)
-        progress = review.progress()
-        assert (progress.order, progress.least_similarity) == ("informative", -0.5)
-        review.set_order("similarity")
-        assert review.progress().least_similarity == -0.5
-        assert first["probability"].pair == every[0].pair
-        highest = max(p.evidence.description_similarity for p in every)
-        assert first["similarity"].evidence.description_similarity == highest
-        informative = first["informative"].evidence.probability
-        assert min(p.evidence.probability for p in every) < informative
 
     def test_all_below(
         self, clustered: Project, goals: GoalService, review: MergeReviewService

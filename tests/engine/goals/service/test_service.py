@@ -80,13 +80,13 @@ class TestExports:
     def test_assignments(
         self, clustered: Project, goals: GoalService, review: MergeReviewService
     ) -> None:
-        """A line for every imported id in the order of import: its present group, its scores among all groups, the
-        distance to the centre, or why it is in none.
+        """A line for every imported id in the order of import: its present group and the distance to the centre,
+        or why it is in none.
         """
         review.merge(review.pair(goals.groups()[0].id, goals.groups()[1].id), "both")
         found = self.lines(clustered, "assignments")
         assert [line["id"] for line in found] == [f"{t}-{n}" for n, t in TOPIC.items()] + ["silent"]
-        keys = {"id", "cluster", "label", "score", "others", "confirmed", "distance", "reason"}
+        keys = {"id", "cluster", "label", "distance", "reason"}
         assert set(found[0]) == keys | {"duplicates"}
         for row in goals.groups():
             ids = {n for n, line in enumerate(found, 1) if line["cluster"] == row.id}

@@ -6,20 +6,16 @@ import random
 import shutil
 import subprocess
 import sys
-from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.goals.records import GoalDecision
 from engine.goals.stages import clustering
 from engine.goals.stages.deciding import ASKING_MARGIN, DecideStage
-from engine.goals.stages.proposing import SplitQuestionsStage
 from engine.goals.tables import clusterings, decisions
 from engine.goals.tables.clusterings import shown_id, source_of, stored_clustering
-from engine.goals.views import splitting
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs import contract
@@ -29,7 +25,6 @@ from engine.project.project import Project
 from tests.engine.completeness import scored
 from tests.engine.goals import goal_runs
 from tests.engine.goals.goal_runs import goal_content
-from tests.engine.goals.service.goal_project import stored_review
 from tests.engine.project.support import REPOSITORY, check_whole
 
 Content = dict[str, list[tuple[Any, ...]]]
@@ -146,43 +141,6 @@ class TestWhatIsWritten:
             assert answer.likelihood_ratio is not None
             assert abs(answer.likelihood_ratio) < 20
             assert answer.model == scored.model().label
-
-    def test_the_parts_of_a_group_are_a_pair(
-        self, done: Project, process: ModelProcess, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """The parts of groups that may hold several goals are asked about as pairs; the groups stay as they are, a
-        second run asks nothing, and the answer is that of the pair once the split is made."""
-        monkeypatch.setattr(splitting, "MIN_MEMBERS", 2)
-        monkeypatch.setattr(splitting, "MIN_APART", 0.0)
-        log = DecisionLog(done)
-        with done.reading() as conn:
-            stored = stored_clustering(conn, shown_id(conn))
-        before = list(log.state(stored.id).current)
-        stage = goal_runs.propose(done, process, log, SplitQuestionsStage)
-        assert isinstance(goal_runs.run(done, [stage])[0], JobDone)
-        assert stage.asked > 0
-        assert list(log.state(stored.id).current) == before
-        again = goal_runs.propose(done, process, log, SplitQuestionsStage)
-        if stage.asked < 2:  # all that there are
-            assert isinstance(goal_runs.run(done, [again])[0], JobDone)
-            assert again.asked == 0
-        proposals = stored_review(done).split_proposals()
-        told = next(one for one in proposals if one.same is not None)
-        assert 0 < (told.same or 0) < 1
-        assert told.model == scored.model().label
-        split = log.decide(
-            stored.id,
-            lambda state: [
-                GoalDecision(
-                    "split", (told.group_id,), parts=tuple(array("q", p) for p in told.parts)
-                )
-            ],
-        )
-        state = log.state(stored.id)
-        key = state.sides_key(*split[0].made)
-        with done.reading() as conn:
-            config = stored_clustering(conn, shown_id(conn)).pair_config
-            assert key in decisions.answers(conn, config)
 
     def test_again_asks_nothing(self, done: Project, expected: Content, tmp_path: Path) -> None:
         """A second run starts no model process and writes nothing."""

@@ -6,16 +6,14 @@ import sqlite3
 from typing import Any
 
 import numpy as np
-import pytest
 
 from engine.base.conversation import Conversation, Message, Verdict
 from engine.completeness.records import StateCounts
 from engine.goals.records import PairAnswer
-from engine.goals.tables import clusterings, measurements, second_goals, vectors
+from engine.goals.tables import clusterings, measurements, vectors
 from engine.goals.tables import decisions as goal_answers
-from engine.goals.tables import groups as goal_groups
 from engine.goals.tables import texts as goals
-from engine.goals.tables.clusterings import Assignment, LabelEntry
+from engine.goals.tables.clusterings import LabelEntry
 from engine.goals.tables.decisions import AnswerEntry
 from engine.goals.tables.texts import NOT_EXPLAINED, NOTHING_WRITTEN, GoalEntry
 from engine.goals.tables.vectors import VectorConfig
@@ -157,47 +155,6 @@ class TestClusterings:
             assert [c.label for c in clusterings.clusters(conn, key)] == ["", "Buy"]
             assert list(clusterings.clusters_without_label(conn, key, "b")) == [0]
             assert list(clusterings.clusters_without_label(conn, key, "a")) == []
-
-    @pytest.mark.parametrize(
-        ("groups", "moves", "expected"),
-        [
-            ({}, [], {"c0": 0.2, "c2": 0.1}),
-            ({}, [(4, "c0")], {"c2": 0.1}),
-            ({"c2": "c1"}, [], {"c0": 0.2}),
-            ({"c2": "c0"}, [], {"c0": 0.3}),
-            ({"c2": "c0"}, [(4, "c0")], {}),
-        ],
-        ids=["as assigned", "moved", "merged with its own", "two merged", "merged and moved"],
-    )
-    def test_second_goals_of_an_assignment(
-        self,
-        project: Project,
-        groups: dict[str, str],
-        moves: list[tuple[int, str | None]],
-        expected: dict[str, float],
-    ) -> None:
-        """Second goals of an assigned conversation are groups other than its own, each once, with the sum of its
-        shares; rows for the program and the view for others agree."""
-        run_id = conversations_with_vectors(project, 6)
-        key = add(project, [0, 1, 2], run_id)
-        one = Assignment(4, "c1", 0.75, (("c0", 0.2), ("c2", 0.1)), 0.25, 0)
-        entries = [
-            goal_groups.GroupEntry(name, groups.get(name, name), None, "")
-            for name in ("c0", "c1", "c2")
-        ]
-
-        def work(conn: sqlite3.Connection) -> None:
-            clusterings.assign(conn, key, run_id, [one])
-            clusterings.show(conn, key)
-            goal_groups.put(conn, key, entries, moves)
-
-        project.write(work)
-        with project.reading() as conn:
-            found = {goal.group_id: goal.share for goal in second_goals.of_conversation(conn, 4)}
-            viewed = conn.execute(
-                "SELECT group_id, share FROM conversation_goal WHERE conversation_id = 4 AND main = 0"
-            )
-            assert dict(viewed) == found == pytest.approx(expected)
 
 
 class TestFigures:

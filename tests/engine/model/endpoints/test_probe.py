@@ -37,7 +37,7 @@ class TestWhatIsFound:
         found = probed("vllm", NAMES[END])
         assert (found.ids, found.named, found.echo, found.forced) == (True, True, True, False)
         assert (found.top, found.chat_top, found.tokens, found.template) == (20, 20, "vllm", "vllm")
-        assert (found.prefill, found.seed, found.context) == ("continue", True, 4096)
+        assert (found.prefill, found.context) == ("continue", 4096)
         assert (found.end_token, found.controls, found.embeddings) == (END, True, False)
 
     def test_llama_server(self) -> None:

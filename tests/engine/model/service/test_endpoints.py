@@ -127,18 +127,6 @@ class TestRuns:
         assert CANARY not in said
         assert len(scores(project)) == 6
 
-    def test_goals(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
-        """Summaries, labels and merge questions are answered by endpoints, and the groups are those of the texts."""
-        done = workbench(
-            *("run", "cluster", project, "--model", "one,two", "--text", "summary"),
-            *("--decide", "ask", "--k", "2", "--json"),
-        )
-        assert done.returncode == 0, done.stderr.decode()
-        assert "Summarizing goals with one, two (endpoints)" in done.stderr.decode()
-        asked = [body for peer in peers for body in peer.completions]
-        assert [body for body in asked if body.get("echo")]
-        assert [body for body in asked if body["max_tokens"] > 1]
-
     def test_grown_on(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
         """A tree is grown further by the endpoints that grew it; where one was removed the error names it."""
         words = ("--alpha", "0.02", "--max-tokens", "2", "--limit", "1")
@@ -180,7 +168,7 @@ class TestRefusals:
         [
             (("run", "complete", "P", "--model", "said"), "answers messages only"),
             (("run", "trees", "P", "--model", "said"), "answers messages only"),
-            (("run", "cluster", "P", "--model", "said"), "answers messages only"),
+            (("run", "cluster", "P", "--model", "said"), "its replies have no fields"),
             (("run", "complete", "P", "--model", "said,none"), "'none' is no endpoint"),
         ],
     )

