@@ -55,11 +55,16 @@ The same step by step:
 `workbench help topics` lists what else is explained: pages, words, error codes."""
 """Printed where no command is named and no screen can be drawn."""
 
-
 FILTERS = ("--filter", "--a", "--b")
 """Options whose value is a filter."""
 _OFFLINE = "use no network, not even for endpoints and hubs that you named"
 """Help of `--offline`."""
+
+_BEFORE_COMMAND = ("-h", "--help", "--version", network_guard.FLAG)
+"""Options that stand before a command, or without one."""
+
+_DATA = (["export"], ["watch"], ["prompts"])
+"""Commands whose output is for programs also without `--json`."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -167,10 +172,6 @@ def _with_joined_filters(words: Sequence[str]) -> list[str]:
         else:
             joined.append(word)
     return joined
-
-
-_BEFORE_COMMAND = ("-h", "--help", "--version", network_guard.FLAG)
-"""Options that stand before a command, or without one."""
 
 
 def _with_command(words: list[str]) -> list[str]:
@@ -321,10 +322,6 @@ def _run(words: list[str], topic: list[str], offline: bool) -> int:
             f"“{strange}” is not in the encoding of the terminal.",
             "Use UTF-8, for instance with LC_ALL=C.UTF-8.",
         ) from None
-
-
-_DATA = (["export"], ["watch"], ["prompts"])
-"""Commands whose output is for programs also without `--json`."""
 
 
 def _print_any_character(output: bool, errors: bool) -> None:

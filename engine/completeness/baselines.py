@@ -19,6 +19,9 @@ from engine.completeness.probe import CrossFit
 SEARCHED_CHARACTERS = 400
 """Number of characters at the end of a step that are searched."""
 
+INVERSE_STRENGTHS = (1.0,)
+"""Inverse strength of the regularization: three numbers need hardly any."""
+
 
 def _any_of(*patterns: str) -> re.Pattern[str]:
     """Returns a pattern that matches where one of these does, whatever the case."""
@@ -53,9 +56,6 @@ _SAYS_DONE = _any_of(
 
 _ANYTHING_ELSE = _any_of(r"\b(?:anything|something) (?:else|more)\b")
 """The question whether there is anything else, which does not keep a conversation open."""
-
-INVERSE_STRENGTHS = (1.0,)
-"""Inverse strength of the regularization: three numbers need hardly any."""
 
 
 class Position(NamedTuple):

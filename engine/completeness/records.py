@@ -23,12 +23,6 @@ prompt around the log, the end tag of a tuned model, or a question to the model.
 ProbeFeatures = Literal["words", "both", "states"]
 """What a probe reads at a boundary: the words of the last messages, the hidden state of a model, or both."""
 
-
-def mode_in_words(mode: Mode, features: ProbeFeatures | None) -> str:
-    """Returns what scores were made by: their mode, or "probe on states" for a probe that reads no words."""
-    return "probe on states" if features == "states" else mode
-
-
 BUNDLED_PROBE_ADAPTER = "samples"
 """Stands in the place of an adapter's name where the probe that comes with the program gave the scores."""
 
@@ -37,6 +31,23 @@ MIN_CONVERSATIONS_FOR_PROBE = 20
 
 docs/lab/probe.md says how it was found.
 """
+
+NO_OPEN_REQUEST = "the model names no request that is still open"
+"""Reason for no remaining tasks: asked which requests are open, the model names none."""
+
+NO_TASK = "the model named no remaining task"
+"""Reason for no remaining tasks: asked for them, the model names none."""
+
+NO_TASK_BUT_A_STEP = "the model expects another step and names no task"
+"""Reason for no remaining tasks: the model goes on with the log, without a task."""
+
+NAMES_NO_TASK = (NO_OPEN_REQUEST, NO_TASK, NO_TASK_BUT_A_STEP)
+"""Reasons for no remaining tasks that come from the model; others are failures."""
+
+
+def mode_in_words(mode: Mode, features: ProbeFeatures | None) -> str:
+    """Returns what scores were made by: their mode, or "probe on states" for a probe that reads no words."""
+    return "probe on states" if features == "states" else mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,19 +205,6 @@ class ScoreSet:
     in_force: bool
     features: ProbeFeatures | None = None
     read: int | None = None
-
-
-NO_OPEN_REQUEST = "the model names no request that is still open"
-"""Reason for no remaining tasks: asked which requests are open, the model names none."""
-
-NO_TASK = "the model named no remaining task"
-"""Reason for no remaining tasks: asked for them, the model names none."""
-
-NO_TASK_BUT_A_STEP = "the model expects another step and names no task"
-"""Reason for no remaining tasks: the model goes on with the log, without a task."""
-
-NAMES_NO_TASK = (NO_OPEN_REQUEST, NO_TASK, NO_TASK_BUT_A_STEP)
-"""Reasons for no remaining tasks that come from the model; others are failures."""
 
 
 def normalised(p_end: float, p_continue: float) -> float | None:

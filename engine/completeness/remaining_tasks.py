@@ -16,6 +16,9 @@ from engine.model.generation import LIVE_CELLS, GenerativeModel, Reply, Task, wr
 from engine.model.interface import Sampling
 from engine.model.prompt_files import Prompt
 
+MAX_TASKS_PER_CONVERSATION = 8
+"""Largest number of remaining tasks that are taken from one reply."""
+
 
 @dataclass(frozen=True, slots=True)
 class RemainingRequest:
@@ -105,10 +108,6 @@ class InlineWriter:
         self.replies.update(zip(self._tasks, replies, strict=True))
         self._tasks = {}
         return [task.sequence for task in tasks if task.sequence is not None]
-
-
-MAX_TASKS_PER_CONVERSATION = 8
-"""Largest number of remaining tasks that are taken from one reply."""
 
 
 class OpenRequest(msgspec.Struct):

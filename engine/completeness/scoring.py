@@ -41,6 +41,9 @@ from engine.model.interface import HiddenState, Span, Tokenizer, TokenModel
 from engine.model.log_windows import MIN_LOG_TOKENS, Window, plan_windows, tokens_of_windows
 from engine.model.prompt_files import Frame, Prompt, frame, opening_tokens
 
+NOT_A_NUMBER = "the model, with its adapter if it has one, gave values that are not numbers"
+"""Reason why a conversation is unscored whose probabilities are NaN, or whose states are beyond 16 bits."""
+
 
 class BoundaryScorer:
     """Scores segments on one model; keeps a shared prefix in the cache from call to call.
@@ -161,10 +164,6 @@ class BoundaryScorer:
             if progress:
                 progress(len(chunk))
         self._cached_prefix = prefix
-
-
-NOT_A_NUMBER = "the model, with its adapter if it has one, gave values that are not numbers"
-"""Reason why a conversation is unscored whose probabilities are NaN, or whose states are beyond 16 bits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,9 @@ from engine.base.statistics.intervals import Z95, Interval
 from engine.base.statistics.ranking import MIN_GROUPS, area_interval, auroc
 from engine.completeness.records import EndingTest
 
+MIN_WHOLE_SCORE = 0.5
+"""Score from which the test calls a conversation whole."""
+
 
 def cut_at(seed: int, conversation: str, boundaries: int) -> int | None:
     """Returns the boundary after which a conversation is cut, drawn by a seed.
@@ -163,10 +166,6 @@ def _count_beaten(values: Floats, others: Floats) -> Floats:
     ranked = np.sort(others)
     below, up_to = (np.searchsorted(ranked, values, side) for side in ("left", "right"))
     return np.asarray((below + up_to) / 2)
-
-
-MIN_WHOLE_SCORE = 0.5
-"""Score from which the test calls a conversation whole."""
 
 
 def ending_test(

@@ -25,6 +25,21 @@ MOST_SOURCES = 10
 MOST_UNREAD = 5
 """Most kinds of what was not read that the text names for a source."""
 
+_SORT_KEYS: tuple[SortKey, ...] = get_args(SortKey)
+"""The keys that a list can be ordered by."""
+
+_FILTERS = "filters"
+"""Setting: saved filters, text by name (`workbench filters`)."""
+
+_COLUMNS = "list.columns"
+"""Setting: the columns of the list of conversations, in order."""
+
+_VIEW = "list.view"
+"""Setting: what the list of conversations showed last: filter, order, conversation."""
+
+_SEEN = "overview.seen"
+"""Setting: results that were opened from the overview, which it does not show as new."""
+
 
 def account_lines(
     sources: list[SourceReport], remedy: Callable[[str], str] | None = None
@@ -159,26 +174,6 @@ def shares_line(account: Account) -> str:
         if account.chars.get(place) or place == "nowhere"
     ]
     return f"  text read as: {', '.join(places)}"
-
-
-_SORT_KEYS: tuple[SortKey, ...] = get_args(SortKey)
-"""The keys that a list can be ordered by."""
-
-
-_FILTERS = "filters"
-"""Setting: saved filters, text by name (`workbench filters`)."""
-
-
-_COLUMNS = "list.columns"
-"""Setting: the columns of the list of conversations, in order."""
-
-
-_VIEW = "list.view"
-"""Setting: what the list of conversations showed last: filter, order, conversation."""
-
-
-_SEEN = "overview.seen"
-"""Setting: results that were opened from the overview, which it does not show as new."""
 
 
 class SavedViews:

@@ -44,6 +44,24 @@ from engine.project.sql import id_pages
 _WRITTEN_LATER = "-wal"
 """Ending of the file in which SQLite has what is not in the database file yet."""
 
+STDIN = "-"
+"""Path that stands for the standard input."""
+
+BATCH_RECORDS = 500
+"""Most records of one transaction."""
+
+BATCH_BYTES = 4 << 20
+"""Number of bytes of records at which a transaction ends."""
+
+BATCH_SECONDS = 0.25
+"""Seconds of reading at which a transaction ends."""
+
+_OBJECTS_PER_COLLECTION = 50_000
+"""Number of new objects after which Python looks for unreachable cycles during an import."""
+
+BATCH = 200
+"""Conversations of one transaction."""
+
 
 def digest_of(label: str, settings: str, companion_files: Sequence[str] = ()) -> bytes | None:
     """Returns the SHA-256 over the files of a source and over all that determines how it is read; None if it is no
@@ -87,20 +105,6 @@ def _program_files() -> Iterator[tuple[str, int]]:
         for file in sorted(Path(folder).rglob("*")):
             if file.suffix in (".py", ".toml"):
                 yield file.name, file.stat().st_mtime_ns
-
-
-STDIN = "-"
-"""Path that stands for the standard input."""
-
-BATCH_RECORDS = 500
-"""Most records of one transaction."""
-BATCH_BYTES = 4 << 20
-"""Number of bytes of records at which a transaction ends."""
-BATCH_SECONDS = 0.25
-"""Seconds of reading at which a transaction ends."""
-
-_OBJECTS_PER_COLLECTION = 50_000
-"""Number of new objects after which Python looks for unreachable cycles during an import."""
 
 
 class ImportStage:
@@ -474,10 +478,6 @@ def _file_size(path: str) -> int:
 def _place_of(label: str) -> str:
     """Returns the absolute path of a source, or its label if it is not a file."""
     return without_surrogates(os.path.realpath(label) if os.path.exists(label) else label)
-
-
-BATCH = 200
-"""Conversations of one transaction."""
 
 
 class CheckStage(CpuStage):

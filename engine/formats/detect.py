@@ -43,6 +43,34 @@ _ENTRIES_LOOKED_AT = 3
 _LEAST_WRAPPED = 0.5
 """Share of the JSON of an object that its wrapped records must be; the object is something else otherwise."""
 
+RECORDS_LOOKED_AT = 20
+"""Number of records by which a format is detected."""
+
+BYTES_LOOKED_AT = 1 << 20
+"""Number of bytes by which a format and the framing are detected."""
+
+RECORDS_TRIED = 1_000
+"""Number of records that a mapping is tried on."""
+
+BYTES_TRIED = 8 << 20
+"""How much of a file a mapping is tried on."""
+
+_OPENING = (b"{", b"[")
+"""First bytes of JSON objects and lists."""
+
+_OTHER_KINDS = {
+    b"PK\x03\x04": "a zip archive, which is read from a file only",
+    b"PAR1": "a Parquet file, which is read from a file only",
+    b"SQLite format 3": "an SQLite database, which is read from a file only",
+    b"%PDF": "a PDF file",
+    b"\x89PNG": "a picture",
+    b"\xff\xd8\xff": "a picture",
+}
+"""What a file is that begins with these bytes and is no text."""
+
+_SHARDED_TASK = tuple(map(read_condition, ("shards[].shard_id", "task_id")))
+"""Conditions on a record that holds instructions of Laban et al. and no conversation."""
+
 
 def choose_reader(values: list[Any], looked_at: int) -> tuple[Reader, str] | None:
     """Returns the reader that reads the values best, and the reason in words; None if none recognises any.
@@ -185,31 +213,6 @@ def _lists_in(value: Any) -> Iterator[tuple[str, list[Any]]]:
 
 Join = Callable[[Iterator[Frame]], Iterator[Frame]]
 """Changes the records of a file, as by joining them with those of other files."""
-
-RECORDS_LOOKED_AT = 20
-"""Number of records by which a format is detected."""
-BYTES_LOOKED_AT = 1 << 20
-"""Number of bytes by which a format and the framing are detected."""
-
-RECORDS_TRIED = 1_000
-"""Number of records that a mapping is tried on."""
-BYTES_TRIED = 8 << 20
-"""How much of a file a mapping is tried on."""
-
-_OPENING = (b"{", b"[")
-"""First bytes of JSON objects and lists."""
-_OTHER_KINDS = {
-    b"PK\x03\x04": "a zip archive, which is read from a file only",
-    b"PAR1": "a Parquet file, which is read from a file only",
-    b"SQLite format 3": "an SQLite database, which is read from a file only",
-    b"%PDF": "a PDF file",
-    b"\x89PNG": "a picture",
-    b"\xff\xd8\xff": "a picture",
-}
-"""What a file is that begins with these bytes and is no text."""
-
-_SHARDED_TASK = tuple(map(read_condition, ("shards[].shard_id", "task_id")))
-"""Conditions on a record that holds instructions of Laban et al. and no conversation."""
 
 
 class Records:

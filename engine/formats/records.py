@@ -40,6 +40,9 @@ _EXAMPLE_CHARACTERS = 80
 _COUNTED_FIELDS = ("lost", "unknown", "hidden", "ids", "dates", "undated")
 """Fields of an account that count texts by a name."""
 
+COMPANIONS = "files beside it"
+"""Key under which a record gets the values of the files that are read with it, by their names."""
+
 
 @dataclass(slots=True)
 class Unread:
@@ -327,10 +330,6 @@ class Imported:
             for duplicate in self.duplicates
         ]
         return {"id": self.external_id, "duplicates": duplicates}
-
-
-COMPANIONS = "files beside it"
-"""Key under which a record gets the values of the files that are read with it, by their names."""
 
 
 @dataclass(slots=True)

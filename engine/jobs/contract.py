@@ -25,6 +25,19 @@ from engine.project.project import Project
 Lane = Literal["model", "cpu"]
 """The queue in which a stage waits. Stages of one lane run one after another; two lanes run at the same time."""
 
+HASH_DIGITS = 16
+"""Number of hexadecimal digits of a config hash."""
+
+BLOCK_CHARS = 32_000
+"""Number of characters from which a block takes no more conversations, once it has `LEAST_ITEMS`."""
+
+ADDRESS_SPACE_BYTES = 560 << 20
+"""Address space that a computation needs, besides that of the threads of OpenBLAS; 460 MiB were measured. With a little
+less OpenBLAS waits forever for a buffer, or ends the process."""
+
+ADDRESS_SPACE_BYTES_PER_THREAD = 80 << 20
+"""Address space that each thread of OpenBLAS needs, as measured."""
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -94,10 +107,6 @@ class Stage(Protocol):
         """Returns the result in one sentence with counts; also called after a cancel."""
 
 
-HASH_DIGITS = 16
-"""Number of hexadecimal digits of a config hash."""
-
-
 def config_hash(stage_name: str, params: Mapping[str, Any], fingerprints: Mapping[str, Any]) -> str:
     """Returns the key under which results are stored: `HASH_DIGITS` over everything that determines them."""
     canonical = json.dumps(
@@ -111,9 +120,6 @@ def config_hash(stage_name: str, params: Mapping[str, Any], fingerprints: Mappin
 
 LEAST_ITEMS, MOST_ITEMS = 4, 16
 """Numbers of conversations that a block has at least (unless it is the last one) and at most."""
-
-BLOCK_CHARS = 32_000
-"""Number of characters from which a block takes no more conversations, once it has `LEAST_ITEMS`."""
 
 
 def blocks(ids: Sequence[int], chars: Sequence[int]) -> Iterator[list[int]]:
@@ -178,14 +184,6 @@ class ThreadedWork(Generic[Result]):
             raise error
         (outcome,) = self._outcome
         return outcome
-
-
-ADDRESS_SPACE_BYTES = 560 << 20
-"""Address space that a computation needs, besides that of the threads of OpenBLAS; 460 MiB were measured. With a little
-less OpenBLAS waits forever for a buffer, or ends the process."""
-
-ADDRESS_SPACE_BYTES_PER_THREAD = 80 << 20
-"""Address space that each thread of OpenBLAS needs, as measured."""
 
 
 class CpuStage(ABC):

@@ -25,6 +25,25 @@ from engine.questions.question import YES
 NO_NAME = "(no name)"
 """Shown in the place of an annotator without a name."""
 
+MEAN = "mean"
+"""Stands for the mean of numbers in place of an answer."""
+
+CHANCE = 0.5
+"""AUROC of scores that know nothing."""
+
+MIN_VERDICTS = 40
+"""Smallest number of verdicts `yes` or `no` on scored conversations that suggest a threshold."""
+
+MIN_OF_EACH = 5
+"""Smallest number of verdicts of each of the two kinds among them."""
+
+MIN_EXAMPLES_OF_EACH = 3
+"""Smallest number of examples of either kind with which the result is shown as a figure: with fewer no AUROC has an
+interval above chance."""
+
+FIRM_EXAMPLES_OF_EACH = 10
+"""Number of examples of either kind from which on a newer probe waits to be taken over; one of fewer is replaced."""
+
 
 @dataclass(frozen=True, slots=True)
 class Act:
@@ -135,10 +154,6 @@ class MachineAnswer:
     explanation: str = ""
     cites: tuple[Cite, ...] = ()
     note: str = ""
-
-
-MEAN = "mean"
-"""Stands for the mean of numbers in place of an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,18 +309,6 @@ class AnsweredConversation:
     repeats: tuple[str, ...] = ()
     others: tuple[Opinion, ...] = ()
     disagreement: bool = False
-
-
-CHANCE = 0.5
-"""AUROC of scores that know nothing."""
-
-
-MIN_VERDICTS = 40
-"""Smallest number of verdicts `yes` or `no` on scored conversations that suggest a threshold."""
-
-
-MIN_OF_EACH = 5
-"""Smallest number of verdicts of each of the two kinds among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -482,14 +485,6 @@ def format_threshold(rule: DecisionRule) -> str:
     """Returns the threshold of a rule; near the ends with a digit more, because scores crowd there."""
     threshold = rule.threshold
     return number_format.probability(threshold, 2 if 0.05 <= threshold <= 0.95 else 3)
-
-
-MIN_EXAMPLES_OF_EACH = 3
-"""Smallest number of examples of either kind with which the result is shown as a figure: with fewer no AUROC has an
-interval above chance."""
-
-FIRM_EXAMPLES_OF_EACH = 10
-"""Number of examples of either kind from which on a newer probe waits to be taken over; one of fewer is replaced."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,12 @@ from screens.widgets.text_pane import TextPane
 OTHER_LINES = 12
 """Lines of title, summary, note, footer, jobs bar and the shortest list of plays: the table gets the others."""
 
+_MAX_NAME_CHARS = 100
+"""Most characters of the name of the play."""
+
+_MAX_RESULT_CHARS = 200
+"""Most characters of the result, or of why the play broke off."""
+
 
 class SimulationScreen(WorkbenchScreen[None]):
     """Shows the results of sets of simulations, and their plays."""
@@ -258,13 +264,6 @@ class SimulationScreen(WorkbenchScreen[None]):
 
         name = f"{self._sets[self._at].source}.json"
         ask_file(self, "Write this set to", name, lambda path: simulations.export(key, path))
-
-
-_MAX_NAME_CHARS = 100
-"""Most characters of the name of the play."""
-
-_MAX_RESULT_CHARS = 200
-"""Most characters of the result, or of why the play broke off."""
 
 
 class PlayScreen(WorkbenchScreen[None]):

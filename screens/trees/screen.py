@@ -28,6 +28,9 @@ from screens.trees.tree_view import TreeView
 from screens.widgets.finding import FindLine
 from screens.widgets.jobs import EngineFeed
 
+ALPHA_DIVISOR = 4.0
+"""The dialog for growing on proposes the present alpha divided by this."""
+
 
 class TreeScreen(WorkbenchScreen[None]):
     """Shows the tree at one step of a conversation."""
@@ -261,10 +264,6 @@ class TreeScreen(WorkbenchScreen[None]):
             line.close()
         else:
             self.action_close()
-
-
-ALPHA_DIVISOR = 4.0
-"""The dialog for growing on proposes the present alpha divided by this."""
 
 
 class TreeGrower:

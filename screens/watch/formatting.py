@@ -17,6 +17,12 @@ from screens.shell.workbench_screen import Figure
 from screens.widgets.formatting import STATE_LOOKS
 from screens.widgets.row_table import Column, Piece
 
+LARGE_CHANGE = 0.1
+"""Change of the probability from which on it is bright."""
+
+MAX_EVENT_CELLS = 80
+"""Most cells of a source and of a goal in the text of an event."""
+
 
 def _time(row: LiveEvent) -> Sequence[Piece]:
     """Returns the time of an event, without its date."""
@@ -71,12 +77,6 @@ def _signals(row: LiveEvent) -> Sequence[Piece]:
     """Returns the signals of an event."""
     return [(signals_text(row), "tone--borderline")]
 
-
-LARGE_CHANGE = 0.1
-"""Change of the probability from which on it is bright."""
-
-MAX_EVENT_CELLS = 80
-"""Most cells of a source and of a goal in the text of an event."""
 
 COLUMNS: list[Column[LiveEvent]] = [
     Column("time", "UTC", 8, _time, keep=4),

@@ -49,12 +49,17 @@ NOTHING = EmptyState(
 )
 """Shown while nothing is watched."""
 
-
 MAX_PATH_CHARS = 40
 """Most characters of the path that is watched."""
 
 MAX_FILTER_CHARS = 30
 """Most characters of the words of the filter in the summary."""
+
+DEFAULT_IDLE_MINUTES = 10.0
+"""Minutes without growth after which a conversation is quiet, at first."""
+
+HELP = "New conversations of these logs, and new turns of old ones, are imported, scored and listed as they come."
+"""What a watch does, for the dialog."""
 
 
 class WatchScreen(WorkbenchScreen[None]):
@@ -275,13 +280,6 @@ class WatchScreen(WorkbenchScreen[None]):
             self.notify("Signals are chosen when a watch starts.", markup=False)
         else:
             self.app.push_screen(RulesDialog(rules))
-
-
-DEFAULT_IDLE_MINUTES = 10.0
-"""Minutes without growth after which a conversation is quiet, at first."""
-
-HELP = "New conversations of these logs, and new turns of old ones, are imported, scored and listed as they come."
-"""What a watch does, for the dialog."""
 
 
 class WatchDialog(Dialog[tuple[str, WatchRequest] | None]):

@@ -22,6 +22,21 @@ _LABEL_SEED = 20_240_917
 Label = str | int
 """A word, or a grade."""
 
+HALF_DRAWS = 400
+"""Number of random halves behind an interval of the agreement of groups."""
+
+MIN_CONVERSATIONS = 8
+"""Fewest conversations from which an interval is estimated."""
+
+_MINIMA = (0.0, -1.0, 0.0, 0.0)
+"""Least values of V-measure, adjusted Rand index, homogeneity and completeness."""
+
+OUTSIDE = -1
+"""Label of conversations in no group; they count as one group together."""
+
+MIN_PAIRS = 4
+"""Fewest pairs from which an interval is estimated."""
+
 
 @dataclass(frozen=True, slots=True)
 class LabelAgreement:
@@ -147,18 +162,6 @@ def _with_percentiles(values: Floats) -> Interval:
     low, high = np.quantile(usable, [0.025, 0.975]) if len(usable) else (values[0], values[0])
     return Interval(float(values[0]), float(low), float(high))
 
-
-HALF_DRAWS = 400
-"""Number of random halves behind an interval of the agreement of groups."""
-
-MIN_CONVERSATIONS = 8
-"""Fewest conversations from which an interval is estimated."""
-
-_MINIMA = (0.0, -1.0, 0.0, 0.0)
-"""Least values of V-measure, adjusted Rand index, homogeneity and completeness."""
-
-OUTSIDE = -1
-"""Label of conversations in no group; they count as one group together."""
 
 Groups = Ints
 """The group of each conversation."""
@@ -308,10 +311,6 @@ def adjusted_rand(table: Ints) -> float:
         * (same * apart - by_rows * by_columns)
         / ((same + by_rows) * (by_rows + apart) + (same + by_columns) * (by_columns + apart))
     )
-
-
-MIN_PAIRS = 4
-"""Fewest pairs from which an interval is estimated."""
 
 
 @dataclass(frozen=True, slots=True)

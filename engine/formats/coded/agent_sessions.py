@@ -32,6 +32,24 @@ _CLINE_DETAILS = "<environment_details>"
 _CLINE_CHECKED_MESSAGES = 6
 """Number of first messages in which the marks of Cline must appear."""
 
+_OPENCLAW_EVENT_TYPES = ("message.", "agent.", "tool.", "llm.", "session.")
+"""Beginnings of the types of events."""
+
+_OPENCLAW_SUB_AGENT = ":subagent:"
+"""Part of the key of a session that a sub-agent has."""
+
+_OPENCLAW_OTHER_SESSION = "[Inter-session message]"
+"""Beginning of a prompt that another session wrote."""
+
+_OPENCLAW_ROLES = {"toolResult": "tool", "custom": "system", "bashExecution": "tool"}
+"""The role for each name that OpenClaw gives a speaker."""
+
+_OPENCLAW_REPEAT_DISTANCE = 3
+"""Number of last messages that an event may repeat: `message.out` tells again what `message.sending` did."""
+
+_GEMINI_MESSAGE_TYPES = ("user", "gemini", "info", "warning", "error")
+"""Types of lines that are messages."""
+
 
 def _recognise_cline(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
@@ -92,17 +110,6 @@ CLINE_HISTORY = Reader(
 
 # OpenClaw writes a line for each event, of which `agent.start` has the history of the session so far. A session is one
 # conversation: the longest history, then what the events after it tell. Its sub-agents are sessions.
-
-_OPENCLAW_EVENT_TYPES = ("message.", "agent.", "tool.", "llm.", "session.")
-"""Beginnings of the types of events."""
-_OPENCLAW_SUB_AGENT = ":subagent:"
-"""Part of the key of a session that a sub-agent has."""
-_OPENCLAW_OTHER_SESSION = "[Inter-session message]"
-"""Beginning of a prompt that another session wrote."""
-_OPENCLAW_ROLES = {"toolResult": "tool", "custom": "system", "bashExecution": "tool"}
-"""The role for each name that OpenClaw gives a speaker."""
-_OPENCLAW_REPEAT_DISTANCE = 3
-"""Number of last messages that an event may repeat: `message.out` tells again what `message.sending` did."""
 
 
 def _recognise_openclaw(record: Any) -> str | None:
@@ -237,9 +244,6 @@ OPENCLAW = Reader(
 # Gemini CLI writes the session, then a line for each message, as often as it was changed. Lines that change the session
 # (`$set`) or take messages back (`$rewindTo`) are applied; then the session is the object that older versions wrote,
 # which the mapping file reads.
-
-_GEMINI_MESSAGE_TYPES = ("user", "gemini", "info", "warning", "error")
-"""Types of lines that are messages."""
 
 
 def gemini_cli_lines(session_reader: Reader) -> Reader:

@@ -21,6 +21,15 @@ from engine.formats.messages.roles import role_named
 from engine.formats.messages.times import as_time, created_at
 from engine.formats.records import ParsedRecord, Reader
 
+_OPENAI_IDS = (
+    "custom_id", "id", "conversation_id", "conversationId", "thread_id", "threadId", "session_id", "sessionId",
+)  # fmt: skip
+"""Fields that may name a conversation, the first that there is. In a batch the person chose `custom_id`, which request
+and answer have; `id` is that of the answer."""
+
+_SHAREGPT_IDS = ("id", "conversation_id", "conversation_hash")
+"""Fields that may name a conversation, the first that there is."""
+
 
 def _rest(record: Mapping[str, Any], *used: str) -> dict[str, Any]:
     """Returns the fields of a record but those that were used."""
@@ -80,13 +89,6 @@ def _with_facts(items: Any) -> tuple[Message, ...]:
         message = _rest(item, "facts") if isinstance(facts, dict) else item
         messages += messages_of(message, number, facts=facts if isinstance(facts, dict) else None)
     return tuple(messages)
-
-
-_OPENAI_IDS = (
-    "custom_id", "id", "conversation_id", "conversationId", "thread_id", "threadId", "session_id", "sessionId",
-)  # fmt: skip
-"""Fields that may name a conversation, the first that there is. In a batch the person chose `custom_id`, which request
-and answer have; `id` is that of the answer."""
 
 
 def _request(record: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
@@ -188,10 +190,6 @@ def _recognise_sharegpt(record: Any) -> str | None:
         return None
     keys = "from and value" if "from" in object_or_empty(turns[0]) else "role and content"
     return f"the records have `{name}` with {keys}"
-
-
-_SHAREGPT_IDS = ("id", "conversation_id", "conversation_hash")
-"""Fields that may name a conversation, the first that there is."""
 
 
 def _read_sharegpt(record: Any, fallback_id: str, _: Any) -> ParsedRecord:

@@ -32,6 +32,9 @@ _NOT_FACTS = frozenset(("type", "message", "toolUseResult", "isSidechain", *_OF_
 _TAKEN_BACK = "taken_back"
 """Key under which a conversation has the lines of prompts that were taken back."""
 
+_STREAM_KEYS = ("session_id", "parent_tool_use_id")
+"""Keys that only lines of the stream have."""
+
 
 def recognise(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
@@ -109,10 +112,6 @@ def _as_session_line(line: dict[str, Any]) -> dict[str, Any]:
     if call := line.get("parent_tool_use_id"):
         renamed |= {"isSidechain": True, "agentId": call}
     return {**{key: line[key] for key in line if key not in _STREAM_KEYS}, **renamed}
-
-
-_STREAM_KEYS = ("session_id", "parent_tool_use_id")
-"""Keys that only lines of the stream have."""
 
 
 def _without_repeats(

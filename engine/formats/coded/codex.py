@@ -32,6 +32,12 @@ _SPOKEN = {"user_message": "user", "agent_message": "assistant"}
 _TOKEN_COUNT = "token_count"
 """Event that only counts tokens."""
 
+_MARKS = ("task_started", "task_complete")
+"""Events that tell the beginning and end of the work; the end is an outcome."""
+
+_OF_PROGRAM = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<permissions")
+"""Beginnings of what the program writes in the name of the user."""
+
 
 def recognise(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
@@ -167,14 +173,6 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         rollout.name or fallback_id, tuple(messages), created_at=rollout.began
     )
     return ParsedRecord(conversation, fields, left_out=frozenset(rollout.left_out))
-
-
-_MARKS = ("task_started", "task_complete")
-"""Events that tell the beginning and end of the work; the end is an outcome."""
-
-
-_OF_PROGRAM = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<permissions")
-"""Beginnings of what the program writes in the name of the user."""
 
 
 def _prompt_test(lines: list[dict[str, Any]]) -> Callable[[int, dict[str, Any]], bool]:

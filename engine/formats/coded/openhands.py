@@ -40,6 +40,14 @@ _PROGRAM = frozenset(
 _SPOKEN = frozenset(("message", "system"))
 """Actions that are a message."""
 
+_NOT_ARGUMENTS = frozenset(
+    (
+        *("thought", "hidden", "confirmation_state", "security_risk", "is_static", "blocking"),
+        *("impl_source", "translated_ipython_code", "agent_state"),
+    )
+)
+"""What OpenHands adds to the arguments of a call."""
+
 
 def recognise(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
@@ -178,15 +186,6 @@ def _version_0(event: dict[str, Any]) -> ChatMessage | None:
         message |= {"response": response["id"], "model": response.get("model")}
         message["usage"] = response.get("usage")
     return message
-
-
-_NOT_ARGUMENTS = frozenset(
-    (
-        *("thought", "hidden", "confirmation_state", "security_risk", "is_static", "blocking"),
-        *("impl_source", "translated_ipython_code", "agent_state"),
-    )
-)
-"""What OpenHands adds to the arguments of a call."""
 
 
 def _text_or_empty(value: Any) -> str:

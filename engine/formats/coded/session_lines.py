@@ -19,6 +19,9 @@ from engine.formats.records import Reader
 _STATE, _SET, _PUSH, _DELETE = range(4)
 """Kinds of lines of VS Code: the state at the beginning, and its changes."""
 
+_SPOKEN = "[audio]"
+"""What stands for speech whose words the log does not have."""
+
 
 def copilot_lines(session_reader: Reader) -> Reader:
     """Returns the reader of chats of VS Code as lines, by the one of chats that are one object."""
@@ -85,10 +88,6 @@ def _change(state: Any, line: dict[str, Any]) -> bool:
     except (LookupError, TypeError, AttributeError, ValueError):
         return False
     return True
-
-
-_SPOKEN = "[audio]"
-"""What stands for speech whose words the log does not have."""
 
 
 def tau2_ticks(simulation_reader: Reader) -> Reader:

@@ -39,6 +39,12 @@ SPANS, ABOUT = "spans", "about"
 _TRUTH = ("scores", "feedback_stats", "assessments", "corrections")
 """Keys of what people or other models said of a trace."""
 
+_INSTRUCTIONS = ("system", "developer")
+"""Roles of instructions, which stand before what is spoken."""
+
+SESSION_KEYS = ("thread_id", "session_id", "conversation_id", "threadId", "sessionId")
+"""Names under which tools keep the id of a session."""
+
 
 @dataclass(slots=True)
 class Span:
@@ -387,8 +393,6 @@ def _history_for(
     return None
 
 
-_INSTRUCTIONS = ("system", "developer")
-"""Roles of instructions, which stand before what is spoken."""
 _Key = tuple[str, str]
 """What a message is compared by: its role, and its text with the names of its calls."""
 
@@ -537,10 +541,6 @@ def time_text(value: Any) -> str:
     if isinstance(value, str) and value.isdecimal() and len(value) < 20:
         value = int(value)
     return as_time(value) or ""
-
-
-SESSION_KEYS = ("thread_id", "session_id", "conversation_id", "threadId", "sessionId")
-"""Names under which tools keep the id of a session."""
 
 
 def first_filled(record: Any, *keys: str) -> Any:

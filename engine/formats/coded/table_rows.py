@@ -61,6 +61,42 @@ TIMES = (
 )  # fmt: skip
 """Names of columns with the time of a message."""
 
+_ORDERS = (
+    "turn", "turn_id", "turn_index", "turn_number", "message_index", "sequence", "seq", "position", "step",
+    *TIMES,
+)  # fmt: skip
+"""Names of columns by which the rows of a conversation are put in order."""
+
+_KEPT_AS_ROLES = ("role", "speaker")
+"""Columns whose words are only read as roles; others may tell more, such as a name."""
+
+UNREAD = "rows not read"
+"""Name under which the metadata of a conversation has those of its rows that are no messages."""
+
+_SYSTEMS = ("system", "system_prompt", "system_message")
+"""Names of columns with the system prompt."""
+
+_TRANSCRIPTS = (
+    "transcript", "conversation", "dialogue", "dialog", "chat", "chat_log", "messages", "log", "text",
+    "content",
+)  # fmt: skip
+"""Names of columns with a whole conversation as text."""
+
+_EXCHANGES = (
+    "conversation", "conversations", "dialogue", "dialog", "chat", "chat_log", "history", "chat_history",
+    "turns", "exchanges",
+)  # fmt: skip
+"""Names of columns with a list of questions and answers."""
+
+_LISTS = (
+    "transcript", "dialogue", "dialog", "chat", "chat_log", "chat_history", "message_history",
+    "conversation_history", "conversation_log", "messages", "turns", "utterances", "sentences", "segments",
+)  # fmt: skip
+"""Names of columns with a list of messages or turns."""
+
+_TURNS_LOOKED_AT = 20
+"""Turns of a list by which it is told."""
+
 
 class RowColumns(NamedTuple):
     """The names of the columns of a row; the text is what was asked if there is an answer."""
@@ -137,18 +173,6 @@ def _role(
         raise BadRecord(f"message {number} has role {word[:60]!r}")
     role = speakers.setdefault(word, "assistant" if "user" in speakers.values() else "user")
     return role, word
-
-
-_ORDERS = (
-    "turn", "turn_id", "turn_index", "turn_number", "message_index", "sequence", "seq", "position", "step",
-    *TIMES,
-)  # fmt: skip
-"""Names of columns by which the rows of a conversation are put in order."""
-_KEPT_AS_ROLES = ("role", "speaker")
-"""Columns whose words are only read as roles; others may tell more, such as a name."""
-
-UNREAD = "rows not read"
-"""Name under which the metadata of a conversation has those of its rows that are no messages."""
 
 
 def recognise(record: Any) -> str | None:
@@ -282,27 +306,6 @@ ROWS = Reader(
     sample="doc/messages.csv",
 )
 """Reads rows of which several are one conversation."""
-
-
-_SYSTEMS = ("system", "system_prompt", "system_message")
-"""Names of columns with the system prompt."""
-_TRANSCRIPTS = (
-    "transcript", "conversation", "dialogue", "dialog", "chat", "chat_log", "messages", "log", "text",
-    "content",
-)  # fmt: skip
-"""Names of columns with a whole conversation as text."""
-_EXCHANGES = (
-    "conversation", "conversations", "dialogue", "dialog", "chat", "chat_log", "history", "chat_history",
-    "turns", "exchanges",
-)  # fmt: skip
-"""Names of columns with a list of questions and answers."""
-_LISTS = (
-    "transcript", "dialogue", "dialog", "chat", "chat_log", "chat_history", "message_history",
-    "conversation_history", "conversation_log", "messages", "turns", "utterances", "sentences", "segments",
-)  # fmt: skip
-"""Names of columns with a list of messages or turns."""
-_TURNS_LOOKED_AT = 20
-"""Turns of a list by which it is told."""
 
 
 class _ConversationPlace(NamedTuple):

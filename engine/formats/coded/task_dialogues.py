@@ -24,6 +24,12 @@ _ANNOTATIONS = ("actions", "slots", "state")
 _VERSION = re.compile(r"_\d+$")
 """Matches the number at the end of a service's name."""
 
+_CALL_ANNOTATIONS = ("api_call", "request", "api_response", "response")
+"""Names of the annotations that are part of a call or of its answer."""
+
+_TRUTH_FIELDS = {"vertical": "goal", "scenario": "scenario", "instructions": "instructions"}
+"""Fields of a record that are truth, and the names that they get."""
+
 
 def recognise(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
@@ -111,11 +117,6 @@ SGD = Reader(
 
 # In Taskmaster 4 a call is two annotations of an utterance, its name and its request; so is an answer. They come after
 # what the user said, and before what the assistant says.
-
-_CALL_ANNOTATIONS = ("api_call", "request", "api_response", "response")
-"""Names of the annotations that are part of a call or of its answer."""
-_TRUTH_FIELDS = {"vertical": "goal", "scenario": "scenario", "instructions": "instructions"}
-"""Fields of a record that are truth, and the names that they get."""
 
 
 def _recognise_taskmaster(record: Any) -> str | None:

@@ -26,6 +26,23 @@ from engine.formats.json_values import list_or_empty, objects_in
 from engine.formats.paths import json_within, object_in
 from engine.formats.records import Reader
 
+_OBSERVATION_TYPES = frozenset(
+    (
+        *("GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR"),
+        *("EMBEDDING", "GUARDRAIL"),
+    )
+)
+"""Types of observations of Langfuse."""
+
+_MODEL_CALLS = (
+    *("chat.completions", "completions.create", "messages.create", "messages.stream", "chat"),
+    *("generate_content", "responses.create", "litellm.completion", "converse"),
+)
+"""Ends of the names of functions that call a model."""
+
+_SPANS_LOOKED_AT = 5
+"""Most spans of an object that are looked at to recognise it."""
+
 
 def _langsmith_span(run: Any) -> Span | None:
     """Returns a run as a span; None if the record is none."""
@@ -74,15 +91,6 @@ def _with_children(run: Any, trace: Any) -> Iterator[Any]:
         yield from _with_children(
             {"parent_run_id": run.get("id"), "child_runs": [], **child}, trace
         )
-
-
-_OBSERVATION_TYPES = frozenset(
-    (
-        *("GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR"),
-        *("EMBEDDING", "GUARDRAIL"),
-    )
-)
-"""Types of observations of Langfuse."""
 
 
 def _langfuse_span(record: Any) -> Span | None:
@@ -217,13 +225,6 @@ def _mlflow_spans(record: Any) -> tuple[list[Any], list[Any]]:
     return spans, [{**info, "id": trace_names["trace_id"]}]
 
 
-_MODEL_CALLS = (
-    *("chat.completions", "completions.create", "messages.create", "messages.stream", "chat"),
-    *("generate_content", "responses.create", "litellm.completion", "converse"),
-)
-"""Ends of the names of functions that call a model."""
-
-
 def _weave_span(call: Any) -> Span | None:
     """Returns a call as a span; None if the record is none."""
     if not isinstance(call, dict) or not isinstance(call.get("op_name"), str):
@@ -312,10 +313,6 @@ def _plain_span(record: Any) -> Span | None:
         answered=about["output"],
         facts=facts_of(start, first_filled(metadata, "model", "model_name"), None),
     )
-
-
-_SPANS_LOOKED_AT = 5
-"""Most spans of an object that are looked at to recognise it."""
 
 
 def _alone(record: Any) -> tuple[list[Any], list[Any]]:

@@ -48,6 +48,12 @@ _RECLLMSIM_META = ("chat_model",)
 _LANGUAGES = ("en", "zh")
 """Codes of the languages of the studies."""
 
+_SHARDED_META = ("user_model", "system_model", "dataset_fn", "git_version")
+"""Fields of a record of Laban et al. that are metadata."""
+
+NOTE = "log"
+"""Role of an entry that is a note and no message."""
+
 
 def _recognise_recllmsim(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
@@ -173,14 +179,6 @@ RECLLMSIM = Reader(
     title="the three studies of RecLLMSim",
 )
 """Reads the three studies of RecLLMSim."""
-
-
-_SHARDED_META = ("user_model", "system_model", "dataset_fn", "git_version")
-"""Fields of a record of Laban et al. that are metadata."""
-
-
-NOTE = "log"
-"""Role of an entry that is a note and no message."""
 
 
 def _recognise_sharded(record: Any) -> str | None:

@@ -33,6 +33,26 @@ FIRST_SPEAKER = "first"
 _ITSELF = read_path(".")
 """Path of the value itself."""
 
+_KEYS_OF_A_TURN = ("role", "text", "name", "time", "reasoning", "calls", "answers", "join")
+"""Keys that say what a message has."""
+
+_WORDS = {
+    "Object contains unknown field": "no mapping file has the key",
+    "Expected `str`, got": "it is not text but",
+    "Expected `bool`, got": "it is neither true nor false but",
+    "Expected `bool | null`, got": "it is neither true nor false but",
+    "Expected `array`, got": "it is not a list but",
+    "Expected `object`, got": "it is not a table but",
+    "Expected `object | null`, got": "it is not a table but",
+    "`object`": "a table",
+    "`array`": "a list",
+    "`str`": "text",
+    "`int`": "a number",
+    "`float`": "a number",
+    "`bool`": "true or false",
+}
+"""What msgspec says, and how a person says it."""
+
 
 class Paths(tuple[Path, ...]):
     """Paths that a file gives as a text, or as a list of texts."""
@@ -102,10 +122,6 @@ class MessageRule(_Section, frozen=True):
         others = [key for key in _KEYS_OF_A_TURN if getattr(self, key)]
         if self.turns and others:
             raise ValueError(f"beside `turns` there is `{others[0]}`, which belongs into a turn")
-
-
-_KEYS_OF_A_TURN = ("role", "text", "name", "time", "reasoning", "calls", "answers", "join")
-"""Keys that say what a message has."""
 
 
 class MessageList(MessageRule, frozen=True):
@@ -323,24 +339,6 @@ def _call_path(key: str, text: Any) -> Path:
     if not isinstance(text, str):
         raise ValueError(f"`{key}` is not text")
     return read_path(text)
-
-
-_WORDS = {
-    "Object contains unknown field": "no mapping file has the key",
-    "Expected `str`, got": "it is not text but",
-    "Expected `bool`, got": "it is neither true nor false but",
-    "Expected `bool | null`, got": "it is neither true nor false but",
-    "Expected `array`, got": "it is not a list but",
-    "Expected `object`, got": "it is not a table but",
-    "Expected `object | null`, got": "it is not a table but",
-    "`object`": "a table",
-    "`array`": "a list",
-    "`str`": "text",
-    "`int`": "a number",
-    "`float`": "a number",
-    "`bool`": "true or false",
-}
-"""What msgspec says, and how a person says it."""
 
 
 def _error_in_words(error: str) -> str:

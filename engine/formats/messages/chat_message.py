@@ -28,6 +28,11 @@ _LANGCHAIN_ROLES: dict[str, str] = {
 }
 """Types of LangChain's messages; `chat` has a role of its own, of which nothing is known."""
 
+_SHOWN_FIELD = re.compile(
+    r"\b(\w+)=('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\[\{.*?\}\](?=[ ,)]))", re.DOTALL
+)
+"""Matches a field of an object as Python shows it, with its value: a text, or a list of objects."""
+
 
 def as_message(value: Any) -> ChatMessage | None:
     """Returns a value as a message of a chat API, if it is a message of any known form; else None."""
@@ -156,12 +161,6 @@ def _part_of_block(block: Any) -> Any:
     if not isinstance(block, dict) or "block_type" not in block:
         return block
     return {**block, "type": block["block_type"]}
-
-
-_SHOWN_FIELD = re.compile(
-    r"\b(\w+)=('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\[\{.*?\}\](?=[ ,)]))", re.DOTALL
-)
-"""Matches a field of an object as Python shows it, with its value: a text, or a list of objects."""
 
 
 def shown_fields(text: str) -> dict[str, Any]:

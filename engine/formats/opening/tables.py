@@ -37,6 +37,18 @@ _SEPARATOR = re.compile(r"\ufeff?sep=(.)\r?\n")
 _SAID = ("content", "text")
 """Columns with what was said, which may happen to be JSON."""
 
+_PARQUET_DAMAGES = (OSError, ValueError, NotImplementedError, TypeError, LookupError, OverflowError)
+"""What Arrow raises for a damaged file."""
+
+_MOST_ROWS = 256
+"""Most rows that are unpacked together."""
+
+_TOGETHER = 8 << 20
+"""Number of bytes of rows that are unpacked together, if all rows of a group are alike."""
+
+_MOST_TIMES = 100
+"""How many times the size of the file a group of rows may unpack to, beyond what any file may."""
+
 
 def delimiter_of(head: bytes) -> str | None:
     """Returns the character that divides the cells of a table with a header; None if the text is no such table.
@@ -257,19 +269,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Iterable):
         return [_plain(entry) for entry in value]
     return str(value)
-
-
-_PARQUET_DAMAGES = (OSError, ValueError, NotImplementedError, TypeError, LookupError, OverflowError)
-"""What Arrow raises for a damaged file."""
-
-_MOST_ROWS = 256
-"""Most rows that are unpacked together."""
-
-_TOGETHER = 8 << 20
-"""Number of bytes of rows that are unpacked together, if all rows of a group are alike."""
-
-_MOST_TIMES = 100
-"""How many times the size of the file a group of rows may unpack to, beyond what any file may."""
 
 
 def parquet_rows(path: str, count: Reading) -> Iterator[Frame]:

@@ -48,6 +48,15 @@ _DEVIATIONS_PER_MAD = 1.4826
 _TIE_COORDINATES = 4
 """Coordinates of the center by which clusters of equal size are ordered."""
 
+NOVEL = -1
+"""Label of a later row that is too far from its nearest center to be in that cluster."""
+
+MEMBER_QUANTILE = 0.99
+"""Quantile of the members' distances that is the limit of a cluster."""
+
+QUANTILE_MEMBERS = 50
+"""Members from which the limit is this quantile alone; with fewer it is mixed with the limit of outliers."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clusters:
@@ -288,13 +297,6 @@ def _finish(
 
 
 # The assignment of rows that come after the clustering
-
-NOVEL = -1
-"""Label of a later row that is too far from its nearest center to be in that cluster."""
-MEMBER_QUANTILE = 0.99
-"""Quantile of the members' distances that is the limit of a cluster."""
-QUANTILE_MEMBERS = 50
-"""Members from which the limit is this quantile alone; with fewer it is mixed with the limit of outliers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -51,6 +51,31 @@ MIN_RELATIVE_DECREASE = 1e-4
 Note = Callable[[int, int], None]
 """Called with (steps done, steps in all); may raise to stop the work."""
 
+TRIAL_ROWS = 4_000
+"""Most rows on which a k is tried."""
+
+TRIAL_RATIO = 1.25
+"""Ratio of each k tried to the one before."""
+
+NEARLY_BEST = 0.9
+"""Share of the highest silhouette that counts as equally good: silhouettes are often flat over a wide range of k."""
+
+OVERESTIMATE = 1.5
+"""Ratio of the proposed k to the best one. Too many clusters cost one merge decision each; a cluster that mixes two
+goals has to be noticed and split."""
+
+TRIAL_RESTARTS = 2
+"""Runs of k-means for each k that is tried."""
+
+MANY_DIMENSIONS = 256
+"""Dimensions from which vectors are those of an embedding model; TF-IDF has fewer."""
+
+_TRIAL_ROWS_PER_CLUSTER = 4
+"""Rows of the sample for each cluster of the greatest k that is tried: with fewer a silhouette says little."""
+
+_MIN_DISTANCE = 1e-9
+"""Least distance that a silhouette divides by: with equal rows both distances are 0."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
@@ -235,25 +260,8 @@ def _refine(
     return Solution(centres, total_distance / len(order))
 
 
-TRIAL_ROWS = 4_000
-"""Most rows on which a k is tried."""
 MIN_TRIAL_K, MAX_TRIAL_K = 2, 200
 """Least and greatest k that is tried."""
-TRIAL_RATIO = 1.25
-"""Ratio of each k tried to the one before."""
-NEARLY_BEST = 0.9
-"""Share of the highest silhouette that counts as equally good: silhouettes are often flat over a wide range of k."""
-OVERESTIMATE = 1.5
-"""Ratio of the proposed k to the best one. Too many clusters cost one merge decision each; a cluster that mixes two
-goals has to be noticed and split."""
-TRIAL_RESTARTS = 2
-"""Runs of k-means for each k that is tried."""
-MANY_DIMENSIONS = 256
-"""Dimensions from which vectors are those of an embedding model; TF-IDF has fewer."""
-_TRIAL_ROWS_PER_CLUSTER = 4
-"""Rows of the sample for each cluster of the greatest k that is tried: with fewer a silhouette says little."""
-_MIN_DISTANCE = 1e-9
-"""Least distance that a silhouette divides by: with equal rows both distances are 0."""
 
 
 def propose_k(vectors: Vectors, seed: int = 0) -> int:

@@ -36,6 +36,18 @@ BATCH_ROWS = 4_096
 _SEED = 20_240_607
 """Seed of the index."""
 
+SETTLE_NEIGHBOURS = 10
+"""Nearest other rows of each row that `settle` should be given."""
+
+MIN_SETTLE_SHARE = 0.6
+"""Share of the neighbors' weight (their cosines, if positive) from which a row moves to a group."""
+
+SETTLE_ROUNDS = 3
+"""Most rounds in which rows move."""
+
+_SETTLE_BLOCK_ROWS = 4_096
+"""Rows that vote at once; it bounds the memory, which grows with the square of the number of neighbors."""
+
 
 class NearestRows(NamedTuple):
     """Nearest rows of each of m rows, nearest first.
@@ -204,16 +216,6 @@ def mixing(cosines: Vectors, labels: Numbers, k: int) -> Vectors:
     np.add.at(shares, (labels[order], own[nearest.argmax(axis=1)]), 1)
     shares[own] /= np.bincount(own_columns)[:, None]
     return shares
-
-
-SETTLE_NEIGHBOURS = 10
-"""Nearest other rows of each row that `settle` should be given."""
-MIN_SETTLE_SHARE = 0.6
-"""Share of the neighbors' weight (their cosines, if positive) from which a row moves to a group."""
-SETTLE_ROUNDS = 3
-"""Most rounds in which rows move."""
-_SETTLE_BLOCK_ROWS = 4_096
-"""Rows that vote at once; it bounds the memory, which grows with the square of the number of neighbors."""
 
 
 def settle(near: NearestRows, labels: Numbers, fixed: Mask) -> Numbers:

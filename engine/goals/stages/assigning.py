@@ -35,11 +35,13 @@ from engine.project.sql import id_pages
 CONVERSATIONS_PER_BATCH = 4_096
 """Conversations that are assigned in one transaction."""
 
-
 Item = TypeVar("Item")
 """What is assigned: the id of a conversation, or a request."""
 Entry = TypeVar("Entry", Assignment, RequestGoal)
 """The assignment of an item, as it is stored."""
+
+_CONVERSATIONS_PER_PAGE = 200
+"""Conversations whose requests are read at once."""
 
 
 class ToGroupsStage(CpuStage):
@@ -186,8 +188,6 @@ class AssignStage(ToGroupsStage):
         ]
 
 
-_CONVERSATIONS_PER_PAGE = 200
-"""Conversations whose requests are read at once."""
 RequestKey = tuple[int, int, int]
 """A request: the id of its conversation, and the indices of its first and last message."""
 

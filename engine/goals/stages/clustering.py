@@ -62,6 +62,15 @@ REACH_QUANTILE = 0.99
 WORDS_PER_CLUSTER = 8
 """Most distinctive words that are stored with a cluster."""
 
+OUTSIDE_EXAMPLES = 10
+"""Number of texts outside a cluster in a label question."""
+
+LABEL_LIKE_OTHERS = "Book a flight"
+"""Stands for the label of another group in estimates."""
+
+CLUSTERS_PER_BLOCK = 8
+"""Clusters in one request to the model."""
+
 
 @dataclass(frozen=True, slots=True)
 class _NewClustering:
@@ -260,14 +269,6 @@ def _members(ids: Ids, clusters: Clusters) -> Iterator[Member]:
             cluster=label if label >= 0 else None,
             distance=float(clusters.distances[row]),
         )
-
-
-OUTSIDE_EXAMPLES = 10
-"""Number of texts outside a cluster in a label question."""
-LABEL_LIKE_OTHERS = "Book a flight"
-"""Stands for the label of another group in estimates."""
-CLUSTERS_PER_BLOCK = 8
-"""Clusters in one request to the model."""
 
 
 class OnClustering:

@@ -46,6 +46,11 @@ from engine.project import runs
 from engine.project.project import Project
 from engine.project.records import StageCost
 
+ASKING_MARGIN = 0.2
+"""Distance of the merge probability from the threshold within which the model is asked, because its answer may move the
+probability across the threshold. Farther away that is rare, and a small model on a CPU takes half a minute to
+answer."""
+
 
 def settle_moves(
     view: ClusteringView,
@@ -96,10 +101,6 @@ def _placed_by_person(view: ClusteringView, ids: Ids, decided: Sequence[GoalDeci
 
 Rule = Literal["auto", "llm"]
 """What decides on pairs: the merge probability, or the model's answer."""
-ASKING_MARGIN = 0.2
-"""Distance of the merge probability from the threshold within which the model is asked, because its answer may move the
-probability across the threshold. Farther away that is rare, and a small model on a CPU takes half a minute to
-answer."""
 
 
 class DecideStage(OnClustering, CpuStage):

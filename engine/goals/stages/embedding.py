@@ -37,6 +37,9 @@ from engine.model.structured_replies import ask, fenced_log
 from engine.project import runs
 from engine.project.project import Project
 
+NO_KNOWN_WORD = "the embedder knows none of its words"
+"""Reason of a conversation whose text has no vector."""
+
 
 class _Summary(NamedTuple):
     """What a model says that a user wants.
@@ -202,8 +205,6 @@ def summary_item(messages: Sequence[Message]) -> SummaryItem:
 QUICK_BATCH, SERVED_BATCH, SLOW_BATCH = 4_096, 1_024, 256
 """Texts in one transaction: for TF-IDF, for an endpoint, which is sent several requests side by side, and for a neural
 model here, which takes a hundred times as long as TF-IDF."""
-NO_KNOWN_WORD = "the embedder knows none of its words"
-"""Reason of a conversation whose text has no vector."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,9 @@ REQUESTS_PER_PAIR = 2
 SURE = 0.1
 """Distance from 0 and 1 within which a probability of yes is sure, so that the reverse order is not asked about."""
 
+PAIRS_PER_BLOCK = 4
+"""Pairs in one block of questions."""
+
 
 class PairQuestions:
     """Asks about pairs of groups of one clustering.
@@ -300,10 +303,6 @@ def log_probs_reader(process: ModelClient, progress: OnProgress | None = None) -
         return [LogProb(*next(answers[body])) for body, _ in pairs]
 
     return read
-
-
-PAIRS_PER_BLOCK = 4
-"""Pairs in one block of questions."""
 
 
 class ProposeStage(OnClustering, ModelStage):

@@ -27,6 +27,13 @@ PHRASES = "phrases"
 LABEL_WORDS = 3
 """Number of distinctive words in the name of a cluster without a label."""
 
+_CLUSTERING = (
+    "SELECT g.id, g.config_hash, g.run_id, g.created_at, v.text, v.embedder, g.k, g.seed,"
+    " g.conversations, g.outliers, g.no_text, g.paper, v.config_hash, v.goal_config, g.label_config, g.pair_config"
+    " FROM clustering AS g JOIN vector_config AS v ON v.id = g.vector_config"
+)
+"""SQL for clusterings, with the columns of `Clustering`."""
+
 
 def word_label(words: Sequence[str]) -> str:
     """Returns the name of a cluster without a label, from its distinctive words."""
@@ -156,14 +163,6 @@ def add(
         add_labels(conn, key, PHRASES, run_id, names)
     show(conn, key)
     return key
-
-
-_CLUSTERING = (
-    "SELECT g.id, g.config_hash, g.run_id, g.created_at, v.text, v.embedder, g.k, g.seed,"
-    " g.conversations, g.outliers, g.no_text, g.paper, v.config_hash, v.goal_config, g.label_config, g.pair_config"
-    " FROM clustering AS g JOIN vector_config AS v ON v.id = g.vector_config"
-)
-"""SQL for clusterings, with the columns of `Clustering`."""
 
 
 def clusterings(conn: sqlite3.Connection) -> list[Clustering]:

@@ -27,23 +27,6 @@ import numpy as np
 from engine.base.errors import ModelError, UsageError
 from engine.model.embedders.vectors import Floats, Vectors, unit_rows
 
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Limits BLAS to one thread in this process until the block ends.
-
-    For computations of a few seconds: their results then do not depend on the number of cores. BLAS threads also wait
-    for each other by spinning: on two cores that other processes used too, a fit of 0.3 s took 12 s with two threads.
-    """
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1, user_api="blas"):
-        yield
-
-
-if TYPE_CHECKING:
-    from sklearn.feature_extraction.text import CountVectorizer
-
 DIMENSIONS = 32
 """With more dimensions, axes of single phrases outweigh those of goals: k-means with the true k on the user texts of
 1,000 `star` and 300 `sgd` dialogues reached V-measures of .89 and .86 with 32 axes, .88 and .75 with 128."""
@@ -79,14 +62,32 @@ _TERM = rf"[{_SPACELESS}]|(?:(?![{_SPACELESS}])[^\W\d_]){{2,}}"
 """A word of at least two letters, or one character of a script without spaces, so that pairs of these are terms.
 Numbers are left out: they identify a booking, not a goal."""
 
-_find_words = re.compile(_TERM).findall
-"""Returns the words of a lower-case text, in order."""
-
 _MAGIC = b"WTFIDF1\n"
 """First bytes of a state."""
 
 _LIMITS = {"words": 200_000, "rank": 4_096}
 """Largest plausible number of words and of dimensions in a state."""
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Limits BLAS to one thread in this process until the block ends.
+
+    For computations of a few seconds: their results then do not depend on the number of cores. BLAS threads also wait
+    for each other by spinning: on two cores that other processes used too, a fit of 0.3 s took 12 s with two threads.
+    """
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield
+
+
+if TYPE_CHECKING:
+    from sklearn.feature_extraction.text import CountVectorizer
+
+
+_find_words = re.compile(_TERM).findall
+"""Returns the words of a lower-case text, in order."""
 
 
 class TfidfEmbedder:

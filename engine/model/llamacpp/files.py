@@ -22,6 +22,12 @@ log = logging.getLogger(__name__)
 _WARNING, _ERROR = 3, 4
 """llama.cpp's numbers of the levels of its log that are passed on."""
 
+MAX_METADATA_BYTES = 1 << 16
+"""Most bytes of a value of the metadata that are read."""
+
+FILE_TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q8_0": 7, "bf16": 32}
+"""Formats that `quantize` can write, with llama.cpp's number for each."""
+
 
 @llama_cpp.llama_log_callback  # type: ignore[untyped-decorator]
 def _forward_log(level: int, text: bytes, _data: object) -> None:
@@ -33,13 +39,6 @@ def _forward_log(level: int, text: bytes, _data: object) -> None:
 def forward_log() -> None:
     """Sends llama.cpp's warnings to `logging`; the callback is a module attribute, so it outlives every call."""
     llama_cpp.llama_log_set(_forward_log, ctypes.c_void_p(0))
-
-
-MAX_METADATA_BYTES = 1 << 16
-"""Most bytes of a value of the metadata that are read."""
-
-FILE_TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q8_0": 7, "bf16": 32}
-"""Formats that `quantize` can write, with llama.cpp's number for each."""
 
 
 def quantize(source: Path, target: Path, kind: str, threads: int) -> None:

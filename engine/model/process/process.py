@@ -77,6 +77,12 @@ Polls are counted, not seconds, so that nobody ends a process that was suspended
 T = TypeVar("T")
 """Answer to a request."""
 
+_IDLE_REASON = (
+    "no answer and no use of the processor for"
+    f" {duration(MAX_IDLE_SAMPLES * POLLS_PER_SAMPLE * POLL_SECONDS)}"
+)
+"""Why a process that does nothing is killed."""
+
 
 class ModelProcess:
     """One model process, as a `ModelClient`. Requests are answered one at a time; any thread may ask, cancel or close.
@@ -381,13 +387,6 @@ class ModelProcess:
             self._loss,
             f"Its log is {self.log_path}. The work can be run again and goes on where it stopped.",
         )
-
-
-_IDLE_REASON = (
-    "no answer and no use of the processor for"
-    f" {duration(MAX_IDLE_SAMPLES * POLLS_PER_SAMPLE * POLL_SECONDS)}"
-)
-"""Why a process that does nothing is killed."""
 
 
 class _IdleWatch:

@@ -46,6 +46,9 @@ FIELDS_BY_SCORE = ("state", "p", "success", SUCCEEDED)
 CHOSEN_BY_SCORE = "the filter goes by the score"
 """Reason why the rate of such a filter is not corrected."""
 
+MIN_CONVERSATIONS_FOR_KAPPA = 10
+"""Fewest conversations in common for which sentences state kappa; JSON always has it."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
@@ -279,10 +282,6 @@ def _with_itself(conn: sqlite3.Connection, question: str = SUCCEEDED) -> Agreeme
     return calibration.agreement(
         [(first, second) for _, first, second in second_answers.repeated_pairs(conn, question)]
     )
-
-
-MIN_CONVERSATIONS_FOR_KAPPA = 10
-"""Fewest conversations in common for which sentences state kappa; JSON always has it."""
 
 
 @dataclass(frozen=True, slots=True)
