@@ -229,7 +229,7 @@ class PairQuestions:
             outside = self._outside(state, (key,), self._seed)
             texts = self._texts([outside])
             self._mixed[members] = read_mixed(
-                read, {key: [texts[each] for each in outside]}, {key: member_texts}
+                read, {key: [texts[conversation] for conversation in outside]}, {key: member_texts}
             )[key]
         return self._mixed[members]
 
