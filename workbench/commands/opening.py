@@ -10,7 +10,14 @@ from pathlib import Path
 from engine.base.errors import NotFound, UsageError
 from engine.base.text import display_safe
 from engine.conversations.import_request import ImportRequest
-from workbench.arguments import argument, read_request, request_arguments, switch, takes
+from workbench.arguments import (
+    argument,
+    read_request,
+    request_arguments,
+    switch,
+    takes,
+    whole_from_zero,
+)
 from workbench.command_result import EXIT_DONE
 from workbench.surroundings import on_terminal
 
@@ -40,7 +47,7 @@ THEMES = ("dark", "light", "high-contrast", "ansi")
     switch("--headless", "with log files: print the result, open no screens"),
     argument(
         "--minutes",
-        type=int,
+        type=whole_from_zero,
         metavar="N",
         help="with log files: for how long the model reads after the scores by words; 0: words only"
         " (default: until all is read)",
