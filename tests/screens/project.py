@@ -162,7 +162,7 @@ class ScreenProject:
         )
 
     def model_service(self, kind: type[M]) -> M:
-        """The models of the catalogue, served by this class; tuning is noted, not run."""
+        """The models of the catalog, served by this class; tuning is noted, not run."""
         setup = RunSetup(
             self.file,
             cast(ModelProcess, None),

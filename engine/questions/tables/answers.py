@@ -273,7 +273,7 @@ def in_force(conn: sqlite3.Connection) -> list[tuple[int, Verdict]]:
 
 
 def judged_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, float | None]]:
-    """Returns (conversation, current verdict, current normalised score) of everything that has a verdict, in id
+    """Returns (conversation, current verdict, current normalized score) of everything that has a verdict, in id
     order."""
     return [
         (row[0], Verdict(row[1]), row[2])
@@ -288,7 +288,7 @@ def judged_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, float | N
 
 
 def scored_values(conn: sqlite3.Connection) -> tuple[array[int], array[float]]:
-    """Returns the ids and current normalised scores of all scored conversations, by rising score."""
+    """Returns the ids and current normalized scores of all scored conversations, by rising score."""
     ids, values = array("q"), array("d")
     cursor = conn.execute(
         "SELECT conversation_id, p_end_normalised FROM score WHERE config_hash = ?"
