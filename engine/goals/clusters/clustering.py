@@ -213,7 +213,7 @@ def _median_and_deviation(values: Floats) -> tuple[float, float]:
 
 def _closest_rows(vectors: Vectors, rows: Indices, centers: Vectors) -> tuple[Numbers, Floats]:
     """Returns `kmeans.closest` of `rows`, arrays of shape (rows,); copies one block of vectors at a time."""
-    parts = [closest(vectors[rows[part]], centers) for part in blocks(len(rows))]
+    parts = [closest(vectors[rows[block]], centers) for block in blocks(len(rows))]
     labels, cosines = zip(*parts, strict=True)
     return np.concatenate(labels), np.concatenate(cosines)
 
@@ -231,8 +231,8 @@ def _means(vectors: Vectors, order: Indices, centers: Vectors, least: int) -> Ve
             too_small[0] = False
         centers = centers[~too_small]
     sums = np.zeros(centers.shape, dtype=np.float64)
-    for part in blocks(len(order)):
-        sums += sums_of(vectors[order[part]], labels[part], len(centers))
+    for block in blocks(len(order)):
+        sums += sums_of(vectors[order[block]], labels[block], len(centers))
     return directions(sums, centers)
 
 
@@ -330,15 +330,15 @@ def membership_of(vectors: Vectors, labels: Numbers, k: int) -> Membership:
     if k < 1 or len(sizes) != k or not sizes.all():
         raise UsageError("A cluster has no members to learn from.")
     sums = np.zeros((k, vectors.shape[1]), dtype=np.float64)
-    for part in blocks(len(vectors)):
-        clustered = np.flatnonzero(labels[part] >= 0)
-        sums += sums_of(vectors[part][clustered], labels[part][clustered], k)
+    for block in blocks(len(vectors)):
+        clustered = np.flatnonzero(labels[block] >= 0)
+        sums += sums_of(vectors[block][clustered], labels[block][clustered], k)
     centers = unit_rows(sums)
     distances = np.ones(len(vectors), dtype=np.float32)
     # Rows in no cluster get numbers without a meaning here, which are not used.
-    for part in blocks(len(vectors)):
-        cosines = vectors[part] @ centers.T
-        distances[part] = np.maximum(0, 1 - cosines[np.arange(len(cosines)), labels[part]])
+    for block in blocks(len(vectors)):
+        cosines = vectors[block] @ centers.T
+        distances[block] = np.maximum(0, 1 - cosines[np.arange(len(cosines)), labels[block]])
     return Membership(centers, _limits(distances, labels, sizes))
 
 
