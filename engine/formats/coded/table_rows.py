@@ -67,6 +67,9 @@ _ORDERS = (
 )  # fmt: skip
 """Names of columns by which the rows of a conversation are put in order."""
 
+_JSON_OBJECT = re.compile(r"\s*\{.*\}\s*", re.DOTALL)
+"""Matches the text of a JSON object by its braces."""
+
 _KEPT_AS_ROLES = ("role", "speaker")
 """Columns whose words are only read as roles; others may tell more, such as a name."""
 
@@ -155,7 +158,10 @@ def messages_of_row(
         return [*messages_of(question, number, facts=facts), *messages_of(answered, number + 1)]
     word = speaker_word(row[columns.role]) if columns.role else None
     role, name = _role(word, columns.role, speakers, number)
-    message = {"role": role, "content": row[columns.text], **({"name": name} if name else {})}
+    text = row[columns.text]
+    if role == "system" and number > 1 and isinstance(text, str) and _JSON_OBJECT.fullmatch(text):
+        role = "tool"  # help desks log what a tool returned under the name of the system
+    message = {"role": role, "content": text, **({"name": name} if name else {})}
     return messages_of(message, number, facts=facts)
 
 
