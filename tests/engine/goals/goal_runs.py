@@ -136,20 +136,18 @@ def goal_content(path: Path) -> dict[str, list[tuple[Any, ...]]]:
     return found
 
 
-class _PrintingStage:
-    """A stage that writes a line after each committed batch."""
+def _printing(stage: Stage) -> Stage:
+    """The stage, which writes a line after each committed batch from now on."""
+    silent_run = stage.run
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stage, name)
-
-    def run(self, run_id: int) -> Iterator[Progress]:
-        for progress in self._stage.run(run_id):
+    def run(run_id: int) -> Iterator[Progress]:
+        for progress in silent_run(run_id):
             sys.stdout.write(f"{progress.done}\n")
             sys.stdout.flush()
             yield progress
+
+    vars(stage)["run"] = run
+    return stage
 
 
 def small_blocks() -> None:
@@ -168,7 +166,7 @@ def main(path: str, log: str) -> None:
     small_blocks()
     with Project.open(path) as project:
         process = ModelProcess(Path(log))
-        run(project, [_PrintingStage(stage) for stage in model_stages(project, process)])
+        run(project, [_printing(stage) for stage in model_stages(project, process)])
         process.close()
 
 
