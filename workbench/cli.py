@@ -91,8 +91,8 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(
             network_guard.FLAG, action="store_true", default=argparse.SUPPRESS, help=_OFFLINE
         )
-        for each in getattr(module, function).__dict__.get("arguments", ()):
-            each.add_to(self)
+        for declared in getattr(module, function).__dict__.get("arguments", ()):
+            declared.add_to(self)
         for action in self._actions:
             if action.dest == "project" and not action.help:
                 action.help = "the project file"
@@ -216,7 +216,7 @@ def _with_command(words: list[str]) -> list[str]:
 
 def _is_command(word: str) -> bool:
     """Returns whether a word is a command, a group of commands or an option."""
-    return word.startswith("-") or any(word == each.words.split()[0] for each in COMMANDS)
+    return word.startswith("-") or any(word == command.words.split()[0] for command in COMMANDS)
 
 
 def _may_be_project(word: str) -> bool:

@@ -326,7 +326,7 @@ class Packer:
     def _has_room_to_retain(self, writer: InlineWriter, member: Member) -> bool:
         """Returns whether a batch of cells would be left if this member and all finished ones were retained."""
         members = [*(finished for finished, _ in self._finished), member]
-        cells = sum(self._cells_if_retained(writer, each) for each in members)
+        cells = sum(self._cells_if_retained(writer, retained) for retained in members)
         used = self._shared + self._retained_cells + cells
         return used + self._capacity.batch <= self._capacity.cells
 

@@ -354,8 +354,11 @@ def by_turns(
         rounds.append({name: measure(name) for name in order})
     chosen = choose_format(
         [
-            {**each, "tokens_per_s": statistics.median(speeds[each["format"]] for speeds in rounds)}
-            for each in candidates
+            {
+                **candidate,
+                "tokens_per_s": statistics.median(speeds[candidate["format"]] for speeds in rounds),
+            }
+            for candidate in candidates
         ]
     )["format"]
     gain = statistics.median(speeds[chosen] / speeds[formats[0]] for speeds in rounds)

@@ -467,8 +467,8 @@ class CalibrationReport:
             suggested = format_threshold(self.proposal.rule)
             facts.append(("suggested", f"{suggested}: {now:.0%} → {then:.0%} ended"))
         facts += [
-            ("agreement", f"{each.agreement.text} · {one_line(each.answers, 40)}")
-            for each in self.models
+            ("agreement", f"{model.agreement.text} · {one_line(model.answers, 40)}")
+            for model in self.models
         ]
         if self.itself.n:
             facts.append(("agreement", f"{self.itself.text} · you with yourself, blind"))

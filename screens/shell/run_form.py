@@ -149,9 +149,7 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
             first: Names of the fields that come before the others.
             initial: The values that differ from the defaults: of choices those in the request, of others the text.
         """
-        defaults = {
-            declared.name: declared.default for each in requests for declared in fields(each)
-        }
+        defaults = {field.name: field.default for request in requests for field in fields(request)}
         names = [name for request in requests for name in options_of(request)]
         for name in (*first, *(name for name in names if name not in first)):
             option, default = self.OPTIONS[name], defaults[name]

@@ -158,7 +158,7 @@ def _pulled_json(manifest: Manifest, first_file: Path) -> dict[str, Any]:
         "name": manifest.name,
         "path": str(first_file),
         "bytes": manifest.size,
-        "sha256": [one.sha256 for one in manifest.files],
+        "sha256": [file.sha256 for file in manifest.files],
         "hub": manifest.hub,
         "repository": manifest.repository,
         "revision": manifest.revision,

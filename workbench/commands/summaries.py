@@ -93,8 +93,8 @@ def set_named(
     Raises:
         NotFound: There is none, or several hashes begin like this.
     """
-    named = [each for each in sets if which == names(each)] or [
-        each for each in sets if which and each.config_hash.startswith(which)
+    named = [listed for listed in sets if which == names(listed)] or [
+        listed for listed in sets if which and listed.config_hash.startswith(which)
     ]
     if len(named) == 1:
         return named[0]

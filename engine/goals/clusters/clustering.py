@@ -213,7 +213,7 @@ def _median_and_deviation(values: Floats) -> tuple[float, float]:
 
 def _closest_rows(vectors: Vectors, rows: Indices, centres: Vectors) -> tuple[Numbers, Floats]:
     """Returns `kmeans.closest` of `rows`, arrays of shape (rows,); copies one block of vectors at a time."""
-    parts = [closest(vectors[rows[part]], centres) for part in blocks(len(rows))]
+    parts = [closest(vectors[rows[block]], centres) for block in blocks(len(rows))]
     labels, cosines = zip(*parts, strict=True)
     return np.concatenate(labels), np.concatenate(cosines)
 
@@ -231,8 +231,8 @@ def _means(vectors: Vectors, order: Indices, centres: Vectors, least: int) -> Ve
             too_small[0] = False
         centres = centres[~too_small]
     sums = np.zeros(centres.shape, dtype=np.float64)
-    for part in blocks(len(order)):
-        sums += sums_of(vectors[order[part]], labels[part], len(centres))
+    for block in blocks(len(order)):
+        sums += sums_of(vectors[order[block]], labels[block], len(centres))
     return directions(sums, centres)
 
 
@@ -330,15 +330,15 @@ def membership_of(vectors: Vectors, labels: Numbers, k: int) -> Membership:
     if k < 1 or len(sizes) != k or not sizes.all():
         raise UsageError("A cluster has no members to learn from.")
     sums = np.zeros((k, vectors.shape[1]), dtype=np.float64)
-    for part in blocks(len(vectors)):
-        clustered = np.flatnonzero(labels[part] >= 0)
-        sums += sums_of(vectors[part][clustered], labels[part][clustered], k)
+    for block in blocks(len(vectors)):
+        clustered = np.flatnonzero(labels[block] >= 0)
+        sums += sums_of(vectors[block][clustered], labels[block][clustered], k)
     centres = unit_rows(sums)
     distances = np.ones(len(vectors), dtype=np.float32)
     # Rows in no cluster get numbers without a meaning here, which are not used.
-    for part in blocks(len(vectors)):
-        cosines = vectors[part] @ centres.T
-        distances[part] = np.maximum(0, 1 - cosines[np.arange(len(cosines)), labels[part]])
+    for block in blocks(len(vectors)):
+        cosines = vectors[block] @ centres.T
+        distances[block] = np.maximum(0, 1 - cosines[np.arange(len(cosines)), labels[block]])
     return Membership(centres, _limits(distances, labels, sizes))
 
 

@@ -186,8 +186,8 @@ def closest(rows: Vectors, centres: Vectors) -> tuple[Numbers, Floats]:
 def _cosines(rows: Vectors, centres: Vectors) -> Iterator[tuple[slice, Floats]]:
     """Yields (rows, their cosines with all centers, shape (rows of the block, k)) block by block."""
     block_rows = max(_MIN_BLOCK_ROWS, min(BLOCK, _COSINES_PER_BLOCK // len(centres)))
-    for part in blocks(len(rows), block_rows):
-        yield part, rows[part] @ centres.T
+    for block in blocks(len(rows), block_rows):
+        yield block, rows[block] @ centres.T
 
 
 def _distances(rows: Vectors, others: Vectors) -> Floats:

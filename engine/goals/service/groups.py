@@ -248,7 +248,9 @@ class GoalService:
             raise NotYet(
                 "This conversation has no vector.", "Assign what came after the clustering first."
             )
-        cosines = np.concatenate([space.rows[part] @ vector[0] for part in blocks(len(space.ids))])
+        cosines = np.concatenate(
+            [space.rows[block] @ vector[0] for block in blocks(len(space.ids))]
+        )
         cosines[np.searchsorted(space.ids, conversation_id)] = -2
         best = np.argsort(-cosines, kind="stable")[: min(limit, len(cosines) - 1)]
         ids, keys = space.ids[best], list(view.sizes)
@@ -327,17 +329,17 @@ def _distances(
     centres = view.centres(keys, space)
     distance, doubt = np.ones(len(ids), np.float32), np.ones(len(ids), np.float32)
     other = np.full(len(ids), -1, np.float32)
-    for part in blocks(len(ids)):
-        to_groups = np.maximum(0, 1 - space.rows_of(ids[part]) @ centres.T)
+    for block in blocks(len(ids)):
+        to_groups = np.maximum(0, 1 - space.rows_of(ids[block]) @ centres.T)
         rows = np.arange(len(to_groups))
         columns = (
             to_groups.argmin(axis=1) if own is None else np.full(len(to_groups), keys.index(own))
         )
-        distance[part] = to_groups[rows, columns]
+        distance[block] = to_groups[rows, columns]
         if len(keys) > 1 or own is None:
             to_others = to_groups.copy()
             if len(keys) > 1:
                 to_others[rows, columns] = np.inf
-            other[part] = to_others.argmin(axis=1) if own is not None else columns
-            doubt[part] = distance[part] / np.maximum(1e-6, to_others.min(axis=1))
+            other[block] = to_others.argmin(axis=1) if own is not None else columns
+            doubt[block] = distance[block] / np.maximum(1e-6, to_others.min(axis=1))
     return _Distances(distance, doubt, other)

@@ -241,9 +241,9 @@ def _cluster_rows(
     """
     _, dimensions = rows.shape
     sums = np.zeros((clusters.k, dimensions), dtype=np.float64)
-    for part in blocks(len(rows)):
-        labels = clusters.labels[part]
-        np.add.at(sums, labels[labels >= 0], rows[part][labels >= 0])
+    for block in blocks(len(rows)):
+        labels = clusters.labels[block]
+        np.add.at(sums, labels[labels >= 0], rows[block][labels >= 0])
     cluster_rows = []
     for number, size in enumerate(clusters.sizes.tolist()):
         distances = clusters.distances[clusters.labels == number]

@@ -424,7 +424,7 @@ class EmbedStage(CpuStage):
         """Returns the texts of a batch and their vectors, shape (batch, d); runs on a thread of its own."""
         with self._project.reading() as conn:
             entries = self._source.read(conn, batch, self._left_out)
-        return entries, embedder.embed(["" if e.reason else e.text for e in entries])
+        return entries, embedder.embed(["" if entry.reason else entry.text for entry in entries])
 
     def _commit(
         self,

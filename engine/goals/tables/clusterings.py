@@ -332,9 +332,17 @@ def add_labels(
         "INSERT INTO cluster_label (clustering_id, number, config_hash, run_id, label, description,"
         " reason, supported, read) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            (clustering_id, e.number, config_hash, run_id, e.label, e.description, e.reason)
-            + ((None, None) if e.support is None else e.support)
-            for e in entries
+            (
+                clustering_id,
+                entry.number,
+                config_hash,
+                run_id,
+                entry.label,
+                entry.description,
+                entry.reason,
+            )
+            + ((None, None) if entry.support is None else entry.support)
+            for entry in entries
         ],
     )
 
@@ -384,13 +392,13 @@ def assign(
         [
             (
                 clustering_id,
-                e.conversation_id,
+                entry.conversation_id,
                 run_id,
-                e.group,
-                e.after,
-                e.distance,
+                entry.group,
+                entry.after,
+                entry.distance,
             )
-            for e in entries
+            for entry in entries
         ],
     )
 

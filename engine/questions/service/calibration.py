@@ -272,7 +272,10 @@ def _with_each_model(conn: sqlite3.Connection) -> Iterator[ModelAgreement]:
             (f"{number}, {' · '.join(filter(None, made_by))}", by_scores),
             (f"remaining tasks of {number}", scores.without_tasks(conn, key)),
         ):
-            pairs = [(verdicts[each], says[each]) for each in verdicts.keys() & says.keys()]
+            pairs = [
+                (verdicts[conversation], says[conversation])
+                for conversation in verdicts.keys() & says.keys()
+            ]
             if pairs:
                 yield ModelAgreement(name, calibration.agreement(pairs))
 

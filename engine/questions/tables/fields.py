@@ -213,11 +213,11 @@ def _answer_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: in
         return [(name, counts.get(name, 0)) for name in questions.names(conn)[:limit]]
     if separator and not by:
         sizes = {}
-        for each in ("person", "examples", *get_args(MachineKind), *_names_by_slug(conn, name)):
-            sql, parameters = _answers_by(conn, name, each)
+        for answerer in ("person", "examples", *get_args(MachineKind), *_names_by_slug(conn, name)):
+            sql, parameters = _answers_by(conn, name, answerer)
             answered = f"SELECT conversation_id FROM ({sql})"
-            sizes[each] = len(of_statement(conn, among, answered, parameters))
-        return [(each, size) for each, size in sizes.items() if size][:limit]
+            sizes[answerer] = len(of_statement(conn, among, answered, parameters))
+        return [(answerer, size) for answerer, size in sizes.items() if size][:limit]
     sql, parameters = _answers_by(conn, name, by)
     return counted(conn, sql, among, limit, parameters=parameters)
 
