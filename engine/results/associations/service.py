@@ -158,10 +158,8 @@ class AssociationService:
             return Split(parse_filter(f"{question}:no"), parse_filter(f"{question}:yes"))
         with self._project.reading() as conn, snapshot(conn):
             *outcomes, states = splits
-            for split in (*outcomes, _trouble_split(conn), states):
-                if split is not None and all(
-                    _count(conn, side) >= MIN_SIDE for side in (split.first, split.second)
-                ):
+            for split in (*outcomes, *_trouble_split(conn), states):
+                if all(_count(conn, side) >= MIN_SIDE for side in (split.first, split.second)):
                     return split
         raise NotFound(
             f"No outcome is known of {MIN_SIDE} conversations on each side, and fewer show signs of trouble.",
@@ -295,17 +293,16 @@ def _count(conn: sqlite3.Connection, filter: Filter) -> int:
     return 0
 
 
-def _trouble_split(conn: sqlite3.Connection) -> Split | None:
-    """Returns the conversations with the most signs of trouble, `TROUBLED_SHARE` of all, and all others; None where
+def _trouble_split(conn: sqlite3.Connection) -> Iterator[Split]:
+    """Yields the conversations with the most signs of trouble, `TROUBLED_SHARE` of all, and all others; nothing where
     these show no more trouble than is usual."""
     ids = list(signs.by_trouble(conn))
     count = max(MIN_SIDE, round(TROUBLED_SHARE * len(ids)))
     totals = signs.trouble_of(conn, ids[count - 1 : count])
     bound = math.floor(10 * min(totals.values(), default=0.0)) / 10  # one decimal, as lists show it
-    if bound <= 0 or len(ids) < count + MIN_SIDE:
-        return None
-    verbs = "show the most trouble", "show less"
-    return Split(parse_filter(f"trouble>={bound}"), NO_FILTER, MOST_TROUBLE, verbs)
+    if bound > 0 and len(ids) >= count + MIN_SIDE:
+        verbs = "show the most trouble", "show less"
+        yield Split(parse_filter(f"trouble>={bound}"), NO_FILTER, MOST_TROUBLE, verbs)
 
 
 def _sides(conn: sqlite3.Connection, split: Split) -> Sides:
