@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -17,6 +18,7 @@ import numpy as np
 from engine.base.conversation import Message, render_log
 from engine.base.errors import NotYet
 from engine.base.number_format import counted
+from engine.base.text import one_line
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.conversations.tables import conversations, earlier_states, shared_text
@@ -36,6 +38,9 @@ from engine.model.stages import BlockStage
 from engine.model.structured_replies import ask, fenced_log
 from engine.project import runs
 from engine.project.project import Project
+
+REASON_CHARS = 160
+"""Most characters of the reason why conversations have no summary, in the sentence about a run."""
 
 NO_KNOWN_WORD = "the embedder knows none of its words"
 """Reason of a conversation whose text has no vector."""
@@ -88,7 +93,8 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         super().__init__(project, process, model)
         self._prompt, self._selection, self._whole = prompt, selection, whole
         self._by_fields = by_fields
-        self.written = self.without = self._shortened = 0
+        self.written = self._shortened = 0
+        self._reasons: Counter[str] = Counter()
 
     @property
     def title(self) -> str:
@@ -127,7 +133,10 @@ class SummariseStage(BlockStage[int, GoalEntry]):
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
         text = f"Summarized {counted(self.written, 'conversation')} with {self._work.model.label}"
-        text += f"; the model named no goal for {self.without:,}" if self.without else ""
+        if self._reasons:
+            ((reason, _),) = self._reasons.most_common(1)
+            shown = one_line(reason, REASON_CHARS).rstrip(".")
+            text += f"; {self._reasons.total():,} have no summary, most often because: {shown}"
         text += f"; of {self._shortened:,} it read a part" if self._shortened else ""
         text += "."
         return text + self._work.spent()
@@ -142,7 +151,7 @@ class SummariseStage(BlockStage[int, GoalEntry]):
 
     def _tally(self, entries: Sequence[GoalEntry]) -> None:
         """Counts the summaries of a block after they were stored."""
-        self.without += sum(1 for entry in entries if entry.reason)
+        self._reasons.update(entry.reason for entry in entries if entry.reason)
         self.written += sum(1 for entry in entries if not entry.reason)
 
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[GoalEntry]:

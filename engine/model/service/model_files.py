@@ -19,7 +19,6 @@ from engine.model.gguf_file import GgufFile, read_gguf
 from engine.model.interface import LoadOptions
 from engine.model.memory_plan import GpuPlan, MachineMemory, MemoryEstimate, estimate, plan_layers
 from engine.model.process.process import ModelProcess
-from engine.model.process.requests import Memory
 
 BUILT_IN_LICENCE = "apache-2.0"
 """License of the default model and of the adapters that come with the program."""
@@ -225,13 +224,12 @@ def add_file(
         return _add_adapter(catalog, path, name, narrate)
     process = ModelProcess(folders.log_dir() / "model.log")
     try:
-        need = process.ask(Memory(path, LoadOptions()))
         facts = process.load(path, LoadOptions(context=TEST_CONTEXT_TOKENS))
     finally:
         process.close()
     narrate(
         f"{facts['name']}: {facts['architecture']}, {facts['vocabulary']:,} tokens of vocabulary,"
-        f" takes {(need['weights'] + need['cache']) / 1e9:.1f} GB of memory."
+        f" takes {estimate(read_gguf(path)).total / 1e9:.1f} GB of memory."
     )
     return catalog.add(path, name)
 

@@ -12,7 +12,8 @@ from engine.model.batched_replies import CELL_MULTIPLE
 from engine.model.catalog import embedded_model
 from engine.model.gguf_file import bytes_of, read_gguf
 from engine.model.interface import LoadOptions, Logits, Span
-from engine.model.llamacpp import LlamaModel, copy_first_layers
+from engine.model.llamacpp.files import copy_first_layers
+from engine.model.llamacpp.model import LlamaModel
 from engine.model.prompt_files import frame, parse_prompt, prompt_text
 from tests.engine.model.weights import SMALL, probabilities, write_adapter
 

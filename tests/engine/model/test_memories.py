@@ -11,7 +11,7 @@ import pytest
 
 from engine.base.errors import ModelError
 from engine.model.interface import LoadOptions, Logits, Span
-from engine.model.llamacpp import LlamaModel
+from engine.model.llamacpp.model import LlamaModel
 from engine.trees.growth import Grower, Job
 from engine.trees.options import TreeOptions
 from engine.trees.tree import Tree

@@ -14,7 +14,7 @@ from engine.base.errors import UsageError
 from engine.conversations.filters import ListQuery
 from engine.conversations.stages import ImportStage
 from engine.model.catalog import embedded_model
-from engine.model.llamacpp import LlamaModel
+from engine.model.llamacpp.model import LlamaModel
 from engine.opener.open_project import OpenProject
 from engine.project import runs
 from engine.simulate.demo.samples import write_jsonl

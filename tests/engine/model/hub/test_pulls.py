@@ -13,6 +13,7 @@ import pytest
 from engine.base import network_guard
 from engine.base.errors import ModelError, ModelFileError, NetworkRefused, Paused, UsageError
 from engine.model.catalog_files import PartFile, known_sha256, manifest_path, pulled_models
+from engine.model.endpoints import pacing
 from engine.model.gguf_file import read_gguf
 from engine.model.hub import download, pulls
 from engine.model.hub.access import Hub
@@ -42,7 +43,7 @@ def server(content: bytes) -> Iterator[HubServer]:
 @pytest.fixture(autouse=True)
 def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Removes the waits between attempts."""
-    monkeypatch.setattr(download, "FIRST_WAIT", 0.0)
+    monkeypatch.setattr(pacing, "FIRST_WAIT", 0.0)
 
 
 def planned(server: HubServer, data: Path, token: str = "") -> tuple[Hub, PullPlan]:

@@ -18,6 +18,7 @@ from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import DEFAULT_MODEL, Catalog
 from engine.model.catalog_files import read_manifest
+from engine.model.endpoints import pacing
 from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.endpoints.fleet import Prices
@@ -88,7 +89,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
 @pytest.fixture
 def hub(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
     """The hub that the service asks."""
-    monkeypatch.setattr(download, "FIRST_WAIT", 0.0)
+    monkeypatch.setattr(pacing, "FIRST_WAIT", 0.0)
     monkeypatch.delenv("HF_TOKEN", raising=False)
     with serving({NAME: Repository({FILE: tiny.read_bytes(), "tiny-q8.gguf": b"x"})}) as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
