@@ -23,6 +23,7 @@ from engine.formats.records import ParsedRecord, Reader
 
 _OPENAI_IDS = (
     "custom_id", "id", "conversation_id", "conversationId", "thread_id", "threadId", "session_id", "sessionId",
+    "ticket_id", "case_id", "interaction_id",
 )  # fmt: skip
 """Fields that may name a conversation, the first that there is. In a batch the person chose `custom_id`, which request
 and answer have; `id` is that of the answer."""

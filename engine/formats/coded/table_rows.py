@@ -67,6 +67,9 @@ _POSITIONS = (
 )  # fmt: skip
 """Names of columns by which the rows of a conversation are put in order."""
 
+_JSON_OBJECT = re.compile(r"\s*\{.*\}\s*", re.DOTALL)
+"""Matches the text of a JSON object by its braces."""
+
 _ROLE_ONLY_COLUMNS = ("role", "speaker")
 """Columns that say nothing but the role; what others say, such as a name, stays as a fact of the message."""
 
@@ -171,7 +174,10 @@ def messages_of_row(
         return [*messages_of(question, number, facts=facts), *messages_of(answer, number + 1)]
     word = speaker_word(row[columns.role]) if columns.role else None
     role, name = _role(word, columns.role, speakers, number)
-    message = {"role": role, "content": row[columns.text], **({"name": name} if name else {})}
+    text = row[columns.text]
+    if role == "system" and number > 1 and isinstance(text, str) and _JSON_OBJECT.fullmatch(text):
+        role = "tool"  # help desks log what a tool returned under the name of the system
+    message = {"role": role, "content": text, **({"name": name} if name else {})}
     return messages_of(message, number, facts=facts)
 
 
