@@ -65,6 +65,16 @@ METRICS = {
 }
 """How the summary names each metric."""
 
+_CLAIMS = {
+    "reward 0": ("truth.reward<=0", "truth.reward>0"),
+    "reward below 1": ("truth.reward<1", "truth.reward>=1"),
+    "not complete": ("truth.complete:false", "truth.complete:true"),
+    "success below 1": ("truth.success<1", "truth.success>=1"),
+    "verdict no": ("succeeded:no", "succeeded:yes"),
+    "hallucinated": ("truth.hallucination:true", "truth.hallucination:false"),
+}
+"""Filters of the conversations for which a claim holds and does not hold; of answers, of which one is so."""
+
 
 class ValidationScreen(WorkbenchScreen[None]):
     """Shows tables of every metric against the truth, a page each; nothing here asks a model."""
@@ -426,17 +436,6 @@ def compared_row(table: ReportTable, row: ReportRow) -> ReportRow | None:
     of_other_kind = [other for other in table.rows if other.kind != row.kind]
     others = of_other_kind or [other for other in table.rows if other is not row]
     return max(others, key=first_figure, default=None)
-
-
-_CLAIMS = {
-    "reward 0": ("truth.reward<=0", "truth.reward>0"),
-    "reward below 1": ("truth.reward<1", "truth.reward>=1"),
-    "not complete": ("truth.complete:false", "truth.complete:true"),
-    "success below 1": ("truth.success<1", "truth.success>=1"),
-    "verdict no": ("succeeded:no", "succeeded:yes"),
-    "hallucinated": ("truth.hallucination:true", "truth.hallucination:false"),
-}
-"""Filters of the conversations for which a claim holds and does not hold; of answers, of which one is so."""
 
 
 def figures_of(table: ReportTable) -> list[Figure]:

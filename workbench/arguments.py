@@ -66,8 +66,8 @@ class ArgumentGroup:
             group: argparse._ActionsContainer = parser.add_argument_group(self.title)
         else:
             group = parser.add_mutually_exclusive_group()
-        for each in self.arguments:
-            each.add_to(group)
+        for member in self.arguments:
+            member.add_to(group)
 
 
 def argument(*names: str, **settings: Any) -> Argument:
@@ -130,7 +130,7 @@ def request_arguments(
         without: Names of fields that the command does not have.
     """
     options = options_of(request)
-    defaults = {one.name: one.default for one in fields(request)}
+    defaults = {field.name: field.default for field in fields(request)}
     return [
         _request_argument(name, options[name], defaults[name])
         for name in only or options

@@ -56,11 +56,16 @@ The same step by step:
 `workbench help topics` lists what else is explained: pages, words, error codes."""
 """Printed where no command is named and no screen can be drawn."""
 
-
 FILTERS = ("--filter", "--a", "--b")
 """Options whose value is a filter."""
 _OFFLINE = "use no network, not even for endpoints and hubs that you named"
 """Help of `--offline`."""
+
+_BEFORE_COMMAND = ("-h", "--help", "--version", network_guard.FLAG)
+"""Options that stand before a command, or without one."""
+
+_DATA = (["export"], ["watch"], ["prompts"])
+"""Commands whose output is for programs also without `--json`."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -87,8 +92,8 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(
             network_guard.FLAG, action="store_true", default=argparse.SUPPRESS, help=_OFFLINE
         )
-        for each in getattr(module, function).__dict__.get("arguments", ()):
-            each.add_to(self)
+        for declared in getattr(module, function).__dict__.get("arguments", ()):
+            declared.add_to(self)
         for action in self._actions:
             if action.dest == "project" and not action.help:
                 action.help = "the project file"
@@ -170,10 +175,6 @@ def _with_joined_filters(words: Sequence[str]) -> list[str]:
     return joined
 
 
-_BEFORE_COMMAND = ("-h", "--help", "--version", network_guard.FLAG)
-"""Options that stand before a command, or without one."""
-
-
 def _with_command(words: list[str]) -> list[str]:
     """Returns the arguments with the command that may be left out: `open` before a project or before options of `open`,
     the default of a group before its project.
@@ -216,7 +217,7 @@ def _with_command(words: list[str]) -> list[str]:
 
 def _is_command(word: str) -> bool:
     """Returns whether a word is a command, a group of commands or an option."""
-    return word.startswith("-") or any(word == each.words.split()[0] for each in COMMANDS)
+    return word.startswith("-") or any(word == command.words.split()[0] for command in COMMANDS)
 
 
 def _may_be_project(word: str) -> bool:
@@ -339,10 +340,6 @@ def _run(words: list[str], topic: list[str], offline: bool) -> int:
             f"“{str(error.filename)[:40]}…” is too long for the name of a file.",
             "Choose a shorter name.",
         ) from None
-
-
-_DATA = (["export"], ["watch"], ["prompts"])
-"""Commands whose output is for programs also without `--json`."""
 
 
 def _print_any_character(output: bool, errors: bool) -> None:

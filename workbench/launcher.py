@@ -29,6 +29,15 @@ from screens.widgets.keyed import shown_key
 from workbench.app import WorkbenchApp
 from workbench.surroundings import require_terminal
 
+KEYS_WIDTH = 20
+"""Characters for the keys of a line of `workbench keys`."""
+
+MEANING_WIDTH = 48
+"""Characters for what they do."""
+
+MOST_RECENT = 20
+"""Most recent projects that are remembered."""
+
 
 def choose_beginning(theme: str | None = None) -> Beginning | None:
     """Asks what to begin with: the demo, logs or a project; None when nothing was chosen.
@@ -160,12 +169,6 @@ def default_keys_page() -> str:
     return markdown(key_table(WorkbenchApp))
 
 
-KEYS_WIDTH = 20
-"""Characters for the keys of a line of `workbench keys`."""
-MEANING_WIDTH = 48
-"""Characters for what they do."""
-
-
 def key_lines(place: Place, changed: dict[str, str]) -> list[str]:
     """Returns a place and its keys as lines of text; a star marks those that `keymap.toml` changes."""
     lines = [f"{place.title}: {place.what}"]
@@ -177,9 +180,6 @@ def key_lines(place: Place, changed: dict[str, str]) -> list[str]:
 
 
 # Preferences
-
-MOST_RECENT = 20
-"""Most recent projects that are remembered."""
 
 
 @dataclass(frozen=True, slots=True)

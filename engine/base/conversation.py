@@ -40,6 +40,15 @@ STEP_OPENING = LOG_SEPARATOR + "TURN"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 """Matches half of a character of UTF-16, which is no character by itself."""
 
+SUCCEEDED = "succeeded"
+"""Name of the question that every project has: did the user get what they wanted."""
+
+EXPORT_OBJECT = "workbench"
+"""Name of the object beside the messages of an exported conversation that holds its score, verdict and the like.
+
+When the file is imported again, no format reads the object as truth, and no model reads it.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
@@ -265,16 +274,6 @@ _STATE_WORDS = {
     State.BORDERLINE: "open",
     State.UNSCORED: "not scored",
 }
-
-
-SUCCEEDED = "succeeded"
-"""Name of the question that every project has: did the user get what they wanted."""
-
-EXPORT_OBJECT = "workbench"
-"""Name of the object beside the messages of an exported conversation that holds its score, verdict and the like.
-
-When the file is imported again, no format reads the object as truth, and no model reads it.
-"""
 
 
 class Verdict(StrEnum):

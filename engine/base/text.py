@@ -46,6 +46,21 @@ _MAYBE_TOO_MANY_MARKS = re.compile(
 _FLAG_A = 0x1F1E6
 """Code of the first of the 26 letters of flags."""
 
+_HTML = re.compile(
+    r"\s*<(?:!doctype html|html|head|body|div|p|span|br|table|ul|ol|h[1-6]|b|i|a|strong|em|font|blockquote|center)"
+    r"\b[^<>]*>",
+    re.IGNORECASE,
+)
+"""Matches the beginning of a text that is HTML as a whole, as bodies of mails and tickets are."""
+
+_LINES = frozenset(
+    ("br", "p", "div", "li", "tr", "table", "ul", "ol", "blockquote", "h1", "h2", "h3")
+)
+"""Elements of HTML that begin a line."""
+
+_UNREAD = frozenset(("style", "script", "head", "title"))
+"""Elements of HTML whose text is not shown."""
+
 
 def display_safe(text: str) -> str:
     """Returns `text` with every character that could act on a terminal replaced by a visible one.
@@ -103,20 +118,6 @@ def _too_many_marks() -> re.Pattern[str]:
                 ranges.append((code, code))
     marks = f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in ranges)}]"
     return re.compile(f"({marks}{{{MAX_COMBINING_MARKS}}}){marks}+")
-
-
-_HTML = re.compile(
-    r"\s*<(?:!doctype html|html|head|body|div|p|span|br|table|ul|ol|h[1-6]|b|i|a|strong|em|font|blockquote|center)"
-    r"\b[^<>]*>",
-    re.IGNORECASE,
-)
-"""Matches the beginning of a text that is HTML as a whole, as bodies of mails and tickets are."""
-_LINES = frozenset(
-    ("br", "p", "div", "li", "tr", "table", "ul", "ol", "blockquote", "h1", "h2", "h3")
-)
-"""Elements of HTML that begin a line."""
-_UNREAD = frozenset(("style", "script", "head", "title"))
-"""Elements of HTML whose text is not shown."""
 
 
 class _TextOfHtml(HTMLParser):

@@ -19,6 +19,9 @@ from engine.completeness.probe import CrossFit
 SEARCHED_CHARACTERS = 400
 """Number of characters at the end of a step that are searched."""
 
+INVERSE_STRENGTHS = (1.0,)
+"""Inverse strength of the regularization: three numbers need hardly any."""
+
 
 def _any_of(*patterns: str) -> re.Pattern[str]:
     """Returns a pattern that matches where one of these does, whatever the case."""
@@ -53,9 +56,6 @@ _SAYS_DONE = _any_of(
 
 _ANYTHING_ELSE = _any_of(r"\b(?:anything|something) (?:else|more)\b")
 """The question whether there is anything else, which does not keep a conversation open."""
-
-INVERSE_STRENGTHS = (1.0,)
-"""Inverse strength of the regularization: three numbers need hardly any."""
 
 
 class Position(NamedTuple):
@@ -113,7 +113,9 @@ def cross_fit_by_position(
         ValueError: There are too few groups for the folds.
     """
     counts = [len(conversation) for conversation in positions]
-    rows = np.array([each for conversation in positions for each in conversation], dtype=np.float32)
+    rows = np.array(
+        [position for conversation in positions for position in conversation], dtype=np.float32
+    )
     is_end = np.concatenate([np.arange(count) == count - 1 for count in counts])
     return probe.cross_fit(
         np.log1p(rows), is_end, np.repeat(group_ids, counts), on_fold, INVERSE_STRENGTHS

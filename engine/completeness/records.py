@@ -2,7 +2,7 @@
 
 A boundary is a place where a conversation could end. `p_end` is the probability of the end there, and
 `p_end_normalised` is its share of the sum with the probability that the conversation goes on. A conversation's score is
-the normalised one at its last boundary.
+the normalized one at its last boundary.
 """
 
 from __future__ import annotations
@@ -23,12 +23,6 @@ prompt around the log, the end tag of a tuned model, or a question to the model.
 ProbeFeatures = Literal["words", "both", "states"]
 """What a probe reads at a boundary: the words of the last messages, the hidden state of a model, or both."""
 
-
-def mode_in_words(mode: Mode, features: ProbeFeatures | None) -> str:
-    """Returns what scores were made by: their mode, or "probe on states" for a probe that reads no words."""
-    return "probe on states" if features == "states" else mode
-
-
 BUNDLED_PROBE_ADAPTER = "samples"
 """Stands in the place of an adapter's name where the probe that comes with the program gave the scores."""
 
@@ -38,13 +32,30 @@ MIN_CONVERSATIONS_FOR_PROBE = 20
 docs/lab/probe.md says how it was found.
 """
 
+NO_OPEN_REQUEST = "the model names no request that is still open"
+"""Reason for no remaining tasks: asked which requests are open, the model names none."""
+
+NO_TASK = "the model named no remaining task"
+"""Reason for no remaining tasks: asked for them, the model names none."""
+
+NO_TASK_BUT_A_STEP = "the model expects another step and names no task"
+"""Reason for no remaining tasks: the model goes on with the log, without a task."""
+
+NAMES_NO_TASK = (NO_OPEN_REQUEST, NO_TASK, NO_TASK_BUT_A_STEP)
+"""Reasons for no remaining tasks that come from the model; others are failures."""
+
+
+def mode_in_words(mode: Mode, features: ProbeFeatures | None) -> str:
+    """Returns what scores were made by: their mode, or "probe on states" for a probe that reads no words."""
+    return "probe on states" if features == "states" else mode
+
 
 @dataclass(frozen=True, slots=True)
 class DecisionRule:
     """The rule that turns a score into a state.
 
     Attributes:
-        threshold: Normalised score from which a conversation has ended, in [0, 1].
+        threshold: Normalized score from which a conversation has ended, in [0, 1].
         band: Half-width of the band around the threshold, in which a score is open.
         source: Where the threshold is from.
     """
@@ -54,7 +65,7 @@ class DecisionRule:
     source: RuleSource = "default"
 
     def state(self, p_end_normalised: float | None) -> State:
-        """Returns the state of a conversation whose last boundary has this normalised score; None is unscored."""
+        """Returns the state of a conversation whose last boundary has this normalized score; None is unscored."""
         if p_end_normalised is None:
             return State.UNSCORED
         if abs(p_end_normalised - self.threshold) < self.band:
@@ -196,20 +207,7 @@ class ScoreSet:
     read: int | None = None
 
 
-NO_OPEN_REQUEST = "the model names no request that is still open"
-"""Reason for no remaining tasks: asked which requests are open, the model names none."""
-
-NO_TASK = "the model named no remaining task"
-"""Reason for no remaining tasks: asked for them, the model names none."""
-
-NO_TASK_BUT_A_STEP = "the model expects another step and names no task"
-"""Reason for no remaining tasks: the model goes on with the log, without a task."""
-
-NAMES_NO_TASK = (NO_OPEN_REQUEST, NO_TASK, NO_TASK_BUT_A_STEP)
-"""Reasons for no remaining tasks that come from the model; others are failures."""
-
-
-def normalised(p_end: float, p_continue: float) -> float | None:
+def normalized(p_end: float, p_continue: float) -> float | None:
     """Returns `p_end / (p_end + p_continue)`; None where both are zero, as there is no honest number then."""
     total = p_end + p_continue
     return p_end / total if total > 0 else None
@@ -243,7 +241,7 @@ class CurvePoint:
 
     @property
     def p_end_normalised(self) -> float:
-        """The normalised score, in [0, 1].
+        """The normalized score, in [0, 1].
 
         Raises:
             ZeroDivisionError: Both probabilities are zero; the curves that are shown have no such point.
@@ -300,7 +298,7 @@ class RemainingTasks:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Histogram of normalised scores over [0, 1].
+    """Histogram of normalized scores over [0, 1].
 
     Attributes:
         bins: Number of conversations in each of equal bins, lowest first; an inner edge belongs to the bin above it.

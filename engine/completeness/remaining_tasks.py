@@ -16,6 +16,9 @@ from engine.model.generation import LIVE_CELLS, GenerativeModel, Reply, Task, wr
 from engine.model.interface import Sampling
 from engine.model.prompt_files import Prompt
 
+MAX_TASKS_PER_CONVERSATION = 8
+"""Largest number of remaining tasks that are taken from one reply."""
+
 
 @dataclass(frozen=True, slots=True)
 class RemainingRequest:
@@ -23,7 +26,7 @@ class RemainingRequest:
 
     Attributes:
         prompt: Text around each log.
-        below: Threshold on the normalised `p_end` at the last boundary.
+        below: Threshold on the normalized `p_end` at the last boundary.
     """
 
     prompt: Prompt
@@ -107,10 +110,6 @@ class InlineWriter:
         return [task.sequence for task in tasks if task.sequence is not None]
 
 
-MAX_TASKS_PER_CONVERSATION = 8
-"""Largest number of remaining tasks that are taken from one reply."""
-
-
 class OpenRequest(msgspec.Struct):
     """A request that is still open."""
 
@@ -140,7 +139,7 @@ def open_requests(reply: OpenRequests) -> tuple[str, str | None]:
     none."""
     if not reply.open:
         return "", NO_OPEN_REQUEST
-    lines = (f"{' '.join(each.request.split())} (step {each.step})" for each in reply.open)
+    lines = (f"{' '.join(request.request.split())} (step {request.step})" for request in reply.open)
     return "\n".join(dict.fromkeys(lines)), None
 
 

@@ -41,6 +41,9 @@ from engine.model.interface import HiddenState, Span, Tokenizer, TokenModel
 from engine.model.log_windows import MIN_LOG_TOKENS, Window, plan_windows, tokens_of_windows
 from engine.model.prompt_files import Frame, Prompt, frame, opening_tokens
 
+NOT_A_NUMBER = "the model, with its adapter if it has one, gave values that are not numbers"
+"""Reason why a conversation is unscored whose probabilities are NaN, or whose states are beyond 16 bits."""
+
 
 class BoundaryScorer:
     """Scores segments on one model; keeps a shared prefix in the cache from call to call.
@@ -161,10 +164,6 @@ class BoundaryScorer:
             if progress:
                 progress(len(chunk))
         self._cached_prefix = prefix
-
-
-NOT_A_NUMBER = "the model, with its adapter if it has one, gave values that are not numbers"
-"""Reason why a conversation is unscored whose probabilities are NaN, or whose states are beyond 16 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,15 +355,17 @@ class PreparedLog:
             readings: The readings of each segment, one for each of its marks.
         """
         curve = [reading for segment_readings in readings for reading in segment_readings]
-        if any(math.isnan(each.log_end) or math.isnan(each.log_continue) for each in curve):
+        if any(
+            math.isnan(reading.log_end) or math.isnan(reading.log_continue) for reading in curve
+        ):
             return ItemScore((), self.tokens, self.note, NOT_A_NUMBER)
-        states = [each.state for each in curve if each.state is not None]
+        states = [reading.state for reading in curve if reading.state is not None]
         with np.errstate(over="ignore"):
             # States are kept in 16 bits; one that is no number there would end every later fit with an error.
             if not all(np.isfinite(state.astype(np.float16)).all() for state in states):
                 return ItemScore((), self.tokens, self.note, NOT_A_NUMBER)
         return ItemScore(
-            tuple(replace(each, state=None) for each in curve),
+            tuple(replace(reading, state=None) for reading in curve),
             self.tokens,
             self.note,
             self.unscored,

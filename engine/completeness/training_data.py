@@ -22,6 +22,9 @@ MAX_SELECTION_CONVERSATIONS = 100
 MIN_BOUNDARIES_TO_CUT = 2
 """Smallest number of boundaries of a conversation that can be cut for the truncation test."""
 
+CONVERSATIONS_PER_PAGE = 200
+"""Number of conversations in memory at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class Usable:
@@ -163,10 +166,6 @@ def _first(conversations: list[Usable], seed: int, limit: int | None) -> list[Us
     )
     chosen = {conversation.key for conversation in order[:limit]}
     return [conversation for conversation in conversations if conversation.key in chosen]
-
-
-CONVERSATIONS_PER_PAGE = 200
-"""Number of conversations in memory at once."""
 
 
 def usable(conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[list[Usable]]:

@@ -17,6 +17,9 @@ from engine.base.statistics.intervals import Z95, Interval
 from engine.base.statistics.ranking import MIN_GROUPS, area_interval, auroc
 from engine.completeness.records import EndingTest
 
+MIN_WHOLE_SCORE = 0.5
+"""Score from which the test calls a conversation whole."""
+
 
 def cut_at(seed: int, conversation: str, boundaries: int) -> int | None:
     """Returns the boundary after which a conversation is cut, drawn by a seed.
@@ -43,7 +46,7 @@ def truncate(curves: Mapping[str, Sequence[float]], seed: int) -> tuple[list[flo
     Conversations with fewer than two boundaries, which cannot be cut, are left out.
 
     Args:
-        curves: For each conversation, by its id in the source, the normalised score at every boundary, in order.
+        curves: For each conversation, by its id in the source, the normalized score at every boundary, in order.
         seed: Seed of the cuts.
     """
     whole_scores, cut_scores = [], []
@@ -163,10 +166,6 @@ def _count_beaten(values: Floats, others: Floats) -> Floats:
     ranked = np.sort(others)
     below, up_to = (np.searchsorted(ranked, values, side) for side in ("left", "right"))
     return np.asarray((below + up_to) / 2)
-
-
-MIN_WHOLE_SCORE = 0.5
-"""Score from which the test calls a conversation whole."""
 
 
 def ending_test(

@@ -10,6 +10,9 @@ from engine.base.conversation import Message
 from engine.base.number_format import counted
 from engine.conversations.text_checks import KIND_NAMES, KINDS
 
+MAX_LANGUAGES_NAMED = 4
+"""Number of languages that `CheckCounts.in_words` names; the others are counted together."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageRow(Message):
@@ -39,7 +42,7 @@ class EarlierState:
         replaced_at: When it was replaced, in UTC.
         source: Label of the file that it came from.
         messages: Its messages at that time.
-        score: The normalised score that was in force; None if it had none.
+        score: The normalized score that was in force; None if it had none.
         raw: The record as imported, byte for byte.
     """
 
@@ -84,10 +87,6 @@ class QuarantineRow:
     line: int | None
     reason: str
     raw: bytes
-
-
-MAX_LANGUAGES_NAMED = 4
-"""Number of languages that `CheckCounts.in_words` names; the others are counted together."""
 
 
 @dataclass(frozen=True, slots=True)

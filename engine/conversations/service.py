@@ -25,6 +25,21 @@ MOST_SOURCES = 10
 MOST_UNREAD = 5
 """Most kinds of what was not read that the text names for a source."""
 
+_SORT_KEYS: tuple[SortKey, ...] = get_args(SortKey)
+"""The keys that a list can be ordered by."""
+
+_FILTERS = "filters"
+"""Setting: saved filters, text by name (`workbench filters`)."""
+
+_COLUMNS = "list.columns"
+"""Setting: the columns of the list of conversations, in order."""
+
+_VIEW = "list.view"
+"""Setting: what the list of conversations showed last: filter, order, conversation."""
+
+_SEEN = "overview.seen"
+"""Setting: results that were opened from the overview, which it does not show as new."""
+
 
 def account_lines(
     sources: list[SourceReport], remedy: Callable[[str], str] | None = None
@@ -53,7 +68,8 @@ def account_lines(
         lines.append(f"  {', '.join(counts)}")
         lines += _reason_lines(source)
         if account.total:
-            lines.append(shares_line(account))
+            what = "text of the other records" if source.rejected else "text"
+            lines.append(shares_line(account, what))
         lines += _unread_lines("not read", account.lost)
         lines += _unread_lines("not understood, kept as it is", account.unknown)
         lines += _unread_lines("kept from models", account.hidden)
@@ -151,34 +167,14 @@ def _unread_lines(what: str, unread: dict[str, Unread]) -> list[str]:
     return lines
 
 
-def shares_line(account: Account) -> str:
-    """Returns where the text went, as shares."""
+def shares_line(account: Account, what: str = "text") -> str:
+    """Returns where the text that `what` names went, as shares."""
     places = [
         f"{place} {account.share(place):.1%}"
         for place in PLACES
         if account.chars.get(place) or place == "nowhere"
     ]
-    return f"  text read as: {', '.join(places)}"
-
-
-_SORT_KEYS: tuple[SortKey, ...] = get_args(SortKey)
-"""The keys that a list can be ordered by."""
-
-
-_FILTERS = "filters"
-"""Setting: saved filters, text by name (`workbench filters`)."""
-
-
-_COLUMNS = "list.columns"
-"""Setting: the columns of the list of conversations, in order."""
-
-
-_VIEW = "list.view"
-"""Setting: what the list of conversations showed last: filter, order, conversation."""
-
-
-_SEEN = "overview.seen"
-"""Setting: results that were opened from the overview, which it does not show as new."""
+    return f"  {what} read as: {', '.join(places)}"
 
 
 class SavedViews:

@@ -1,6 +1,6 @@
 """The stage that imports files of conversations into the project.
 
-An import is resumed by importing again: stored conversations are recognised by a hash of their messages, so a second
+An import is resumed by importing again: stored conversations are recognized by a hash of their messages, so a second
 import of the same files changes nothing. A file that was read to its end and did not change since is not parsed again.
 """
 
@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, BinaryIO
 
 from engine import formats
 from engine.base import folders
@@ -36,13 +36,31 @@ from engine.formats.known_folders import folder_in_words
 from engine.formats.opening.bounds import Bounds
 from engine.formats.records import MOST_LOST, Input, Parsed, Rejected, SourceReport
 from engine.formats.registry import mapping_folder
-from engine.jobs.contract import CpuStage, Lane, Progress
+from engine.jobs.contract import CpuStage, Progress, Stage
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import id_pages
 
 _WRITTEN_LATER = "-wal"
 """Ending of the file in which SQLite has what is not in the database file yet."""
+
+STDIN = "-"
+"""Path that stands for the standard input."""
+
+BATCH_RECORDS = 500
+"""Most records of one transaction."""
+
+BATCH_BYTES = 4 << 20
+"""Number of bytes of records at which a transaction ends."""
+
+BATCH_SECONDS = 0.25
+"""Seconds of reading at which a transaction ends."""
+
+_OBJECTS_PER_COLLECTION = 50_000
+"""Number of new objects after which Python looks for unreachable cycles during an import."""
+
+BATCH = 200
+"""Conversations of one transaction."""
 
 
 def digest_of(label: str, settings: str, companion_files: Sequence[str] = ()) -> bytes | None:
@@ -89,21 +107,7 @@ def _program_files() -> Iterator[tuple[str, int]]:
                 yield file.name, file.stat().st_mtime_ns
 
 
-STDIN = "-"
-"""Path that stands for the standard input."""
-
-BATCH_RECORDS = 500
-"""Most records of one transaction."""
-BATCH_BYTES = 4 << 20
-"""Number of bytes of records at which a transaction ends."""
-BATCH_SECONDS = 0.25
-"""Seconds of reading at which a transaction ends."""
-
-_OBJECTS_PER_COLLECTION = 50_000
-"""Number of new objects after which Python looks for unreachable cycles during an import."""
-
-
-class ImportStage:
+class ImportStage(Stage):
     """Imports paths in the order given; `-` is `stdin`.
 
     A record that is not a conversation goes to the quarantine. An input that cannot be opened is named in the summary;
@@ -121,7 +125,6 @@ class ImportStage:
     """
 
     name = "import"
-    lane: Lane = "cpu"
 
     def __init__(
         self,
@@ -476,10 +479,6 @@ def _place_of(label: str) -> str:
     return without_surrogates(os.path.realpath(label) if os.path.exists(label) else label)
 
 
-BATCH = 200
-"""Conversations of one transaction."""
-
-
 class CheckStage(CpuStage):
     """Looks at every conversation that was not looked at in its present text.
 
@@ -490,8 +489,8 @@ class CheckStage(CpuStage):
         groups: Number of groups that they form.
     """
 
-    name: ClassVar[str] = "check"
-    title: ClassVar[str] = "Looking for languages, personal data and copies"
+    name = "check"
+    title = "Looking for languages, personal data and copies"
 
     def __init__(self, project: Project) -> None:
         """Looks at nothing yet."""

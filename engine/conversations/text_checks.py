@@ -26,6 +26,98 @@ _CODE_BLOCK = re.compile(r"```.*?(?:```|$)", re.DOTALL)
 _SAME_LANGUAGE = {"yue": "zh"}
 """Languages that are given another code. Short texts in Chinese are taken for Cantonese, so both are called `zh`."""
 
+KIND_NAMES: Mapping[Kind, str] = {
+    "email": "e-mail address",
+    "phone": "phone number",
+    "card": "payment card",
+    "iban": "bank account (IBAN)",
+    "ip": "IP address",
+}
+"""What each kind of personal data is called in sentences."""
+
+_EMAIL = re.compile(
+    r"(?<![\w.+-])[A-Za-z0-9](?:[\w.+-]{0,62}[\w+-])?@(?:[A-Za-z0-9-]{1,63}\.)+[A-Za-z]{2,24}(?![\w@])",
+    re.ASCII,
+)
+"""Matches an e-mail address."""
+
+_IBAN = re.compile(
+    r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"
+)
+"""Matches what looks like a bank account: country, two check digits, and groups of four, such as
+`DE89 3704 0044 0532 0130 00`."""
+
+_CARD = re.compile(
+    r"(?<![\w.,+#/-])[2-6]\d{3}(?:([ -]?)\d{4}\1\d{4}\1\d{1,7}|([ -])\d{6}\2\d{5})(?![\w/-]|[.,]\d)"
+)
+"""Matches what looks like the number of a payment card: groups of four, or of four, six and five digits
+(American Express)."""
+
+_IPV4 = re.compile(r"(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\w)")
+"""Matches four numbers with dots."""
+
+_IPV6 = re.compile(r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\w:])")
+"""Matches hexadecimal numbers with at least two colons."""
+
+_PHONE = re.compile(
+    r"(?<![\w.,+#/$€£-])(?:"
+    r"\+[1-9]\d{0,2}(?:[ .-]?\(\d{1,4}\))?(?:[ .-]?\d){8,12}"  # with the code of a country
+    r"|00[1-9]\d{0,2}[ -](?:\d[ -]?){6,11}\d"
+    r"|\(\d{3}\)[ .-]?\d{3}[ .-]\d{4}"  # (555) 123-4567
+    r"|\d{3}([ .-])\d{3}\1\d{4}"  # 555-123-4567
+    r"|1([ .-])\d{3}\2\d{3}\2\d{4}"
+    r")(?:[ ]?(?:x|ext\.?)[ ]?\d{1,6})?(?!\w|[.,/-]\d)"  # an extension
+)
+"""Matches a phone number that is written as one."""
+
+_SPOKEN_PHONE = re.compile(
+    r"\b(?:phone|telephone|tel|mobile|cell|cellphone|whatsapp|call me (?:at|on|back at)|fax)\b"
+    r"(?:[ ]?(?:number|no|nr|num|#))?\.?(?:[ ]?(?:is|:|=|at|->))?[\s\"']{0,3}"
+    r"(?P<number>\+?\(?\d(?:[ .()-]{0,2}\d){6,14})(?![\w-]|[.,]\d)",
+    re.IGNORECASE,
+)
+"""A phone number after a word that says what it is, such as `phone` or `call me at`, however it is written."""
+
+_VERSION = re.compile(r"(?:\bv|version|release|build|chapter|section)[ =:]*$", re.IGNORECASE)
+"""The end of a text after which four numbers with dots are a version and no IP address."""
+
+_VERSION_CHARACTERS = 12
+"""Number of characters before an address in which such a word is looked for."""
+
+_CARD_DIGITS = range(13, 19 + 1)
+"""Numbers of digits that a payment card may have (ISO/IEC 7812-1)."""
+
+_PHONE_DIGITS = range(7, 15 + 1)
+"""Numbers of digits that a phone number may have; 15 at most (ITU-T E.164)."""
+
+_FOUR_DIGITS = re.compile(r"\d[ ().-]{0,3}\d[ ().-]{0,3}\d[ ().-]{0,3}\d")
+"""Finds four digits close together, without which a text has no IPv4 address."""
+
+_SEVEN_DIGITS = re.compile(r"\d(?:[ ().-]{0,3}\d){6}")
+"""Finds seven digits close together, without which a text has no card, bank account or phone number."""
+
+_COLONS = re.compile(r":[0-9A-Fa-f]{0,4}:")
+"""Finds two colons close together, without which a text has no IPv6 address."""
+
+_IBAN_LENGTHS = {
+    **dict.fromkeys(("NO",), 15), **dict.fromkeys(("BE",), 16),
+    **dict.fromkeys(("DK", "FI", "FO", "GL", "NL", "SD"), 18), **dict.fromkeys(("MK", "SI"), 19),
+    **dict.fromkeys(("AT", "BA", "EE", "KZ", "LT", "LU", "XK", "MN"), 20),
+    **dict.fromkeys(("CH", "CR", "HR", "LI", "LV"), 21),
+    **dict.fromkeys(("BG", "BH", "DE", "GB", "GE", "IE", "ME", "RS", "VA"), 22),
+    **dict.fromkeys(("AE", "GI", "IL", "IQ", "OM", "SO", "TL"), 23),
+    **dict.fromkeys(("AD", "CZ", "ES", "MD", "PK", "RO", "SA", "SE", "SK", "TN", "VG"), 24),
+    **dict.fromkeys(("LY", "PT", "ST"), 25), **dict.fromkeys(("IS", "TR"), 26),
+    **dict.fromkeys(("BI", "DJ", "FR", "GR", "IT", "MC", "MR", "SM"), 27),
+    **dict.fromkeys(("AL", "AZ", "BY", "CY", "DO", "GT", "HU", "LB", "NI", "PL", "SV"), 28),
+    **dict.fromkeys(("BR", "EG", "FK", "PS", "QA", "UA"), 29), **dict.fromkeys(("JO", "KW", "MU"), 30),
+    **dict.fromkeys(("MT", "SC"), 31), **dict.fromkeys(("LC",), 32), **dict.fromkeys(("RU",), 33),
+}  # fmt: skip
+"""Number of characters of an IBAN by the code of its country (SWIFT, IBAN registry)."""
+
+PSEUDONYM_DIGITS = 6
+"""Hexadecimal digits of a pseudonym: of 1,000 addresses two have the same one with a probability of .03."""
+
 
 def language(text: str) -> str | None:
     """Returns the code of the language of a text (ISO 639), such as `en`; None where it is not clear.
@@ -59,86 +151,6 @@ Kind = Literal["email", "phone", "card", "iban", "ip"]
 """A kind of personal data."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """The kinds of personal data that are found."""
-
-KIND_NAMES: Mapping[Kind, str] = {
-    "email": "e-mail address",
-    "phone": "phone number",
-    "card": "payment card",
-    "iban": "bank account (IBAN)",
-    "ip": "IP address",
-}
-"""What each kind of personal data is called in sentences."""
-
-_EMAIL = re.compile(
-    r"(?<![\w.+-])[A-Za-z0-9](?:[\w.+-]{0,62}[\w+-])?@(?:[A-Za-z0-9-]{1,63}\.)+[A-Za-z]{2,24}(?![\w@])",
-    re.ASCII,
-)
-"""Matches an e-mail address."""
-_IBAN = re.compile(
-    r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"
-)
-"""Matches what looks like a bank account: country, two check digits, and groups of four, such as
-`DE89 3704 0044 0532 0130 00`."""
-_CARD = re.compile(
-    r"(?<![\w.,+#/-])[2-6]\d{3}(?:([ -]?)\d{4}\1\d{4}\1\d{1,7}|([ -])\d{6}\2\d{5})(?![\w/-]|[.,]\d)"
-)
-"""Matches what looks like the number of a payment card: groups of four, or of four, six and five digits
-(American Express)."""
-_IPV4 = re.compile(r"(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\w)")
-"""Matches four numbers with dots."""
-_IPV6 = re.compile(r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\w:])")
-"""Matches hexadecimal numbers with at least two colons."""
-_PHONE = re.compile(
-    r"(?<![\w.,+#/$€£-])(?:"
-    r"\+[1-9]\d{0,2}(?:[ .-]?\(\d{1,4}\))?(?:[ .-]?\d){8,12}"  # with the code of a country
-    r"|00[1-9]\d{0,2}[ -](?:\d[ -]?){6,11}\d"
-    r"|\(\d{3}\)[ .-]?\d{3}[ .-]\d{4}"  # (555) 123-4567
-    r"|\d{3}([ .-])\d{3}\1\d{4}"  # 555-123-4567
-    r"|1([ .-])\d{3}\2\d{3}\2\d{4}"
-    r")(?:[ ]?(?:x|ext\.?)[ ]?\d{1,6})?(?!\w|[.,/-]\d)"  # an extension
-)
-"""Matches a phone number that is written as one."""
-_SPOKEN_PHONE = re.compile(
-    r"\b(?:phone|telephone|tel|mobile|cell|cellphone|whatsapp|call me (?:at|on|back at)|fax)\b"
-    r"(?:[ ]?(?:number|no|nr|num|#))?\.?(?:[ ]?(?:is|:|=|at|->))?[\s\"']{0,3}"
-    r"(?P<number>\+?\(?\d(?:[ .()-]{0,2}\d){6,14})(?![\w-]|[.,]\d)",
-    re.IGNORECASE,
-)
-"""A phone number after a word that says what it is, such as `phone` or `call me at`, however it is written."""
-
-_VERSION = re.compile(r"(?:\bv|version|release|build|chapter|section)[ =:]*$", re.IGNORECASE)
-"""The end of a text after which four numbers with dots are a version and no IP address."""
-
-_VERSION_CHARACTERS = 12
-"""Number of characters before an address in which such a word is looked for."""
-
-_CARD_DIGITS = range(13, 19 + 1)
-"""Numbers of digits that a payment card may have (ISO/IEC 7812-1)."""
-_PHONE_DIGITS = range(7, 15 + 1)
-"""Numbers of digits that a phone number may have; 15 at most (ITU-T E.164)."""
-
-_FOUR_DIGITS = re.compile(r"\d[ ().-]{0,3}\d[ ().-]{0,3}\d[ ().-]{0,3}\d")
-"""Finds four digits close together, without which a text has no IPv4 address."""
-_SEVEN_DIGITS = re.compile(r"\d(?:[ ().-]{0,3}\d){6}")
-"""Finds seven digits close together, without which a text has no card, bank account or phone number."""
-_COLONS = re.compile(r":[0-9A-Fa-f]{0,4}:")
-"""Finds two colons close together, without which a text has no IPv6 address."""
-
-_IBAN_LENGTHS = {
-    **dict.fromkeys(("NO",), 15), **dict.fromkeys(("BE",), 16),
-    **dict.fromkeys(("DK", "FI", "FO", "GL", "NL", "SD"), 18), **dict.fromkeys(("MK", "SI"), 19),
-    **dict.fromkeys(("AT", "BA", "EE", "KZ", "LT", "LU", "XK", "MN"), 20),
-    **dict.fromkeys(("CH", "CR", "HR", "LI", "LV"), 21),
-    **dict.fromkeys(("BG", "BH", "DE", "GB", "GE", "IE", "ME", "RS", "VA"), 22),
-    **dict.fromkeys(("AE", "GI", "IL", "IQ", "OM", "SO", "TL"), 23),
-    **dict.fromkeys(("AD", "CZ", "ES", "MD", "PK", "RO", "SA", "SE", "SK", "TN", "VG"), 24),
-    **dict.fromkeys(("LY", "PT", "ST"), 25), **dict.fromkeys(("IS", "TR"), 26),
-    **dict.fromkeys(("BI", "DJ", "FR", "GR", "IT", "MC", "MR", "SM"), 27),
-    **dict.fromkeys(("AL", "AZ", "BY", "CY", "DO", "GT", "HU", "LB", "NI", "PL", "SV"), 28),
-    **dict.fromkeys(("BR", "EG", "FK", "PS", "QA", "UA"), 29), **dict.fromkeys(("JO", "KW", "MU"), 30),
-    **dict.fromkeys(("MT", "SC"), 31), **dict.fromkeys(("LC",), 32), **dict.fromkeys(("RU",), 33),
-}  # fmt: skip
-"""Number of characters of an IBAN by the code of its country (SWIFT, IBAN registry)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +193,6 @@ def find(text: str) -> list[PersonalData]:
 def kinds(text: str) -> set[Kind]:
     """Returns the kinds of personal data that a text contains."""
     return {piece.kind for piece in find(text)}
-
-
-PSEUDONYM_DIGITS = 6
-"""Hexadecimal digits of a pseudonym: of 1,000 addresses two have the same one with a probability of .03."""
 
 
 class Redactor:

@@ -10,7 +10,7 @@ from typing import Any
 from engine.base.conversation import Conversation, Message
 from engine.formats.json_values import json_text, kind_of
 from engine.formats.messages.chat_message import UNKNOWN_ROLE
-from engine.formats.messages.normalise import RENDERED_CALLS
+from engine.formats.messages.normalize import RENDERED_CALLS
 from engine.formats.messages.parts import part_kind
 from engine.formats.messages.times import TIMES, falls
 from engine.formats.opening.framing import Envelope
@@ -52,6 +52,12 @@ _CODE = re.compile(r"""\s*[({\["'<`/*]|.{0,20}=""")
 
 _ONLY_WORDS = re.compile(r"[\w .,'/-]+")
 """Matches a text of words and plain punctuation, in which labels such as `angry` may stand."""
+
+_LABEL_KEYS = ("role", "type", "object", "speaker")
+"""Keys whose short texts say what a value is; they are kept beside what remains of it."""
+
+_LEAST_PIECE = 20
+"""Characters from which a text that is within a message is taken for a copy of a piece of it."""
 
 
 def account(
@@ -367,14 +373,6 @@ def strings(value: Any) -> list[str]:
         elif kind is list:
             todo += item
     return texts
-
-
-_LABEL_KEYS = ("role", "type", "object", "speaker")
-"""Keys whose short texts say what a value is; they are kept beside what remains of it."""
-
-
-_LEAST_PIECE = 20
-"""Characters from which a text that is within a message is taken for a copy of a piece of it."""
 
 
 class MessageTexts:

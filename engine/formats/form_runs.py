@@ -32,6 +32,9 @@ COMPLETE_BASIS = "all required fields of the final form are filled"
 PARSED_AFTER = 2
 """Offset in a transcript from an answer to the action that its parser chose."""
 
+RIGHT = ("required_right", "optional_right")
+"""Names of the counts of correctly filled fields."""
+
 
 @dataclass(frozen=True, slots=True)
 class Field:
@@ -86,8 +89,7 @@ class FormScores:
         """Returns the scores of a run that is stored with its counts, such as a play's result.
 
         Args:
-            run: The attributes by name; counts may be lists. One that an older version stored lacks those of correct
-                fields.
+            run: The attributes by name; counts may be lists.
         """
 
         def count(name: str) -> Count | None:
@@ -268,10 +270,6 @@ def _weighted(required: Count, optional: Count) -> float | None:
 def _harmonic(first: float, second: float) -> float:
     """Returns the harmonic mean of two numbers; 0 if one of them is 0."""
     return 2 / (1 / first + 1 / second) if first and second else 0.0
-
-
-RIGHT = ("required_right", "optional_right")
-"""Names of the counts of correctly filled fields."""
 
 
 FORM, CONFIG, DIALOGUE = "filled-form.json", "config.json", "dialogue.json"

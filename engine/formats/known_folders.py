@@ -11,6 +11,8 @@ from typing import NamedTuple
 from engine.base.files import is_in_use
 from engine.base.number_format import counted
 
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+
 
 class _Layout(NamedTuple):
     """How a program names its files.
@@ -28,7 +30,6 @@ class _Layout(NamedTuple):
     group: str = ""
 
 
-_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _LAYOUTS = tuple(
     _Layout(program, re.compile(rf"(?:^|/){file}$"), unit, group)
     for program, file, unit, group in (

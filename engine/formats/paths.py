@@ -28,6 +28,25 @@ from engine.formats.json_values import object_or_empty, storable
 Trail = tuple[str | int, ...]
 """The keys and positions that lead to a value."""
 
+_MOST_WRAPPED = 3
+"""Number of times that a text may be JSON within JSON."""
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<quoted>"[^"]*")
+      | (?P<each>\[\]|\{\})
+      | \[(?P<index>-?\d+)\]
+      | \[(?P<key>[^\[\]=!|]+)(?P<sign>!?=)(?P<pattern>[^\]]*)\]
+      | (?P<name>[^\s.|"\[\]{}=!]+(?:\s+[^\s.|"\[\]{}=!]+)*)
+      | (?P<mark>[.|])
+    )\s*""",
+    re.VERBOSE,
+)
+"""Matches one piece of a path."""
+
+_GONE = object()
+"""Stands for an entry of which nothing remains."""
+
 
 class Target(NamedTuple):
     """A value to which a path leads, and the trail to it in the record; None if it lies outside the record."""
@@ -53,9 +72,6 @@ _Step = str | int | _Filter
 """A step of a path other than a key: `_EACH_ELEMENT`, `_EACH_VALUE`, the index of one element, or a filter."""
 
 _EACH_ELEMENT, _EACH_VALUE = "[]", "{}"
-
-_MOST_WRAPPED = 3
-"""Number of times that a text may be JSON within JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,20 +245,6 @@ class Condition:
         return any(likeness) != self.absent
 
 
-_TOKEN = re.compile(
-    r"""\s*(?:
-        (?P<quoted>"[^"]*")
-      | (?P<each>\[\]|\{\})
-      | \[(?P<index>-?\d+)\]
-      | \[(?P<key>[^\[\]=!|]+)(?P<sign>!?=)(?P<pattern>[^\]]*)\]
-      | (?P<name>[^\s.|"\[\]{}=!]+(?:\s+[^\s.|"\[\]{}=!]+)*)
-      | (?P<mark>[.|])
-    )\s*""",
-    re.VERBOSE,
-)
-"""Matches one piece of a path."""
-
-
 def read_path(text: str) -> Path:
     """Returns the path that a text stands for.
 
@@ -345,10 +347,6 @@ def _without(value: Any, tree: dict[str | int, Any]) -> Any:
         ]
         return elements or None
     return value
-
-
-_GONE = object()
-"""Stands for an entry of which nothing remains."""
 
 
 def _without_entry(entry: Any, step: str | int, tree: dict[str | int, Any]) -> Any:

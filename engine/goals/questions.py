@@ -32,6 +32,64 @@ import numpy as np
 from engine.goals.records import Support
 from engine.model.prompt_files import Prompt
 
+EXAMPLES = 10
+"""Number of texts in each list."""
+
+MAX_LABEL_WORDS = 6
+"""Most words of a label."""
+
+MAX_SUMMARY_CHARS = 400
+"""Most characters of a goal summary."""
+
+MAX_LABEL_CHARS = 80
+"""Most characters of a label."""
+
+SUMMARY_CUT = " …"
+"""Ends a summary that was cut off."""
+
+MAX_LOG_ODDS = 700.0
+"""Log-odds against yes, in nats, above which the probability is taken as at this value: `math.exp` overflows at 710."""
+
+_REFUSAL = re.compile(
+    r"\b(?:i(?:'|’)?m sorry|i am sorry|i apologi[sz]e|as an ai\b|i (?:can ?not|can(?:'|’)t|am unable to)\b)",
+    re.I,
+)
+"""What a model writes that refuses to answer."""
+
+_ABBREVIATIONS = ("dr", "mr", "mrs", "ms", "prof", "st", "vs", "approx", "e.g", "i.e")
+"""What a dot shortens, so that it ends no sentence."""
+
+_SENTENCE_END = re.compile(
+    "".join(rf"(?<!\b(?i:{re.escape(word)})\.)" for word in _ABBREVIATIONS)
+    + r"(?<!\b[A-Z]\.)(?!(?<=[ap]\.m\.)\s[a-z])(?!(?<=\b[Nn]o\.)\s\d)(?<=[.!?])\s"
+)
+"""The space after a sentence, which an abbreviation, an initial, a time of day or "No. 7" does not end."""
+
+_OPENING = re.compile(r"(?:(?:task|group|question|label|title)\b[ \d]*:\s*)+", re.I)
+"""What a model writes before a label."""
+
+_DANGLING = frozenset(
+    ["a", "an", "and", "at", "by", "for", "from", "in", "of", "on", "or", "the", "to", "with"]
+)
+"""Words that are removed from the end of a label, where it was cut off."""
+
+_QUESTION_WORDS = _DANGLING | frozenset(
+    [
+        "as", "be", "common", "description", "descriptions", "each", "example", "examples", "five",
+        "following", "goal", "goals", "group", "groups", "help", "is", "it", "label", "labels", "list",
+        "name", "not", "one", "possible", "question", "same", "sentence", "short", "some", "task", "tasks",
+        "that", "these", "this", "three", "title", "titles", "two", "user", "users", "want", "wants",
+        "what", "which", "words", "you", "your",
+    ]
+)  # fmt: skip
+"""A label that has only these words repeats the question and is rejected."""
+
+_EDGES = " \t\"'“”‘’*`#-–—:;,."
+"""Characters that are stripped from both ends of a label."""
+
+MAX_TEXT_CHARS = 160
+"""Most characters of a text whose likelihood is read."""
+
 
 @dataclass(frozen=True, slots=True)
 class LogProb:
@@ -53,54 +111,11 @@ errors of the model process. Equal bodies are decoded once, so callers pass one 
 order."""
 
 
-EXAMPLES = 10
-"""Number of texts in each list."""
 LABEL_EXAMPLES, VERDICT_EXAMPLES = 40, 20
 """Number of texts in each list for a model that follows instructions: of a group that is labeled, and of a pair."""
 LABEL_CHARS, MERGE_CHARS, MIN_TEXT_CHARS = 240, 160, 60
 """Most characters of each text for a model that follows instructions, and for others, where 30 texts fit a context of
 2,048 tokens; and the fewest that a text is shortened to."""
-MAX_LABEL_WORDS = 6
-"""Most words of a label."""
-MAX_SUMMARY_CHARS = 400
-"""Most characters of a goal summary."""
-MAX_LABEL_CHARS = 80
-"""Most characters of a label."""
-SUMMARY_CUT = " …"
-"""Ends a summary that was cut off."""
-MAX_LOG_ODDS = 700.0
-"""Log-odds against yes, in nats, above which the probability is taken as at this value: `math.exp` overflows at 710."""
-
-_REFUSAL = re.compile(
-    r"\b(?:i(?:'|’)?m sorry|i am sorry|i apologi[sz]e|as an ai\b|i (?:can ?not|can(?:'|’)t|am unable to)\b)",
-    re.I,
-)
-"""What a model writes that refuses to answer."""
-_ABBREVIATIONS = ("dr", "mr", "mrs", "ms", "prof", "st", "vs", "approx", "e.g", "i.e")
-"""What a dot shortens, so that it ends no sentence."""
-_SENTENCE_END = re.compile(
-    "".join(rf"(?<!\b(?i:{re.escape(word)})\.)" for word in _ABBREVIATIONS)
-    + r"(?<!\b[A-Z]\.)(?!(?<=[ap]\.m\.)\s[a-z])(?!(?<=\b[Nn]o\.)\s\d)(?<=[.!?])\s"
-)
-"""The space after a sentence, which an abbreviation, an initial, a time of day or "No. 7" does not end."""
-_OPENING = re.compile(r"(?:(?:task|group|question|label|title)\b[ \d]*:\s*)+", re.I)
-"""What a model writes before a label."""
-_DANGLING = frozenset(
-    ["a", "an", "and", "at", "by", "for", "from", "in", "of", "on", "or", "the", "to", "with"]
-)
-"""Words that are removed from the end of a label, where it was cut off."""
-_QUESTION_WORDS = _DANGLING | frozenset(
-    [
-        "as", "be", "common", "description", "descriptions", "each", "example", "examples", "five",
-        "following", "goal", "goals", "group", "groups", "help", "is", "it", "label", "labels", "list",
-        "name", "not", "one", "possible", "question", "same", "sentence", "short", "some", "task", "tasks",
-        "that", "these", "this", "three", "title", "titles", "two", "user", "users", "want", "wants",
-        "what", "which", "words", "you", "your",
-    ]
-)  # fmt: skip
-"""A label that has only these words repeats the question and is rejected."""
-_EDGES = " \t\"'“”‘’*`#-–—:;,."
-"""Characters that are stripped from both ends of a label."""
 
 
 def with_context(prompt: Prompt, context: str) -> Prompt:
@@ -340,9 +355,6 @@ def _has_words(text: str) -> bool:
     """Returns whether a text has a letter or a digit."""
     return any(map(str.isalnum, text))
 
-
-MAX_TEXT_CHARS = 160
-"""Most characters of a text whose likelihood is read."""
 
 _Key = TypeVar("_Key", bound=Hashable)
 """What texts that are read after one list are known by: a cluster, or a pair of clusters."""

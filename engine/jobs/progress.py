@@ -13,6 +13,15 @@ Clock = Callable[[], float]
 WINDOW_SECONDS = 20.0
 """Default length of the window over which a rate is measured."""
 
+PRIOR_SHARE = 0.05
+"""The expected seconds of a step weigh as much as a measurement over this share of it."""
+
+LEAST_SHARE = 0.02
+"""Share of a step without expected seconds that has to be measured before its time left is estimated."""
+
+MIN_GROWTH_SHOWN = 1.25
+"""An estimate that grows by less than this factor is not shown: the one shown before stays."""
+
 
 class _Mark(NamedTuple):
     """How much was done at one time, in seconds of the clock."""
@@ -54,16 +63,6 @@ class RateMeter:
         if total is None or rate is None or rate <= 0:
             return None
         return max(total - done, 0) / rate
-
-
-PRIOR_SHARE = 0.05
-"""The expected seconds of a step weigh as much as a measurement over this share of it."""
-
-LEAST_SHARE = 0.02
-"""Share of a step without expected seconds that has to be measured before its time left is estimated."""
-
-MIN_GROWTH_SHOWN = 1.25
-"""An estimate that grows by less than this factor is not shown: the one shown before stays."""
 
 
 @dataclass(slots=True)

@@ -32,6 +32,13 @@ ANSWER_CHARS = 300
 USER_CHARS = 1_200
 """Most characters of a user's message in `dialogue`."""
 
+_THINKING = re.compile(r"\s*(?:<think(?:ing)?>)?((?:(?!<think)[\s\S])*?)</think(?:ing)?>[\r\n]*")
+"""What a model thinks before its answer; the chat template may have written the opening tag already. A space after it
+is the answer's, which may go on with a begun one."""
+
+_BEGUN_THINKING = re.compile(r"\s*<think(?:ing)?>")
+"""The beginning of thoughts that did not come to an end."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
@@ -163,14 +170,6 @@ def dialogue(turns: Sequence[tuple[str, str]]) -> str:
 def shortened(text: str, limit: int) -> str:
     """Returns the first `limit` characters of a text, followed by `[...]` if it is longer."""
     return text if len(text) <= limit else f"{text[:limit]} [...]"
-
-
-_THINKING = re.compile(r"\s*(?:<think(?:ing)?>)?((?:(?!<think)[\s\S])*?)</think(?:ing)?>[\r\n]*")
-"""What a model thinks before its answer; the chat template may have written the opening tag already. A space after it
-is the answer's, which may go on with a begun one."""
-
-_BEGUN_THINKING = re.compile(r"\s*<think(?:ing)?>")
-"""The beginning of thoughts that did not come to an end."""
 
 
 def split_thinking(reply: str) -> tuple[str, str]:

@@ -50,6 +50,21 @@ _COLUMNS: dict[Companion, tuple[str, ...]] = {
 _CONVERSATIONS_AT_A_TIME = 200
 """Conversations whose messages are in memory at a time."""
 
+_SHAREGPT_NAMES = {
+    "system": "system",
+    "developer": "system",
+    "user": "human",
+    "assistant": "gpt",
+    "tool": "observation",
+}
+"""What ShareGPT calls the speaker of a message of each role."""
+
+_ROW_COLUMNS = (
+    *("conversation_id", "source", "position", "role", "name", "content", "time", "model"),
+    *("tool_calls", "tool_call_id", "reasoning", "facts"),
+)
+"""Columns of a table with a row for each message, before those of what is known."""
+
 
 @dataclass(frozen=True, slots=True)
 class Exported:
@@ -127,16 +142,6 @@ def arguments(call: ToolCall) -> Any:
         return json.loads(call.arguments)
     except ValueError:
         return call.arguments
-
-
-_SHAREGPT_NAMES = {
-    "system": "system",
-    "developer": "system",
-    "user": "human",
-    "assistant": "gpt",
-    "tool": "observation",
-}
-"""What ShareGPT calls the speaker of a message of each role."""
 
 
 def message_line(message: Message) -> dict[str, Any]:
@@ -350,13 +355,6 @@ def _inspect_calls(
             {"id": call_id, "function": call.name, "arguments": values, "type": "function"}
         )
     return calls
-
-
-_ROW_COLUMNS = (
-    *("conversation_id", "source", "position", "role", "name", "content", "time", "model"),
-    *("tool_calls", "tool_call_id", "reasoning", "facts"),
-)
-"""Columns of a table with a row for each message, before those of what is known."""
 
 
 def message_rows(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[dict[str, Any]]:

@@ -22,6 +22,37 @@ from engine.signs import tables as sign_tables
 _JSON_COLUMNS = ("tags", "meta")
 """Columns of the view that hold JSON."""
 
+MAX_COLUMNS = 200
+"""Fields of metadata, and of truth, that have a column, the most frequent; `meta` or `truth` has the others."""
+
+_FIXED_COLUMNS = (  # grouped by what they are about
+    *("id", "source", "date", "messages", "turns", "length", "goal"),
+    *("state", "p_end", "p", "p_succeeded", "score_set", "remaining", "trouble", "signs"),
+    *("succeeded", "note", "tags"),
+    *("leaves", "max_logprob", "entropy", "perplexity", "language", "personal", "requests"),
+)
+"""Columns that every table has, in their order."""
+
+_NUMBER_COLUMNS = {
+    "p_end",
+    "p",
+    "p_succeeded",
+    "trouble",
+    "max_logprob",
+    "entropy",
+    "perplexity",
+}
+"""Fixed columns of numbers."""
+
+_COUNT_COLUMNS = {"messages", "turns", "requests", "length", "leaves"}
+"""Fixed columns of whole numbers."""
+
+_TYPES: dict[type, ColumnType] = {bool: "truth value", int: "integer", float: "number"}
+"""Types of the columns of metadata and truth whose values are all of one type; the others are texts."""
+
+_MAX_LOG_PERPLEXITY = 700.0
+"""Greatest logarithm of a perplexity that is finite in double precision."""
+
 
 def rows(
     conn: sqlite3.Connection, ids: Sequence[int] | None = None, *, truth: bool = False
@@ -86,38 +117,6 @@ def objects(
                 f"SELECT truth FROM truth WHERE conversation_id {in_page}", tuple(page)
             ):
                 yield "truth", json.loads(text)
-
-
-MAX_COLUMNS = 200
-"""Fields of metadata, and of truth, that have a column, the most frequent; `meta` or `truth` has the others."""
-
-_FIXED_COLUMNS = (  # grouped by what they are about
-    *("id", "source", "date", "messages", "turns", "length", "goal"),
-    *("state", "p_end", "p", "p_succeeded", "score_set", "remaining", "trouble", "signs"),
-    *("succeeded", "note", "tags"),
-    *("leaves", "max_logprob", "entropy", "perplexity", "language", "personal", "requests"),
-)
-"""Columns that every table has, in their order."""
-
-_NUMBER_COLUMNS = {
-    "p_end",
-    "p",
-    "p_succeeded",
-    "trouble",
-    "max_logprob",
-    "entropy",
-    "perplexity",
-}
-"""Fixed columns of numbers."""
-
-_COUNT_COLUMNS = {"messages", "turns", "requests", "length", "leaves"}
-"""Fixed columns of whole numbers."""
-
-_TYPES: dict[type, ColumnType] = {bool: "truth value", int: "integer", float: "number"}
-"""Types of the columns of metadata and truth whose values are all of one type; the others are texts."""
-
-_MAX_LOG_PERPLEXITY = 700.0
-"""Greatest logarithm of a perplexity that is finite in double precision."""
 
 
 @dataclass(slots=True)

@@ -35,6 +35,17 @@ LAST_COMMIT_FOR_EARLIER_SCHEMAS = "08c0f4f4"
 NOT_OURS_HINT = "It was not written by this program; choose another file."
 """What to do about a file that is no project."""
 
+_LIBRARY_OBJECTS = re.compile(r"message_fts(_signs)?_[a-z]+|(idx_)?_sqlite_migrations(_[a-z_]+)?")
+"""Matches names of tables and an index whose statement is that of SQLite's full-text search or of sqlite_utils, in any
+version of them: `message_fts_data`, `_sqlite_migrations`."""
+
+_COMPUTING_SQL = re.compile(r"as\(|check\(|default\(|^create(unique)?index[^(]*\([^()]*\(")
+"""Matches what is in a statement that computes something, written as `_plain` does (a computed column, a check, a
+default, an index on an expression); those of libraries have none of it."""
+
+_WRITTEN_DIFFERENTLY = re.compile(r"[\s\"'`]+")
+"""Matches blanks and quotes, which versions of SQLite write differently in the same statement."""
+
 
 def create(conn: sqlite3.Connection) -> None:
     """Makes the tables, indexes and views of version 1.0 in an empty file."""
@@ -57,18 +68,6 @@ MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {
 
 SCHEMA = max(MIGRATIONS)
 """The schema that this program writes; a file's own number is its `user_version`."""
-
-
-_LIBRARY_OBJECTS = re.compile(r"message_fts(_signs)?_[a-z]+|(idx_)?_sqlite_migrations(_[a-z_]+)?")
-"""Matches names of tables and an index whose statement is that of SQLite's full-text search or of sqlite_utils, in any
-version of them: `message_fts_data`, `_sqlite_migrations`."""
-
-_COMPUTING_SQL = re.compile(r"as\(|check\(|default\(|^create(unique)?index[^(]*\([^()]*\(")
-"""Matches what is in a statement that computes something, written as `_plain` does (a computed column, a check, a
-default, an index on an expression); those of libraries have none of it."""
-
-_WRITTEN_DIFFERENTLY = re.compile(r"[\s\"'`]+")
-"""Matches blanks and quotes, which versions of SQLite write differently in the same statement."""
 
 
 class SchemaObject(NamedTuple):

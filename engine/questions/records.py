@@ -25,6 +25,25 @@ from engine.questions.question import YES
 NO_NAME = "(no name)"
 """Shown in the place of an annotator without a name."""
 
+MEAN = "mean"
+"""Stands for the mean of numbers in place of an answer."""
+
+CHANCE = 0.5
+"""AUROC of scores that know nothing."""
+
+MIN_VERDICTS = 40
+"""Smallest number of verdicts `yes` or `no` on scored conversations that suggest a threshold."""
+
+MIN_OF_EACH = 5
+"""Smallest number of verdicts of each of the two kinds among them."""
+
+MIN_EXAMPLES_OF_EACH = 3
+"""Smallest number of examples of either kind with which the result is shown as a figure: with fewer no AUROC has an
+interval above chance."""
+
+FIRM_EXAMPLES_OF_EACH = 10
+"""Number of examples of either kind from which on a newer probe waits to be taken over; one of fewer is replaced."""
+
 
 @dataclass(frozen=True, slots=True)
 class Act:
@@ -135,10 +154,6 @@ class MachineAnswer:
     explanation: str = ""
     cites: tuple[Cite, ...] = ()
     note: str = ""
-
-
-MEAN = "mean"
-"""Stands for the mean of numbers in place of an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,18 +311,6 @@ class AnsweredConversation:
     disagreement: bool = False
 
 
-CHANCE = 0.5
-"""AUROC of scores that know nothing."""
-
-
-MIN_VERDICTS = 40
-"""Smallest number of verdicts `yes` or `no` on scored conversations that suggest a threshold."""
-
-
-MIN_OF_EACH = 5
-"""Smallest number of verdicts of each of the two kinds among them."""
-
-
 @dataclass(frozen=True, slots=True)
 class Agreement:
     """Agreement of two sets of answers to the same questions.
@@ -355,7 +358,7 @@ class CompletionRate:
         apparent: `StateCounts.rate`: the share of the scored ones at or above the threshold; None without scores.
         corrected: The share corrected for the errors of the classifier; None if it is unknown.
         why: Why `corrected` is unknown.
-        low, high: The 95% Wilson interval of `apparent`; None without scores, and in what an earlier version stored.
+        low, high: The 95% Wilson interval of `apparent`; None without scores.
         borderline: Number of scored ones so near the threshold that they are borderline.
     """
 
@@ -464,8 +467,8 @@ class CalibrationReport:
             suggested = format_threshold(self.proposal.rule)
             facts.append(("suggested", f"{suggested}: {now:.0%} → {then:.0%} ended"))
         facts += [
-            ("agreement", f"{each.agreement.text} · {one_line(each.answers, 40)}")
-            for each in self.models
+            ("agreement", f"{model.agreement.text} · {one_line(model.answers, 40)}")
+            for model in self.models
         ]
         if self.itself.n:
             facts.append(("agreement", f"{self.itself.text} · you with yourself, blind"))
@@ -482,14 +485,6 @@ def format_threshold(rule: DecisionRule) -> str:
     """Returns the threshold of a rule; near the ends with a digit more, because scores crowd there."""
     threshold = rule.threshold
     return number_format.probability(threshold, 2 if 0.05 <= threshold <= 0.95 else 3)
-
-
-MIN_EXAMPLES_OF_EACH = 3
-"""Smallest number of examples of either kind with which the result is shown as a figure: with fewer no AUROC has an
-interval above chance."""
-
-FIRM_EXAMPLES_OF_EACH = 10
-"""Number of examples of either kind from which on a newer probe waits to be taken over; one of fewer is replaced."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,9 @@ from screens.widgets.groups import group_line, label_of
 from screens.widgets.merge_evidence import NARROW_COLUMNS, evidence_content, proposed_label
 from screens.widgets.row_table import ItemTable, RowTable
 
+MAX_SIMILAR = 50
+"""Most conversations that are listed."""
+
 
 class MergeDialog(Dialog[str | None]):
     """Shows two groups and the evidence for merging them; answers with the label of the merged group."""
@@ -56,10 +59,6 @@ class MergeDialog(Dialog[str | None]):
         label = " ".join(event.value.split())
         if label:
             self.dismiss(label)
-
-
-MAX_SIMILAR = 50
-"""Most conversations that are listed."""
 
 
 class SimilarDialog(Dialog[ReadingOrder | None]):

@@ -16,6 +16,9 @@ from screens.widgets.row_table import Column, Piece
 MAX_TEXT_CHARACTERS = 400
 """Most characters that are shown of the text of a member."""
 
+_NO_VALUE: Sequence[Piece] = [("–", "tone--muted")]
+"""A cell without a value."""
+
 
 def rate_of(group: GoalGroup) -> float | None:
     """Returns the rate of ended conversations among the members with a score; None where none has one."""
@@ -107,10 +110,6 @@ def group_columns(
         Column("stability", "stable", 6, stability, right=True,
                value=lambda group: group.stability, order="stability, least first", keep=6),
     ]  # fmt: skip
-
-
-_NO_VALUE: Sequence[Piece] = [("–", "tone--muted")]
-"""A cell without a value."""
 
 
 def member_columns(*, alike: bool = False) -> list[Column[MemberRow]]:

@@ -46,15 +46,6 @@ TEXT_CHOICES: dict[GoalText, FormChoice] = {
 }
 """The texts by which conversations are clustered, but for explanations."""
 
-
-def explanation_choice(question: str) -> FormChoice:
-    """Returns the choice of what explains the answers to a question."""
-    name = one_line(question, 30)
-    return FormChoice(
-        f"why “{name}”", "Themes of failure: notes, explanations and the places that are cited."
-    )
-
-
 ALGORITHMS: dict[bool, FormChoice] = {
     False: FormChoice(
         "of this program", "Vectors and phrases of members make and name the groups; models help."
@@ -82,6 +73,14 @@ MERGE_DECIDERS: dict[Decide, FormChoice] = {
     "none": FormChoice("no proposals", "Clusters with labels, without merges."),
 }
 """Who decides on proposed merges."""
+
+
+def explanation_choice(question: str) -> FormChoice:
+    """Returns the choice of what explains the answers to a question."""
+    name = one_line(question, 30)
+    return FormChoice(
+        f"why “{name}”", "Themes of failure: notes, explanations and the places that are cited."
+    )
 
 
 class GoalRunForm(RunForm[ClusteringRequest, Estimate]):

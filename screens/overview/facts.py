@@ -45,6 +45,16 @@ _QUESTION_CELLS = 21
 MAX_RUN_CHARS = 30
 """Most characters of the name of a training run."""
 
+_DISAGREEMENT_NAMES = {
+    "verdict": "your verdict and the score differ",
+    "scores": "two sets of scores differ",
+    "people": "people disagree",
+}
+"""How the figures name each kind of disagreement."""
+
+MAX_GOALS = 40
+"""Most goals that are listed on the card."""
+
 
 @dataclass(frozen=True, slots=True)
 class Overview:
@@ -127,14 +137,6 @@ def figures_of(services: OpenProject, card: str, overview: Overview) -> list[Fig
     return [*everything, *(sources if len(sources) > 1 else []), *months]
 
 
-_DISAGREEMENT_NAMES = {
-    "verdict": "your verdict and the score differ",
-    "scores": "two sets of scores differ",
-    "people": "people disagree",
-}
-"""How the figures name each kind of disagreement."""
-
-
 def _bin(index: int, count: int) -> Figure:
     """Returns one bar of the histogram; the last has its upper end."""
     low, high = index / BINS, (index + 1) / BINS
@@ -146,10 +148,6 @@ def _bin(index: int, count: int) -> Figure:
 def _only(field: str, value: str) -> Filter:
     """Returns the filter of the conversations with one value of a field."""
     return Filter().with_choice(field, value)
-
-
-MAX_GOALS = 40
-"""Most goals that are listed on the card."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,13 @@ from screens.widgets.keyed import Keyed, shown_key
 KEYS_WIDTH = 18
 """Cells for the keys of a line of the help."""
 
+_KEYS_OF_TEXTUAL = {
+    (binding.action, binding.description)
+    for binding in Screen.BINDINGS
+    if isinstance(binding, Binding)
+}
+"""Action and description of keys that every screen of Textual has; where they do something, a screen says so."""
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
@@ -206,14 +213,6 @@ def _rank(active: ActiveBinding) -> int:
     if isinstance(active.node, Screen):
         return 0
     return 1 if isinstance(active.node, App) else 2
-
-
-_KEYS_OF_TEXTUAL = {
-    (binding.action, binding.description)
-    for binding in Screen.BINDINGS
-    if isinstance(binding, Binding)
-}
-"""Action and description of keys that every screen of Textual has; where they do something, a screen says so."""
 
 
 class HelpScreen(Dialog[None]):

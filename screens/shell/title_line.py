@@ -14,6 +14,24 @@ from engine.base.text import one_line
 from engine.opener.open_project import OpenProject
 from engine.project.network import NetworkService
 
+NAME_WIDTH = 40
+"""Most cells of the project's name."""
+
+LEAST_NAME = 8
+"""Cells of the project's name that are worth showing."""
+
+WIDTH_WITH_REASON = 120
+"""Cells from which the line says why the project is read-only."""
+
+REASON_WIDTH = 48
+"""Most cells of that reason."""
+
+LENGTHS: tuple[Length, ...] = ("whole", "short", "shorter", "tight", "key")
+"""From the longest to the shortest: the first that fits is taken."""
+
+OWN = "this project's setting"
+"""The project's own setting, in words, among the switches that keep it offline."""
+
 
 class Tab(NamedTuple):
     """One tab of the title line.
@@ -47,18 +65,8 @@ MODES = (
 """The modes of the app."""
 TABS = (*MODES, Tab("validation", "V", "Validation", "Valid", "Val"))
 """The tabs of the title line: the modes, and validation, which opens over the mode that is present."""
-NAME_WIDTH = 40
-"""Most cells of the project's name."""
-LEAST_NAME = 8
-"""Cells of the project's name that are worth showing."""
-WIDTH_WITH_REASON = 120
-"""Cells from which the line says why the project is read-only."""
-REASON_WIDTH = 48
-"""Most cells of that reason."""
 Length = Literal["whole", "short", "shorter", "tight", "key"]
 """How long the titles of the tabs are: see `titles_of`."""
-LENGTHS: tuple[Length, ...] = ("whole", "short", "shorter", "tight", "key")
-"""From the longest to the shortest: the first that fits is taken."""
 
 
 class TitleLine(Widget):
@@ -179,10 +187,6 @@ def titles_of(mode: str, length: Length) -> list[str]:
         else:
             titles.append(f"{tab.key} {tab.short} ")
     return titles
-
-
-OWN = "this project's setting"
-"""The project's own setting, in words, among the switches that keep it offline."""
 
 
 def reason_of(network: NetworkService) -> str | None:

@@ -46,7 +46,7 @@ REFRESH_SECONDS = 0.5
 """Seconds within which several changes are combined into one refresh."""
 FORMS = {
     **dict.fromkeys(
-        ("embed", "summarise", "cluster", "label", "propose", "decide"), ("goals", "run_clustering")
+        ("embed", "summarize", "cluster", "label", "propose", "decide"), ("goals", "run_clustering")
     ),
     "assign": ("goals", "assign"),
     "stability": ("goals", "stability"),
@@ -316,7 +316,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         def chosen(request: ScoringRequest) -> None:
             self._start(lambda: self.services.jobs.start_scoring(request))
 
-        from screens.shell.scoring_form import ScoringForm  # the first frame needs none
+        from screens.shell.run_form import ScoringForm  # the first frame needs none
 
         ask(self, ScoringForm(self.services.jobs, first, listed or Filter()), chosen)
 

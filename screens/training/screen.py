@@ -40,6 +40,12 @@ IDLE_POLLS = 8
 ENDED = ("finished", "stopped", "failed", "interrupted")
 """The states of a run that no process works on any more."""
 
+SELECTION = "×"
+"""Sign of a value that was measured on the selection part."""
+
+BEST = "◆"
+"""Sign of the best validation."""
+
 
 class TrainingScreen(WorkbenchScreen[None]):
     """A list of the runs, and below it the curves and samples of the one under the cursor."""
@@ -374,12 +380,6 @@ class TrainingScreen(WorkbenchScreen[None]):
         """Shows what scoring with the adapter in use costs, and starts it."""
         if self.may_write():
             self.ask_scoring("tuned")
-
-
-SELECTION = "×"
-"""Sign of a value that was measured on the selection part."""
-BEST = "◆"
-"""Sign of the best validation."""
 
 
 class RunPane(Vertical):

@@ -23,6 +23,9 @@ GOAL_WIDTH = 24
 UNUSUAL_SIGN = "▲"
 """The sign before a tree that stands out."""
 
+_NONE: Sequence[Piece] = [("–", "tone--muted")]
+"""The cell of a figure that does not exist."""
+
 
 def worst_turns(items: Sequence[TreeItem]) -> list[TreeItem]:
     """Returns the tree with the least probable best answer of each conversation, in the order of the conversations."""
@@ -148,10 +151,6 @@ def columns(
     if turns:
         list_columns.insert(1, Column("turns", "turns", TURNS_WIDTH, along, keep=8))
     return list_columns
-
-
-_NONE: Sequence[Piece] = [("–", "tone--muted")]
-"""The cell of a figure that does not exist."""
 
 
 def _number(item: TreeItem, text: str, stands_out: bool) -> Sequence[Piece]:

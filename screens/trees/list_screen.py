@@ -22,7 +22,7 @@ from engine.trees.reports import Deciles
 from screens.shell.dialogs import ChoiceDialog, ask_column
 from screens.shell.workbench_screen import WorkbenchScreen, edit_filter
 from screens.trees.columns import UNUSUAL_SIGN, by_conversation, columns, format_config, worst_turns
-from screens.trees.run_form import TreeRunForm
+from screens.trees.dialogs import TreeRunForm
 from screens.trees.screen import TreeScreen
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.filter_line import FilterLine

@@ -30,6 +30,9 @@ from screens.widgets.background import write_in_order
 from screens.widgets.empty_state import SCORE, EmptyState
 from screens.widgets.jobs import EngineFeed
 
+NAME_WIDTH = 15
+"""Cells of the name of a fact."""
+
 
 class CalibrationScreen(WorkbenchScreen[None]):
     """What verdicts say of the scores, of success, and of all who answered."""
@@ -226,10 +229,6 @@ class CalibrationScreen(WorkbenchScreen[None]):
             page.scroll_up(animate=False)
         else:
             page.scroll_down(animate=False)
-
-
-NAME_WIDTH = 15
-"""Cells of the name of a fact."""
 
 
 def facts_content(facts: Sequence[tuple[str, str]], width: int) -> Content:

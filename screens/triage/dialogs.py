@@ -21,6 +21,12 @@ from screens.triage.queue import BlindRound, load_blind, load_status
 from screens.widgets.background import write_in_order
 from screens.widgets.formatting import agreement_piece
 
+MIN_ANSWERS_FOR_REPEATS = 20
+"""Number of answers from which on a person can be asked again."""
+
+MAX_CONVERSATIONS_PER_ROUND = 10
+"""Largest number of conversations that are judged in one blind round."""
+
 
 def ask_note(
     screen: WorkbenchScreen[Any], conversation: int, written: Callable[[AnswerRow | None], None]
@@ -77,13 +83,6 @@ def ask_answer(
         ask(screen, ChoiceDialog(title, labels), give)
     else:
         ask(screen, TextDialog(title, placeholder=f"a {question.kind}"), typed)
-
-
-MIN_ANSWERS_FOR_REPEATS = 20
-"""Number of answers from which on a person can be asked again."""
-
-MAX_CONVERSATIONS_PER_ROUND = 10
-"""Largest number of conversations that are judged in one blind round."""
 
 
 def ask_round(

@@ -149,7 +149,7 @@ def _without_blanks(text: str) -> tuple[str, Sequence[int]]:
     index = [place for place, character in enumerate(text) if not character.isspace()]
     # Small letters of one character, so that none moves another.
     small = [text[place].lower() for place in index]
-    return "".join(each if len(each) == 1 else "?" for each in small), index
+    return "".join(letter if len(letter) == 1 else "?" for letter in small), index
 
 
 def _found(text: str, wanted: str) -> list[int]:

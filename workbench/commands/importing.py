@@ -42,6 +42,16 @@ JSON_COUNTS = (
 )  # fmt: skip
 """The counts of an import stage that `--json` has."""
 
+_MAX_MESSAGES_SHOWN = 6
+"""Most messages that are shown of a conversation read with a mapping."""
+
+_LINE_COLUMNS = 100
+"""Columns of a line with a message."""
+
+_MAPPING_QUESTION = (
+    "Enter saves it and imports the file; e edits it, g makes another guess, q leaves: "
+)
+
 
 @takes(
     PROJECT,
@@ -192,15 +202,6 @@ def _entries_json(entries: Mapping[str, Unread]) -> dict[str, Any]:
 
 
 # Mappings of unknown formats
-
-_MAX_MESSAGES_SHOWN = 6
-"""Most messages that are shown of a conversation read with a mapping."""
-_LINE_COLUMNS = 100
-"""Columns of a line with a message."""
-
-_MAPPING_QUESTION = (
-    "Enter saves it and imports the file; e edits it, g makes another guess, q leaves: "
-)
 
 
 def file_to_map(paths: Sequence[str], format: str | None) -> str:

@@ -58,7 +58,7 @@ LIST_COLUMNS: tuple[tuple[str, bool, Callable[[ConversationRow], str]], ...] = (
     ("date", False, lambda row: one_line((row.created_at or "–")[:10])),
     ("succeeded", False, lambda row: str(row.verdict or "–")),
     ("tags", False, lambda row: one_line(",".join(row.tags)) or "–"),
-    ("signs", False, lambda row: ",".join(each.sign for each in row.signs) or "–"),
+    ("signs", False, lambda row: ",".join(reading.sign for reading in row.signs) or "–"),
     ("source", False, lambda row: one_line(row.source)),
     ("name", False, lambda row: one_line(row.external_id)),
     ("opening", False, lambda row: one_line(row.opening, 100)),
@@ -245,8 +245,8 @@ def _row_json(row: ConversationRow) -> dict[str, Any]:
         "reason": row.reason,
         "trouble": row.trouble,
         "signs": [
-            {"sign": each.sign, "messages": list(each.messages), "reason": each.reason}
-            for each in row.signs
+            {"sign": reading.sign, "messages": list(reading.messages), "reason": reading.reason}
+            for reading in row.signs
         ],
         "turns": row.turns,
         "messages": row.messages,

@@ -42,6 +42,9 @@ METRIC_OPTIONS = {
 }
 """The options that only one of the metrics has, by their names in the parsed arguments, where they are if given."""
 
+_ALL_EQUAL_TEXT = "  All are the same: there is nothing to tell apart."
+"""Stands for a table in which the truth is the same for all."""
+
 
 @takes(
     PROJECT,
@@ -194,9 +197,6 @@ def _contrast_lines(contrasts: Sequence[Contrast]) -> list[str]:
     """Returns what the comparisons of pairs of rows say."""
     return [f"  {line}" for line in conclusions.pairwise(contrasts)]
 
-
-_ALL_EQUAL_TEXT = "  All are the same: there is nothing to tell apart."
-"""Stands for a table in which the truth is the same for all."""
 
 _VALIDATE_METRIC: Mapping[str, Callable[[OpenProject, argparse.Namespace], CommandResult]] = {
     "all": _validate_all,

@@ -22,13 +22,28 @@ _LABEL_SEED = 20_240_917
 Label = str | int
 """A word, or a grade."""
 
+HALF_DRAWS = 400
+"""Number of random halves behind an interval of the agreement of groups."""
+
+MIN_CONVERSATIONS = 8
+"""Fewest conversations from which an interval is estimated."""
+
+_MINIMA = (0.0, -1.0, 0.0, 0.0)
+"""Least values of V-measure, adjusted Rand index, homogeneity and completeness."""
+
+OUTSIDE = -1
+"""Label of conversations in no group; they count as one group together."""
+
+MIN_PAIRS = 4
+"""Fewest pairs from which an interval is estimated."""
+
 
 @dataclass(frozen=True, slots=True)
 class LabelAgreement:
     """Agreement of two labellers over the same items.
 
     Attributes:
-        count: Number of items that both labelled.
+        count: Number of items that both labeled.
         accuracy: Share of equal labels.
         frequent: Accuracy of the constant guess: the other labeller's most frequent label.
         kappa: Cohen's kappa (1960); None when the expected agreement is 1.
@@ -114,7 +129,7 @@ def alpha(counts: Ints) -> Interval | None:
 def shared(
     ones: Mapping[int, Label], others: Mapping[int, Label]
 ) -> tuple[list[Label], list[Label]]:
-    """Returns the labels of the items that both labelled, as two parallel lists."""
+    """Returns the labels of the items that both labeled, as two parallel lists."""
     both = sorted(ones.keys() & others.keys())
     return [ones[key] for key in both], [others[key] for key in both]
 
@@ -148,18 +163,6 @@ def _with_percentiles(values: Floats) -> Interval:
     return Interval(float(values[0]), float(low), float(high))
 
 
-HALF_DRAWS = 400
-"""Number of random halves behind an interval of the agreement of groups."""
-
-MIN_CONVERSATIONS = 8
-"""Fewest conversations from which an interval is estimated."""
-
-_MINIMA = (0.0, -1.0, 0.0, 0.0)
-"""Least values of V-measure, adjusted Rand index, homogeneity and completeness."""
-
-OUTSIDE = -1
-"""Label of conversations in no group; they count as one group together."""
-
 Groups = Ints
 """The group of each conversation."""
 
@@ -171,7 +174,7 @@ class GoldAgreement:
     Attributes:
         homogeneity: 1 where each group holds conversations of one goal only (Rosenberg and Hirschberg 2007).
         completeness: 1 where the conversations of each goal are in one group.
-        v: Their harmonic mean; the mutual information normalised by the arithmetic mean of entropies.
+        v: Their harmonic mean; the mutual information normalized by the arithmetic mean of entropies.
         ari: Rand index, adjusted for chance (Hubert and Arabie 1985).
         groups: Number of groups that hold one of the conversations, without `OUTSIDE`.
     """
@@ -308,10 +311,6 @@ def adjusted_rand(table: Ints) -> float:
         * (same * apart - by_rows * by_columns)
         / ((same + by_rows) * (by_rows + apart) + (same + by_columns) * (by_columns + apart))
     )
-
-
-MIN_PAIRS = 4
-"""Fewest pairs from which an interval is estimated."""
 
 
 @dataclass(frozen=True, slots=True)

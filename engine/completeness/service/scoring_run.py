@@ -25,6 +25,17 @@ from engine.model.process.requests import CountTokens, MeasureLong
 from engine.project.project import Project
 from engine.project.records import Estimate, StageCost
 
+SAMPLED_CONVERSATIONS = 48
+"""Number of conversations whose tokens are counted for an estimate; the others are assumed to have the same tokens per
+character."""
+
+MIN_LONG_TOKENS = 2 * SPEED_TOKENS
+"""Mean position of a token in its log, in tokens, from which the cost of attention is measured: further from the start
+a token takes noticeably longer, because it attends to all tokens before it."""
+
+CONVERSATIONS_PER_SECOND = 1_000
+"""Conversations whose words are read and fitted to in a second, roughly; 1,250 of 23 messages on two plain cores."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelReading:
@@ -60,18 +71,6 @@ class ScoringRun:
     def config_hash(self) -> str:
         """The config hash of the set of scores; with a probe it is known once the conversations are read."""
         return self.scoring_stage.config_hash
-
-
-SAMPLED_CONVERSATIONS = 48
-"""Number of conversations whose tokens are counted for an estimate; the others are assumed to have the same tokens per
-character."""
-
-MIN_LONG_TOKENS = 2 * SPEED_TOKENS
-"""Mean position of a token in its log, in tokens, from which the cost of attention is measured: further from the start
-a token takes noticeably longer, because it attends to all tokens before it."""
-
-CONVERSATIONS_PER_SECOND = 1_000
-"""Conversations whose words are read and fitted to in a second, roughly; 1,250 of 23 messages on two plain cores."""
 
 
 class LongSpeed(NamedTuple):

@@ -20,6 +20,15 @@ from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.project.project import Project
 
+WEAK_AUROC = 0.7
+"""AUROC below which scores are doubted although they are better than chance."""
+
+_MORE = (
+    f"{MIN_CONVERSATIONS_FOR_PROBE} conversations that could end in two places or more: from there on a probe"
+    " learns from your own"
+)
+"""What helps scores by the bundled probe."""
+
 
 @dataclass(frozen=True, slots=True)
 class GeneratedDecisions:
@@ -85,16 +94,6 @@ def name_of(score_set: ScoreSet | ScoreConfig) -> str:
     if score_set.features == "both" and read is not None and scored is not None and read < scored:
         parts.append(f"words of all {scored:,}, states of {read:,}")
     return " · ".join(one_line(part, 40) for part in parts if part)
-
-
-WEAK_AUROC = 0.7
-"""AUROC below which scores are doubted although they are better than chance."""
-
-_MORE = (
-    f"{MIN_CONVERSATIONS_FOR_PROBE} conversations that could end in two places or more: from there on a probe"
-    " learns from your own"
-)
-"""What helps scores by the bundled probe."""
 
 
 @dataclass(frozen=True, slots=True)

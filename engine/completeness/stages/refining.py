@@ -9,14 +9,14 @@ from typing import Any
 from engine.base.errors import Cancelled
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
-from engine.jobs.contract import Lane, Progress
+from engine.jobs.contract import Lane, Progress, Stage
 
 FIRST_READ = 50
 """Number of conversations after which the probe is fitted to states first, and again at each doubling."""
 
 
-class RefiningStage:
-    """Reads conversations, and fits the probe anew to what is read. See `engine.jobs.contract.Stage`.
+class RefiningStage(Stage):
+    """Reads conversations, and fits the probe anew to what is read.
 
     Scores by words, where the probe reads them, are there before, so each fit changes what is shown. A run that is
     cancelled fits once more, so that nothing it read is in vain; a second cancel leaves that out, and the next run
@@ -24,7 +24,6 @@ class RefiningStage:
     """
 
     name = "read"
-    unit = "conversations"
     lane: Lane = "model"
 
     def __init__(

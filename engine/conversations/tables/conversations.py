@@ -29,6 +29,13 @@ from engine.project.sql import chunks, id_pages, message_ids, placeholders, snap
 COLUMNS = "conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning, facts"
 """Columns of a message, in the order in which `message_of` reads them."""
 
+_EXPORTED_AT_ONCE = 200
+"""Number of conversations that are read together for an export."""
+
+_LETTERS = str.maketrans("0123456789", "ghijklmnop")
+
+_DIGITS = str.maketrans("ghijklmnop", "0123456789")
+
 
 def messages_of(conn: sqlite3.Connection, conversation_id: int) -> tuple[Message, ...]:
     """Returns the messages of a conversation, in order."""
@@ -62,16 +69,6 @@ def _calls(text: str) -> tuple[ToolCall, ...]:
         TypeError
     ) as error:  # JSON, but no list of calls: the file is damaged, as where it is no JSON
         raise json.JSONDecodeError("no tool calls", text, 0) from error
-
-
-_EXPORTED_AT_ONCE = 200
-"""Number of conversations that are read together for an export."""
-
-
-_LETTERS = str.maketrans("0123456789", "ghijklmnop")
-
-
-_DIGITS = str.maketrans("ghijklmnop", "0123456789")
 
 
 def with_external_ids(

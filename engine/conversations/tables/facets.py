@@ -46,6 +46,9 @@ _MODEL_KEYS = ("model", "model_name", "model_id", "modelId", "model_slug")
 Facet = tuple[str, str]
 """Key and value."""
 
+_CLEARED = (LANGUAGE, PERSONAL, COPIES)
+"""Keys of what a check found, which a new text makes void."""
+
 
 def facets_of(
     meta: Mapping[str, Any], truth: Mapping[str, Any] | None, messages: Iterable[Message]
@@ -212,10 +215,6 @@ def _text(value: Any) -> str:
 def _short(text: str) -> str:
     """Returns the first `LONGEST` characters of a text, without lone surrogates, which SQLite cannot take."""
     return without_surrogates(text[:LONGEST])
-
-
-_CLEARED = (LANGUAGE, PERSONAL, COPIES)
-"""Keys of what a check found, which a new text makes void."""
 
 
 @dataclass(frozen=True, slots=True)

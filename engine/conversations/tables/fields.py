@@ -34,6 +34,24 @@ COMPARISONS: Mapping[Op, Callable[[float, float], bool]] = {
 }  # fmt: skip
 """What the signs of a term compare."""
 
+SOURCES = (
+    "SELECT c.id AS conversation_id, source.label AS value FROM conversation AS c"
+    " JOIN source ON source.id = c.source_id"
+)
+"""(conversation_id, value) of the labels of sources, as a query to select from."""
+
+MOST_FOR_KEYS = 50_000
+"""Conversations of a project in which keys are counted; a million with five keys each would take nine seconds."""
+
+_MONTHS = "SELECT id AS conversation_id, substr(created_at, 1, 7) AS value FROM conversation"
+"""Query of (conversation_id, value) of the months in which conversations took place."""
+
+_FACETS = (
+    "SELECT conversation_id FROM conversation_facet"
+    " WHERE facet_id IN (SELECT id FROM facet WHERE key = ? AND ({}))"
+)
+"""Query of the conversations with a facet under a key that satisfies a condition."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sql:
@@ -157,24 +175,6 @@ def choice_counts(matches: MatchTerm, choices: Sequence[str]) -> CountValues:
         ]
 
     return count
-
-
-SOURCES = (
-    "SELECT c.id AS conversation_id, source.label AS value FROM conversation AS c"
-    " JOIN source ON source.id = c.source_id"
-)
-"""(conversation_id, value) of the labels of sources, as a query to select from."""
-
-MOST_FOR_KEYS = 50_000
-"""Conversations of a project in which keys are counted; a million with five keys each would take nine seconds."""
-
-_MONTHS = "SELECT id AS conversation_id, substr(created_at, 1, 7) AS value FROM conversation"
-"""Query of (conversation_id, value) of the months in which conversations took place."""
-_FACETS = (
-    "SELECT conversation_id FROM conversation_facet"
-    " WHERE facet_id IN (SELECT id FROM facet WHERE key = ? AND ({}))"
-)
-"""Query of the conversations with a facet under a key that satisfies a condition."""
 
 
 def _by_column(

@@ -45,6 +45,12 @@ _MARKS = re.compile("[\u0300-\u036f]")
 _ALIKE = str.maketrans("‘’“”‐‑", "''\"\"--")
 """Signs that writers and programs put for each other, so that `don't` is found however it was typed."""
 
+MOST_VALUES = 200
+"""Values of a field that are offered for completion."""
+
+_MOST_WORDS = 50
+"""Most words of a search."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Signs:
@@ -197,13 +203,6 @@ def _folded(text: str) -> str:
     if not text.isascii():
         text = _MARKS.sub("", unicodedata.normalize("NFD", text.translate(_ALIKE)))
     return " ".join(text.casefold().split())
-
-
-MOST_VALUES = 200
-"""Values of a field that are offered for completion."""
-
-_MOST_WORDS = 50
-"""Most words of a search."""
 
 
 def ids(conn: sqlite3.Connection, query: ListQuery) -> array[int]:

@@ -17,7 +17,7 @@ from engine.formats.accounting import MessageTexts
 from engine.formats.json_values import BadRecord, as_object, object_or_empty, objects_in
 from engine.formats.messages.call_messages import is_response_item, response_items
 from engine.formats.messages.chat_message import ChatMessage
-from engine.formats.messages.normalise import messages_of
+from engine.formats.messages.normalize import messages_of
 from engine.formats.messages.times import as_time
 from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.records import ParsedRecord, Reader
@@ -32,8 +32,14 @@ _SPOKEN = {"user_message": "user", "agent_message": "assistant"}
 _TOKEN_COUNT = "token_count"
 """Event that only counts tokens."""
 
+_MARKS = ("task_started", "task_complete")
+"""Events that tell the beginning and end of the work; the end is an outcome."""
 
-def recognise(record: Any) -> str | None:
+_OF_PROGRAM = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<permissions")
+"""Beginnings of what the program writes in the name of the user."""
+
+
+def recognize(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
     if not isinstance(record, dict):
         return None
@@ -169,14 +175,6 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     return ParsedRecord(conversation, fields, left_out=frozenset(rollout.left_out))
 
 
-_MARKS = ("task_started", "task_complete")
-"""Events that tell the beginning and end of the work; the end is an outcome."""
-
-
-_OF_PROGRAM = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<permissions")
-"""Beginnings of what the program writes in the name of the user."""
-
-
 def _prompt_test(lines: list[dict[str, Any]]) -> Callable[[int, dict[str, Any]], bool]:
     """Returns a function that tells whether the message of a user at a position is what the user wrote: an event beside
     it says so; without such events, by its beginning."""
@@ -224,7 +222,7 @@ def _without_empty(message: ChatMessage) -> ChatMessage:
 
 CODEX = Reader(
     "codex",
-    recognise,
+    recognize,
     read,
     arrange=arrange,
     conditions=3,

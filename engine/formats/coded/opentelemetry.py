@@ -20,6 +20,41 @@ from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import json_within, object_in
 
+AGENT_OPERATIONS = ("invoke_agent", "create_agent", "invoke_workflow")
+"""Operations of GenAI in which an agent calls models and tools."""
+
+SESSION_ATTRIBUTES = (
+    *("gen_ai.conversation.id", "gen_ai.thread.id", "session.id", "langfuse.session.id"),
+)
+"""Attributes with the id of the session."""
+
+CALL_IDS = ("tool.id", "gen_ai.tool.call.id", "tool_call.id", "ai.toolCall.id")
+"""Attributes with the id of the call that a tool is run for."""
+
+_TOOL_NAMES = ("tool.name", "gen_ai.tool.name", "ai.toolCall.name")
+"""Attributes with the name of a tool that is run."""
+
+_SIGNS = ("gen_ai.", "llm.", "openinference.", "ai.prompt", "ai.response", "traceloop.")
+"""Beginnings of attributes that say that a model was called."""
+
+_GIVEN = (
+    *("gen_ai.prompt", "llm.input_messages", "pydantic_ai.all_messages", "ai.prompt.messages"),
+    *("ai.prompt", "gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.llm_request"),
+    *("gen_ai.tool.call.arguments", "ai.toolCall.args", "tool_arguments"),
+    *("traceloop.entity.input.inputs", "traceloop.entity.input", "haystack.component.input"),
+    *("input.value", "input"),
+)
+"""Attributes with what a span was given, as the conventions name them, the surest first."""
+
+_ANSWERED = (
+    *("gen_ai.output.messages", "gen_ai.completion", "llm.output_messages", "ai.response"),
+    *("gcp.vertex.agent.tool_response", "gcp.vertex.agent.llm_response", "gen_ai.tool.call.result"),
+    *("ai.toolCall.result", "tool_response", "traceloop.entity.output.outputs"),
+    *("traceloop.entity.output.output", "traceloop.entity.output", "haystack.component.output"),
+    *("output.value", "output"),
+)
+"""Attributes with what it answered."""
+
 
 def _nest_attributes(value: Any) -> Any:
     """Returns attributes whose keys have dots as objects within objects; an object whose keys are numbers as a list."""
@@ -95,20 +130,6 @@ def _attributes(record: dict[str, Any]) -> dict[str, Any]:
         return attributes
     columns = {key[11:]: value for key, value in record.items() if key.startswith("attributes.")}
     return columns or record
-
-
-AGENT_OPERATIONS = ("invoke_agent", "create_agent", "invoke_workflow")
-"""Operations of GenAI in which an agent calls models and tools."""
-SESSION_ATTRIBUTES = (
-    *("gen_ai.conversation.id", "gen_ai.thread.id", "session.id", "langfuse.session.id"),
-)
-"""Attributes with the id of the session."""
-CALL_IDS = ("tool.id", "gen_ai.tool.call.id", "tool_call.id", "ai.toolCall.id")
-"""Attributes with the id of the call that a tool is run for."""
-_TOOL_NAMES = ("tool.name", "gen_ai.tool.name", "ai.toolCall.name")
-"""Attributes with the name of a tool that is run."""
-_SIGNS = ("gen_ai.", "llm.", "openinference.", "ai.prompt", "ai.response", "traceloop.")
-"""Beginnings of attributes that say that a model was called."""
 
 
 def span_of(record: Any) -> Span | None:
@@ -200,24 +221,6 @@ def _span_kind(record: dict[str, Any], attributes: dict[str, Any], nested: dict[
     names_model = {"gen_ai", "llm"} & nested.keys() and kind in ("", "CLIENT", "INTERNAL")
     vercel = as_text(attributes.get("ai.operationId")).endswith((".doGenerate", ".doStream"))
     return "model" if names_model or vercel else "other"
-
-
-_GIVEN = (
-    *("gen_ai.prompt", "llm.input_messages", "pydantic_ai.all_messages", "ai.prompt.messages"),
-    *("ai.prompt", "gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.llm_request"),
-    *("gen_ai.tool.call.arguments", "ai.toolCall.args", "tool_arguments"),
-    *("traceloop.entity.input.inputs", "traceloop.entity.input", "haystack.component.input"),
-    *("input.value", "input"),
-)
-"""Attributes with what a span was given, as the conventions name them, the surest first."""
-_ANSWERED = (
-    *("gen_ai.output.messages", "gen_ai.completion", "llm.output_messages", "ai.response"),
-    *("gcp.vertex.agent.tool_response", "gcp.vertex.agent.llm_response", "gen_ai.tool.call.result"),
-    *("ai.toolCall.result", "tool_response", "traceloop.entity.output.outputs"),
-    *("traceloop.entity.output.output", "traceloop.entity.output", "haystack.component.output"),
-    *("output.value", "output"),
-)
-"""Attributes with what it answered."""
 
 
 def _messages_of(nested: dict[str, Any], record: dict[str, Any]) -> tuple[Any, Any]:

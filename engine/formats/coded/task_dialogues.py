@@ -14,7 +14,7 @@ from typing import Any
 
 from engine.base.conversation import Conversation, Message, ToolCall
 from engine.formats.json_values import BadRecord, as_object, kind_of
-from engine.formats.messages.normalise import messages_of, record_id
+from engine.formats.messages.normalize import messages_of, record_id
 from engine.formats.records import ParsedRecord, Reader
 
 _ROLES = {"USER": "user", "SYSTEM": "assistant"}
@@ -24,8 +24,14 @@ _ANNOTATIONS = ("actions", "slots", "state")
 _VERSION = re.compile(r"_\d+$")
 """Matches the number at the end of a service's name."""
 
+_CALL_ANNOTATIONS = ("api_call", "request", "api_response", "response")
+"""Names of the annotations that are part of a call or of its answer."""
 
-def recognise(record: Any) -> str | None:
+_TRUTH_FIELDS = {"vertical": "goal", "scenario": "scenario", "instructions": "instructions"}
+"""Fields of a record that are truth, and the names that they get."""
+
+
+def recognize(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
     if not isinstance(record, dict) or "dialogue_id" not in record:
         return None
@@ -100,7 +106,7 @@ def _intent(frame: Mapping[str, Any]) -> dict[str, None]:
 
 SGD = Reader(
     "sgd",
-    recognise,
+    recognize,
     read,
     conditions=2,
     title="schema-guided dialogues (Rastogi et al. 2020), also of MultiWOZ 2.2",
@@ -112,13 +118,8 @@ SGD = Reader(
 # In Taskmaster 4 a call is two annotations of an utterance, its name and its request; so is an answer. They come after
 # what the user said, and before what the assistant says.
 
-_CALL_ANNOTATIONS = ("api_call", "request", "api_response", "response")
-"""Names of the annotations that are part of a call or of its answer."""
-_TRUTH_FIELDS = {"vertical": "goal", "scenario": "scenario", "instructions": "instructions"}
-"""Fields of a record that are truth, and the names that they get."""
 
-
-def _recognise_taskmaster(record: Any) -> str | None:
+def _recognize_taskmaster(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
     if not isinstance(record, dict) or "conversation_id" not in record:
         return None
@@ -217,7 +218,7 @@ def _annotated_calls(utterance: dict[str, Any], number: int) -> Iterator[Message
 
 TASKMASTER_CALLS = Reader(
     "taskmaster_calls",
-    _recognise_taskmaster,
+    _recognize_taskmaster,
     _read_taskmaster,
     conditions=5,
     title="dialogues of Taskmaster 4, with calls of an interface",

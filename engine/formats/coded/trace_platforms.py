@@ -26,6 +26,23 @@ from engine.formats.json_values import list_or_empty, objects_in
 from engine.formats.paths import json_within, object_in
 from engine.formats.records import Reader
 
+_OBSERVATION_TYPES = frozenset(
+    (
+        *("GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR"),
+        *("EMBEDDING", "GUARDRAIL"),
+    )
+)
+"""Types of observations of Langfuse."""
+
+_MODEL_CALLS = (
+    *("chat.completions", "completions.create", "messages.create", "messages.stream", "chat"),
+    *("generate_content", "responses.create", "litellm.completion", "converse"),
+)
+"""Ends of the names of functions that call a model."""
+
+_SPANS_LOOKED_AT = 5
+"""Most spans of an object that are looked at to recognize it."""
+
 
 def _langsmith_span(run: Any) -> Span | None:
     """Returns a run as a span; None if the record is none."""
@@ -74,15 +91,6 @@ def _with_children(run: Any, trace: Any) -> Iterator[Any]:
         yield from _with_children(
             {"parent_run_id": run.get("id"), "child_runs": [], **child}, trace
         )
-
-
-_OBSERVATION_TYPES = frozenset(
-    (
-        *("GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR"),
-        *("EMBEDDING", "GUARDRAIL"),
-    )
-)
-"""Types of observations of Langfuse."""
 
 
 def _langfuse_span(record: Any) -> Span | None:
@@ -217,13 +225,6 @@ def _mlflow_spans(record: Any) -> tuple[list[Any], list[Any]]:
     return spans, [{**info, "id": trace_names["trace_id"]}]
 
 
-_MODEL_CALLS = (
-    *("chat.completions", "completions.create", "messages.create", "messages.stream", "chat"),
-    *("generate_content", "responses.create", "litellm.completion", "converse"),
-)
-"""Ends of the names of functions that call a model."""
-
-
 def _weave_span(call: Any) -> Span | None:
     """Returns a call as a span; None if the record is none."""
     if not isinstance(call, dict) or not isinstance(call.get("op_name"), str):
@@ -314,10 +315,6 @@ def _plain_span(record: Any) -> Span | None:
     )
 
 
-_SPANS_LOOKED_AT = 5
-"""Most spans of an object that are looked at to recognise it."""
-
-
 def _alone(record: Any) -> tuple[list[Any], list[Any]]:
     """Returns a record as its only span."""
     return [record], []
@@ -333,7 +330,7 @@ def _reader(
 ) -> Reader:
     """Returns the reader of a platform: `read` reads one span, `explode` takes the spans out of a record."""
 
-    def recognise(record: Any) -> str | None:
+    def recognize(record: Any) -> str | None:
         """Returns in words why a record looks like this format; None if it does not."""
         if not isinstance(record, dict):
             return None
@@ -344,7 +341,7 @@ def _reader(
 
     return Reader(
         name,
-        recognise,
+        recognize,
         lambda record, fallback_id, _: draft_of_spans(read, record, fallback_id),
         arrange=lambda frames, _: arrange_spans(
             read, explode, opentelemetry.with_logs_together(frames)

@@ -23,6 +23,9 @@ RECORDS = "records"
 _ATTACHMENT = re.compile(r"attachment://(\w+)")
 """Matches a reference to an attachment."""
 
+_DEEPEST_LIST = 3
+"""Number of keys to a list in which branches are looked for."""
+
 
 def arrange_records(
     mapping: Mapping, frames: Iterable[Frame], all_branches: bool = False
@@ -173,10 +176,6 @@ def group_records(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
         whole = joined_frame(members, value, number=number, name=key or None)
         outer = Envelope({RECORDS: shared}, number_of_group == 0) if shared else members[0].outer
         yield whole._replace(outer=outer)
-
-
-_DEEPEST_LIST = 3
-"""Number of keys to a list in which branches are looked for."""
 
 
 def with_all_branches(frames: Iterable[Frame]) -> Iterator[Frame]:

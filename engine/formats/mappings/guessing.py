@@ -38,6 +38,12 @@ _LIST_NAMES = re.compile(
 IN_TURN = "=user, assistant"
 """Role of messages that do not say who speaks."""
 
+_RIVAL = 0.7
+"""Share of the weight of the field that is taken from which another might be meant as well."""
+
+_MOST_EXAMPLE = 40
+"""Most characters of an example in a question."""
+
 
 @dataclass(frozen=True, slots=True)
 class Guess:
@@ -184,10 +190,6 @@ def _tool_words(items: Sequence[Any], role: Field, text: Field) -> dict[str, str
     }
 
 
-_RIVAL = 0.7
-"""Share of the weight of the field that is taken from which another might be meant as well."""
-
-
 def _questions(
     role: Field | None,
     roles: dict[str, str],
@@ -229,10 +231,6 @@ def _questions(
 def _words(field: Field) -> str:
     """Returns the first different values of a field."""
     return ", ".join(list(dict.fromkeys(field.values))[:3])
-
-
-_MOST_EXAMPLE = 40
-"""Most characters of an example in a question."""
 
 
 def _is_pair(item: Any) -> bool:

@@ -33,6 +33,26 @@ FIRST_SPEAKER = "first"
 _ITSELF = read_path(".")
 """Path of the value itself."""
 
+_KEYS_OF_A_TURN = ("role", "text", "name", "time", "reasoning", "calls", "answers", "join")
+"""Keys that say what a message has."""
+
+_WORDS = {
+    "Object contains unknown field": "no mapping file has the key",
+    "Expected `str`, got": "it is not text but",
+    "Expected `bool`, got": "it is neither true nor false but",
+    "Expected `bool | null`, got": "it is neither true nor false but",
+    "Expected `array`, got": "it is not a list but",
+    "Expected `object`, got": "it is not a table but",
+    "Expected `object | null`, got": "it is not a table but",
+    "`object`": "a table",
+    "`array`": "a list",
+    "`str`": "text",
+    "`int`": "a number",
+    "`float`": "a number",
+    "`bool`": "true or false",
+}
+"""What msgspec says, and how a person says it."""
+
 
 class Paths(tuple[Path, ...]):
     """Paths that a file gives as a text, or as a list of texts."""
@@ -102,10 +122,6 @@ class MessageRule(_Section, frozen=True):
         others = [key for key in _KEYS_OF_A_TURN if getattr(self, key)]
         if self.turns and others:
             raise ValueError(f"beside `turns` there is `{others[0]}`, which belongs into a turn")
-
-
-_KEYS_OF_A_TURN = ("role", "text", "name", "time", "reasoning", "calls", "answers", "join")
-"""Keys that say what a message has."""
 
 
 class MessageList(MessageRule, frozen=True):
@@ -203,7 +219,7 @@ class Mapping(_Section, frozen=True):
         split: Paths of the records within an object; of several paths each is a side of the same conversation.
         subrecords: Where records lie within a record that are conversations of their own, as of sub-agents.
         attachments: Path of an object of texts, for which `attachment://` and their keys stand in the record.
-        by_name: Whether it is used only where the person names it, and recognises no record.
+        by_name: Whether it is used only where the person names it, and recognizes no record.
         context_apart: Whether blocks that a program put into messages of the user become messages of the system.
         day_first: Whether the day comes before the month in `created_at`, as in 31/12/2026; None if it does not say.
         seen: Version of the program, or the month, of which the records have been seen.
@@ -323,24 +339,6 @@ def _call_path(key: str, text: Any) -> Path:
     if not isinstance(text, str):
         raise ValueError(f"`{key}` is not text")
     return read_path(text)
-
-
-_WORDS = {
-    "Object contains unknown field": "no mapping file has the key",
-    "Expected `str`, got": "it is not text but",
-    "Expected `bool`, got": "it is neither true nor false but",
-    "Expected `bool | null`, got": "it is neither true nor false but",
-    "Expected `array`, got": "it is not a list but",
-    "Expected `object`, got": "it is not a table but",
-    "Expected `object | null`, got": "it is not a table but",
-    "`object`": "a table",
-    "`array`": "a list",
-    "`str`": "text",
-    "`int`": "a number",
-    "`float`": "a number",
-    "`bool`": "true or false",
-}
-"""What msgspec says, and how a person says it."""
 
 
 def _error_in_words(error: str) -> str:

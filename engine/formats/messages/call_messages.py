@@ -22,6 +22,55 @@ from engine.formats.messages.parts import first_value, part_kind
 from engine.formats.messages.roles import role_named
 from engine.formats.paths import json_within
 
+_ITEM_KEYS = frozenset(
+    (
+        *("type", "role", "content", "name", "arguments", "input", "call_id", "output", "summary"),
+        *("encrypted_content", "action", "queries", "code", "outputs", "results", "result"),
+    )
+)
+"""Keys of an item that are read; the others are facts."""
+
+_OTHER_ITEMS = frozenset(
+    ("mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "item_reference")
+)
+"""Items that are neither messages nor calls."""
+
+_SPOKEN = re.compile(
+    r"^(System|Developer|Human|User|AI|Assistant|Tool|Function): ", re.MULTILINE | re.I
+)
+"""Beginnings of the messages in a text that LangChain or AutoGen made of them."""
+
+_ANSWERED = ("text", "call", "reasoning")
+"""Kinds of parts of an answer."""
+
+_NO_TEXTS = frozenset(("model", "id", "name", "type"))
+"""Keys whose only text is no question or answer."""
+
+_OUTPUTS = (
+    "final_output",
+    "output",
+    "result",
+    "response",
+    "message",
+    "completion",
+    "value",
+    "answer",
+    "replies",
+)
+"""Keys of an answer, the surest first."""
+
+_INPUTS = ("input", "prompt", "query", "question", "prompts", "args", "text", "user_input")
+"""Keys of a question, the surest first."""
+
+_PIECE_KEYS = frozenset(("type", "choices", "delta", "contentBlockStart", "contentBlockDelta"))
+"""Keys of which a piece of a message has one."""
+
+_DELTAS = frozenset(("text", "thinking", "partial_json", "toolUse", "reasoningContent"))
+"""Keys of a piece of an answer in a stream."""
+
+_SHOWN = re.compile(r"\W*(?:\w*Message\()?role='(\w+)'")
+"""Matches the beginning of a message as Python shows the object of an agent framework."""
+
 
 def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
     """Returns the messages of items as the Responses API of OpenAI has them; reasoning, text and calls that follow each
@@ -98,21 +147,6 @@ def _add_facts(message: ChatMessage, facts: Mapping[str, Any]) -> None:
         message.setdefault("items", []).append(other)
 
 
-_ITEM_KEYS = frozenset(
-    (
-        *("type", "role", "content", "name", "arguments", "input", "call_id", "output", "summary"),
-        *("encrypted_content", "action", "queries", "code", "outputs", "results", "result"),
-    )
-)
-"""Keys of an item that are read; the others are facts."""
-
-
-_OTHER_ITEMS = frozenset(
-    ("mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "item_reference")
-)
-"""Items that are neither messages nor calls."""
-
-
 def is_response_item(value: Any) -> bool:
     """Returns whether a value is an item of the Responses API that is no message with role and content."""
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
@@ -153,31 +187,6 @@ def _answer_text(output: Any) -> Any:
     if isinstance(output, dict) and part_kind(output) in ("text", "media"):
         return [output]
     return output if isinstance(output, str | list) else json_text(output)
-
-
-_SPOKEN = re.compile(
-    r"^(System|Developer|Human|User|AI|Assistant|Tool|Function): ", re.MULTILINE | re.I
-)
-"""Beginnings of the messages in a text that LangChain or AutoGen made of them."""
-
-_ANSWERED = ("text", "call", "reasoning")
-"""Kinds of parts of an answer."""
-_NO_TEXTS = frozenset(("model", "id", "name", "type"))
-"""Keys whose only text is no question or answer."""
-_OUTPUTS = (
-    "final_output",
-    "output",
-    "result",
-    "response",
-    "message",
-    "completion",
-    "value",
-    "answer",
-    "replies",
-)
-"""Keys of an answer, the surest first."""
-_INPUTS = ("input", "prompt", "query", "question", "prompts", "args", "text", "user_input")
-"""Keys of a question, the surest first."""
 
 
 def messages_given(value: Any) -> list[ChatMessage]:
@@ -329,10 +338,6 @@ def _is_tool_definition(value: Any) -> bool:
     return content.get("type") == "function" and isinstance(content.get("function"), dict)
 
 
-_PIECE_KEYS = frozenset(("type", "choices", "delta", "contentBlockStart", "contentBlockDelta"))
-"""Keys of which a piece of a message has one."""
-
-
 def messages_of_pieces(values: list[Any]) -> list[ChatMessage]:
     """Returns the messages that values add up to of which several are one: events of a stream, or items of the
     Responses API; [] if they are neither."""
@@ -427,10 +432,6 @@ def _message_of_stream(events: list[Any]) -> list[ChatMessage]:
     return [{"role": "assistant", "content": list(blocks.values())}] if blocks else []
 
 
-_DELTAS = frozenset(("text", "thinking", "partial_json", "toolUse", "reasoningContent"))
-"""Keys of a piece of an answer in a stream."""
-
-
 def _message_of_choice(choice: dict[str, Any]) -> list[ChatMessage]:
     """Returns the message of a choice of an answer; [] if it has none."""
     for key in ("message", "content", "delta"):
@@ -459,10 +460,6 @@ def _messages_of_text(text: str) -> list[ChatMessage]:
         if spoken != "None":  # a message of calls, which the text does not have
             messages.append({"role": role_named(word), "content": spoken})
     return messages
-
-
-_SHOWN = re.compile(r"\W*(?:\w*Message\()?role='(\w+)'")
-"""Matches the beginning of a message as Python shows the object of an agent framework."""
 
 
 def _message_as_shown(text: str) -> ChatMessage | None:

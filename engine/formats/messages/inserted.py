@@ -25,6 +25,18 @@ _REQUEST = re.compile(
 )
 """Matches what a user wrote, in the tag that Cursor or Antigravity puts around it, perhaps between other tags."""
 
+_DETAILS = re.compile(
+    r"\s*<details type=\"(?P<type>reasoning|tool_calls)\"(?P<about>[^>]*)>(?P<inner>.*?)</details>\s*",
+    re.DOTALL,
+)
+"""Matches a block of Open WebUI before version 0.7 with what the model thought, or the call of a tool."""
+
+_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+"""Matches an attribute of such a block, with its name and its value."""
+
+_SUMMARY = re.compile(r"<summary>.*?</summary>|^> ?", re.DOTALL | re.MULTILINE)
+"""Finds what Open WebUI adds to what the model thought: a line about it, and the marks of a quotation."""
+
 
 def with_context_apart(message: ChatMessage) -> list[ChatMessage]:
     """Returns a message, before it what a program put into it if it is the user's: a message of the system.
@@ -75,17 +87,6 @@ def _without_blocks(content: Any) -> tuple[Any, list[str]]:
         elif rest is not None:
             parts.append({**part, "text": rest})
     return (parts or None) if blocks else parts, blocks
-
-
-_DETAILS = re.compile(
-    r"\s*<details type=\"(?P<type>reasoning|tool_calls)\"(?P<about>[^>]*)>(?P<inner>.*?)</details>\s*",
-    re.DOTALL,
-)
-"""Matches a block of Open WebUI before version 0.7 with what the model thought, or the call of a tool."""
-_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
-"""Matches an attribute of such a block, with its name and its value."""
-_SUMMARY = re.compile(r"<summary>.*?</summary>|^> ?", re.DOTALL | re.MULTILINE)
-"""Finds what Open WebUI adds to what the model thought: a line about it, and the marks of a quotation."""
 
 
 def with_details_as_parts(message: ChatMessage) -> ChatMessage:

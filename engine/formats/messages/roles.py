@@ -81,6 +81,12 @@ _TOOL = re.compile(
 _MANY_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 """Finds the words in a label such as `userMessage`."""
 
+_OF_SPEAKER = re.compile(
+    r"(\w+?)[_.](?:message|msg|utterance|response|reply|prompt|query|input|text|said)",
+    re.IGNORECASE,
+)
+"""Matches what a log calls an event in which someone speaks, as `user_message` or `bot.reply`."""
+
 
 def plain_role(word: str) -> str:
     """Returns a word for a role in one form: `toolResult` and `tool-result` as `tool_result`."""
@@ -99,13 +105,6 @@ def role_of_speaker(word: str) -> Role | None:
         return role
     plain = plain_role(word)
     return CHAT_ROLES.get(plain) or _SPEAKERS.get(plain) or _SPEAKERS.get(word.strip().lower())
-
-
-_OF_SPEAKER = re.compile(
-    r"(\w+?)[_.](?:message|msg|utterance|response|reply|prompt|query|input|text|said)",
-    re.IGNORECASE,
-)
-"""Matches what a log calls an event in which someone speaks, as `user_message` or `bot.reply`."""
 
 
 def role_of_event(word: str) -> Role | None:

@@ -22,6 +22,68 @@ _NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?\s*$")
 _ISO_MOMENT = re.compile(r"\s*\d{4}-\d\d-\d\d(?:[T ]\d\d:|\s*$)")
 """Matches a date of ISO 8601, perhaps with a time of day."""
 
+_SURE_NAMES = (
+    "createdat", "created", "createtime", "createdtime", "createdate", "creationdate", "creationtime",
+    "datecreated", "timecreated", "startedat", "started", "starttime", "startdate", "starttimestamp",
+)  # fmt: skip
+"""Names of fields that can only have the time at which the conversation began, without signs and in small letters."""
+
+_NAMES = (
+    *_SURE_NAMES, "start", "begin", "conversationdate", "conversationtime", "sessiondate", "sessionstart", "timestamp",
+    "ts", "datetime", "date", "time", "sentat", "sent", "receivedat",
+)  # fmt: skip
+"""Names of a time in metadata, the surest first."""
+
+_HOLDERS = frozenset(("metadata", "meta", "info", "attributes", "properties", "headers", "header"))
+"""Names of objects that hold facts of the whole conversation. A date elsewhere is that of a flight or of an order."""
+
+_ISO = re.compile(r"\d{4}([-/]\d{2}){1,2}([T ]\d{2}:.{0,40})?\Z")
+"""Matches a whole text that is a date of ISO 8601."""
+
+_BASIC_ISO = re.compile(r"\d{8}T\d{6}")
+"""Matches the basic form of ISO 8601."""
+
+_TIME_OF_DAY = re.compile(
+    r"(?<!\d)(\d{1,2}):(\d\d)(?::(\d\d))?(?:\.\d+)?\s*([ap])?\.?(?:m\b|(?=Z\b)|(?!\w))",
+    re.IGNORECASE,
+)
+"""Finds a time of day, with 12 or 24 hours."""
+
+_ZONE = re.compile(
+    r" ?(?:(?:UTC|GMT) ?([+-]\d\d:?\d\d)|(\+\d\d:?\d\d|-\d{4}|(?<= )-\d\d:\d\d)|(?:Z|UTC|GMT)\b)"
+)
+"""Matches the offset from UTC after a time of day; not the end of a span of time, as in `10:00-11:00`."""
+
+_NUMBERED = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?!\d)")
+"""Matches a date whose year comes last."""
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+
+_WRITTEN = re.compile(
+    rf"(?:[a-z]+,? )?(?:(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\.? )?(?P<month>{'|'.join(_MONTHS)})[a-z]*\.?,?"
+    r"(?: (?P<day_after>\d{1,2})(?:st|nd|rd|th)?,?)?,? (?P<year>\d{4})(?!\d)",
+    re.IGNORECASE,
+)
+"""Matches a date with the English name of its month."""
+
+_RFC = re.compile(r"([A-Z][a-z]{2},? )?\d{1,2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}")
+"""Matches a date of RFC 2822."""
+
+_DIGITS = re.compile(r"\d{9,19}(\.\d+)?\Z")
+"""Matches a time since 1970 as text."""
+
+_A_TIME = re.compile(r"\d{4}-\d\d|\d{1,4}[./]\d{1,2}[./]\d{1,4}|\b(?:19|20)\d\d\b|^\d{1,2}:\d\d")
+"""What a text has in it that is a time."""
+
+TIMES = ("created_at", "timestamp", "createdAt", "create_time", "time")
+"""Keys of the time of a message, the surest first."""
+
+_TIME_KEYS = ("$date", "$numberLong", "_seconds", "seconds")
+"""Keys of a time that is an object."""
+
+_OF_NET = re.compile(r"/Date\((\d{9,15})(?:[+-]\d{4})?\)/$")
+"""Matches milliseconds since 1970 as .NET writes them in JSON."""
+
 
 def order_keys(values: Sequence[Any]) -> list[float] | None:
     """Returns numbers in the order of the values, if all of them are numbers, or all are dates and times of ISO 8601;
@@ -75,45 +137,6 @@ def falls(values: Sequence[Any]) -> bool:
     return any(later < earlier for earlier, later in pairs)
 
 
-_SURE_NAMES = (
-    "createdat", "created", "createtime", "createdtime", "createdate", "creationdate", "creationtime",
-    "datecreated", "timecreated", "startedat", "started", "starttime", "startdate", "starttimestamp",
-)  # fmt: skip
-"""Names of fields that can only have the time at which the conversation began, without signs and in small letters."""
-_NAMES = (
-    *_SURE_NAMES, "start", "begin", "conversationdate", "conversationtime", "sessiondate", "sessionstart", "timestamp",
-    "ts", "datetime", "date", "time", "sentat", "sent", "receivedat",
-)  # fmt: skip
-"""Names of a time in metadata, the surest first."""
-_HOLDERS = frozenset(("metadata", "meta", "info", "attributes", "properties", "headers", "header"))
-"""Names of objects that hold facts of the whole conversation. A date elsewhere is that of a flight or of an order."""
-
-_ISO = re.compile(r"\d{4}([-/]\d{2}){1,2}([T ]\d{2}:.{0,40})?\Z")
-"""Matches a whole text that is a date of ISO 8601."""
-_BASIC_ISO = re.compile(r"\d{8}T\d{6}")
-"""Matches the basic form of ISO 8601."""
-_TIME_OF_DAY = re.compile(
-    r"(?<!\d)(\d{1,2}):(\d\d)(?::(\d\d))?(?:\.\d+)?\s*([ap])?\.?(?:m\b|(?=Z\b)|(?!\w))",
-    re.IGNORECASE,
-)
-"""Finds a time of day, with 12 or 24 hours."""
-_ZONE = re.compile(
-    r" ?(?:(?:UTC|GMT) ?([+-]\d\d:?\d\d)|(\+\d\d:?\d\d|-\d{4}|(?<= )-\d\d:\d\d)|(?:Z|UTC|GMT)\b)"
-)
-"""Matches the offset from UTC after a time of day; not the end of a span of time, as in `10:00-11:00`."""
-_NUMBERED = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?!\d)")
-"""Matches a date whose year comes last."""
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_WRITTEN = re.compile(
-    rf"(?:[a-z]+,? )?(?:(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\.? )?(?P<month>{'|'.join(_MONTHS)})[a-z]*\.?,?"
-    r"(?: (?P<day_after>\d{1,2})(?:st|nd|rd|th)?,?)?,? (?P<year>\d{4})(?!\d)",
-    re.IGNORECASE,
-)
-"""Matches a date with the English name of its month."""
-_RFC = re.compile(r"([A-Z][a-z]{2},? )?\d{1,2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}")
-"""Matches a date of RFC 2822."""
-_DIGITS = re.compile(r"\d{9,19}(\.\d+)?\Z")
-"""Matches a time since 1970 as text."""
 _FIRST, _LAST = "1990", "2100"
 """Years in which logs are written; a number outside is none of seconds or parts of them since 1970."""
 
@@ -262,14 +285,6 @@ def _dates_in(fields: Mapping[str, Any], inside: str) -> Iterator[tuple[int, str
             yield from _dates_in(value, f"{path}.")
 
 
-_A_TIME = re.compile(r"\d{4}-\d\d|\d{1,4}[./]\d{1,2}[./]\d{1,4}|\b(?:19|20)\d\d\b|^\d{1,2}:\d\d")
-"""What a text has in it that is a time."""
-
-
-TIMES = ("created_at", "timestamp", "createdAt", "create_time", "time")
-"""Keys of the time of a message, the surest first."""
-
-
 def in_time_order(items: list[_Item], times: list[Any]) -> list[_Item]:
     """Returns the items in reverse if each has a time and these only fall, as some interfaces list the newest first;
     else as they are."""
@@ -292,12 +307,6 @@ def _bare(value: Any) -> Any:
     if isinstance(value, str) and (match := _OF_NET.match(value)):
         return int(match[1])
     return value
-
-
-_TIME_KEYS = ("$date", "$numberLong", "_seconds", "seconds")
-"""Keys of a time that is an object."""
-_OF_NET = re.compile(r"/Date\((\d{9,15})(?:[+-]\d{4})?\)/$")
-"""Matches milliseconds since 1970 as .NET writes them in JSON."""
 
 
 def as_time(value: Any) -> str | None:

@@ -30,9 +30,18 @@ _Sessions = Callable[[Database], Iterator[dict[str, Any] | None]]
 """Yields the sessions in a database, None for one that is larger than a record may be; may raise what `Database.rows`
 raises."""
 
-
 _Opened = Callable[[], BinaryIO]
 """Opens the bytes of a file."""
+
+_KINDS = re.compile(r"(?:^|(?<=/))(session|message|part)(?=/(?:[^/]+/)*[^/]+\.json$)")
+"""Finds the kinds of pieces in the path of a file; the last one is that of the file."""
+
+_EVENT = re.compile(r"(?:^|/)(?:events/event-\d+-[^/]+|events/(?!event)\d+|event_\d+_[^/]+)\.json$")
+"""Finds the end of the path of an event of OpenHands."""
+
+_ABOUT = ("base_state.json", "meta.json", "metadata.json")
+"""Names of the files in which OpenHands has the settings of a conversation, which are no part of it, and what else is
+said of it."""
 
 
 def session_tables(tables: Sequence[str]) -> frozenset[str]:
@@ -236,15 +245,6 @@ class SessionFolder:
         """
         with self._streams[path]() if self._streams else open(path, "rb") as file:
             return as_object(load(file.read(MAX_RECORD), "file"))
-
-
-_KINDS = re.compile(r"(?:^|(?<=/))(session|message|part)(?=/(?:[^/]+/)*[^/]+\.json$)")
-"""Finds the kinds of pieces in the path of a file; the last one is that of the file."""
-_EVENT = re.compile(r"(?:^|/)(?:events/event-\d+-[^/]+|events/(?!event)\d+|event_\d+_[^/]+)\.json$")
-"""Finds the end of the path of an event of OpenHands."""
-_ABOUT = ("base_state.json", "meta.json", "metadata.json")
-"""Names of the files in which OpenHands has the settings of a conversation, which are no part of it, and what else is
-said of it."""
 
 
 def _created(info: dict[str, Any]) -> float:

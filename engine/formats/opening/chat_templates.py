@@ -20,6 +20,9 @@ _ENDS = (
 _AT_THE_EDGES = re.compile(rf"\A(?:\s*{_ENDS})+|(?:{_ENDS}\s*)+\Z")
 """Matches such tokens at the beginning and at the end of a turn."""
 
+_SIDES = {"instruction": "user", "input": "user", "response": "assistant", "output": "assistant"}
+"""Words of Alpaca, and who speaks after them."""
+
 
 class Template(NamedTuple):
     """The template of a chat model.
@@ -67,9 +70,6 @@ class Template(NamedTuple):
         before = _AT_THE_EDGES.sub("", text[: heads[0].start()].strip()).strip()
         return {"messages": messages, **({"preamble": before} if before else {})}
 
-
-_SIDES = {"instruction": "user", "input": "user", "response": "assistant", "output": "assistant"}
-"""Words of Alpaca, and who speaks after them."""
 
 TEMPLATES = (
     Template("ChatML", re.compile(r"<\|im_start\|>(?P<speaker>[^\n|<]{1,40})(?:\n|<\|im_sep\|>)")),

@@ -18,6 +18,27 @@ from typing import Any, Literal, NamedTuple
 from engine.formats.json_values import MAX_DEPTH, BadRecord, nested_deeper, storable
 from engine.formats.opening.source import CHUNK, Source
 
+_BLANK_OR_COMMA = re.compile(r"[ \t\r\n,]*")
+"""Matches what stands between two values."""
+
+_MOST_READ = 16 << 20
+"""Most bytes that are read at once after a record that goes on."""
+
+_LONGEST_LITERAL = 12
+"""Most characters between the end of the text and the error that the decoder reports for a value cut off there."""
+
+MAX_RECORD = 64 << 20
+"""Size limit of a record in bytes."""
+
+KEPT_OF_OVERSIZED = 1 << 20
+"""Number of bytes that are kept of a record beyond the limit."""
+
+_PYTHON_OBJECT = re.compile(r"\s*(?:\[\s*)?\{\s*'")
+"""Matches the beginning of an object as Python shows it."""
+
+_OF_EVENT = re.compile(rb"(?:event|id|retry|data)?:")
+"""Matches the beginning of a line of a server-sent event."""
+
 
 def _finite(digits: str) -> float | None:
     """Returns a number; None for one beyond the largest float, as in `1e999`."""
@@ -27,14 +48,6 @@ def _finite(digits: str) -> float | None:
 
 DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=lambda name: None)
 """Reads numbers that JSON cannot write (NaN, infinities) as null."""
-
-_BLANK_OR_COMMA = re.compile(r"[ \t\r\n,]*")
-"""Matches what stands between two values."""
-_MOST_READ = 16 << 20
-"""Most bytes that are read at once after a record that goes on."""
-
-_LONGEST_LITERAL = 12
-"""Most characters between the end of the text and the error that the decoder reports for a value cut off there."""
 
 
 def reason_of(error: Exception, unit: str, start: int = 0) -> str:
@@ -114,12 +127,6 @@ class JsonCursor:
         return at_end or error.msg.startswith("Unterminated string")
 
 
-MAX_RECORD = 64 << 20
-"""Size limit of a record in bytes."""
-
-KEPT_OF_OVERSIZED = 1 << 20
-"""Number of bytes that are kept of a record beyond the limit."""
-
 Framing = Literal["lines", "events", "list", "values", "slices", "table", "text"]
 """How records follow each other: JSON Lines, server-sent events, elements of a JSON list, JSON values, slices of one
 large JSON object, rows of a table, turns of a text."""
@@ -163,10 +170,6 @@ def joined_frame(
 ) -> Frame:
     """Returns one frame of several, whose bytes are theirs, a line each."""
     return Frame(number, b"\n".join(frame.raw for frame in frames), value, name=name)
-
-
-_PYTHON_OBJECT = re.compile(r"\s*(?:\[\s*)?\{\s*'")
-"""Matches the beginning of an object as Python shows it."""
 
 
 def load(raw: bytes, unit: str) -> Any:
@@ -223,10 +226,6 @@ def server_events(source: Source) -> Iterator[Frame]:
             yield _line(frame.number or 0, data, len(data)) or frame
         elif frame.reason is None or not _OF_EVENT.match(frame.raw):
             yield frame
-
-
-_OF_EVENT = re.compile(rb"(?:event|id|retry|data)?:")
-"""Matches the beginning of a line of a server-sent event."""
 
 
 def lines(source: Source) -> Iterator[Frame]:

@@ -29,6 +29,18 @@ _MOST_EFFORT = 256 << 20
 _LEAST_EFFORT = 1000
 """Least cost of one failed attempt, in characters."""
 
+LARGE = 8 << 20
+"""Size in characters from which an object is read in slices, if its records lie in a list within it."""
+
+SLICE = 4 << 20
+"""Size in characters of a slice of a large object."""
+
+_LARGEST_FIELD = 8 << 20
+"""Size in characters of a field of a large object up to which it is read as a whole."""
+
+_LEAST_ENTRIES = 20
+"""Number of entries from which a large object of objects is read in slices."""
+
 
 class Values:
     """Iterates over the frames of consecutive JSON values or of the elements of a JSON list.
@@ -175,18 +187,6 @@ def _value_frame(number: int, text: str, value: Any) -> Frame:
         return Frame(number, raw, None, f"broken UTF-8 at byte {error.start}")
     except BadRecord as bad:
         return Frame(number, raw, None, bad.reason)
-
-
-LARGE = 8 << 20
-"""Size in characters from which an object is read in slices, if its records lie in a list within it."""
-
-SLICE = 4 << 20
-"""Size in characters of a slice of a large object."""
-
-_LARGEST_FIELD = 8 << 20
-"""Size in characters of a field of a large object up to which it is read as a whole."""
-_LEAST_ENTRIES = 20
-"""Number of entries from which a large object of objects is read in slices."""
 
 
 class _TooLarge(Exception):

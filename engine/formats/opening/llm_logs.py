@@ -22,6 +22,12 @@ _FACTS = ("model", "datetime_utc", "input_tokens", "output_tokens", "duration_ms
 _Rows = list[dict[str, Any]]
 """Rows of a table, each with its cells by the names of the columns."""
 
+_SPOKEN = frozenset(("prompt", "response", "system", "reasoning", "prompt_json", "response_json"))
+"""Columns of a response that are read as messages."""
+
+_LONGEST = 100_000
+"""Most messages that are followed from the last one of a thread."""
+
 
 def llm_conversations(database: Database) -> Iterator[dict[str, Any] | None]:
     """Yields the conversations of a log, each with `thread`, `messages` and `turns`; None for one that is larger than a
@@ -190,9 +196,3 @@ class _Log:
         if response.get("reasoning"):
             message["reasoning_content"] = response["reasoning"]
         yield {**message, **{column: response[column] for column in _FACTS if column in response}}
-
-
-_SPOKEN = frozenset(("prompt", "response", "system", "reasoning", "prompt_json", "response_json"))
-"""Columns of a response that are read as messages."""
-_LONGEST = 100_000
-"""Most messages that are followed from the last one of a thread."""

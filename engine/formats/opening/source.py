@@ -31,6 +31,15 @@ MOST_KEPT = 64 << 20
 MOST_FOR_XZ = 128 << 20
 """Most memory for the dictionary of data in xz and LZMA; `xz -9` needs half of it."""
 
+_MIXED = "windows-1252-where-not-utf-8"
+"""Name of the error handler that reads what is not UTF-8 as Windows-1252."""
+
+_NOT_ASCII = re.compile(rb"[\x80-\xff]+")
+"""Finds bytes outside ASCII."""
+
+_NEVER_IN_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x81\x8d\x8f\x90\x9d]")
+"""Finds bytes that no text in Windows-1252 has."""
+
 
 def missing_library(what: str, library: str, otherwise: str = "") -> FormatError:
     """Returns the error for data that need a library of the extra `formats`, with what can be done without it."""
@@ -88,7 +97,7 @@ _DECOMPRESSORS: dict[bytes, tuple[str, Callable[[], Any]]] = {
 
 
 class Source:
-    """Reads a binary stream in chunks. Compression, UTF-16 and Windows-1252 are recognised by the first bytes; the
+    """Reads a binary stream in chunks. Compression, UTF-16 and Windows-1252 are recognized by the first bytes; the
     chunks are UTF-8, as far as the data are text, without a byte order mark.
 
     Attributes:
@@ -323,10 +332,6 @@ def _utf16(first: bytes) -> str | None:
     return None
 
 
-_MIXED = "windows-1252-where-not-utf-8"
-"""Name of the error handler that reads what is not UTF-8 as Windows-1252."""
-
-
 def _as_windows_1252(error: UnicodeError) -> tuple[str, int]:
     """Returns bytes that are not UTF-8 as Windows-1252, and the position after them, as an error handler of `codecs`
     does."""
@@ -335,11 +340,6 @@ def _as_windows_1252(error: UnicodeError) -> tuple[str, int]:
 
 
 codecs.register_error(_MIXED, _as_windows_1252)
-
-_NOT_ASCII = re.compile(rb"[\x80-\xff]+")
-"""Finds bytes outside ASCII."""
-_NEVER_IN_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x81\x8d\x8f\x90\x9d]")
-"""Finds bytes that no text in Windows-1252 has."""
 
 
 def _is_windows_1252(first: bytes) -> bool:

@@ -40,6 +40,66 @@ _TIME = (
 )
 """Matches a time before a speaker, such as `[2024-05-01 12:30:01] ` or `12:30 - `; also nothing."""
 
+_NAMED = re.compile(
+    rf"^(?P<time>{_TIME})(?:\*\*|__)?(?P<speaker>[A-Z][\w.'-]*(?:[ ][A-Z\d#][\w.'-]*){{0,2}})(?:\*\*|__)?"
+    r"[ \t]*:(?:\*\*|__)?[ \t]+(?=\S)",
+    re.MULTILINE,
+)
+"""A line that may be a turn of somebody in no list: one to three words with capitals, and a colon."""
+
+_DATE = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
+"""Matches a date in digits, in any order: `31.12.24`, `2024-12-31`."""
+
+_CLOCK = r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:[\s\u202f]?[AaPp]\.?\s?[Mm]\.?)?"
+"""Matches a time of day: `9:05`, `21.05.33`, `9:05 p.m.`."""
+
+_WHATSAPP = re.compile(
+    rf"^[\u200e\u200f]?\[?(?P<time>{_DATE},?[ ]{_CLOCK})(?:\]|[ ][-–])[ ]"
+    r"(?:(?P<speaker>[^:\n]{1,80}): )?",
+    re.MULTILINE,
+)
+"""Matches the head of a message of WhatsApp: `[31.12.24, 21:05:33] Ana: ` or `12/31/24, 9:05 PM - Ana: `. Notes of the
+app itself have no speaker."""
+
+_DATE_PARTS = re.compile(
+    r"(\d+)[./-](\d+)[./-](\d+),?\s(\d+)[:.](\d+)(?:[:.](\d+))?(?:\s?([AaPp])\.?\s?[Mm]\.?)?"
+)
+"""Matches date and time of a message of WhatsApp; the groups are three numbers of the date, hour, minute,
+second or None, and the `a` or `p` of a.m. and p.m. or None."""
+
+_RULE = re.compile(r"^[ \t]*(?:-{3,}|={3,}|\*{3,})[ \t]*$", re.MULTILINE)
+"""Matches a line of dashes, equals signs or stars."""
+
+_AIDER = re.compile(r"^# aider chat started at (?P<time>.+)$", re.MULTILINE)
+"""Matches the first line of a session of Aider."""
+
+_AIDER_USER = re.compile(r"^####", re.MULTILINE)
+"""Matches the beginning of a line of the user in Aider's history."""
+
+_LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)$")
+"""Matches the end of a name that is the level of an entry in the log of a program: `INFO`."""
+
+_CUE = re.compile(
+    r"^(?P<time>(?:\d+:)?\d\d:\d\d[.,]\d{3}) --> (?P<end>(?:\d+:)?\d\d:\d\d[.,]\d{3})(?P<rest>[^\n]*)$",
+    re.MULTILINE,
+)
+"""Matches the line of times of a cue: `00:01.000 --> 00:04.000 align:start`."""
+
+_CUE_ID = re.compile(r"\A\s*(?:\d+|[\da-fA-F-]{36}(?:/\d+-\d+)?)?\s*\Z")
+"""Matches what stands before the times of a cue: its number or id, or nothing."""
+
+_SETTINGS = re.compile(r"\A(?:\s+(?:vertical|line|position|size|align|region):\S+)*\s*\Z")
+"""Matches the settings after the times of a cue, which say where it stands on the screen."""
+
+_VOICE = re.compile(r"<v(?:\.[^ >]*)? ([^>]+)>")
+"""Matches the tag of WebVTT that names the speaker: `<v Ana>`."""
+
+_SAID_BY = re.compile(r"\A(?P<speaker>[A-Z][^:\n]{0,39}):\s+")
+"""Matches a name and a colon at the beginning of a cue: `Ana: `."""
+
+_SPELLED_OUT = {"q": "question", "a": "answer"}
+"""Words of which the letters are short; elsewhere A and B are names of people."""
+
 
 class _Speakers(NamedTuple):
     """Words for speakers that belong together; a text is a conversation if one of them asks and one answers.
@@ -97,49 +157,6 @@ _FAMILIES = (
     _speakers("prompt", "response|completion"),
 )
 """The families of words for speakers, in the order in which they are tried."""
-_NAMED = re.compile(
-    rf"^(?P<time>{_TIME})(?:\*\*|__)?(?P<speaker>[A-Z][\w.'-]*(?:[ ][A-Z\d#][\w.'-]*){{0,2}})(?:\*\*|__)?"
-    r"[ \t]*:(?:\*\*|__)?[ \t]+(?=\S)",
-    re.MULTILINE,
-)
-"""A line that may be a turn of somebody in no list: one to three words with capitals, and a colon."""
-_DATE = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
-"""Matches a date in digits, in any order: `31.12.24`, `2024-12-31`."""
-_CLOCK = r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:[\s\u202f]?[AaPp]\.?\s?[Mm]\.?)?"
-"""Matches a time of day: `9:05`, `21.05.33`, `9:05 p.m.`."""
-_WHATSAPP = re.compile(
-    rf"^[\u200e\u200f]?\[?(?P<time>{_DATE},?[ ]{_CLOCK})(?:\]|[ ][-–])[ ]"
-    r"(?:(?P<speaker>[^:\n]{1,80}): )?",
-    re.MULTILINE,
-)
-"""Matches the head of a message of WhatsApp: `[31.12.24, 21:05:33] Ana: ` or `12/31/24, 9:05 PM - Ana: `. Notes of the
-app itself have no speaker."""
-_DATE_PARTS = re.compile(
-    r"(\d+)[./-](\d+)[./-](\d+),?\s(\d+)[:.](\d+)(?:[:.](\d+))?(?:\s?([AaPp])\.?\s?[Mm]\.?)?"
-)
-"""Matches date and time of a message of WhatsApp; the groups are three numbers of the date, hour, minute,
-second or None, and the `a` or `p` of a.m. and p.m. or None."""
-_RULE = re.compile(r"^[ \t]*(?:-{3,}|={3,}|\*{3,})[ \t]*$", re.MULTILINE)
-"""Matches a line of dashes, equals signs or stars."""
-_AIDER = re.compile(r"^# aider chat started at (?P<time>.+)$", re.MULTILINE)
-"""Matches the first line of a session of Aider."""
-_AIDER_USER = re.compile(r"^####", re.MULTILINE)
-"""Matches the beginning of a line of the user in Aider's history."""
-_LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)$")
-"""Matches the end of a name that is the level of an entry in the log of a program: `INFO`."""
-_CUE = re.compile(
-    r"^(?P<time>(?:\d+:)?\d\d:\d\d[.,]\d{3}) --> (?P<end>(?:\d+:)?\d\d:\d\d[.,]\d{3})(?P<rest>[^\n]*)$",
-    re.MULTILINE,
-)
-"""Matches the line of times of a cue: `00:01.000 --> 00:04.000 align:start`."""
-_CUE_ID = re.compile(r"\A\s*(?:\d+|[\da-fA-F-]{36}(?:/\d+-\d+)?)?\s*\Z")
-"""Matches what stands before the times of a cue: its number or id, or nothing."""
-_SETTINGS = re.compile(r"\A(?:\s+(?:vertical|line|position|size|align|region):\S+)*\s*\Z")
-"""Matches the settings after the times of a cue, which say where it stands on the screen."""
-_VOICE = re.compile(r"<v(?:\.[^ >]*)? ([^>]+)>")
-"""Matches the tag of WebVTT that names the speaker: `<v Ana>`."""
-_SAID_BY = re.compile(r"\A(?P<speaker>[A-Z][^:\n]{0,39}):\s+")
-"""Matches a name and a colon at the beginning of a cue: `Ana: `."""
 
 
 class _Style(NamedTuple):
@@ -219,10 +236,6 @@ def _divide_turns(starts: list[re.Match[str]], text: str) -> dict[str, Any]:
         message |= {key: groups[key].strip() for key in ("time", "about") if groups.get(key)}
         messages.append(message)
     return _make_record(messages, text[: starts[0].start()] if starts else text)
-
-
-_SPELLED_OUT = {"q": "question", "a": "answer"}
-"""Words of which the letters are short; elsewhere A and B are names of people."""
 
 
 def _spell_out_speakers(record: dict[str, Any]) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 A name is supported by the members: its content words stand in at least half of them. Of the requests that are, one is
 chosen by the share of the members who make it, by its support, and by how much rarer its content words are in the other
 clusters; what many of the others ask for follows it. Where no request has that support, the name has the verb of most
-members and what they ask for ("Look for lamp or rug", "Ask about dogs", "Return something", "Look for different
-things"), or "about" and what most name, or says that they have different goals. A name without a word of the members
-has no support. Names of places, people and products are values, no part of a phrase; they follow it where two clusters
-would have the same name ("Find a restaurant · Lebanese, Swedish").
+members ("Return something") with the quality of the things that they look for ("Look for long lasting things"), or the
+thing that most of them name ("Ask about dogs", "Get help with my account"). Members without any of these have no
+request in common, and the name says so, without support. Names of places, people and products are values, no part of a
+phrase; they follow it where two clusters would have the same name ("Find a restaurant · Lebanese, Swedish").
 
 The *content* of a phrase is the set of the stems of its content words, without its verb: phrases of one content are
 wordings of one thing. A *request* is a part of a text that asks for something; what else a text says is an aside.
@@ -611,8 +611,8 @@ def _name(
     asks: bool,
 ) -> Named:
     """Returns the label of a cluster with its support: the chosen phrase, with what many of the other members ask for
-    ("Reserve a table or check my balance"); without one what members do with things that share something ("Look for
-    something long lasting"), or what they ask about. Labels of several clusters may be alike.
+    ("Reserve a table or check my balance"); without one the quality of the things that they look for, requests that
+    together have support, or what they ask about. Labels of several clusters may be alike.
 
     Args:
         asks: Whether the texts ask for something; reasons do not.
@@ -641,7 +641,9 @@ def _name(
     ):
         label = f"{' '.join(verb)} something"
         return Named(_spelled(label, usage), support=cluster.support(frozenset({verb[0]})))
-    nouns = cluster.objects if is_search else cluster.heads()
+    nouns = set(cluster.objects) if is_search else cluster.heads()
+    if cluster.are_questions:
+        nouns |= {word for word in cluster.words() if usage.is_thing(cluster.form(word))}
     if topic := _topic(number, clusters, usage, nouns):
         noun = usage.topic(cluster.form(topic))
         support = cluster.support(frozenset(stems(noun.casefold())))

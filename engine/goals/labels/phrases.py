@@ -130,6 +130,57 @@ _CONTRACTIONS = (
 _WRITTEN_OUT = {"'m": "am", "'re": "are", "'ve": "have", "'d": "would", "'ll": "will"}
 """The full words of the endings that `_CONTRACTIONS` cuts off."""
 
+_FINAL_ADVERBS = word_set("online offline abroad live")
+"""Adverbs that may end a phrase but are none: "watch a movie online"."""
+
+ADJECTIVES = word_set(
+    "available possible cheap cheaper cheapest good better best new free different nearby near close closest nearest "
+    "lower higher big small large certain specific particular single double full main able sure interested due "
+    "important necessary easy hard difficult fast quick quickest fastest short long old young great expensive "
+    "inexpensive friendly local largest smallest lowest biggest oldest newest latest youngest longest shortest larger "
+    "smaller ancient healthy simple common similar safe high low non above below soft organic "
+    "black white red blue green grey gray pink brown purple yellow "
+    "older newer following historical ready expert autonomous intelligent helpful comprehensive dr mr mrs"
+)
+"""Adjectives; a noun phrase does not end with one."""
+
+_LEADING_VERBS = word_set("take send bring drive lead direct guide navigate")
+"""Verbs of which "me to" makes "go to"."""
+
+_DETERMINER = {
+    "1": "a", "one": "a", "another": "a", "a": "a", "an": "a", "my": "my", "our": "our",
+    "the": "the", "no": "no", "this": "the", "that": "the", "these": "the", "those": "the", "your": "the",
+}  # fmt: skip
+"""The determiner that a label has for one in the text."""
+
+_LEADING_PARTICIPLES = word_set("upcoming existing remaining following")
+"""Participles that stand before a noun as adjectives do, and say nothing of it."""
+
+_TAKE_PREPOSITION = word_set(
+    "apply ask browse check connect cook drive enter go hear inquire learn leave listen look meet move navigate pay "
+    "plan practise practice prepare read register reply report return ride run search shop sign speak start stay study "
+    "subscribe switch talk transfer travel try turn upgrade withdraw write"
+)
+"""Request verbs that a preposition may follow at once: "look for a flight", but not "generate for a schema"."""
+
+_VERBS_ONLY = word_set(
+    "add analyse analyze apply arrange assess attend borrow bring calculate carry choose collect complete configure "
+    "confirm create decide delete deliver describe determine develop enter explain explore extract generate get give "
+    "go hear identify implement improve install join learn locate modify navigate organise organize pick prepare "
+    "receive recommend "
+    "recover redeem reduce register remind remove replace reschedule resolve restore retrieve see select sell send "
+    "solve speak submit subscribe suggest summarise summarize take teach tell translate upload verify withdraw write"
+)
+"""Request verbs that no noun is spelled like, so that no noun phrase begins with one."""
+
+PARTICLES = word_set("up out off on down back over")
+"""Adverbs that belong to a verb: "check out"."""
+
+_LINKS = word_set("of for at in to from with on about")
+"""Prepositions that may join two noun phrases."""
+
+_COLORS = word_set("black white red blue green grey gray pink brown purple yellow")
+
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
@@ -281,31 +332,6 @@ class _NounPhrase:
             yield _Form((determiner, *tail) if determiner else tail, tail, cut)
 
 
-_FINAL_ADVERBS = word_set("online offline abroad live")
-"""Adverbs that may end a phrase but are none: "watch a movie online"."""
-ADJECTIVES = word_set(
-    "available possible cheap cheaper cheapest good better best new free different nearby near close closest nearest "
-    "lower higher big small large certain specific particular single double full main able sure interested due "
-    "important necessary easy hard difficult fast quick quickest fastest short long old young great expensive "
-    "inexpensive friendly local largest smallest lowest biggest oldest newest latest youngest longest shortest larger "
-    "smaller ancient healthy simple common similar safe high low non above below soft organic "
-    "black white red blue green grey gray pink brown purple yellow "
-    "older newer following historical ready expert autonomous intelligent helpful comprehensive dr mr mrs"
-)
-"""Adjectives; a noun phrase does not end with one."""
-_LEADING_VERBS = word_set("take send bring drive lead direct guide navigate")
-"""Verbs of which "me to" makes "go to"."""
-_DETERMINER = {
-    "1": "a", "one": "a", "another": "a", "a": "a", "an": "a", "my": "my", "our": "our",
-    "the": "the", "no": "no", "this": "the", "that": "the", "these": "the", "those": "the", "your": "the",
-}  # fmt: skip
-"""The determiner that a label has for one in the text."""
-
-
-_LEADING_PARTICIPLES = word_set("upcoming existing remaining following")
-"""Participles that stand before a noun as adjectives do, and say nothing of it."""
-
-
 def _read_noun_phrase(words: list[str], index: int) -> _NounPhrase | None:
     """Returns the noun phrase that begins at a word; None if there is none."""
     determiner, number = "", ""
@@ -389,27 +415,6 @@ def _verb_phrases(
             )
 
 
-_TAKE_PREPOSITION = word_set(
-    "apply ask browse check connect cook drive enter go hear inquire learn leave listen look meet move navigate pay "
-    "plan practise practice prepare read register reply report return ride run search shop sign speak start stay study "
-    "subscribe switch talk transfer travel try turn upgrade withdraw write"
-)
-"""Request verbs that a preposition may follow at once: "look for a flight", but not "generate for a schema"."""
-_VERBS_ONLY = word_set(
-    "add analyse analyze apply arrange assess attend borrow bring calculate carry choose collect complete configure "
-    "confirm create decide delete deliver describe determine develop enter explain explore extract generate get give "
-    "go hear identify implement improve install join learn locate modify navigate organise organize pick prepare "
-    "receive recommend "
-    "recover redeem reduce register remind remove replace reschedule resolve restore retrieve see select sell send "
-    "solve speak submit subscribe suggest summarise summarize take teach tell translate upload verify withdraw write"
-)
-"""Request verbs that no noun is spelled like, so that no noun phrase begins with one."""
-PARTICLES = word_set("up out off on down back over")
-"""Adverbs that belong to a verb: "check out"."""
-_LINKS = word_set("of for at in to from with on about")
-"""Prepositions that may join two noun phrases."""
-
-
 def _noun_phrases(words: list[str]) -> Iterator[Phrase]:
     """Yields the noun phrases of several words anywhere in a clause, also two that a preposition joins."""
     index = 0
@@ -477,9 +482,6 @@ def _modifiers(words: list[str]) -> Iterator[Quality]:
             if stem(modifier[-1]) == modifier[-1] and not is_degree:
                 content = frozenset(map(stem, modifier))
                 yield Quality(Phrase((*modifier, "things"), content, "", -1), noun)
-
-
-_COLORS = word_set("black white red blue green grey gray pink brown purple yellow")
 
 
 def _checked_phrase(

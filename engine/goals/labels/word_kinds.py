@@ -11,6 +11,15 @@ from functools import cache
 MAX_CHARS = 3_000
 """Most characters of a text that are read."""
 
+_TOKENS = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*|\S+")
+"""A word with its apostrophes and hyphens, or another run of characters."""
+
+_SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+"""A sign of a script without spaces: kana or Han."""
+
+_WORD = re.compile(r"[^\W\d_]+(?:[\-][^\W\d_]+)*(?:'s)?\Z")
+"""A word of letters, with hyphens, that may be a possessive."""
+
 
 def word_set(text: str) -> frozenset[str]:
     """Returns the words of a list that is written as one text."""
@@ -109,13 +118,6 @@ MASS_NOUNS = word_set(
 """Nouns that have no indefinite article."""
 LY_WORDS = word_set("family supply assembly friendly")
 """Words that end as adverbs in -ly do, and are none."""
-
-_TOKENS = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*|\S+")
-"""A word with its apostrophes and hyphens, or another run of characters."""
-_SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
-"""A sign of a script without spaces: kana or Han."""
-_WORD = re.compile(r"[^\W\d_]+(?:[\-][^\W\d_]+)*(?:'s)?\Z")
-"""A word of letters, with hyphens, that may be a possessive."""
 
 
 @cache

@@ -55,6 +55,39 @@ _SUFFICIENT_DECREASE = 0.25
 _MAX_EXPONENT = 500.0
 """Greatest absolute value that is exponentiated, so that nothing overflows."""
 
+MIN_INFORMATIVE = 0.2
+"""Merge probability below which a pair comes after all others in the order `informative`."""
+
+NAMES = ("closeness", "description", "overlap", "likelihood", "yes", "size")
+"""Names of the features, in their order; the arguments of `standardize` say what each is made from."""
+
+AGREEMENT_DECISIONS = 10
+"""Decisions on pairs that the model answered on with which its agreement counts half; see `prior_for`."""
+
+SIMILARITY_UNIT = 0.1
+"""Scaled similarity above the threshold at which `closeness` is 1."""
+
+NATS_UNIT = 0.1
+"""Likelihood ratio, nats per token, at which `likelihood` is 1."""
+
+NEUTRAL_OVERLAP = 0.1
+"""Share of neighbors in the other group at which the feature is 0."""
+
+OVERLAP_OFFSET = 0.02
+"""Added to overlaps before the logarithm, so that 0 stays finite."""
+
+MAX_ABSOLUTE_FEATURE = 10.0
+"""Features are clipped to this absolute value, so that none outweighs all others."""
+
+MIN_SPREAD = 1e-6
+"""Least standard deviation of a `RobustScale`, so that it can be divided by."""
+
+_DEVIATIONS_PER_MAD = 1.4826
+"""Standard deviation of normal data in units of its median absolute deviation."""
+
+_MIN_PROBABILITY = 1e-3
+"""Probabilities are clipped to this and one minus this before their log-odds are taken, which stay finite so."""
+
 
 @dataclass(frozen=True, slots=True)
 class Prior:
@@ -192,10 +225,6 @@ def _sigmoid(z: Floats) -> Floats:
     return 1 / (1 + np.exp(-np.clip(z, -_MAX_EXPONENT, _MAX_EXPONENT)))
 
 
-MIN_INFORMATIVE = 0.2
-"""Merge probability below which a pair comes after all others in the order `informative`."""
-NAMES = ("closeness", "description", "overlap", "likelihood", "yes", "size")
-"""Names of the features, in their order; the arguments of `standardize` say what each is made from."""
 PRIOR = Prior(
     NAMES,
     means=(0.0, 1.2, 0.15, 0.3, 0.5, 0.1, 0.0),
@@ -206,9 +235,6 @@ PRIOR = Prior(
 a public set), so it starts with little weight, which grows when it agrees with decisions. The intercept has the widest
 prior, so decisions move it first. The first name is `closeness`, the name under which it is stored. Before any
 decision, all other features together count for no more than .15 of scaled similarity (`leeway`)."""
-
-AGREEMENT_DECISIONS = 10
-"""Decisions on pairs that the model answered on with which its agreement counts half; see `prior_for`."""
 
 
 def prior_for(yes: Floats, merged: Sequence[bool]) -> Prior:
@@ -226,24 +252,6 @@ def prior_for(yes: Floats, merged: Sequence[bool]) -> Prior:
     weight = 1 + NAMES.index("yes")
     means[weight] = max(0.0, means[weight] + surplus / (len(agreed) + AGREEMENT_DECISIONS))
     return replace(PRIOR, means=tuple(means))
-
-
-SIMILARITY_UNIT = 0.1
-"""Scaled similarity above the threshold at which `closeness` is 1."""
-NATS_UNIT = 0.1
-"""Likelihood ratio, nats per token, at which `likelihood` is 1."""
-NEUTRAL_OVERLAP = 0.1
-"""Share of neighbors in the other group at which the feature is 0."""
-OVERLAP_OFFSET = 0.02
-"""Added to overlaps before the logarithm, so that 0 stays finite."""
-MAX_ABSOLUTE_FEATURE = 10.0
-"""Features are clipped to this absolute value, so that none outweighs all others."""
-MIN_SPREAD = 1e-6
-"""Least standard deviation of a `RobustScale`, so that it can be divided by."""
-_DEVIATIONS_PER_MAD = 1.4826
-"""Standard deviation of normal data in units of its median absolute deviation."""
-_MIN_PROBABILITY = 1e-3
-"""Probabilities are clipped to this and one minus this before their log-odds are taken, which stay finite so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,15 @@ REACH_QUANTILE = 0.99
 WORDS_PER_CLUSTER = 8
 """Most distinctive words that are stored with a cluster."""
 
+OUTSIDE_EXAMPLES = 10
+"""Number of texts outside a cluster in a label question."""
+
+LABEL_LIKE_OTHERS = "Book a flight"
+"""Stands for the label of another group in estimates."""
+
+CLUSTERS_PER_BLOCK = 8
+"""Clusters in one request to the model."""
+
 
 @dataclass(frozen=True, slots=True)
 class _NewClustering:
@@ -238,9 +247,9 @@ def _cluster_rows(
     """
     _, dimensions = rows.shape
     sums = np.zeros((clusters.k, dimensions), dtype=np.float64)
-    for part in blocks(len(rows)):
-        labels = clusters.labels[part]
-        np.add.at(sums, labels[labels >= 0], rows[part][labels >= 0])
+    for block in blocks(len(rows)):
+        labels = clusters.labels[block]
+        np.add.at(sums, labels[labels >= 0], rows[block][labels >= 0])
     cluster_rows = []
     for number, size in enumerate(clusters.sizes.tolist()):
         distances = clusters.distances[clusters.labels == number]
@@ -251,7 +260,7 @@ def _cluster_rows(
                 spread=float(distances.mean(dtype=np.float64)),
                 reach=float(np.quantile(distances, REACH_QUANTILE)),
                 words=words.get(number, ()),
-                centre=(sums[number] / size).astype("<f4").tobytes(),
+                center=(sums[number] / size).astype("<f4").tobytes(),
             )
         )
     return cluster_rows
@@ -266,14 +275,6 @@ def _members(ids: Ids, clusters: Clusters) -> Iterator[Member]:
             cluster=label if label >= 0 else None,
             distance=float(clusters.distances[row]),
         )
-
-
-OUTSIDE_EXAMPLES = 10
-"""Number of texts outside a cluster in a label question."""
-LABEL_LIKE_OTHERS = "Book a flight"
-"""Stands for the label of another group in estimates."""
-CLUSTERS_PER_BLOCK = 8
-"""Clusters in one request to the model."""
 
 
 class OnClustering:
@@ -557,8 +558,8 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         ids, _ = self._members
         if self._is_paper:
             return choose(ids[~inside].tolist(), OUTSIDE_EXAMPLES, self._stored.seed)
-        centre = np.frombuffer(self._clusters[number].centre, dtype="<f4")
-        cosines = self._vectors @ centre
+        center = np.frombuffer(self._clusters[number].center, dtype="<f4")
+        cosines = self._vectors @ center
         cosines[inside] = -np.inf
         count = min(OUTSIDE_EXAMPLES, len(ids))
         # The nearest in any order, without sorting all; then these are sorted, equal ones by their ids.

@@ -40,9 +40,11 @@ MINILM_RUNNER = "sentence_transformers"
 MINILM_BATCH = 1_024
 """Texts in one call; the library sorts them by length, so that batches need little padding."""
 
-
 MINILM_PASS_TEXTS = 32
 """Texts that the model reads in one pass."""
+
+EMBEDDED_IN_PARALLEL = 32
+"""Most requests for vectors in flight; an endpoint may bear fewer."""
 
 
 class Embedder(Protocol):
@@ -83,10 +85,6 @@ class Embedder(Protocol):
     def state(self) -> bytes | None:
         """Returns bytes from which `embedder_from_state` makes the same embedder; None if its name is enough."""
         ...
-
-
-EMBEDDED_IN_PARALLEL = 32
-"""Most requests for vectors in flight; an endpoint may bear fewer."""
 
 
 class _PretrainedEmbedder:

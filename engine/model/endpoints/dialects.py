@@ -25,6 +25,32 @@ from engine.model.endpoints.capabilities import Structure, Template, Tokens
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 """Posts a body to a path and returns the JSON answer; see `Fleet.ask`."""
 
+TOOL = "reply"
+"""Name of the tool whose arguments are a reply with given fields."""
+
+_PIECE = re.compile(r"[^\W\d_]{1,12}|\d{1,3}|[^\w\s]")
+"""A piece of text that is about a token: letters of a word, digits of a number, or a sign."""
+
+_CONTROL_TOKEN = re.compile(
+    r"<(?=\|[^|<>\s]{1,48}\|>)"
+    r"|<(?=/?(?:s|bos|eos|pad|unk|mask|cls|sep|turn|think|tool_call|tool_response)>)"
+    r"|<(?=(?:start|end)_of_(?:turn|text|image)>)"
+    r"|<(?=｜[^｜<>\s]{1,48}｜>)"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])"
+)
+"""The first character of a text that some server reads as a control token; what follows is only looked at. By line:
+`<|im_end|>`, `</s>`, `<end_of_turn>`, `<｜User｜>` with wide bars, and `[/INST]`."""
+
+MAX_ROUNDING = 1e-3
+"""Largest log-probability above 0 that is taken for a rounding error."""
+
+THINKING_TOKENS = (1024, 4096, 16_384)
+"""Tokens that a model gets for thinking, beside those of its answer: the first number, then the next ones where it
+needed more."""
+
+_TOKEN_ID_PREFIX = "token_id:"
+"""Beginning of the name of a token that is named by its id."""
+
 
 async def token_ids(
     ask: Ask, tokens: Tokens, text: str, *, special: bool = False, start: bool = False
@@ -80,10 +106,6 @@ async def apply_template(
     return await text_of(ask, "vllm", _token_list(await ask("/tokenize", body), "tokens"))
 
 
-TOOL = "reply"
-"""Name of the tool whose arguments are a reply with given fields."""
-
-
 def structure_fields(structure: Structure, schema: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the fields of a request for messages that make the reply follow a JSON schema; none for plain words."""
     if structure == "json_schema":
@@ -96,10 +118,6 @@ def structure_fields(structure: Structure, schema: Mapping[str, Any]) -> dict[st
         choice = {"type": "function", "function": {"name": TOOL}}
         return {"tools": [{"type": "function", "function": function}], "tool_choice": choice}
     return {}
-
-
-_PIECE = re.compile(r"[^\W\d_]{1,12}|\d{1,3}|[^\w\s]")
-"""A piece of text that is about a token: letters of a word, digits of a number, or a sign."""
 
 
 def text_pieces(text: str) -> int:
@@ -125,32 +143,9 @@ def _token_list(answer: Any, name: str) -> list[int]:
     return tokens
 
 
-_CONTROL_TOKEN = re.compile(
-    r"<(?=\|[^|<>\s]{1,48}\|>)"
-    r"|<(?=/?(?:s|bos|eos|pad|unk|mask|cls|sep|turn|think|tool_call|tool_response)>)"
-    r"|<(?=(?:start|end)_of_(?:turn|text|image)>)"
-    r"|<(?=｜[^｜<>\s]{1,48}｜>)"
-    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])"
-)
-"""The first character of a text that some server reads as a control token; what follows is only looked at. By line:
-`<|im_end|>`, `</s>`, `<end_of_turn>`, `<｜User｜>` with wide bars, and `[/INST]`."""
-
-
-MAX_ROUNDING = 1e-3
-"""Largest log-probability above 0 that is taken for a rounding error."""
-
-
 def without_controls(text: str) -> tuple[str, int]:
     """Returns the text with a space within each control token, so that no server reads it as one, and their number."""
     return _CONTROL_TOKEN.subn(lambda match: match.group() + " ", text)
-
-
-THINKING_TOKENS = (1024, 4096, 16_384)
-"""Tokens that a model gets for thinking, beside those of its answer: the first number, then the next ones where it
-needed more."""
-
-_TOKEN_ID_PREFIX = "token_id:"
-"""Beginning of the name of a token that is named by its id."""
 
 
 @dataclass(frozen=True, slots=True)

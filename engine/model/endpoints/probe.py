@@ -78,15 +78,14 @@ NO_STRUCTURE: Structure = ""
 PROBES_IN_FLIGHT = 16
 """Most requests of a probe that are sent side by side."""
 
+PROBE_SECONDS = 240.0
+"""Default time limit of a request, which writes a few tokens; the server may have to load the model first."""
+
 
 class _ProbedWord(msgspec.Struct):
     """A reply with one field."""
 
     word: Annotated[str, msgspec.Meta(max_length=40)]
-
-
-PROBE_SECONDS = 240.0
-"""Default time limit of a request, which writes a few tokens; the server may have to load the model first."""
 
 
 def probe(

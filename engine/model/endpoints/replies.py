@@ -37,6 +37,12 @@ from engine.model.reply_forms import find_value, value_words
 BEGIN_WITH = '\n\nBegin your answer with: "{reply}"'
 """Added to a question if the endpoint cannot be given the beginning of the answer."""
 
+MAX_STOPS = 4
+"""Most stop texts in a request, which every server takes; the others are searched for in the reply."""
+
+TEMPLATE_TOKENS = 64
+"""Tokens reserved for what a chat template puts around one message."""
+
 
 def prompt_body(can: Capabilities, prompt: Prompt, log: str) -> dict[str, Any]:
     """Returns the request body for a prompt around a log, with the beginning of the answer in the form the endpoint
@@ -110,13 +116,6 @@ def strip_opening(written: Written, opening: str) -> Written | None:
     if not text.startswith(opening):
         return None
     return replace(written, text=text[len(opening) :])
-
-
-MAX_STOPS = 4
-"""Most stop texts in a request, which every server takes; the others are searched for in the reply."""
-
-TEMPLATE_TOKENS = 64
-"""Tokens reserved for what a chat template puts around one message."""
 
 
 async def write_replies(

@@ -17,6 +17,9 @@ from engine.model.interface import Sampling
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\r": "\\r", "\n": "\\n"})
 """Characters that a literal of a grammar escapes."""
 
+_CANDIDATE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
+"""The layout of llama.cpp's `llama_token_data`: a token that may be chosen."""
+
 
 def grammar_of(schema: str) -> str:
     """Returns the grammar of a JSON schema, given as text; keys and values are written as themselves, whatever is in
@@ -113,10 +116,6 @@ class Sampler:
         llama_cpp.llama_sampler_free(self._chain)
         if self._grammar is not None:
             llama_cpp.llama_sampler_free(self._grammar)
-
-
-_CANDIDATE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
-"""The layout of llama.cpp's `llama_token_data`: a token that may be chosen."""
 
 
 def _candidate_array(candidates: NDArray[Any]) -> Any:

@@ -77,6 +77,12 @@ Polls are counted, not seconds, so that nobody ends a process that was suspended
 T = TypeVar("T")
 """Answer to a request."""
 
+_IDLE_REASON = (
+    "no answer and no use of the processor for"
+    f" {duration(MAX_IDLE_SAMPLES * POLLS_PER_SAMPLE * POLL_SECONDS)}"
+)
+"""Why a process that does nothing is killed."""
+
 
 class ModelProcess:
     """One model process, as a `ModelClient`. Requests are answered one at a time; any thread may ask, cancel or close.
@@ -213,7 +219,6 @@ class ModelProcess:
         Raises:
             Cancelled: The request was cancelled, or the client closed.
             ModelCrashed: The process ended or was not ready in time.
-            ModelError: The process has another version of the protocol.
         """
         self._check_open()
         loss = self._loss
@@ -229,13 +234,8 @@ class ModelProcess:
         self._process, self._loss, self._killed_here = started.result(), None, False
         self._check_open()
         hello = self._await_hello()
-        if hello is None:
+        if not isinstance(hello, Hello):
             raise self._crash_error("could not start")
-        if not isinstance(hello, Hello) or hello.version != protocol.VERSION:
-            self._kill()
-            raise ModelError(
-                "The model process is of another version.", "Install the program again."
-            )
         if loss is not None:
             log.warning("%s It was started anew.", loss)
             self._restarted(loss)
@@ -381,13 +381,6 @@ class ModelProcess:
             self._loss,
             f"Its log is {self.log_path}. The work can be run again and goes on where it stopped.",
         )
-
-
-_IDLE_REASON = (
-    "no answer and no use of the processor for"
-    f" {duration(MAX_IDLE_SAMPLES * POLLS_PER_SAMPLE * POLL_SECONDS)}"
-)
-"""Why a process that does nothing is killed."""
 
 
 class _IdleWatch:

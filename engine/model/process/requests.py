@@ -21,6 +21,9 @@ from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.protocol import Request
 from engine.model.prompt_files import Prompt
 
+T = TypeVar("T")
+"""Answer to a request."""
+
 
 @dataclass(frozen=True, slots=True)
 class WrittenReply:
@@ -189,23 +192,10 @@ class Tune(Request[dict[str, Any]], frozen=True):
     text: str
 
 
-class Memory(Request[dict[str, Any]], frozen=True):
-    """Estimates how many bytes loading a model takes: `weights`, `cache`, and the `available` ones (None if
-    unknown)."""
-
-    needs_model: ClassVar[bool] = False
-    path: Path
-    options: LoadOptions
-
-
 class Machine(Request[dict[str, Any]], frozen=True):
     """Describes the machine: `system` is llama.cpp's line about the CPU, `gpu_offload` whether it can use a GPU."""
 
     needs_model: ClassVar[bool] = False
-
-
-T = TypeVar("T")
-"""Answer to a request."""
 
 
 class ModelClient(Protocol):

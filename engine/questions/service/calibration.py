@@ -46,6 +46,9 @@ FIELDS_BY_SCORE = ("state", "p", "success", SUCCEEDED)
 CHOSEN_BY_SCORE = "the filter goes by the score"
 """Reason why the rate of such a filter is not corrected."""
 
+MIN_CONVERSATIONS_FOR_KAPPA = 10
+"""Fewest conversations in common for which sentences state kappa; JSON always has it."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
@@ -65,7 +68,7 @@ class ScoredConversations:
     """The scores in force, and what the verdicts say of their errors.
 
     Attributes:
-        ids, scores: Id and normalised score of each scored conversation, by rising score; shape (conversations,).
+        ids, scores: Id and normalized score of each scored conversation, by rising score; shape (conversations,).
     """
 
     rule: DecisionRule
@@ -256,7 +259,7 @@ def _with_each_model(conn: sqlite3.Connection) -> Iterator[ModelAgreement]:
         rule = score_sets.rule(conn, key)
         states = {
             conversation: rule.state(score)
-            for conversation, score in scores.normalised_scores(conn, key, list(verdicts)).items()
+            for conversation, score in scores.normalized_scores(conn, key, list(verdicts)).items()
         }
         by_scores = {
             conversation: state is State.COMPLETE
@@ -269,7 +272,10 @@ def _with_each_model(conn: sqlite3.Connection) -> Iterator[ModelAgreement]:
             (f"{number}, {' · '.join(filter(None, made_by))}", by_scores),
             (f"remaining tasks of {number}", scores.without_tasks(conn, key)),
         ):
-            pairs = [(verdicts[each], says[each]) for each in verdicts.keys() & says.keys()]
+            pairs = [
+                (verdicts[conversation], says[conversation])
+                for conversation in verdicts.keys() & says.keys()
+            ]
             if pairs:
                 yield ModelAgreement(name, calibration.agreement(pairs))
 
@@ -279,10 +285,6 @@ def _with_itself(conn: sqlite3.Connection, question: str = SUCCEEDED) -> Agreeme
     return calibration.agreement(
         [(first, second) for _, first, second in second_answers.repeated_pairs(conn, question)]
     )
-
-
-MIN_CONVERSATIONS_FOR_KAPPA = 10
-"""Fewest conversations in common for which sentences state kappa; JSON always has it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,22 @@ from engine.questions.tables.answers import CURRENT_ANSWERS
 Value = tuple[int, float | None, int | None]
 """Conversation, its probability, and its place in the order *most informative first*; None for an example."""
 
+VALUES_IN_FORCE = (
+    "SELECT v.conversation_id AS conversation_id, v.p AS p, v.p AS value FROM taught_value AS v"
+    " JOIN taught AS t ON t.id = v.taught_id WHERE t.subject = ? AND t.in_force = 1"
+    f" AND v.p IS NOT NULL AND (t.subject <> '{SUCCEEDED}'"
+    f" OR coalesce(json_extract(t.figures, '$.auroc.low') > {CHANCE}, TRUE))"
+)
+"""(conversation_id, p) under the probe in force of a subject, as a query to select from; of success nothing while its
+own test is at chance (`ExampleProbeTest.tells`)."""
+
+PREDICTIONS = (
+    f"SELECT v.conversation_id AS conversation_id, CASE WHEN v.p >= t.threshold THEN '{YES}' ELSE '{NO}' END"
+    " AS value FROM taught_value AS v JOIN taught AS t ON t.id = v.taught_id"
+    " WHERE t.subject = ? AND t.in_force = 1 AND v.p IS NOT NULL AND v.place IS NOT NULL"
+)
+"""(conversation_id, value) that a probe in force predicts of those that were no examples, as a query to select from."""
+
 
 def examples(conn: sqlite3.Connection, question: str) -> dict[int, bool]:
     """Returns which conversations people answered a yes-no question on with yes (true) and with no, in the order of
@@ -103,23 +119,6 @@ def change(conn: sqlite3.Connection, subject: str) -> ExampleProbeChange | None:
         (newer.threshold, current.threshold, newer.threshold, current.threshold, subject),
     ).fetchone()
     return ExampleProbeChange(current, newer, up, down)
-
-
-VALUES_IN_FORCE = (
-    "SELECT v.conversation_id AS conversation_id, v.p AS p, v.p AS value FROM taught_value AS v"
-    " JOIN taught AS t ON t.id = v.taught_id WHERE t.subject = ? AND t.in_force = 1"
-    f" AND v.p IS NOT NULL AND (t.subject <> '{SUCCEEDED}'"
-    f" OR coalesce(json_extract(t.figures, '$.auroc.low') > {CHANCE}, TRUE))"
-)
-"""(conversation_id, p) under the probe in force of a subject, as a query to select from; of success nothing while its
-own test is at chance (`ExampleProbeTest.tells`)."""
-
-PREDICTIONS = (
-    f"SELECT v.conversation_id AS conversation_id, CASE WHEN v.p >= t.threshold THEN '{YES}' ELSE '{NO}' END"
-    " AS value FROM taught_value AS v JOIN taught AS t ON t.id = v.taught_id"
-    " WHERE t.subject = ? AND t.in_force = 1 AND v.p IS NOT NULL AND v.place IS NOT NULL"
-)
-"""(conversation_id, value) that a probe in force predicts of those that were no examples, as a query to select from."""
 
 
 def success_of(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, float]:

@@ -30,6 +30,36 @@ from engine.trees import tables as trees
 NO_GOAL = -1
 """Stands in `Measured.goal` for a conversation without a goal."""
 
+MAX_OFFERED_VALUES = 200
+"""Most values of a field of metadata that is offered; what has more values is an id or a text."""
+
+MAX_SUGGESTIONS = 3
+"""Most fields of similar names that a hint suggests."""
+
+MAX_LISTED_KEYS = 8
+"""Most fields of metadata and truth (`meta.KEY`, `truth.KEY`) that a hint lists besides the fixed ones."""
+
+TIME_FIELDS = {"year": 4, "month": 7, "day": 10}
+"""Fields of the time, each with the number of characters of a date that it takes."""
+
+_DATE_PATTERN = "[12][0-9][0-9][0-9]-[01][0-9]*"
+"""GLOB pattern of SQLite for texts that begin with a year and a month."""
+
+_EPOCH_RANGE = "6e8 AND 5e9 OR number BETWEEN 6e11 AND 5e12"
+"""SQL condition on seconds and milliseconds since 1970 of the years in which logs are."""
+
+_SELECT_VALUES = {
+    "source": SOURCES,
+    "tag": f"SELECT conversation_id, tag AS value FROM ({CURRENT_TAGS})",
+    **{
+        name: f"SELECT id AS conversation_id, substr(created_at, 1, {length}) AS value"
+        f" FROM conversation WHERE length(created_at) >= {length}"
+        for name, length in TIME_FIELDS.items()
+    },
+    "turns": "SELECT id AS conversation_id, CAST(turns AS TEXT) AS value FROM conversation",
+}
+"""SQL that gives (conversation_id, value), for the fields that are no facets."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Measured:
@@ -37,7 +67,7 @@ class Measured:
 
     Attributes:
         ids: Ids of the conversations, ascending.
-        score: Normalised score; NaN where there is none.
+        score: Normalized score; NaN where there is none.
         turns: Number of turns.
         characters: Length in characters.
         trouble: Sum of the standard scores of the signs of trouble; NaN before they were read.
@@ -164,36 +194,6 @@ def _columns(conn: sqlite3.Connection, sql: str, *values: object) -> Floats:
 
 
 # The values of a field
-
-MAX_OFFERED_VALUES = 200
-"""Most values of a field of metadata that is offered; what has more values is an id or a text."""
-
-MAX_SUGGESTIONS = 3
-"""Most fields of similar names that a hint suggests."""
-
-MAX_LISTED_KEYS = 8
-"""Most fields of metadata and truth (`meta.KEY`, `truth.KEY`) that a hint lists besides the fixed ones."""
-
-TIME_FIELDS = {"year": 4, "month": 7, "day": 10}
-"""Fields of the time, each with the number of characters of a date that it takes."""
-
-_DATE_PATTERN = "[12][0-9][0-9][0-9]-[01][0-9]*"
-"""GLOB pattern of SQLite for texts that begin with a year and a month."""
-
-_EPOCH_RANGE = "6e8 AND 5e9 OR number BETWEEN 6e11 AND 5e12"
-"""SQL condition on seconds and milliseconds since 1970 of the years in which logs are."""
-
-_SELECT_VALUES = {
-    "source": SOURCES,
-    "tag": f"SELECT conversation_id, tag AS value FROM ({CURRENT_TAGS})",
-    **{
-        name: f"SELECT id AS conversation_id, substr(created_at, 1, {length}) AS value"
-        f" FROM conversation WHERE length(created_at) >= {length}"
-        for name, length in TIME_FIELDS.items()
-    },
-    "turns": "SELECT id AS conversation_id, CAST(turns AS TEXT) AS value FROM conversation",
-}
-"""SQL that gives (conversation_id, value), for the fields that are no facets."""
 
 
 def conversations_by_value(conn: sqlite3.Connection, field: str) -> dict[str, array[int]]:

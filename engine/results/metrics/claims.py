@@ -36,6 +36,39 @@ _AUROC, _AP = range(len(RANK_FIGURES))
 OnStep = Callable[[str], None]
 """Called with the name of each step before it is computed; may raise to cancel."""
 
+_EITHER = "unanswerable or underspecified"
+"""Name of the claim that holds where one of the two after it does."""
+
+JUDGED_FAILED = "verdict no"
+"""Name of the claim that a person decides: the user did not get what they wanted."""
+
+CLAIMS: Mapping[str, str] = {
+    "reward 0": "the reward is 0, against more",
+    "reward below 1": "the reward is below 1, against 1",
+    "not complete": "the source says that the goal was not reached, against reached",
+    "success below 1": "the success rate is below 1, against 1",
+    _EITHER: "the last question cannot be answered or is not clear, against answerable",
+    "unanswerable": "the last question cannot be answered, against answerable",
+    "underspecified": "the last question is not clear, against answerable",
+    JUDGED_FAILED: "a person said that the user did not get what they wanted, against did; people chose what to judge",
+    "hallucinated": "this answer holds something made up, against not",
+    "not satisfied": "the user rated this answer 3 or less of 5, against more",
+}
+"""Name of each claim, and what counts as yes and as no; other conversations are left out."""
+
+OF_AN_ANSWER = frozenset({"hallucinated", "not satisfied"})
+"""Claims about one answer; the others are about a whole conversation."""
+
+SATISFIED = 4
+"""Least rating that counts as satisfied: RecLLMSim asks users for a reason only below it."""
+
+_ANSWERABILITY: Mapping[str, Mapping[str, bool]] = {
+    "ANSWERABLE": {_EITHER: False, "unanswerable": False, "underspecified": False},
+    "UNANSWERABLE": {_EITHER: True, "unanswerable": True},
+    "UNDERSPECIFIED": {_EITHER: True, "underspecified": True},
+}
+"""The claims that each value of `answerability` in truth decides."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
@@ -246,39 +279,6 @@ def pairs(cases: Sequence[Case]) -> list[Pair]:
 
 # Claims that truth decides
 
-_EITHER = "unanswerable or underspecified"
-"""Name of the claim that holds where one of the two after it does."""
-
-JUDGED_FAILED = "verdict no"
-"""Name of the claim that a person decides: the user did not get what they wanted."""
-
-CLAIMS: Mapping[str, str] = {
-    "reward 0": "the reward is 0, against more",
-    "reward below 1": "the reward is below 1, against 1",
-    "not complete": "the source says that the goal was not reached, against reached",
-    "success below 1": "the success rate is below 1, against 1",
-    _EITHER: "the last question cannot be answered or is not clear, against answerable",
-    "unanswerable": "the last question cannot be answered, against answerable",
-    "underspecified": "the last question is not clear, against answerable",
-    JUDGED_FAILED: "a person said that the user did not get what they wanted, against did; people chose what to judge",
-    "hallucinated": "this answer holds something made up, against not",
-    "not satisfied": "the user rated this answer 3 or less of 5, against more",
-}
-"""Name of each claim, and what counts as yes and as no; other conversations are left out."""
-
-OF_AN_ANSWER = frozenset({"hallucinated", "not satisfied"})
-"""Claims about one answer; the others are about a whole conversation."""
-
-SATISFIED = 4
-"""Least rating that counts as satisfied: RecLLMSim asks users for a reason only below it."""
-
-_ANSWERABILITY: Mapping[str, Mapping[str, bool]] = {
-    "ANSWERABLE": {_EITHER: False, "unanswerable": False, "underspecified": False},
-    "UNANSWERABLE": {_EITHER: True, "unanswerable": True},
-    "UNDERSPECIFIED": {_EITHER: True, "underspecified": True},
-}
-"""The claims that each value of `answerability` in truth decides."""
-
 
 def of_conversation(truth: Mapping[str, Any]) -> dict[str, bool]:
     """Returns the claims about a conversation that its truth decides."""
@@ -297,7 +297,7 @@ def of_conversation(truth: Mapping[str, Any]) -> dict[str, bool]:
 
 
 def judges_answers(truth: Mapping[str, Any]) -> bool:
-    """Whether truth has judgements of single answers."""
+    """Whether truth has judgments of single answers."""
     return any(isinstance(truth.get(name), list) for name in _OF_ANSWERS)
 
 
@@ -305,7 +305,7 @@ def of_answers(truth: Mapping[str, Any], answers: int) -> list[dict[str, bool]]:
     """Returns the claims about each of a conversation's assistant messages, in order.
 
     Args:
-        answers: Number of assistant messages. A list of judgements of another length is ignored, since it is unknown
+        answers: Number of assistant messages. A list of judgments of another length is ignored, since it is unknown
             which answers it is about.
     """
     by_answer: list[dict[str, bool]] = [{} for _ in range(answers)]

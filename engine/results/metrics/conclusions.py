@@ -14,6 +14,9 @@ from engine.base.statistics.ranking import SIGNIFICANCE_LEVEL
 from engine.base.text import one_line
 from engine.results.metrics.claims import ClaimTable, Ranked
 
+MAX_SENTENCE_CHARS = 400
+"""Most characters of a sentence."""
+
 
 def of_claim(table: ClaimTable) -> list[str]:
     """Returns a sentence on all measures of the tree together, then one for each measure.
@@ -118,10 +121,6 @@ def _interval(row: Ranked | None) -> str:
 def _count_text(count: int) -> str:
     """Returns a count as text, `none` for 0."""
     return "none" if count == 0 else str(count)
-
-
-MAX_SENTENCE_CHARS = 400
-"""Most characters of a sentence."""
 
 
 def contrasts_about(name: str, contrasts: Sequence[Contrast]) -> tuple[str, ...]:

@@ -53,7 +53,10 @@ SUMMARIES: Mapping[str, str] = {
     "mean": "; mean over the trees of a conversation",
     "most": "; most of them",
 }
-"""How the figures of several trees are summarised for a conversation: the suffix of the name, and its meaning."""
+"""How the figures of several trees are summarized for a conversation: the suffix of the name, and its meaning."""
+
+_MAX_LOG_PERPLEXITY = 700.0
+"""Greatest logarithm of a perplexity that is finite in double precision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +146,6 @@ def figures_of(row: TreeRow, chars: int, log_probs: TreeLogProbs) -> dict[str, f
         "fork_entropy": row.fork_entropy,
         "answer_tokens": None if perplexity is None else row.answer_tokens,
     }
-
-
-_MAX_LOG_PERPLEXITY = 700.0
-"""Greatest logarithm of a perplexity that is finite in double precision."""
 
 
 def predictive_entropy(leaves: Sequence[float]) -> float | None:

@@ -42,6 +42,19 @@ BEFORE = "as clustered"
 NOW = "as it stands"
 """Name of the row of the current groups."""
 
+_MAX_EMBEDDER_CHARS = 60
+"""Most characters of the name of the embedder in a note."""
+
+_COLUMNS = (
+    ReportColumn("", "text", "name", text_title="groups against gold goals"),
+    ReportColumn("groups", "count", "groups", on_screen=False),
+    ReportColumn("V", "interval", "v"),
+    ReportColumn("ARI", "interval", "ari", chance=0.0),
+    ReportColumn("homog.", "interval", "homogeneity", text_title="homogeneity"),
+    ReportColumn("compl.", "interval", "completeness", text_title="completeness"),
+)
+"""Columns of the table."""
+
 
 @dataclass(frozen=True, slots=True)
 class GoalValidation:
@@ -156,19 +169,6 @@ def _labels(groups: Mapping[int, int], keys: Sequence[int]) -> Groups:
 
 
 # As a table and as JSON
-
-_MAX_EMBEDDER_CHARS = 60
-"""Most characters of the name of the embedder in a note."""
-
-_COLUMNS = (
-    ReportColumn("", "text", "name", text_title="groups against gold goals"),
-    ReportColumn("groups", "count", "groups", on_screen=False),
-    ReportColumn("V", "interval", "v"),
-    ReportColumn("ARI", "interval", "ari", chance=0.0),
-    ReportColumn("homog.", "interval", "homogeneity", text_title="homogeneity"),
-    ReportColumn("compl.", "interval", "completeness", text_title="completeness"),
-)
-"""Columns of the table."""
 
 
 def goal_table(validation: GoalValidation) -> ReportTable:

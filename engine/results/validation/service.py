@@ -38,6 +38,22 @@ from engine.results.validation.trees import (
     trees_json,
 )
 
+T = TypeVar("T")
+"""The result of comparing one metric."""
+
+_TRUTH_HINT = "Truth comes with the import, in the field `truth` of a record."
+"""Says how truth comes into a project."""
+
+TABLE_2_KEYS = ("accuracy", "precision", "recall", "f1")
+"""Keys of the columns of the paper's table."""
+
+MAX_CURVES = 4
+"""Rows of a table whose curves are drawn, the best by the first interval."""
+
+MAX_VALIDATED = 5_000
+"""Conversations that are compared; of more, about so many at random. All of 100,000 take minutes and gigabytes, and
+intervals are narrow enough with these."""
+
 
 class ValidationService:
     """Compares every metric of the project with truth. No other service reads truth."""
@@ -77,13 +93,6 @@ class ValidationService:
         """
         with written_beside(new_file(path)) as part:
             part.write_text(report.text + "\n", "utf-8")
-
-
-T = TypeVar("T")
-"""The result of comparing one metric."""
-
-_TRUTH_HINT = "Truth comes with the import, in the field `truth` of a record."
-"""Says how truth comes into a project."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,16 +201,6 @@ def _missing_for_trees(validation: TreeValidation) -> list[Missing]:
 
 
 # As blocks of a report: Tables 2 and 3 of Soroka et al., the tables of validation and their curves
-
-TABLE_2_KEYS = ("accuracy", "precision", "recall", "f1")
-"""Keys of the columns of the paper's table."""
-
-MAX_CURVES = 4
-"""Rows of a table whose curves are drawn, the best by the first interval."""
-
-MAX_VALIDATED = 5_000
-"""Conversations that are compared; of more, about so many at random. All of 100,000 take minutes and gigabytes, and
-intervals are narrow enough with these."""
 
 
 def validation_blocks(service: ValidationService, conversations: int) -> Iterator[Block]:

@@ -51,6 +51,9 @@ from engine.results.watch.watched_inputs import WatchedInput
 MIN_VERDICTS_OF_EACH = 10
 """Smallest number of verdicts of either kind from which the probe is fitted."""
 
+LOGS_PER_READ = 50
+"""Logs that are in memory at a time."""
+
 
 def fit_risk(
     past: Sequence[StateEntry], verdicts: Mapping[int, bool], group: Ints
@@ -98,15 +101,13 @@ def states_of(entry: StateEntry) -> States:
 Event = dict[str, Any]
 """What is reported of one turn, as JSON values; docs/watch.md has its keys."""
 
-LOGS_PER_READ = 50
-"""Logs that are in memory at a time."""
 
 PROBABILITY_DIGITS, PRECISION_DIGITS = 4, 3
 """Decimal places of events: of the probability of an end and its change, and of the precision of a rule."""
 
 
-class WatchStage:
-    """Watches until it is interrupted, or until nothing more can come. See `engine.jobs.contract.Stage`.
+class WatchStage(Stage):
+    """Watches until it is interrupted, or until nothing more can come.
 
     Attributes:
         reported: Number of turns that were reported.

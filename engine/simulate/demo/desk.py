@@ -27,6 +27,9 @@ refuses what the policy allows; the agent asks for the same again and again; the
 _CHOICE = re.compile(r"\{([^{}]*)\}")
 """Matches an innermost choice `{a|b}`."""
 
+_WITHOUT_ORDER = ("login", "voucher")
+"""Goals for which the agent asks for the address of the account."""
+
 
 class Goal(msgspec.Struct, frozen=True):
     """The goal of a customer, and what is said about it.
@@ -83,9 +86,6 @@ TEXTS = msgspec.convert(
     _Texts,
 )
 """All texts and facts."""
-
-_WITHOUT_ORDER = ("login", "voucher")
-"""Goals for which the agent asks for the address of the account."""
 
 
 class Talk:
@@ -166,7 +166,7 @@ class Talk:
 
     def _agent(self, *texts: tuple[str, ...], **values: str) -> None:
         """Adds a message of the agent, of one text of each kind."""
-        parts = [self._choose(each, **values) for each in texts]
+        parts = [self._choose(variants, **values) for variants in texts]
         self.messages.append(Message("assistant", " ".join(part for part in parts if part)))
 
     def _call(

@@ -56,18 +56,11 @@ Dialogue = Sequence[Mapping[str, str]]
 Content = Mapping[str, Any]
 """A part of a form, or of the state of a run, as JSON values."""
 
-
-def _one_text(key: str) -> str:
-    """Returns the regular expression of a reply with one text under a key."""
-    return rf'\{{\s*"{key}"\s*:\s*".*"\s*\}}'
-
-
 _NEXT = r'\{\s*"next action"\s*:\s*"(?:%s)"\s*\}'
 """Regular expression of a reply that chooses one of several actions."""
 
 _OBJECT = r"\{.*\}"
 """Regular expression of a reply that is any object."""
-
 
 MANAGER = Module(
     "Dialogue Manager",
@@ -77,11 +70,6 @@ MANAGER = Module(
     max_tokens=64,
 )
 """Decides what to do next with the whole form."""
-
-EXTRACTOR_OF_QUESTIONS = Module(
-    "question_extraction", "question-extractor", _one_text("summary"), max_tokens=128
-)
-"""Says in a sentence what a top-level label asks for."""
 
 GROUPING = Module(
     "question_grouping", "question-grouping", r'\{\s*".*"\s*:\s*\[.*\]\s*\}', max_tokens=320
@@ -108,6 +96,27 @@ PARSER = Module(
 )
 """Decides after an answer how to go on."""
 
+EXTRACTOR = Module("information_extraction", "information-extractor", _OBJECT)
+"""Extracts facts from a dialogue."""
+
+FORM_FILLER = Module("form_filling", "form-filler", _OBJECT, max_tokens=512)
+"""Fills facts into the fields."""
+
+VALIDATOR = Module("fill_validation", "answer-validator", _OBJECT, max_tokens=512)
+"""Corrects the answers of a chunk."""
+
+
+def _one_text(key: str) -> str:
+    """Returns the regular expression of a reply with one text under a key."""
+    return rf'\{{\s*"{key}"\s*:\s*".*"\s*\}}'
+
+
+EXTRACTOR_OF_QUESTIONS = Module(
+    "question_extraction", "question-extractor", _one_text("summary"), max_tokens=128
+)
+"""Says in a sentence what a top-level label asks for."""
+
+
 FOLLOW_UP_QUESTION = Module(
     "follow_up_question", "follow-up-question", _one_text("question"), max_tokens=128
 )
@@ -118,14 +127,6 @@ REPEATED_QUESTION = Module(
 )
 """Asks again after an answer that did not match the question."""
 
-EXTRACTOR = Module("information_extraction", "information-extractor", _OBJECT)
-"""Extracts facts from a dialogue."""
-
-FORM_FILLER = Module("form_filling", "form-filler", _OBJECT, max_tokens=512)
-"""Fills facts into the fields."""
-
-VALIDATOR = Module("fill_validation", "answer-validator", _OBJECT, max_tokens=512)
-"""Corrects the answers of a chunk."""
 
 MODULES = (
     MANAGER,

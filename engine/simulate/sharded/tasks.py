@@ -43,6 +43,18 @@ _NUMBER = re.compile(r"(-?[$0-9.,]{2,})|(-?[0-9]+)")
 _MARK = "####"
 """Stands before the number in a known answer."""
 
+MAX_WORDS = 300
+"""Most words of a summary that are judged."""
+
+_CREDIT = {"NO_COVERAGE": 0.0, "PARTIAL_COVERAGE": 0.5, "FULL_COVERAGE": 1.0}
+"""The credit for each degree of coverage."""
+
+_CITED = re.compile(r"\[([\d, ]+)\]")
+"""Matches the numbers of documents that a line cites: `[3, 7]`."""
+
+_MAX_JUDGE_TOKENS = 64
+"""Longest reply of the judge, in tokens."""
+
 
 def last_number(text: str) -> str | None:
     """Returns the last number of a text in the form that is compared; None if there is none.
@@ -192,18 +204,6 @@ class TranslationTask(Task):
 
 
 # Summaries
-
-MAX_WORDS = 300
-"""Most words of a summary that are judged."""
-
-_CREDIT = {"NO_COVERAGE": 0.0, "PARTIAL_COVERAGE": 0.5, "FULL_COVERAGE": 1.0}
-"""The credit for each degree of coverage."""
-
-_CITED = re.compile(r"\[([\d, ]+)\]")
-"""Matches the numbers of documents that a line cites: `[3, 7]`."""
-
-_MAX_JUDGE_TOKENS = 64
-"""Longest reply of the judge, in tokens."""
 
 
 @dataclass(frozen=True, slots=True)
