@@ -24,7 +24,7 @@ from engine.completeness.stages.fitting import FittingStage
 from engine.conversations.import_request import DEFAULT_IMPORT, ImportRequest
 from engine.conversations.service import account_lines
 from engine.conversations.stages import CheckStage, ImportStage
-from engine.goals.requests import ClusteringRequest
+from engine.goals.clustering_request import ClusteringRequest
 from engine.jobs.contract import Stage
 from engine.jobs.progress import TimeLeft
 from engine.opener.first_reading import MAX_TO_READ, FirstReading, conversations_to_read
