@@ -24,7 +24,7 @@ from engine.goals.clustering_request import ClusteringRequest
 from engine.goals.records import DEFAULT_TEXT, Decide, GoalDecision, GoalGroup, GoalText, Proposal
 from engine.jobs.contract import Stage
 from engine.opener.exports import ExportKind, export_lines
-from engine.opener.import_stages import import_stages
+from engine.opener.jobs import import_stages
 from engine.opener.open_project import OpenProject
 from engine.opener.table_export import table_lines
 from engine.questions.question import YES
