@@ -61,7 +61,7 @@ class Manifest:
         name: Name of the model in the catalog.
         hub: URL of the hub, without a key.
         revision: Commit of the repository.
-        licence: License that the repository names; empty if it names none.
+        license: License that the repository names; empty if it names none.
         pulled_at: Time of the pull, ISO 8601, UTC.
         files: The parts of a split model in order; of any other model its file.
     """
@@ -70,7 +70,7 @@ class Manifest:
     hub: str
     repository: str
     revision: str
-    licence: str
+    license: str
     pulled_at: str
     files: Annotated[tuple[PartFile, ...], msgspec.Meta(min_length=1)]
 

@@ -143,7 +143,7 @@ def frame(prompt: Prompt | None, tokenizer: Tokenizer) -> Frame:
 def started(tokenizer: Tokenizer, text: str) -> list[int]:
     """Returns the tokens of the beginning of what a chat template wrote, with the start token in front exactly once."""
     tokens = tokenizer.tokenize(text, special=True)
-    # Most templates write the start token themselves; one tokenised in front of it would double it.
+    # Most templates write the start token themselves; one tokenized in front of it would double it.
     if not tokens or tokens[0] not in tokenizer.tokenize("", special=True, start=True):
         tokens = tokenizer.tokenize(text, special=True, start=True)
     return tokens

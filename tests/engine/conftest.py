@@ -115,7 +115,7 @@ def goals(review: MergeReviewService) -> GoalService:
 
 @pytest.fixture
 def tuned(quick_weights: Path) -> None:
-    """Records in the catalogue that the default model was tuned."""
+    """Records in the catalog that the default model was tuned."""
     tune(quick_weights, folders.data_dir(), folders.cache_dir())
 
 

@@ -37,7 +37,7 @@ from engine.model.stages import TuningStage
 from engine.opener.egress_preview import egress_preview
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
-from workbench.arguments import PROJECT, above_zero, argument, switch, takes
+from workbench.arguments import PROJECT, above_zero, argument, from_zero, switch, takes
 from workbench.command_result import EXIT_DONE, EXIT_FAILED, CommandResult
 from workbench.narration import ask_first, narrate
 
@@ -61,7 +61,7 @@ def list_models(arguments: argparse.Namespace) -> CommandResult:
     argument(
         "--prices",
         nargs=2,
-        type=float,
+        type=from_zero,
         metavar=("READ", "WRITTEN"),
         help="what a million tokens cost, read and written",
     ),
@@ -316,8 +316,8 @@ def _model_summary(model: ModelFacts) -> str:
         )
     if model.first_layers is not None:
         parts.append(model.first_layers)
-    if model.licence:
-        parts.append(f"license {one_line(model.licence, 30)}")
+    if model.license:
+        parts.append(f"license {one_line(model.license, 30)}")
     if model.manifest is not None:
         parts.append(f"of {model.manifest.repository}")
     return ", ".join(parts)
@@ -343,7 +343,7 @@ def _model_json(catalog: Catalog, model: ModelFacts, machine: MachineMemory) -> 
     return {
         **_file_json(catalog, entry, model.size),
         "tuning": entry.tuning,
-        "licence": model.licence or None,
+        "license": model.license or None,
         "repository": manifest.repository if manifest else None,
         "revision": manifest.revision if manifest else None,
         "pulled_at": manifest.pulled_at if manifest else None,

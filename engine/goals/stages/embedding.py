@@ -66,10 +66,10 @@ SummaryItem = tuple[tuple[str, ...], int]
 """The pieces of a log, and the number of leading ones that are kept when the middle is cut out."""
 
 
-class SummariseStage(BlockStage[int, GoalEntry]):
+class SummarizeStage(BlockStage[int, GoalEntry]):
     """Summarizes the conversations that have no summary under this configuration, in id order."""
 
-    name = "summarise"
+    name = "summarize"
 
     def __init__(
         self,
@@ -217,7 +217,7 @@ model here, which takes a hundred times as long as TF-IDF."""
 
 
 @dataclass(frozen=True, slots=True)
-class Vectoriser:
+class Vectorizer:
     """An embedder and where it runs.
 
     Attributes:
@@ -247,7 +247,7 @@ class EmbedStage(CpuStage):
     def __init__(
         self,
         project: Project,
-        vectoriser: Vectoriser,
+        vectorizer: Vectorizer,
         source: Callable[[], TextSource],
         *,
         selection: Selection = ALL,
@@ -262,16 +262,16 @@ class EmbedStage(CpuStage):
                 makes a new set.
         """
         super().__init__(project)
-        self._vectoriser, self._embedder = vectoriser, vectoriser.embedder
+        self._vectorizer, self._embedder = vectorizer, vectorizer.embedder
         self._get_source = source
         self._selection, self._vector_config = selection, vector_config
-        self.lane = vectoriser.lane
+        self.lane = vectorizer.lane
         self.embedded = self.without = 0
 
     @property
     def title(self) -> str:
         """Title of the run, for screens and logs."""
-        return f"Embedding goals with {self._vectoriser.title}"
+        return f"Embedding goals with {self._vectorizer.title}"
 
     @cached_property
     def params(self) -> Mapping[str, Any]:
@@ -282,7 +282,7 @@ class EmbedStage(CpuStage):
         params: dict[str, Any] = {
             "text": self._source.kind,
             "goals": self._source.goal_config,
-            "embedder": self._vectoriser.name,
+            "embedder": self._vectorizer.name,
         }
         if self._left_out:
             params["without"] = self._left_out.digest
@@ -337,7 +337,7 @@ class EmbedStage(CpuStage):
     def interrupt(self) -> None:
         """Abandons the batch that is being computed."""
         super().interrupt()
-        self._vectoriser.cancel()
+        self._vectorizer.cancel()
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Fits the embedder if needed, then embeds batch by batch; each in one transaction with the counter of the run.
@@ -383,7 +383,7 @@ class EmbedStage(CpuStage):
                     key,
                     self._source.kind,
                     self._source.goal_config,
-                    self._vectoriser.name,
+                    self._vectorizer.name,
                     embedder.fingerprint,
                     rows.shape[1],
                     embedder.state(),
@@ -410,9 +410,9 @@ class EmbedStage(CpuStage):
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
-        text = f"Made vectors of {self.embedded:,} goal texts with {self._vectoriser.title}"
+        text = f"Made vectors of {self.embedded:,} goal texts with {self._vectorizer.title}"
         text += f"; {self.without:,} have no vector." if self.without else "."
-        cost = self._vectoriser.spent()
+        cost = self._vectorizer.spent()
         return f"{text} {cost}." if cost else text
 
     def _fit(self, embedder: Embedder, report: OnProgress) -> None:

@@ -292,7 +292,7 @@ class Reader:
         """Returns the log-probability of each token of a prompt and the most probable tokens there, in order.
 
         Raises:
-            RequestRefused: It refuses the prompt, or tokenises it differently.
+            RequestRefused: It refuses the prompt, or tokenizes it differently.
         """
         written = await self._complete(raw, max_tokens=1, echo=True, logprobs=self.can.top)
         steps = written.steps
@@ -306,7 +306,7 @@ class Reader:
         list one.
 
         Raises:
-            RequestRefused: It refuses the prompt, or tokenises prompt and continuation together differently.
+            RequestRefused: It refuses the prompt, or tokenizes prompt and continuation together differently.
         """
         if self.can.echo and len(answer.ids) > 1:
             return await self._echoed_log_p(raw, answer)
@@ -352,7 +352,7 @@ class Reader:
         return total if len(written.steps) == len(answer.ids) else None
 
     async def _append(self, raw: RawPrompt, answer: Continuation, count: int) -> RawPrompt:
-        """Returns a prompt with the first tokens of a continuation, which must be tokenised as exactly these."""
+        """Returns a prompt with the first tokens of a continuation, which must be tokenized as exactly these."""
         if not count:
             return raw
         text = raw.text + answer.texts_so_far[count]

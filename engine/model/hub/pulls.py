@@ -155,7 +155,7 @@ def plan_pull(
 
     Args:
         data: The data folder of the program.
-        name: Name in the catalogue; None: the name of the file.
+        name: Name in the catalog; None: the name of the file.
 
     Raises:
         UsageError: The file was pulled already, another version of it is unfinished, or the name cannot be used.
@@ -169,7 +169,7 @@ def plan_pull(
         hub=hub.url,
         repository=repository.name,
         revision=repository.revision,
-        licence=repository.licence,
+        license=repository.license,
         pulled_at="",
         files=file.parts,
     )
@@ -271,7 +271,7 @@ def refuse_without_room(plan: PullPlan) -> None:
 
 
 def _delete_files(plan: PullPlan) -> None:
-    """Deletes the files and the plan of a pull, but keeps the files of a model that is in the catalogue."""
+    """Deletes the files and the plan of a pull, but keeps the files of a model that is in the catalog."""
     finished = read_manifest(plan.first) is not None
     for part in plan.manifest.files:
         plan.part(part).unlink(missing_ok=True)

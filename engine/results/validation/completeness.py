@@ -12,7 +12,7 @@ import contextlib
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import get_args
@@ -48,25 +48,18 @@ from engine.results.metrics.completeness import (
     places,
     truth_tables,
 )
-from engine.results.records import CompletenessTable, RowKind, SeparationRow, TruncationTest
+from engine.results.records import (
+    AdapterTraining,
+    CompletenessTable,
+    RowKind,
+    SeparationRow,
+    TruncationTest,
+)
 from engine.training.config import ConfigError, TrainConfig
 from engine.training.events import RunDirectory
 from engine.training.run_files import all_runs, manifest_of, part_to_test, run_named
 
 # How the adapters behind the scores were trained
-
-
-@dataclass(frozen=True, slots=True)
-class AdapterTraining:
-    """How an adapter was trained.
-
-    Attributes:
-        recipe: The training recipe; empty when neither the catalogue nor a run records it.
-        conversations: Number of training conversations; None when unknown.
-    """
-
-    recipe: str = ""
-    conversations: int | None = None
 
 
 def adapter_trainings(
@@ -194,10 +187,11 @@ def completeness_table(
                 scoring,
                 places_by_id,
                 metrics=draws[title].classification(),
-                config=scored.configs.get(title),
-                origins=data.origins,
+                config=config,
+                training=data.training_of(config),
             )
             for title, scoring in scorings.items()
+            for config in [scored.configs.get(title)]
         ),
         truths=truth_tables(scorings, places_by_id, data.claims),
         trained=data.chosen.trained,
@@ -241,6 +235,14 @@ class _TestData:
     places_by_id: Mapping[int, Place]
     scorings: Mapping[str, Values]
     claims: Mapping[int, Mapping[str, bool]]
+
+    def training_of(self, config: ScoreConfig | None) -> AdapterTraining:
+        """Returns how the adapter of a configuration was trained; unknown for None, a baseline."""
+        return (
+            AdapterTraining()
+            if config is None
+            else self.origins.get(config.config_hash, AdapterTraining())
+        )
 
 
 def _read_test_data(
@@ -314,7 +316,7 @@ def _read_scored_rows(
     Raises:
         NotYet: The test needs what the models write, and that was not recorded.
     """
-    read_values = scores.generated_curves if test.paper else scores.normalised_curves
+    read_values = scores.generated_curves if test.paper else scores.normalized_curves
     values = {config.config_hash: read_values(conn, config.config_hash, keys) for config in configs}
     if test.paper and not any(values.values()):
         raise NotYet(
@@ -351,7 +353,7 @@ def _places_to_cut(
 
 
 def _recorded_adapter_name(catalog: Catalog, adapter: str) -> str:
-    """Returns the name under which scores record an adapter; the given name when the catalogue has no such adapter."""
+    """Returns the name under which scores record an adapter; the given name when the catalog has no such adapter."""
     try:
         return adapter_name(catalog.adapter_path(adapter))
     except UsageError:
@@ -516,31 +518,20 @@ def _row(
     places_by_id: Mapping[int, Place],
     metrics: Classification,
     config: ScoreConfig | None,
-    origins: Mapping[str, AdapterTraining],
+    training: AdapterTraining,
 ) -> SeparationRow:
     """Returns the row of one scoring; `config` is None for a baseline."""
     values, are_whole, _ = pairs(scoring, places_by_id)
     share, matched_pairs = matched_test(scoring, places_by_id)
-    row = SeparationRow(
+    return SeparationRow(
         name=title,
         kind="scores" if config else _BASELINES[title],
         scored=len(scoring),
         metrics=metrics,
         matched=share,
         matched_pairs=matched_pairs,
+        config=config,
+        training=training,
         roc=roc(values, are_whole),
         reliability=reliability(values, are_whole),
-    )
-    if config is None:
-        return row
-    origin = origins.get(config.config_hash, AdapterTraining())
-    return replace(
-        row,
-        mode=config.mode,
-        features=config.features,
-        model=config.model,
-        adapter=config.adapter,
-        config_hash=config.config_hash,
-        recipe=origin.recipe,
-        conversations=origin.conversations,
     )

@@ -57,7 +57,7 @@ def test_the_first_layers_as_they_are(tmp_path: Path) -> None:
 
 class TestTokens:
     def test_control_tokens_in_a_transcript_are_text(self, model: LlamaModel) -> None:
-        """Control tokens spelled in a transcript are tokenised as text."""
+        """Control tokens spelled in a transcript are tokenized as text."""
         control = {
             model.end_token,
             *model.stop_tokens,

@@ -33,7 +33,7 @@ def write(
 
 
 class TestSampling:
-    def test_neighbours_do_not_matter(self, model: LlamaModel) -> None:
+    def test_neighbors_do_not_matter(self, model: LlamaModel) -> None:
         """A reply is the same with and without others beside it, its seed being its number's."""
         together = write(model, *PROMPTS, sampling=WARM, seed=7)
         for number, prompt in enumerate(PROMPTS):

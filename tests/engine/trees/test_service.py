@@ -66,7 +66,7 @@ def finished(workspace: OpenProject) -> None:
 
 
 def test_grows_on_with_its_adapter(workspace: OpenProject, adapter: Path) -> None:
-    """A tree grows further with its own adapter, found by content although it is not in the catalogue; when the file is
+    """A tree grows further with its own adapter, found by content although it is not in the catalog; when the file is
     gone, the error names the adapter.
     """
     trees = workspace.trees

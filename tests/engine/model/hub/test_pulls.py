@@ -80,7 +80,7 @@ class TestWhole:
         assert file == plan.first
         digest = hashlib.sha256(content).hexdigest()
         assert (manifest.name, manifest.repository, manifest.revision) == ("tiny-f32", NAME, COMMIT)
-        assert (manifest.hub, manifest.licence) == (server.url, "apache-2.0")
+        assert (manifest.hub, manifest.license) == (server.url, "apache-2.0")
         assert [(one.path, one.size, one.sha256) for one in manifest.files] == [
             (FILE, len(content), digest)
         ]
@@ -167,7 +167,7 @@ class TestInterrupted:
 
 class TestDamaged:
     def test_one_bit(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
-        """One wrong bit is detected and the file deleted; it is in no catalogue, and the next pull begins anew."""
+        """One wrong bit is detected and the file deleted; it is in no catalog, and the next pull begins anew."""
         server.faults.append(FaultyAnswer(flip=len(content) // 2))
         with pytest.raises(ModelFileError, match="arrived damaged"):
             pulled(server, tmp_path)

@@ -1,4 +1,4 @@
-"""The model service over a real catalogue and a hub on this machine: pulls in threads, rows, facts, removal."""
+"""The model service over a real catalog and a hub on this machine: pulls in threads, rows, facts, removal."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TunedOnly(JobRunner):
 
 @dataclass
 class Bench:
-    """The service with its catalogue and the events it sent."""
+    """The service with its catalog and the events it sent."""
 
     models: ModelService
     catalog: Catalog
@@ -128,7 +128,7 @@ class TestPulls:
         assert bench.changed.wait(30)
         assert pull_row(bench).state == "done"
         found = row(bench, "tiny-f32")
-        assert (found.origin, found.source, found.licence) == ("pulled", NAME, "apache-2.0")
+        assert (found.origin, found.source, found.license) == ("pulled", NAME, "apache-2.0")
         assert found.size == tiny.stat().st_size
         assert found.fits is True
         facts = {fact.name: fact.value for fact in bench.models.facts("tiny-f32")}
@@ -198,7 +198,7 @@ class TestRows:
         gone.unlink()
         bench.catalog.add_adapter(adapter_file(tmp_path / "mine.gguf"))
         found = {one.name: one for one in bench.models.rows()}
-        assert found[DEFAULT_MODEL].licence == "apache-2.0"
+        assert found[DEFAULT_MODEL].license == "apache-2.0"
         assert (found["good"].problem, found["good"].memory is not None) == ("", True)
         assert "ends before its tensors do" in found["cut"].problem
         assert (found["gone"].problem, found["gone"].size) == ("its file is gone", None)
