@@ -535,9 +535,8 @@ class _Usage:
 def _best_request(number: int, clusters: Mapping[int, _Cluster], usage: _Usage) -> Phrase | None:
     """Returns the supported request that says best what a cluster is; None where none is supported.
 
-    The score of a request is the share of the members who make it, times the square root of its support, times the
-    logarithm of how many times larger its support, or the share of those who use its verb, is than in the mean of the
-    other clusters.
+    The score of a request is the share of the members who make it, times the square root of the share of those who
+    have its content, times the contrast of that.
     """
     cluster = clusters[number]
     scores: dict[Phrase, float] = {}
@@ -551,9 +550,7 @@ def _best_request(number: int, clusters: Mapping[int, _Cluster], usage: _Usage) 
             or usage.has_value(phrase)
         ):
             continue
-        contrast = max(
-            _contrast(number, content, clusters), _verb_contrast(number, phrase.verb, clusters)
-        )
+        contrast = _contrast(number, content, clusters)
         if contrast > (0 if is_common else MIN_TOPIC_CONTRAST):
             score = share * math.sqrt(cluster.share(content)) * contrast
             scores[phrase] = score * (SPECIFIC_FACTOR if len(content) > 1 else 1.0)
@@ -562,23 +559,9 @@ def _best_request(number: int, clusters: Mapping[int, _Cluster], usage: _Usage) 
 
 def _contrast(number: int, content: frozenset[str], clusters: Mapping[int, _Cluster]) -> float:
     """Returns the logarithm of how many times larger the share of a content is than in the mean of other clusters."""
-    return _log_ratio(number, {key: cluster.share(content) for key, cluster in clusters.items()})
-
-
-def _log_ratio(number: int, shares: Mapping[int, float]) -> float:
-    """Returns the logarithm of how many times larger the share of a cluster is than the mean of the others."""
-    others = [share for key, share in shares.items() if key != number]
+    others = [cluster.share(content) for key, cluster in clusters.items() if key != number]
     outside = sum(others) / max(1, len(others))
-    return math.log((shares[number] + SMOOTHING) / (outside + SMOOTHING))
-
-
-def _verb_contrast(number: int, verb: str, clusters: Mapping[int, _Cluster]) -> float:
-    """Returns the same of the verb of a phrase, which alone may tell what is wanted ("cancel an order"); 0 for a verb
-    that says little or that fewer members use than a name needs."""
-    if verb in _WEAK_VERBS:
-        return 0.0
-    shares = {key: cluster.verb_share(verb) for key, cluster in clusters.items()}
-    return _log_ratio(number, shares) if shares[number] >= MIN_SUPPORT else 0.0
+    return math.log((clusters[number].share(content) + SMOOTHING) / (outside + SMOOTHING))
 
 
 def _name(
@@ -614,11 +597,11 @@ def _name(
     if (
         verb
         and not is_search
-        and cluster.has(MIN_REQUEST_SUPPORT, cluster.texts_with(frozenset({verb[0]})))
-        and _verb_contrast(number, verb[0], clusters) >= MIN_TOPIC_CONTRAST
+        and cluster.has(MIN_REQUEST_SUPPORT, texts := cluster.texts_with(frozenset({verb[0]})))
+        and _contrast(number, frozenset({verb[0]}), clusters) >= MIN_TOPIC_CONTRAST
     ):
-        support = cluster.support(cluster.texts_with(frozenset({verb[0]})))
-        return Named(_spelled(f"{' '.join(verb)} something", usage), support=support)
+        label = f"{' '.join(verb)} something"
+        return Named(_spelled(label, usage), support=cluster.support(texts))
     if topics := _topics(number, clusters, usage, is_search=is_search):
         nouns = [usage.topic(cluster.form(topic)) for topic in topics]
         texts = [cluster.texts_with(frozenset(stems(noun.casefold()))) for noun in nouns]
