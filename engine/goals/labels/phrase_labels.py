@@ -65,7 +65,7 @@ MAX_SENTENCE_CHARS = 220
 """Most characters of the description of a cluster."""
 MIN_SUPPORT = 0.5
 """Least share of the members that contain the content words of a phrase which names the cluster."""
-NEARLY_HALF = 0.46
+NEARLY_HALF = 0.445
 """Least support less its standard error."""
 MIN_INSTRUCTION_WORDS = 8
 """What half of the members repeat word for word was written by a program, and is no request, where one sentence of it
@@ -258,9 +258,8 @@ class _Cluster:
     def asks_about(self, verb: str) -> bool:
         """Returns whether members ask about what a phrase with this verb names: they ask questions, and the verb says
         little or most do not use it ("when do I play tennis?", not "schedule tennis")."""
-        is_plain = verb not in _WEAK_VERBS and _kind(verb) != "get"
-        says_little = verb in ("get", "count") or (is_plain and self.verb_share(verb) < MIN_SUPPORT)
-        return self.are_questions and says_little
+        is_of_few = verb not in _OPEN_VERBS and self.verb_share(verb) < MIN_SUPPORT
+        return self.are_questions and (verb in ("get", "count", "list") or is_of_few)
 
     @cached_property
     def requests(self) -> dict[frozenset[str], _Request]:
@@ -368,11 +367,8 @@ def phrase_labels(
         for key, cluster_texts in sampled_texts.items()
     }
     chosen = {number: _best_request(number, clusters, usage) for number in numbers}
-    activity = _common_activity(clusters)
     asks = not subject_of_reasons(kind)
-    names = {
-        number: _name(number, chosen[number], clusters, usage, activity, asks) for number in numbers
-    }
+    names = {number: _name(number, chosen[number], clusters, usage, asks) for number in numbers}
     full_labels = _told_apart(names, clusters, usage)
     return {
         number: replace(
@@ -569,7 +565,6 @@ def _name(
     chosen: Phrase | None,
     clusters: Mapping[int, _Cluster],
     usage: _Usage,
-    common_activity: tuple[str, ...],
     asks: bool,
 ) -> Named:
     """Returns the label of a cluster with its support: the chosen phrase, with what many of the other members ask for
@@ -580,7 +575,7 @@ def _name(
         asks: Whether the texts ask for something; reasons do not.
     """
     cluster = clusters[number]
-    verb = cluster.activity() or (() if cluster.are_commands else common_activity)
+    verb = cluster.activity()
     is_search = bool(verb) and _kind(verb[0]) == "get"
     about = "work with" if cluster.are_commands else "get help with"
     activity = "find" if verb == ("get",) else " ".join(verb) or about * asks
@@ -597,11 +592,11 @@ def _name(
     if (
         verb
         and not is_search
-        and cluster.has(MIN_REQUEST_SUPPORT, texts := cluster.texts_with(frozenset({verb[0]})))
+        and cluster.has(MIN_REQUEST_SUPPORT, acting := cluster.texts_with(frozenset({verb[0]})))
         and _contrast(number, frozenset({verb[0]}), clusters) >= MIN_TOPIC_CONTRAST
     ):
         label = f"{' '.join(verb)} something"
-        return Named(_spelled(label, usage), support=cluster.support(texts))
+        return Named(_spelled(label, usage), support=cluster.support(acting))
     if topics := _topics(number, clusters, usage, is_search=is_search):
         nouns = [usage.topic(cluster.form(topic)) for topic in topics]
         texts = [cluster.texts_with(frozenset(stems(noun.casefold()))) for noun in nouns]
@@ -609,16 +604,6 @@ def _name(
         return Named(_spelled(label, usage), support=cluster.support(*texts))
     other = OTHER_REQUESTS if asks else OTHER_REASONS
     return Named(_spelled(f"{activity} other things", usage) if is_search else other)
-
-
-def _common_activity(clusters: Mapping[int, _Cluster]) -> tuple[str, ...]:
-    """Returns the activity of most clusters; empty where they have none in common."""
-    activities = Counter(filter(None, (cluster.activity() for cluster in clusters.values())))
-    kinds = Counter(_kind(activity[0]) for activity in activities.elements())
-    for kind, count in kinds.most_common(1):
-        if count >= MIN_VERB_AGREEMENT * len(clusters):
-            return next(verb for verb, _ in activities.most_common() if _kind(verb[0]) == kind)
-    return ()
 
 
 def _listed_requests(
@@ -770,16 +755,15 @@ def _verb_of(phrase: Phrase) -> tuple[str, ...]:
 
 
 def _either(requests: Sequence[Phrase], cluster: _Cluster) -> str:
-    """Returns requests as one, which repeats no verb: "find a lamp or a chair", "cancel a card or report a fraud". In
-    questions "ask about" is said for verbs that few use."""
+    """Returns requests as one, which repeats no verb: "find a lamp or a chair", "cancel a card or report a fraud".
+    Where some members ask questions, the last is "ask about a chair"."""
     parts: list[str] = []
     last_verb: tuple[str, ...] = ()
     kind = _kind(requests[0].verb)
     for phrase in sorted(requests, key=lambda phrase: _kind(phrase.verb) != kind):
-        phrase_verb = _verb_of(phrase)
-        verb = ("ask", "about") if cluster.asks_about(phrase.verb) else phrase_verb
+        verb = _verb_of(phrase)
         same = last_verb and _kind(verb[0]) == _kind(last_verb[0])
-        parts.append(" ".join((*(() if same else verb), *phrase.words[len(phrase_verb) :])))
+        parts.append(" ".join((*(() if same else verb), *phrase.words[len(verb) :])))
         last_verb = verb
     if cluster.are_partly_questions and len(parts) > 1:
         parts[-1] = f"ask about {parts[-1].removeprefix(' '.join(verb)).strip()}"
