@@ -1,11 +1,12 @@
 """Names of clusters without a model, from phrases of their members.
 
-A name is supported by the members: its content words stand in at least half of them. Of the requests that are, one is
-chosen by the share of the members who make it, by its support, and by how much rarer its content words are in the other
-clusters; what many of the others ask for follows it. Where no request has that support, the name has the verb of most
-members ("Return something") with the quality of the things that they look for ("Look for long lasting things"), or the
-thing that most of them name ("Ask about dogs", "Get help with my account"). Members without any of these have no
-request in common, and the name says so, without support. Names of places, people and products are values, no part of a
+A name claims no more than members support: at least half have its content words, and ask for its act or for no other
+act on that thing. Of the requests that are supported, one is chosen by the share of the members who make it, by its
+support, and by how much rarer its content words are in the other clusters; what many of the others ask for follows it.
+Where no request has that support, the name has the verb of most members ("Return something"), the quality of the things
+that they look for ("Look for long lasting things"), or the things that most of them name ("Ask about dogs or owners",
+"Get help with my account", "Work with files"). Members without any of these have no request in common, and the name
+says so, without support. Names of places, people and products are values, no part of a
 phrase; they follow it where two clusters would have the same name ("Find a restaurant · Lebanese, Swedish").
 
 The *content* of a phrase is the set of the stems of its content words, without its verb: phrases of one content are
@@ -48,6 +49,7 @@ from engine.goals.labels.word_kinds import (
     is_participle,
     stem,
     stems,
+    word_set,
     words_of,
 )
 from engine.goals.questions import Named, clipped
@@ -64,7 +66,7 @@ CENTRAL_MEMBERS = 10
 MAX_SENTENCE_CHARS = 220
 """Most characters of the description of a cluster."""
 MIN_SUPPORT = 0.5
-"""Least share of the members that contain the content words of a phrase which names the cluster."""
+"""Least share of the members that ask for what the name of the cluster says."""
 NEARLY_HALF = 0.445
 """Least support less its standard error."""
 MIN_INSTRUCTION_WORDS = 8
@@ -128,16 +130,14 @@ which it stands for the verb of a phrase, too."""
 _WEAK_VERBS = {"": 1.0, "do": 1.0, "get": 0.5, "count": 0.5, "go": 1.0}
 """Verbs that say little, with their weights beside others for the same content; all others have 1."""
 _NEAR_EQUALS = (
-    frozenset({"book", "reserve", "buy", "make", "schedule", "purchase"}),
-    frozenset({"organize", "plan", "throw", "arrange", "prepare"}),
-    frozenset({"create", "make", "write", "generate", "develop", "build"}),
-    frozenset({"remove", "delete", "clear"}),
-    frozenset({"change", "update", "modify", "edit"}),
+    word_set("book reserve buy make schedule purchase"),
+    word_set("organize plan throw arrange prepare"),
+    word_set("create make write generate develop build"),
+    word_set("remove delete clear"),
+    word_set("change update modify edit"),
 )
 """Verbs of one act: who uses one of them asks for what another of them says."""
-_OPEN_VERBS = frozenset(
-    {"", "do", "go", "get", "find", "look", "search", "check", "see", "list", "count"}
-)
+_OPEN_VERBS = word_set("do go get find look search check see list count") | {""}
 """Verbs that claim no more of an act than that somebody wants the thing."""
 _NO_ARTICLE_FACTOR = 0.5
 """How well a verb reads with a bare noun in the singular, 0–1: "set meeting"."""
