@@ -317,12 +317,12 @@ class ModelsScreen(WorkbenchScreen[None]):
         if row.kind == "adapter":
             self.notify("Training (7) chooses the adapter; r is for models.", markup=False)
             return
-        from engine.opener.prompt_trials import FORMS, PromptTrial  # they bring numpy
+        from engine.opener.prompt_trials import REPLY_FORMS, PromptTrial  # they bring numpy
 
         def chosen(prompt: str) -> None:
             self.app.push_screen(PromptTrialDialog(PromptTrial(self.services, prompt), row.name))
 
-        ask(self, ChoiceDialog("Try the prompt", [(name, name) for name in FORMS]), chosen)
+        ask(self, ChoiceDialog("Try the prompt", [(name, name) for name in REPLY_FORMS]), chosen)
 
     def action_remove(self) -> None:
         """Removes what is under the cursor, once that is confirmed."""
