@@ -26,7 +26,7 @@ class RemainingRequest:
 
     Attributes:
         prompt: Text around each log.
-        below: Threshold on the normalised `p_end` at the last boundary.
+        below: Threshold on the normalized `p_end` at the last boundary.
     """
 
     prompt: Prompt

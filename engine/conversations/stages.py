@@ -1,6 +1,6 @@
 """The stage that imports files of conversations into the project.
 
-An import is resumed by importing again: stored conversations are recognised by a hash of their messages, so a second
+An import is resumed by importing again: stored conversations are recognized by a hash of their messages, so a second
 import of the same files changes nothing. A file that was read to its end and did not change since is not parsed again.
 """
 

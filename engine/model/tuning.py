@@ -24,7 +24,8 @@ from engine.base.errors import Cancelled, OutOfMemory
 from engine.base.files import create_private_folder, temporary_private_folder
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import SPEED_TOKENS, LoadOptions, Span, TokenModel
-from engine.model.llamacpp import LlamaModel, gpu_offload, quantize
+from engine.model.llamacpp.files import gpu_offload, quantize
+from engine.model.llamacpp.model import LlamaModel
 from engine.model.memory_plan import busy
 
 AS_SHIPPED = "as is"
@@ -39,9 +40,6 @@ CANDIDATES = ("bf16", "f16", "q8_0", "q4_0")
 
 AGREEMENT_TOKENS = 384
 """Tokens of the text on which formats are compared with F32."""
-
-SCREENED_TOKENS, MIN_SCREENED_AGREEMENT = 128, 0.9
-"""A format whose agreement over so many first tokens is lower is not measured further."""
 
 LONG_TOKENS = 2048
 """Tokens of the second measurement, which shows the cost of attention on a long text."""
@@ -250,7 +248,8 @@ class _Comparison:
         agreement = None
         if f32_tokens is not None:
             model = _load(file, self._cancelled)
-            agreement = _agreement(model, model.tokenize(self._text), f32_tokens, not is_shipped)
+            top_tokens = _top_tokens(model, model.tokenize(self._text)[: len(f32_tokens)])
+            agreement = float((top_tokens == f32_tokens).mean())
             model.close()
         is_faithful = agreement is None or agreement >= least_agreement
         return {
@@ -300,23 +299,6 @@ def expand(source: Path, target: Path) -> None:
             f"It may take {MAX_F32_SHARE:.0%} of each.",
         )
     quantize(source, target, "f32", os.cpu_count() or 1)
-
-
-def _agreement(
-    model: TokenModel, tokens: Sequence[int], f32_tokens: NDArray[np.int64], screen: bool
-) -> float:
-    """Returns the share of places where the most probable token is that of the F32 expansion.
-
-    Args:
-        f32_tokens: Most probable tokens of the expansion, shape (tokens,).
-        screen: Whether the first tokens alone decide if they agree in too few places.
-    """
-    if screen:
-        first_tokens = _top_tokens(model, tokens[:SCREENED_TOKENS])
-        agreement = float((first_tokens == f32_tokens[: len(first_tokens)]).mean())
-        if agreement < MIN_SCREENED_AGREEMENT:
-            return agreement
-    return float((_top_tokens(model, tokens[: len(f32_tokens)]) == f32_tokens).mean())
 
 
 def _expandable(source: Path, folder: Path) -> bool:

@@ -358,7 +358,7 @@ class CompletionRate:
         apparent: `StateCounts.rate`: the share of the scored ones at or above the threshold; None without scores.
         corrected: The share corrected for the errors of the classifier; None if it is unknown.
         why: Why `corrected` is unknown.
-        low, high: The 95% Wilson interval of `apparent`; None without scores, and in what an earlier version stored.
+        low, high: The 95% Wilson interval of `apparent`; None without scores.
         borderline: Number of scored ones so near the threshold that they are borderline.
     """
 

@@ -426,7 +426,7 @@ class MergeDeskScreen(DecisionScreen):
         if self.cursor.front is not None:
             self.query_one(MergedPane).edit_label()
 
-    def on_merged_pane_labelled(self, message: MergedPane.Labelled) -> None:
+    def on_merged_pane_labeled(self, message: MergedPane.Labeled) -> None:
         """Keeps the label for its pair, and puts the focus back on the members."""
         shown = self.cursor.front
         if shown is not None and message.label and message.pair == self.cursor.pair:

@@ -119,7 +119,7 @@ class BaseApp(App[ResultT], inherit_bindings=False):
 
     def _fatal_error(self) -> None:
         """Writes the traceback as Textual does, but without the values of variables."""
-        # Imported where it is used: it brings the colouring of code, which no first frame needs.
+        # Imported where it is used: it brings the coloring of code, which no first frame needs.
         import rich
         from rich.segment import Segments
         from rich.traceback import Traceback

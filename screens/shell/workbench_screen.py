@@ -46,7 +46,7 @@ REFRESH_SECONDS = 0.5
 """Seconds within which several changes are combined into one refresh."""
 FORMS = {
     **dict.fromkeys(
-        ("embed", "summarise", "cluster", "label", "propose", "decide"), ("goals", "run_clustering")
+        ("embed", "summarize", "cluster", "label", "propose", "decide"), ("goals", "run_clustering")
     ),
     "assign": ("goals", "assign"),
     "stability": ("goals", "stability"),

@@ -182,18 +182,18 @@ class TurnLine(Widget):
         muted = base + self.get_component_rich_style("tone--muted", partial=True)
         bright = base + self.get_component_rich_style("tone--bright", partial=True)
         cursor = bright + self.get_component_rich_style("tone--cursor", partial=True)
-        accent_colour = self.get_component_rich_style("tone--accent", partial=True)
+        accent_color = self.get_component_rich_style("tone--accent", partial=True)
         row = self._rows[self._at]
         columns = spread(len(self._rows), max(8, width // 3))
         blocks = turn_blocks(self._rows, columns)
         cells = [
-            StyledText(block, cursor if self._at in column else base + accent_colour)
+            StyledText(block, cursor if self._at in column else base + accent_color)
             for block, column in zip(blocks, columns, strict=True)
         ]
         words = [
             StyledText(f"  step {row.step}", bright),
             StyledText(f" · {self._at + 1:,} of {len(self._rows):,}", muted),
-            StyledText("  [ ]", bright + accent_colour),
+            StyledText("  [ ]", bright + accent_color),
             StyledText(f"   best {number_format.log_probability(row.max_log_prob)}", base),
             StyledText(f" · {row.leaves:,} leaves", base),
         ]

@@ -319,8 +319,8 @@ def _model_summary(model: ModelFacts) -> str:
         )
     if model.first_layers is not None:
         parts.append(model.first_layers)
-    if model.licence:
-        parts.append(f"license {one_line(model.licence, 30)}")
+    if model.license:
+        parts.append(f"license {one_line(model.license, 30)}")
     if model.manifest is not None:
         parts.append(f"of {model.manifest.repository}")
     return ", ".join(parts)
@@ -346,7 +346,7 @@ def _model_json(catalog: Catalog, model: ModelFacts, machine: MachineMemory) -> 
     return {
         **_file_json(catalog, entry, model.size),
         "tuning": entry.tuning,
-        "licence": model.licence or None,
+        "license": model.license or None,
         "repository": manifest.repository if manifest else None,
         "revision": manifest.revision if manifest else None,
         "pulled_at": manifest.pulled_at if manifest else None,

@@ -14,7 +14,7 @@ from engine.base.conversation import Conversation, Message
 from engine.formats.json_values import BadRecord, as_object, json_text, object_or_empty, objects_in
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.inserted import with_context_apart
-from engine.formats.messages.normalise import messages_of
+from engine.formats.messages.normalize import messages_of
 from engine.formats.opening.framing import Frame
 from engine.formats.records import ParsedRecord, Reader
 
@@ -38,7 +38,7 @@ _STREAM_KEYS = ("session_id", "parent_tool_use_id")
 """Keys that only lines of the stream have."""
 
 
-def recognise(record: Any) -> str | None:
+def recognize(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
     if not isinstance(record, dict):
         return None
@@ -390,7 +390,7 @@ def _session_facts(lines: list[dict[str, Any]]) -> dict[str, Any]:
 
 CLAUDE_CODE = Reader(
     "claude_code",
-    recognise,
+    recognize,
     read,
     arrange=arrange,
     conditions=5,

@@ -27,7 +27,7 @@ from engine.formats.messages.call_messages import (
     text_given,
 )
 from engine.formats.messages.chat_message import ChatMessage
-from engine.formats.messages.normalise import messages_of
+from engine.formats.messages.normalize import messages_of
 from engine.formats.messages.times import as_time
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import json_within

@@ -8,7 +8,7 @@ from typing import Any
 from engine.base.conversation import Conversation
 from engine.formats.json_values import as_object, object_or_empty, objects_in
 from engine.formats.messages.call_messages import messages_answered
-from engine.formats.messages.normalise import read_in_turn
+from engine.formats.messages.normalize import read_in_turn
 from engine.formats.messages.times import as_time
 from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.records import ParsedRecord, Reader
@@ -29,7 +29,7 @@ _FACTS = ("model", "usage", "stop_reason", "finish_reason", "created", "created_
 """Keys of an event that are facts of the answer; the last event with a key counts."""
 
 
-def _recognise(record: Any) -> str | None:
+def _recognize(record: Any) -> str | None:
     """Returns in words why a record looks like an event of a stream; None if it does not."""
     if not isinstance(record, dict):
         return None
@@ -45,7 +45,7 @@ def _arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
     frames_by_answer: dict[str, list[Frame]] = {}
     current = ""  # id of the answer that the events belong to
     for frame in frames:
-        if frame.reason is not None or _recognise(frame.value) is None:
+        if frame.reason is not None or _recognize(frame.value) is None:
             yield frame._replace(reason=frame.reason or "it is no event of a stream")
             continue
         event = frame.value
@@ -84,7 +84,7 @@ def _read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
 
 STREAMS = Reader(
     "streams",
-    _recognise,
+    _recognize,
     _read,
     arrange=_arrange,
     conditions=3,

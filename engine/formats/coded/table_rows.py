@@ -15,7 +15,7 @@ from engine.base.conversation import Conversation, Message, Role
 from engine.formats.json_values import BadRecord, as_object, json_text, objects_in
 from engine.formats.leaks import states_outcome
 from engine.formats.messages.branches import OTHER_BRANCHES, other_branches
-from engine.formats.messages.normalise import (
+from engine.formats.messages.normalize import (
     looks_like_message,
     looks_like_messages,
     messages_of,
@@ -66,6 +66,9 @@ _POSITIONS = (
     *TIMES,
 )  # fmt: skip
 """Names of columns by which the rows of a conversation are put in order."""
+
+_JSON_OBJECT = re.compile(r"\s*\{.*\}\s*", re.DOTALL)
+"""Matches the text of a JSON object by its braces."""
 
 _ROLE_ONLY_COLUMNS = ("role", "speaker")
 """Columns that say nothing but the role; what others say, such as a name, stays as a fact of the message."""
@@ -171,7 +174,10 @@ def messages_of_row(
         return [*messages_of(question, number, facts=facts), *messages_of(answer, number + 1)]
     word = speaker_word(row[columns.role]) if columns.role else None
     role, name = _role(word, columns.role, speakers, number)
-    message = {"role": role, "content": row[columns.text], **({"name": name} if name else {})}
+    text = row[columns.text]
+    if role == "system" and number > 1 and isinstance(text, str) and _JSON_OBJECT.fullmatch(text):
+        role = "tool"  # help desks log what a tool returned under the name of the system
+    message = {"role": role, "content": text, **({"name": name} if name else {})}
     return messages_of(message, number, facts=facts)
 
 
@@ -191,7 +197,7 @@ def _role(
     return role, word
 
 
-def recognise(record: Any) -> str | None:
+def recognize(record: Any) -> str | None:
     """Returns in words why a record looks like a row of this format; None if it does not."""
     columns = columns_of(record)
     if columns is None or columns.id is None:
@@ -316,7 +322,7 @@ def _rows_in_order(rows: list[Any]) -> list[Any]:
 
 ROWS = Reader(
     "rows",
-    recognise,
+    recognize,
     read,
     arrange=arrange,
     conditions=2,
@@ -432,7 +438,7 @@ def _is_turn(turn: Any) -> bool:
     return columns is not None and columns.role is not None
 
 
-def _recognise_conversation(record: Any) -> str | None:
+def _recognize_conversation(record: Any) -> str | None:
     """Returns in words where a record has its conversation; None if it has none."""
     place = _find_conversation(record)
     if place is None:
@@ -533,7 +539,7 @@ def _read_turns(turns: list[Any]) -> tuple[list[Message], list[Any]]:
 
 CONVERSATION_ROWS = Reader(
     "conversation_rows",
-    _recognise_conversation,
+    _recognize_conversation,
     _read_conversation,
     arrange=_arrange_conversations,
     title="rows that are a conversation: a list of messages, a transcript, or questions with their answers",

@@ -34,8 +34,11 @@ _DETECTION_CHARS = 1 << 20
 """Number of characters by which the delimiter is detected."""
 _SEPARATOR = re.compile(r"\ufeff?sep=(.)\r?\n")
 """Matches a first line that names the delimiter, as Excel writes it."""
-_MESSAGE_COLUMNS = ("content", "text")
-"""Columns with the text of a message, which stays text even where it happens to be JSON."""
+_MESSAGE_COLUMNS = frozenset(
+    ("content", "message", "messagecontent", "messagetext", "msg", "text", "utterance")
+)
+"""Columns with the text of a message, in small letters and without signs. The text may happen to be JSON, such as the
+result of a tool."""
 
 _PARQUET_ERRORS = (OSError, ValueError, NotImplementedError, TypeError, LookupError, OverflowError)
 """What Arrow raises for a damaged file."""
@@ -228,9 +231,8 @@ def _cell(column: str, text: str) -> Any:
         value = load(text.encode("utf-8", "surrogatepass"), "cell")
     except BadRecord:
         return text
-    if column in _MESSAGE_COLUMNS and not _are_parts(value):
-        return text
-    return value
+    is_text = re.sub(r"[^a-z]", "", column.lower()) in _MESSAGE_COLUMNS
+    return text if is_text and not (_are_parts(value) or _has_role(value)) else value
 
 
 def _are_parts(value: Any) -> bool:
@@ -238,6 +240,12 @@ def _are_parts(value: Any) -> bool:
     return isinstance(value, list) and all(
         isinstance(part, dict) and "type" in part for part in value
     )
+
+
+def _has_role(value: Any) -> bool:
+    """Returns whether a value is a message, or a list that begins with one."""
+    first = value[0] if isinstance(value, list) and value else value
+    return isinstance(first, dict) and isinstance(first.get("role", first.get("from")), str)
 
 
 def row_frame(number: int, row: dict[str, Any]) -> Frame:

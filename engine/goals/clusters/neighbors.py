@@ -36,7 +36,7 @@ BATCH_ROWS = 4_096
 _SEED = 20_240_607
 """Seed of the index."""
 
-SETTLE_NEIGHBOURS = 10
+SETTLE_NEIGHBORS = 10
 """Nearest other rows of each row that `settle` should be given."""
 
 MIN_SETTLE_SHARE = 0.6
@@ -61,7 +61,7 @@ class NearestRows(NamedTuple):
     distances: Floats
 
 
-class Neighbours:
+class Neighbors:
     """Finds the rows that are nearest to a vector; rows of zeros are never found."""
 
     def __init__(
@@ -166,7 +166,7 @@ def overlap(near: NearestRows, rows: Indices, labels: Numbers, k: int) -> csr_ma
     """Returns the overlap of clusters, a sparse matrix of shape (k, k).
 
     Args:
-        near: Neighbors of `rows`, from `Neighbours.of_rows`.
+        near: Neighbors of `rows`, from `Neighbors.of_rows`.
         labels: Cluster of every row; negative for a row in none, which is ignored.
         k: Number of clusters.
 

@@ -159,7 +159,7 @@ class GoalService:
         members = [member.conversation_id for member in self.members(group.id)]
         with self._project.reading() as conn, snapshot(conn):
             threshold = score_sets.rule(conn).threshold
-            values = scores.normalised_scores(conn, score_sets.hash_in_force(conn) or "", members)
+            values = scores.normalized_scores(conn, score_sets.hash_in_force(conn) or "", members)
             judged = dict(answers.in_force(conn))
         below_threshold = [key for key in members if key in values and values[key] < threshold]
         return LowestGoal(
@@ -326,11 +326,11 @@ def _distances(
     view: ClusteringView, space: Space, ids: Ids, keys: Sequence[str], own: str | None
 ) -> _Distances:
     """Returns the distances of conversations to the groups `keys`, of which `own` is theirs; None if none is."""
-    centres = view.centres(keys, space)
+    centers = view.centers(keys, space)
     distance, doubt = np.ones(len(ids), np.float32), np.ones(len(ids), np.float32)
     other = np.full(len(ids), -1, np.float32)
     for block in blocks(len(ids)):
-        to_groups = np.maximum(0, 1 - space.rows_of(ids[block]) @ centres.T)
+        to_groups = np.maximum(0, 1 - space.rows_of(ids[block]) @ centers.T)
         rows = np.arange(len(to_groups))
         columns = (
             to_groups.argmin(axis=1) if own is None else np.full(len(to_groups), keys.index(own))

@@ -254,7 +254,7 @@ def _cluster_rows(
                 spread=float(distances.mean(dtype=np.float64)),
                 reach=float(np.quantile(distances, REACH_QUANTILE)),
                 words=words.get(number, ()),
-                centre=(sums[number] / size).astype("<f4").tobytes(),
+                center=(sums[number] / size).astype("<f4").tobytes(),
             )
         )
     return cluster_rows
@@ -552,8 +552,8 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         ids, _ = self._members
         if self._is_paper:
             return choose(ids[~inside].tolist(), OUTSIDE_EXAMPLES, self._stored.seed)
-        centre = np.frombuffer(self._clusters[number].centre, dtype="<f4")
-        cosines = self._vectors @ centre
+        center = np.frombuffer(self._clusters[number].center, dtype="<f4")
+        cosines = self._vectors @ center
         cosines[inside] = -np.inf
         count = min(OUTSIDE_EXAMPLES, len(ids))
         # The nearest in any order, without sorting all; then these are sorted, equal ones by their ids.

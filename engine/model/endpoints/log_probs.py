@@ -291,7 +291,7 @@ class Reader:
         """Returns the log-probability of each token of a prompt and the most probable tokens there, in order.
 
         Raises:
-            RequestRefused: It refuses the prompt, or tokenises it differently.
+            RequestRefused: It refuses the prompt, or tokenizes it differently.
         """
         body = {
             "prompt": self.prompt(raw),
@@ -312,7 +312,7 @@ class Reader:
         list one.
 
         Raises:
-            RequestRefused: It refuses the prompt, or tokenises prompt and continuation together differently.
+            RequestRefused: It refuses the prompt, or tokenizes prompt and continuation together differently.
         """
         if self.can.echo and len(answer.ids) > 1:
             return await self._echoed_log_p(raw, answer)
@@ -365,7 +365,7 @@ class Reader:
         return total if len(steps) == len(answer.ids) else None
 
     async def _append(self, raw: RawPrompt, answer: Continuation, count: int) -> RawPrompt:
-        """Returns a prompt with the first tokens of a continuation, which must be tokenised as exactly these."""
+        """Returns a prompt with the first tokens of a continuation, which must be tokenized as exactly these."""
         if not count:
             return raw
         text = raw.text + answer.texts_so_far[count]

@@ -5,21 +5,20 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from engine.base import network_guard
 from engine.base.errors import HubError, ModelError, Paused
 from engine.model.catalog_files import PartFile
+from engine.model.endpoints.pacing import wait_after
 from engine.model.hub.access import BUSY_STATUSES, Hub, hub_library, port_of
 
-MAX_ATTEMPTS = 6
+MAX_ATTEMPTS = 8
 """Most connections in a row that bring no data."""
-
-FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
-"""The first and the longest wait in seconds; each is twice the one before, or what the server asks for."""
 
 WHOLE_FILE, PIECE, NO_SUCH_PIECE = 200, 206, 416
 """Status codes of an answer with the file from its beginning, with the piece that was asked for, and of a refusal
@@ -33,12 +32,17 @@ _RANGE = re.compile(r"bytes (?P<first>\d+)-\d+/(\d+|\*)")
 
 
 class _RetryLater(Exception):
-    """The connection failed and may be tried again; `wait` is the time that the server asked for, in seconds."""
+    """The connection failed and may be tried again."""
 
-    def __init__(self, why: str, wait: float | None = None) -> None:
-        """Creates the exception; `why` is a sentence without its end."""
+    def __init__(self, why: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Creates the exception.
+
+        Args:
+            why: A sentence without its end.
+            headers: Headers of the answer, which may say how long to wait.
+        """
         super().__init__(why)
-        self.wait = wait
+        self.headers = headers
 
 
 class Fetch:
@@ -93,17 +97,13 @@ class Fetch:
                     attempt = 0 if self._bytes_on_disk() > have else attempt + 1
                     if attempt >= MAX_ATTEMPTS:
                         raise self._final_error(failure) from failure
-                    wait = min(LONGEST_WAIT, FIRST_WAIT * 2 ** max(0, attempt - 1))
-                    self._wait(wait if failure.wait is None else failure.wait)
+                    seconds = wait_after(max(0, attempt - 1), failure.headers, jitter=0.0)
+                    if self._stop.wait(seconds):
+                        raise Paused("The pull is paused.", "Pull again to go on.") from None
 
     def _bytes_on_disk(self) -> int:
         """Returns the number of bytes that have arrived."""
         return self._target.stat().st_size if self._target.exists() else 0
-
-    def _wait(self, seconds: float) -> None:
-        """Waits; raises Paused if the download is asked to stop meanwhile."""
-        if self._stop.wait(seconds):
-            raise Paused("The pull is paused.", "Pull again to go on.")
 
     def _connect(self, client: Any, have: int) -> None:
         """Asks for what is missing and follows the hub to where the file lies."""
@@ -162,7 +162,7 @@ class Fetch:
     def _write_answer(self, answer: Any, have: int, host: str) -> None:
         """Adds what arrives to the file; from its beginning where the server does not resume."""
         if answer.status_code in BUSY_STATUSES:
-            raise _RetryLater(f"{host} answered {answer.status_code}", _retry_after(answer.headers))
+            raise _RetryLater(f"{host} answered {answer.status_code}", answer.headers)
         if answer.status_code == NO_SUCH_PIECE:
             self._target.unlink(missing_ok=True)
             raise _RetryLater(f"{host} does not have the rest")
@@ -209,12 +209,3 @@ class Fetch:
         error = self._hub.unreachable(why)
         arrived = f"{self._bytes_on_disk() / 1e6:,.1f} of {self._part.size / 1e6:,.1f} MB have arrived and are kept."
         return HubError(f"{error.message} {arrived}", "Pulling again goes on where it stopped.")
-
-
-def _retry_after(headers: Any) -> float | None:
-    """Returns the seconds that a server asks to wait, at most `LONGEST_WAIT`; None for a date or nonsense."""
-    try:
-        asked = float(headers.get("retry-after", ""))
-    except ValueError:
-        return None
-    return min(LONGEST_WAIT, asked) if asked >= 0 else None

@@ -22,7 +22,6 @@ from engine.conversations.filter_fields import (
     OrderConversations,
 )
 from engine.conversations.filters import Term
-from engine.conversations.tables.earlier_states import IS_IN_FORCE
 from engine.conversations.tables.fields import (
     choice_counts,
     counted,
@@ -34,6 +33,7 @@ from engine.conversations.tables.fields import (
 )
 from engine.project.idset import IdSet
 from engine.project.sql import placeholders
+from engine.project.views import NOT_UNDONE
 from engine.questions.question import hyphenated
 from engine.questions.records import MachineKind
 from engine.questions.tables import questions
@@ -76,7 +76,7 @@ MACHINES_WHERE_NO_PERSON = (
     f"{MACHINES} AND a.rowid = (SELECT max(rowid) FROM answerer AS newer WHERE newer.question = a.question)"
     f" AND a.question <> '{SUCCEEDED}' AND NOT EXISTS"
     " (SELECT 1 FROM answer AS v WHERE v.question = a.question"
-    f" AND v.conversation_id = m.conversation_id AND v.kind = 'give' AND {IS_IN_FORCE}"
+    f" AND v.conversation_id = m.conversation_id AND v.kind = 'give' AND {NOT_UNDONE}"
     " AND v.value IS NOT NULL)"
 )
 """The same of what answered last, where no person has; a verdict is that of a person alone."""

@@ -67,7 +67,7 @@ class Measured:
 
     Attributes:
         ids: Ids of the conversations, ascending.
-        score: Normalised score; NaN where there is none.
+        score: Normalized score; NaN where there is none.
         turns: Number of turns.
         characters: Length in characters.
         trouble: Sum of the standard scores of the signs of trouble; NaN before they were read.

@@ -78,7 +78,7 @@ class AdapterTraining:
     """How an adapter was trained.
 
     Attributes:
-        recipe: Name of the training recipe; empty when neither the catalogue nor a run records it.
+        recipe: Name of the training recipe; empty when neither the catalog nor a run records it.
         conversations: Number of training conversations; None when unknown.
     """
 
@@ -311,7 +311,7 @@ def _read_scored_rows(
     Raises:
         NotYet: The test needs what the models write, and that was not recorded.
     """
-    read_values = scores.generated_curves if test.paper else scores.normalised_curves
+    read_values = scores.generated_curves if test.paper else scores.normalized_curves
     values = {config.config_hash: read_values(conn, config.config_hash, keys) for config in configs}
     if test.paper and not any(values.values()):
         raise NotYet(
@@ -348,7 +348,7 @@ def _places_to_cut(
 
 
 def _recorded_adapter_name(catalog: Catalog, adapter: str) -> str:
-    """Returns the name under which scores record an adapter; the given name when the catalogue has no such adapter."""
+    """Returns the name under which scores record an adapter; the given name when the catalog has no such adapter."""
     try:
         return adapter_name(catalog.adapter_path(adapter))
     except UsageError:

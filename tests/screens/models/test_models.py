@@ -19,7 +19,7 @@ from screens.models.hub_dialog import HubDialog
 from screens.models.screen import ModelsScreen
 from screens.shell.dialogs import ErrorDialog
 from tests.screens.driving import Size, lines, opened, press, settle, text, until
-from tests.screens.models.catalogue import (
+from tests.screens.models.catalog import (
     BUILT_IN,
     GATED,
     PULLED,
@@ -75,7 +75,7 @@ async def poll(pilot: Pilot[None]) -> None:
 
 
 def names(made: ScreenProject) -> list[str]:
-    """The models of the catalogue."""
+    """The models of the catalog."""
     return [entry.name for entry in made.catalog.entries()]
 
 

@@ -75,8 +75,8 @@ def test_a_place_is_no_goal() -> None:
     assert "Redwood" not in named(weather, TABLES)[0].label
 
 
-def test_centre_first() -> None:
-    """The sentence is of the member nearest to the centre that says the label."""
+def test_center_first() -> None:
+    """The sentence is of the member nearest to the center that says the label."""
     labels = np.zeros(4, dtype=np.int32)
     distances = np.array([0.9, 0.2, 0.1, 0.3], dtype=np.float32)
     found = phrase_labels(FLIGHTS, labels, distances)

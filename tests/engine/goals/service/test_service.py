@@ -80,7 +80,7 @@ class TestExports:
     def test_assignments(
         self, clustered: Project, goals: GoalService, review: MergeReviewService
     ) -> None:
-        """A line for every imported id in the order of import: its present group and the distance to the centre,
+        """A line for every imported id in the order of import: its present group and the distance to the center,
         or why it is in none.
         """
         review.merge(review.pair(goals.groups()[0].id, goals.groups()[1].id), "both")
