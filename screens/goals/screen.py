@@ -17,6 +17,7 @@ from textual.widgets import Static
 from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.conversations.filters import Filter, ListQuery, Term
+from engine.goals.clustering_request import ClusteringRequest
 from engine.goals.records import (
     ClusteringSummary,
     GoalDecision,
@@ -25,7 +26,6 @@ from engine.goals.records import (
     SplitProposal,
     themes_of,
 )
-from engine.goals.requests import ClusteringRequest
 from engine.opener.exports import ExportKind
 from engine.opener.open_project import OpenProject
 from engine.results.associations.records import Split

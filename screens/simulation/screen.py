@@ -18,7 +18,8 @@ from engine.base.text import display_safe, one_line
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
 from engine.simulate.records import PlayItem, PlaySetting, SetResults, TranscriptLine
-from engine.simulate.request import (
+from engine.simulate.service.service import SimulationService
+from engine.simulate.simulation_request import (
     BOTH,
     FIELDS,
     KINDS,
@@ -28,7 +29,6 @@ from engine.simulate.request import (
     SimulationRequest,
     read_request,
 )
-from engine.simulate.service.service import SimulationService
 from screens.shell.dialogs import ask, ask_column
 from screens.shell.exporting import ask_file, copy
 from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line

@@ -16,7 +16,7 @@ from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
 from engine.opener.open_project import OpenProject
 from engine.training.records import RunDetail, TrainingChoices, TrainingRun
-from engine.training.request import TrainingRequest
+from engine.training.training_request import TrainingRequest
 from screens.shell.dialogs import ask, confirm
 from screens.shell.exporting import copy
 from screens.shell.workbench_screen import WorkbenchScreen

@@ -15,7 +15,6 @@ from engine.project.estimate_text import estimate_lines
 from engine.simulate.forms.table import FilledForm, filled_form, form_rows
 from engine.simulate.records import PlayRow
 from engine.simulate.recsim.play import by_task
-from engine.simulate.request import COMMON, FIELDS, OPTIONS, Kind, SimulationRequest
 from engine.simulate.service import forms as forms_service
 from engine.simulate.service import sharded as sharded_service
 from engine.simulate.service.result_tables import (
@@ -28,6 +27,7 @@ from engine.simulate.service.result_tables import (
 from engine.simulate.service.service import Simulation
 from engine.simulate.sharded.aptitude import ScoredPlay, aptitudes
 from engine.simulate.sharded.scenario import CONDITIONS, Condition, place_of
+from engine.simulate.simulation_request import COMMON, FIELDS, OPTIONS, Kind, SimulationRequest
 from workbench.arguments import PROJECT, Argument, argument, read_request, request_arguments, takes
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import narrate, run_stages

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,9 +10,11 @@ from typing import Any, cast, get_args
 from engine.base.conversation import without_surrogates
 from engine.base.errors import FormatError
 from engine.base.number_format import counted
+from engine.formats.json_values import list_or_empty
 from engine.goals.merges.merge_state import MergeState
 from engine.goals.records import Author, GoalDecision
 from engine.goals.views.decision_log import Plan
+from engine.questions.service.intake import json_records, read_text
 
 _GROUPS_OF_KIND = {
     "merge": 2,
@@ -83,22 +84,15 @@ def import_decisions(decide_all: Callable[[Plan], int], path: Path) -> DecisionR
 
 
 def _read_lines(path: Path) -> Sequence[tuple[int, Mapping[str, Any]]]:
-    """Returns (line number, decision) for each line of a file; raises FormatError if it has others."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        parsed_lines = [
-            (number, json.loads(line))
-            for number, line in enumerate(text.splitlines(), 1)
-            if line.strip()
-        ]
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise FormatError(
-            f"{path} cannot be read: {error}.", "Choose a file of JSON Lines."
-        ) from error
+    """Returns (number, decision) of each record of a file; raises FormatError if it has others."""
+    hint = "Choose a file of JSON Lines."
+    records = json_records(path, read_text(path, hint), hint)
     lines = [
-        (number, line) for number, line in parsed_lines if isinstance(line, dict) and "kind" in line
+        (number, line)
+        for number, line in enumerate(records, 1)
+        if isinstance(line, dict) and "kind" in line
     ]
-    if not lines or len(lines) < len(parsed_lines):
+    if not lines or len(lines) < len(records):
         raise FormatError(
             f"{path} has lines that are no decisions.",
             "`workbench export PROJECT decisions -o FILE` writes such a file.",
@@ -172,5 +166,4 @@ def _group(state: MergeState, label: str) -> str:
 
 def _texts_in(value: Any) -> list[str]:
     """Returns the texts of a list; none if the value is no list."""
-    entries = value if isinstance(value, list) else []
-    return [without_surrogates(entry) for entry in entries if isinstance(entry, str)]
+    return [without_surrogates(text) for text in list_or_empty(value) if isinstance(text, str)]

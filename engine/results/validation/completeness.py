@@ -12,7 +12,7 @@ import contextlib
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import get_args
@@ -48,7 +48,13 @@ from engine.results.metrics.completeness import (
     places,
     truth_tables,
 )
-from engine.results.records import CompletenessTable, RowKind, SeparationRow, TruncationTest
+from engine.results.records import (
+    AdapterTraining,
+    CompletenessTable,
+    RowKind,
+    SeparationRow,
+    TruncationTest,
+)
 from engine.training.config import ConfigError, TrainConfig
 from engine.training.events import RunDirectory
 from engine.training.run_files import all_runs, manifest_of, part_to_test, run_named
@@ -71,19 +77,6 @@ _RECIPE_WORDS = {"no-end-tag": "without an end tag"}
 
 HASH_CHARS_IN_TITLE = 8
 """Characters of a config hash in titles that would otherwise be the same."""
-
-
-@dataclass(frozen=True, slots=True)
-class AdapterTraining:
-    """How an adapter was trained.
-
-    Attributes:
-        recipe: Name of the training recipe; empty when neither the catalog nor a run records it.
-        conversations: Number of training conversations; None when unknown.
-    """
-
-    recipe: str = ""
-    conversations: int | None = None
 
 
 def adapter_trainings(
@@ -191,10 +184,11 @@ def completeness_table(
                 scoring,
                 places_by_id,
                 metrics=cut_tests[title].classification(),
-                config=scored.configs.get(title),
-                origins=data.origins,
+                config=config,
+                training=data.training_of(config),
             )
             for title, scoring in scorings.items()
+            for config in [scored.configs.get(title)]
         ),
         truths=truth_tables(scorings, places_by_id, data.claims),
         trained=data.testable.trained,
@@ -238,6 +232,14 @@ class _TestData:
     places_by_id: Mapping[int, Place]
     scorings: Mapping[str, Values]
     claims: Mapping[int, Mapping[str, bool]]
+
+    def training_of(self, config: ScoreConfig | None) -> AdapterTraining:
+        """Returns how the adapter of a configuration was trained; unknown for None, a baseline."""
+        return (
+            AdapterTraining()
+            if config is None
+            else self.origins.get(config.config_hash, AdapterTraining())
+        )
 
 
 def _read_test_data(
@@ -516,31 +518,20 @@ def _separation_row(
     places_by_id: Mapping[int, Place],
     metrics: Classification,
     config: ScoreConfig | None,
-    origins: Mapping[str, AdapterTraining],
+    training: AdapterTraining,
 ) -> SeparationRow:
     """Returns the row of one scoring; `config` is None for a baseline."""
     values, are_whole, _ = pairs(scoring, places_by_id)
     share, matched_pairs = matched_test(scoring, places_by_id)
-    row = SeparationRow(
+    return SeparationRow(
         name=title,
         kind="scores" if config else _BASELINES[title],
         scored=len(scoring),
         metrics=metrics,
         matched=share,
         matched_pairs=matched_pairs,
+        config=config,
+        training=training,
         roc=roc(values, are_whole),
         reliability=reliability(values, are_whole),
-    )
-    if config is None:
-        return row
-    origin = origins.get(config.config_hash, AdapterTraining())
-    return replace(
-        row,
-        mode=config.mode,
-        features=config.features,
-        model=config.model,
-        adapter=config.adapter,
-        config_hash=config.config_hash,
-        recipe=origin.recipe,
-        conversations=origin.conversations,
     )
