@@ -168,13 +168,13 @@ class GoalsScreen(DecisionScreen):
             groups = [] if shown is None else goals.groups(filter)
             return shown, other_titles, groups, score_sets.name_in_force()
 
-        def failed(error: WorkbenchError) -> None:
+        def on_failure(error: WorkbenchError) -> None:
             if filter:
                 self.query_one(FilterLine).complain(error)
             else:
                 self.show_error(error)
 
-        self.in_background(read, lambda parts: self._show(*parts), group="goals", failed=failed)
+        self.in_background(read, lambda parts: self._show(*parts), group="goals", failed=on_failure)
 
     def _columns(self, noun: str) -> list[Column[GoalGroup]]:
         """Returns the columns of the list; `noun` is what a group is."""
