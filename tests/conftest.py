@@ -117,7 +117,7 @@ def shipped() -> Path:
 @pytest.fixture(scope="session")
 def quick_weights(shipped: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The same weights in Q8_0, which every processor reads more than twice as fast as the format as shipped."""
-    from engine.model.llamacpp import quantize  # most tests need no native library
+    from engine.model.llamacpp.files import quantize  # most tests need no native library
 
     path = tmp_path_factory.mktemp("weights") / "q8_0.gguf"
     quantize(shipped, path, "q8_0", 2)

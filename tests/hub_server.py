@@ -35,7 +35,7 @@ class Repository:
     """
 
     files: dict[str, bytes]
-    licence: str = "apache-2.0"
+    license: str = "apache-2.0"
     gated: bool = False
     private: bool = False
     downloads: int = 100
@@ -169,7 +169,7 @@ class _Handler(BaseHTTPRequestHandler):
             "downloads": one.downloads,
             "likes": 7,
             "gated": "manual" if one.gated else False,
-            "tags": ["gguf", f"license:{one.licence}"],
+            "tags": ["gguf", f"license:{one.license}"],
             "lastModified": "2026-05-04T10:00:00.000Z",
         }
         return {"_id": "0", "id": name, **{key: known[key] for key in known if key in wanted}}
@@ -193,7 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
                 **self._model(name, one, {"downloads", "likes", "gated", "tags", "lastModified"}),
                 "sha": COMMIT,
                 "private": one.private,
-                "cardData": {"license": one.licence},
+                "cardData": {"license": one.license},
                 "siblings": siblings,
             }
         )

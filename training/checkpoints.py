@@ -134,7 +134,7 @@ def _correct_best(folder: Path, whole_checkpoints: list[Path]) -> None:
     state["best_model_checkpoint"] = str(best)
     # First a seal without the digest of the state: a process that is killed before the last line leaves a checkpoint
     # that is still whole.
-    digests = json.loads((whole_checkpoints[-1] / SEAL_NAME).read_text("utf-8") or "{}")
+    digests = json.loads((whole_checkpoints[-1] / SEAL_NAME).read_text("utf-8"))
     digests.pop(TRAINER_STATE_NAME, None)
     _write_seal(whole_checkpoints[-1], digests)
     write_atomically(state_file, json.dumps(state, indent=2) + "\n")

@@ -201,7 +201,7 @@ def write_samples(
     A boundary is a place where the conversation could end.
 
     Args:
-        step: Optimiser step that the model is at; 0 before training.
+        step: Optimizer step that the model is at; 0 before training.
         logs: Logs of the selection part; those with a single boundary are passed over.
         limit: Longest window in tokens.
         end_tag: See `TrainConfig`.

@@ -3,7 +3,7 @@
 A log is the text of a conversation in pieces, one for each step; a boundary is a piece, or the number of tokens up to
 its end, after which the conversation could end.
 
-The tokens are those of scoring: the same pieces, tokenised one by one, in the same windows over long logs.
+The tokens are those of scoring: the same pieces, tokenized one by one, in the same windows over long logs.
 """
 
 from __future__ import annotations

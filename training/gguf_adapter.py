@@ -203,7 +203,7 @@ def _with_gguf_names(tensors: Mapping[str, NDArray[np.float32]]) -> dict[str, ND
 
 def _interleave_halves(b: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
     """Returns B, shape (heads * size, rank), with the two halves of the rows of each head interleaved, as llama.cpp has
-    them: `transformers` rotates row i with row i + size / 2, llama.cpp rotates neighbours."""
+    them: `transformers` rotates row i with row i + size / 2, llama.cpp rotates neighbors."""
     rows, rank = b.shape
     halves = b.reshape(heads, 2, rows // heads // 2, rank)
     return np.ascontiguousarray(halves.swapaxes(1, 2).reshape(rows, rank))
@@ -240,7 +240,7 @@ class ParityResult:
         max_dp: Largest difference of a probability.
         moved: Largest change of a probability by the adapter itself.
         tokens: Places compared.
-        same_tokens: Whether both tokenise the texts alike.
+        same_tokens: Whether both tokenize the texts alike.
     """
 
     top1: float

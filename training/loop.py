@@ -119,10 +119,10 @@ class AdapterTrainer(Trainer):
         Logits are computed only at positions with a label: the projection to the vocabulary is the largest part of a
         step of a small model.
         """
-        labelled = inputs["labels"] != IGNORED
-        targets, weights = inputs["labels"][labelled], inputs["weights"][labelled]
+        labeled = inputs["labels"] != IGNORED
+        targets, weights = inputs["labels"][labeled], inputs["weights"][labeled]
         # The logits at a position are those of the next token.
-        before_labels = labelled.roll(-1, 1)
+        before_labels = labeled.roll(-1, 1)
         # No attention mask: padding is at the end, where no real token attends to it, and attention without a mask
         # uses its fastest kernel.
         with _projecting_only(model, before_labels):
@@ -222,12 +222,12 @@ class _Arguments(TrainingArguments):
         return min(rising, num_training_steps - 1)
 
 
-def arguments(config: TrainConfig, folder: Path, optimiser: str, *, cpu: bool) -> TrainingArguments:
+def arguments(config: TrainConfig, folder: Path, optimizer: str, *, cpu: bool) -> TrainingArguments:
     """Returns the arguments of `transformers` for a run.
 
     Args:
         folder: Where checkpoints go.
-        optimiser: One of `transformers.training_args.OptimizerNames`.
+        optimizer: One of `transformers.training_args.OptimizerNames`.
     """
     return _Arguments(
         output_dir=str(folder),
@@ -238,7 +238,7 @@ def arguments(config: TrainConfig, folder: Path, optimiser: str, *, cpu: bool) -
         weight_decay=config.weight_decay,
         warmup_steps=config.warmup,  # a number below 1 means a share of the steps
         lr_scheduler_type="constant_with_warmup" if config.schedule == "constant" else "cosine",
-        optim=optimiser,
+        optim=optimizer,
         activation_checkpointing=config.recompute,
         activation_checkpointing_kwargs={"use_reentrant": False},
         remove_unused_columns=False,

@@ -40,7 +40,7 @@ class Point:
 
     @property
     def value(self) -> float:
-        """The normalised completeness score, p_end / (p_end + p_continue)."""
+        """The normalized completeness score, p_end / (p_end + p_continue)."""
         return 1 / (1 + math.exp(min(self.log_continue - self.log_end, MAX_EXPONENT)))
 
 

@@ -77,7 +77,7 @@ GROUPS = {
 
 COMMANDS = (
     Command("open", "open a project, or read, score and cluster logs (also: workbench PATH)", "opening:open_project"),
-    Command("demo", "build a sample project, run everything on it, open it", "demo:demo"),
+    Command("demo", "build a sample project, run everything on it, open it", "opening:demo"),
     Command("import", "import files or folders of conversations", "importing:import_paths"),
     Command("run complete", "score how likely each conversation has ended", "scoring:run_complete"),
     Command("run trees", "grow response trees", "trees:run_trees"),

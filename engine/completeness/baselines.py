@@ -113,7 +113,9 @@ def cross_fit_by_position(
         ValueError: There are too few groups for the folds.
     """
     counts = [len(conversation) for conversation in positions]
-    rows = np.array([each for conversation in positions for each in conversation], dtype=np.float32)
+    rows = np.array(
+        [position for conversation in positions for position in conversation], dtype=np.float32
+    )
     is_end = np.concatenate([np.arange(count) == count - 1 for count in counts])
     return probe.cross_fit(
         np.log1p(rows), is_end, np.repeat(group_ids, counts), on_fold, INVERSE_STRENGTHS

@@ -202,7 +202,7 @@ class _EndpointAsker:
                 readings.append(await self._read_along(prompts, segment.marks))
             else:
                 readings.append(list(await asyncio.gather(*map(self._read_boundary, prompts))))
-        shown = [[reading for reading in each if reading is not None] for each in readings]
+        shown = [[reading for reading in curve if reading is not None] for curve in readings]
         boundary_count = sum(map(len, readings))
         hidden_count = boundary_count - sum(map(len, shown))
         if hidden_count:

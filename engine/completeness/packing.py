@@ -67,7 +67,7 @@ def plan_groups(segments: Sequence[Segment], chunk: int, head: int = 0) -> list[
         chunk: Unit of shared prefixes, in tokens.
         head: Leading tokens that all segments have in common by construction; the first group shares them.
     """
-    # Sorted, those with an equal first chunk are neighbours. A run of neighbours takes the next one in while all still
+    # Sorted, those with an equal first chunk are neighbors. A run of neighbors takes the next one in while all still
     # share a chunk; what they share can only shrink.
     order = sorted(range(len(segments)), key=lambda i: (segments[i].tokens[:chunk], i))
     ungrouped: list[int] = []
@@ -326,7 +326,7 @@ class Packer:
     def _has_room_to_retain(self, writer: InlineWriter, member: Member) -> bool:
         """Returns whether a batch of cells would be left if this member and all finished ones were retained."""
         members = [*(finished for finished, _ in self._finished), member]
-        cells = sum(self._cells_if_retained(writer, each) for each in members)
+        cells = sum(self._cells_if_retained(writer, retained) for retained in members)
         used = self._shared + self._retained_cells + cells
         return used + self._capacity.batch <= self._capacity.cells
 

@@ -164,9 +164,9 @@ class CrossFit:
         """
         last = [regressions[-1] for regressions in self.regressions]
         mean = Regression(
-            np.mean([each.weights for each in last], axis=0),
-            float(np.mean([each.intercept for each in last])),
-            np.mean([each.absent for each in last], axis=0),
+            np.mean([regression.weights for regression in last], axis=0),
+            float(np.mean([regression.intercept for regression in last])),
+            np.mean([regression.absent for regression in last], axis=0),
         )
         return mean.log_odds(features)
 

@@ -2,7 +2,7 @@
 
 A boundary is a place where a conversation could end. `p_end` is the probability of the end there, and
 `p_end_normalised` is its share of the sum with the probability that the conversation goes on. A conversation's score is
-the normalised one at its last boundary.
+the normalized one at its last boundary.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class DecisionRule:
     """The rule that turns a score into a state.
 
     Attributes:
-        threshold: Normalised score from which a conversation has ended, in [0, 1].
+        threshold: Normalized score from which a conversation has ended, in [0, 1].
         band: Half-width of the band around the threshold, in which a score is open.
         source: Where the threshold is from.
     """
@@ -65,7 +65,7 @@ class DecisionRule:
     source: RuleSource = "default"
 
     def state(self, p_end_normalised: float | None) -> State:
-        """Returns the state of a conversation whose last boundary has this normalised score; None is unscored."""
+        """Returns the state of a conversation whose last boundary has this normalized score; None is unscored."""
         if p_end_normalised is None:
             return State.UNSCORED
         if abs(p_end_normalised - self.threshold) < self.band:
@@ -207,7 +207,7 @@ class ScoreSet:
     read: int | None = None
 
 
-def normalised(p_end: float, p_continue: float) -> float | None:
+def normalized(p_end: float, p_continue: float) -> float | None:
     """Returns `p_end / (p_end + p_continue)`; None where both are zero, as there is no honest number then."""
     total = p_end + p_continue
     return p_end / total if total > 0 else None
@@ -241,7 +241,7 @@ class CurvePoint:
 
     @property
     def p_end_normalised(self) -> float:
-        """The normalised score, in [0, 1].
+        """The normalized score, in [0, 1].
 
         Raises:
             ZeroDivisionError: Both probabilities are zero; the curves that are shown have no such point.
@@ -298,7 +298,7 @@ class RemainingTasks:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Histogram of normalised scores over [0, 1].
+    """Histogram of normalized scores over [0, 1].
 
     Attributes:
         bins: Number of conversations in each of equal bins, lowest first; an inner edge belongs to the bin above it.

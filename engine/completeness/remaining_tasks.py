@@ -26,7 +26,7 @@ class RemainingRequest:
 
     Attributes:
         prompt: Text around each log.
-        below: Threshold on the normalised `p_end` at the last boundary.
+        below: Threshold on the normalized `p_end` at the last boundary.
     """
 
     prompt: Prompt
@@ -139,7 +139,7 @@ def open_requests(reply: OpenRequests) -> tuple[str, str | None]:
     none."""
     if not reply.open:
         return "", NO_OPEN_REQUEST
-    lines = (f"{' '.join(each.request.split())} (step {each.step})" for each in reply.open)
+    lines = (f"{' '.join(request.request.split())} (step {request.step})" for request in reply.open)
     return "\n".join(dict.fromkeys(lines)), None
 
 

@@ -1,7 +1,7 @@
 """Requests in conversations: where further ones begin by the curve of scores, and each with its completeness.
 
 A conversation has one request, or several where its user asks for another thing after the first. A boundary is a
-message after which the conversation could end; the curve has a normalised score at each.
+message after which the conversation could end; the curve has a normalized score at each.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from engine.base.conversation import Message, State, turn_numbers
 from engine.completeness.records import CurvePoint, DecisionRule
 
 MIN_SCORE_FALL = 0.2
-"""Smallest fall of the normalised score over a turn that begins a request."""
+"""Smallest fall of the normalized score over a turn that begins a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class ConversationRequest:
         opening: The message of the user that begins it.
         goal: Label of its goal in the clustering that is shown; that of the conversation where this is its only
             request. None where it is like no goal or was not assigned.
-        p: Normalised score at the last boundary in it; None where nothing is scored.
+        p: Normalized score at the last boundary in it; None where nothing is scored.
         state: State of the request by that score.
     """
 
@@ -65,7 +65,7 @@ def starts_by_curve(
     """Returns the indices of the messages of the user that begin a further request, ascending.
 
     Args:
-        curve: Normalised score (0 to 1) by the index of the message after which the conversation could end.
+        curve: Normalized score (0 to 1) by the index of the message after which the conversation could end.
         fall: Fall from the last boundary before a turn to the last one in it that begins a request, in units of the
             score.
     """

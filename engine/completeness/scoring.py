@@ -355,15 +355,17 @@ class PreparedLog:
             readings: The readings of each segment, one for each of its marks.
         """
         curve = [reading for segment_readings in readings for reading in segment_readings]
-        if any(math.isnan(each.log_end) or math.isnan(each.log_continue) for each in curve):
+        if any(
+            math.isnan(reading.log_end) or math.isnan(reading.log_continue) for reading in curve
+        ):
             return ItemScore((), self.tokens, self.note, NOT_A_NUMBER)
-        states = [each.state for each in curve if each.state is not None]
+        states = [reading.state for reading in curve if reading.state is not None]
         with np.errstate(over="ignore"):
             # States are kept in 16 bits; one that is no number there would end every later fit with an error.
             if not all(np.isfinite(state.astype(np.float16)).all() for state in states):
                 return ItemScore((), self.tokens, self.note, NOT_A_NUMBER)
         return ItemScore(
-            tuple(replace(each, state=None) for each in curve),
+            tuple(replace(reading, state=None) for reading in curve),
             self.tokens,
             self.note,
             self.unscored,

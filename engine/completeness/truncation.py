@@ -46,7 +46,7 @@ def truncate(curves: Mapping[str, Sequence[float]], seed: int) -> tuple[list[flo
     Conversations with fewer than two boundaries, which cannot be cut, are left out.
 
     Args:
-        curves: For each conversation, by its id in the source, the normalised score at every boundary, in order.
+        curves: For each conversation, by its id in the source, the normalized score at every boundary, in order.
         seed: Seed of the cuts.
     """
     whole_scores, cut_scores = [], []

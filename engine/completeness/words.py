@@ -247,7 +247,7 @@ class MessageWords:
 
 def _joined_starts(starts: Sequence[Ints]) -> Ints:
     """Returns where the parts of several sequences begin in all of them together."""
-    sizes = np.concatenate([np.diff(each) for each in starts])
+    sizes = np.concatenate([np.diff(own_starts) for own_starts in starts])
     return np.concatenate([[0], np.cumsum(sizes)])
 
 

@@ -42,7 +42,7 @@ class EarlierState:
         replaced_at: When it was replaced, in UTC.
         source: Label of the file that it came from.
         messages: Its messages at that time.
-        score: The normalised score that was in force; None if it had none.
+        score: The normalized score that was in force; None if it had none.
         raw: The record as imported, byte for byte.
     """
 

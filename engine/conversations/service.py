@@ -68,7 +68,8 @@ def account_lines(
         lines.append(f"  {', '.join(counts)}")
         lines += _reason_lines(source)
         if account.total:
-            lines.append(shares_line(account))
+            what = "text of the other records" if source.rejected else "text"
+            lines.append(shares_line(account, what))
         lines += _unread_lines("not read", account.lost)
         lines += _unread_lines("not understood, kept as it is", account.unknown)
         lines += _unread_lines("kept from models", account.hidden)
@@ -166,14 +167,14 @@ def _unread_lines(what: str, unread: dict[str, Unread]) -> list[str]:
     return lines
 
 
-def shares_line(account: Account) -> str:
-    """Returns where the text went, as shares."""
+def shares_line(account: Account, what: str = "text") -> str:
+    """Returns where the text that `what` names went, as shares."""
     places = [
         f"{place} {account.share(place):.1%}"
         for place in PLACES
         if account.chars.get(place) or place == "nowhere"
     ]
-    return f"  text read as: {', '.join(places)}"
+    return f"  {what} read as: {', '.join(places)}"
 
 
 class SavedViews:

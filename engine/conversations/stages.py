@@ -1,6 +1,6 @@
 """The stage that imports files of conversations into the project.
 
-An import is resumed by importing again: stored conversations are recognised by a hash of their messages, so a second
+An import is resumed by importing again: stored conversations are recognized by a hash of their messages, so a second
 import of the same files changes nothing. A file that was read to its end and did not change since is not parsed again.
 """
 
@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, BinaryIO
 
 from engine import formats
 from engine.base import folders
@@ -36,7 +36,7 @@ from engine.formats.known_folders import folder_in_words
 from engine.formats.opening.bounds import Bounds
 from engine.formats.records import MOST_LOST, Input, Parsed, Rejected, SourceReport
 from engine.formats.registry import mapping_folder
-from engine.jobs.contract import CpuStage, Lane, Progress
+from engine.jobs.contract import CpuStage, Progress, Stage
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import id_pages
@@ -107,7 +107,7 @@ def _program_files() -> Iterator[tuple[str, int]]:
                 yield file.name, file.stat().st_mtime_ns
 
 
-class ImportStage:
+class ImportStage(Stage):
     """Imports paths in the order given; `-` is `stdin`.
 
     A record that is not a conversation goes to the quarantine. An input that cannot be opened is named in the summary;
@@ -125,7 +125,6 @@ class ImportStage:
     """
 
     name = "import"
-    lane: Lane = "cpu"
 
     def __init__(
         self,
@@ -490,8 +489,8 @@ class CheckStage(CpuStage):
         groups: Number of groups that they form.
     """
 
-    name: ClassVar[str] = "check"
-    title: ClassVar[str] = "Looking for languages, personal data and copies"
+    name = "check"
+    title = "Looking for languages, personal data and copies"
 
     def __init__(self, project: Project) -> None:
         """Looks at nothing yet."""

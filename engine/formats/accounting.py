@@ -10,7 +10,7 @@ from typing import Any
 from engine.base.conversation import Conversation, Message
 from engine.formats.json_values import json_text, kind_of
 from engine.formats.messages.chat_message import UNKNOWN_ROLE
-from engine.formats.messages.normalise import RENDERED_CALLS
+from engine.formats.messages.normalize import RENDERED_CALLS
 from engine.formats.messages.parts import part_kind
 from engine.formats.messages.times import TIMES, falls
 from engine.formats.opening.framing import Envelope

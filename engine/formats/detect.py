@@ -18,7 +18,7 @@ from engine.base.errors import FormatError, TooMuch, UnknownFormat
 from engine.formats.accounting import strings
 from engine.formats.json_values import json_text, kind_of
 from engine.formats.mappings.arranging import split, with_all_branches
-from engine.formats.messages.normalise import looks_like_message, looks_like_messages
+from engine.formats.messages.normalize import looks_like_message, looks_like_messages
 from engine.formats.opening import tables, text_turns
 from engine.formats.opening.bounds import LEAST_OF_RECORD, RAISED
 from engine.formats.opening.containers import Content
@@ -27,7 +27,7 @@ from engine.formats.opening.json_records import Slices, Values
 from engine.formats.opening.source import Source
 from engine.formats.paths import Path, json_within, read_condition, read_path
 from engine.formats.records import Detection, Parsed, Reader
-from engine.formats.registry import all_readers, is_recognised, parse_record, reader_named
+from engine.formats.registry import all_readers, is_recognized, parse_record, reader_named
 
 _LEAST_SPOKEN = 1 / 3
 """Share of the text that the preferred reader must take for what was said; below it the others are tried too."""
@@ -73,10 +73,10 @@ _SHARDED_TASK = tuple(map(read_condition, ("shards[].shard_id", "task_id")))
 
 
 def choose_reader(values: list[Any], looked_at: int) -> tuple[Reader, str] | None:
-    """Returns the reader that reads the values best, and the reason in words; None if none recognises any.
+    """Returns the reader that reads the values best, and the reason in words; None if none recognizes any.
 
-    The reader that recognises most values is taken, of equals the first in the order of preference. If messages get
-    little of the text with it, the others that recognise a value are tried too. If no reader recognises a value,
+    The reader that recognizes most values is taken, of equals the first in the order of preference. If messages get
+    little of the text with it, the others that recognize a value are tried too. If no reader recognizes a value,
     records are looked for in the lists and objects within it.
 
     Args:
@@ -84,7 +84,7 @@ def choose_reader(values: list[Any], looked_at: int) -> tuple[Reader, str] | Non
     """
     candidates: list[tuple[int, Reader, str]] = []
     for reader in all_readers():
-        reasons = [why for value in values if (why := reader.recognise(value)) is not None]
+        reasons = [why for value in values if (why := reader.recognize(value)) is not None]
         if reasons:
             candidates.append((len(reasons), reader, reasons[0]))
     if not candidates:
@@ -127,15 +127,15 @@ def _spoken_share(reader: Reader, values: list[Any]) -> float:
 
 
 def reader_of_one(value: Any, own: Reader) -> Reader | None:
-    """Returns a reader for a record of another shape than its file's; None if the file's reader recognises it, or if no
+    """Returns a reader for a record of another shape than its file's; None if the file's reader recognizes it, or if no
     reader does that takes one record as one conversation."""
-    if not isinstance(value, dict | list) or own.recognise(value) is not None:
+    if not isinstance(value, dict | list) or own.recognize(value) is not None:
         return None
     return next(
         (
             reader
             for reader in all_readers()
-            if reader.arrange is None and reader.recognise(value) is not None
+            if reader.arrange is None and reader.recognize(value) is not None
         ),
         None,
     )
@@ -161,7 +161,7 @@ def _wrapped_records(value: Any) -> tuple[str, Reader, str] | None:
     ]
     for path, inner in large:
         for reader in all_readers():
-            reasons = list(filter(None, map(reader.recognise, inner[:_ENTRIES_LOOKED_AT])))
+            reasons = list(filter(None, map(reader.recognize, inner[:_ENTRIES_LOOKED_AT])))
             are_fields = path.endswith("{}") and 2 * len(reasons) < len(inner[:_ENTRIES_LOOKED_AT])
             if reasons and not are_fields:
                 return path, reader, reasons[0]
@@ -181,12 +181,12 @@ def _unwrapping_reader(reader: Reader, path: Path) -> Reader:
         records = split((path,), frames)
         return records if inner is None else inner(records, all_branches)
 
-    def recognise(value: Any) -> str | None:
+    def recognize(value: Any) -> str | None:
         """Returns in words why one of the first records at the path looks like the format; None if none does."""
         inner_records = (match.value for match in islice(path.find(value), _ENTRIES_LOOKED_AT))
-        return next(filter(None, map(reader.recognise, inner_records)), None)
+        return next(filter(None, map(reader.recognize, inner_records)), None)
 
-    return replace(reader, recognise=recognise, arrange=arrange)
+    return replace(reader, recognize=recognize, arrange=arrange)
 
 
 def _lists_in(value: Any) -> Iterator[tuple[str, list[Any]]]:
@@ -397,7 +397,7 @@ def _framing_of(source: Source, suffix: str) -> tuple[Framing, bytes]:
 def _read_frames(
     content: Content, source: Source | None, framing: Framing, reader: Reader | None
 ) -> Iterator[Frame]:
-    """Yields the records as they are framed; after a broken one the reader, if known, recognises the next."""
+    """Yields the records as they are framed; after a broken one the reader, if known, recognizes the next."""
     if source is None:
         assert content.rows is not None
         yield from content.rows()
@@ -427,8 +427,8 @@ def _frames_of_source(source: Source, framing: Framing, reader: Reader | None) -
         """Returns whether a value is a record of the format, or of any if that is not known; a message may be a part of
         the broken one."""
         if reader is None:
-            return is_recognised(value, "message_lines")
-        return reader.recognise(value) is not None
+            return is_recognized(value, "message_lines")
+        return reader.recognize(value) is not None
 
     return iter(Values(source, framing == "list", is_record))
 
@@ -519,7 +519,7 @@ def _is_one_conversation(values: list[Any], format_name: str | None) -> bool:
     if format_name is not None:
         return format_name == "messages" and isinstance(values[0], dict)
     message = next(filter(looks_like_message, values[:2]), None)
-    return looks_like_messages(values) and not is_recognised(message, "message_lines")
+    return looks_like_messages(values) and not is_recognized(message, "message_lines")
 
 
 def _describe_other_file(sample: list[Frame], head: bytes) -> str | None:

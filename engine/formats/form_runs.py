@@ -89,8 +89,7 @@ class FormScores:
         """Returns the scores of a run that is stored with its counts, such as a play's result.
 
         Args:
-            run: The attributes by name; counts may be lists. One that an older version stored lacks those of correct
-                fields.
+            run: The attributes by name; counts may be lists.
         """
 
         def count(name: str) -> Count | None:

@@ -360,19 +360,19 @@ class Reader:
 
     Attributes:
         name: Name of the format, as `--format` takes it.
-        recognise: Returns in words why a record looks like this format; None if it does not.
+        recognize: Returns in words why a record looks like this format; None if it does not.
         read: Returns the draft of a conversation; the arguments are the record, the id for a record without one, and
             the object from which the record was split. Raises BadRecord.
         arrange: Splits records that are several conversations and groups those of which several are one; the flag asks
             for all branches of a tree of messages. None if each record is one conversation.
         thread_of: Returns the id of the thread of a record, "" for none. None if no thread runs over several files.
         companions: Names of files that belong to a file of this format if they lie beside it; they are read with it.
-        conditions: How much it asks of a record; of readers that recognise the same, the one that asks most is taken.
+        conditions: How much it asks of a record; of readers that recognize the same, the one that asks most is taken.
         seen: Version of the program, or the month, of which the records have been seen; may be empty.
     """
 
     name: str
-    recognise: Callable[[Any], str | None]
+    recognize: Callable[[Any], str | None]
     read: Callable[[Any, str, Any], ParsedRecord]
     arrange: Callable[[Iterable[Frame], bool], Iterator[Frame]] | None = None
     conditions: int = 0

@@ -124,9 +124,9 @@ def reader_named(name: str) -> Reader:
     raise FormatError(f"There is no format {name!r}.", f"Choose one of {names}.")
 
 
-def is_recognised(record: Any, but: str = "") -> bool:
+def is_recognized(record: Any, but: str = "") -> bool:
     """Returns whether a value is a record of any format, but for the one of this name."""
-    return any(reader.recognise(record) for reader in all_readers() if reader.name != but)
+    return any(reader.recognize(record) for reader in all_readers() if reader.name != but)
 
 
 def _own_readers() -> tuple[tuple[Reader, ...], tuple[FormatError, ...]]:

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from engine.base.errors import Cancelled, OutOfMemory
 from engine.base.number_format import counted
@@ -27,6 +27,9 @@ Lane = Literal["model", "cpu"]
 
 HASH_DIGITS = 16
 """Number of hexadecimal digits of a config hash."""
+
+LEAST_ITEMS, MOST_ITEMS = 4, 16
+"""Numbers of conversations that a block has at least (unless it is the last one) and at most."""
 
 BLOCK_CHARS = 32_000
 """Number of characters from which a block takes no more conversations, once it has `LEAST_ITEMS`."""
@@ -58,55 +61,6 @@ class Progress:
     result: str = ""
 
 
-class Stage(Protocol):
-    """One execution of one kind of work.
-
-    Attributes:
-        name: Names the kind in run records, e.g. `import`.
-        title: Its name on screens and in progress lines, e.g. `Importing star.jsonl.gz`.
-        unit: What progress counts, e.g. `bytes`.
-        params: The parameters that determine the result, as JSON values.
-        fingerprints: What else determines it, such as the model, as JSON values.
-        lane: The queue in which it waits.
-    """
-
-    @property
-    def name(self) -> str:
-        """Names the kind in run records."""
-
-    @property
-    def title(self) -> str:
-        """Its name on screens and in progress lines."""
-
-    @property
-    def unit(self) -> str:
-        """What progress counts."""
-
-    @property
-    def params(self) -> Mapping[str, Any]:
-        """The parameters that determine the result."""
-
-    @property
-    def fingerprints(self) -> Mapping[str, Any]:
-        """What else determines it."""
-
-    @property
-    def lane(self) -> Lane:
-        """The queue in which it waits."""
-
-    def run(self, run_id: int) -> Iterator[Progress]:
-        """Yields progress after each bounded batch, committed with the counter of run `run_id` in one transaction."""
-
-    def interrupt(self) -> None:
-        """Makes `run` raise Cancelled soon, also from a blocking call; called from another thread.
-
-        A stage may first make use of what it has; a second call ends that too.
-        """
-
-    def summary(self) -> str:
-        """Returns the result in one sentence with counts; also called after a cancel."""
-
-
 def config_hash(stage_name: str, params: Mapping[str, Any], fingerprints: Mapping[str, Any]) -> str:
     """Returns the key under which results are stored: `HASH_DIGITS` over everything that determines them."""
     canonical = json.dumps(
@@ -118,8 +72,56 @@ def config_hash(stage_name: str, params: Mapping[str, Any], fingerprints: Mappin
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()[:HASH_DIGITS]
 
 
-LEAST_ITEMS, MOST_ITEMS = 4, 16
-"""Numbers of conversations that a block has at least (unless it is the last one) and at most."""
+class Stage(ABC):
+    """One execution of one kind of work.
+
+    Attributes:
+        name: Names the kind in run records, e.g. `import`.
+        lane: The queue in which it waits.
+    """
+
+    name: str
+    lane: Lane = "cpu"
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """Its name on screens and in progress lines, e.g. `Importing star.jsonl.gz`."""
+
+    @property
+    def unit(self) -> str:
+        """What progress counts, e.g. `bytes`."""
+        return "conversations"
+
+    @property
+    @abstractmethod
+    def params(self) -> Mapping[str, Any]:
+        """The parameters that determine the result, as JSON values."""
+
+    @property
+    def fingerprints(self) -> Mapping[str, Any]:
+        """What else determines the result, such as the model, as JSON values."""
+        return {}
+
+    @property
+    def config_hash(self) -> str:
+        """The key under which the stage stores its results."""
+        return config_hash(self.name, self.params, self.fingerprints)
+
+    @abstractmethod
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Yields progress after each bounded batch, committed with the counter of run `run_id` in one transaction."""
+
+    @abstractmethod
+    def interrupt(self) -> None:
+        """Makes `run` raise Cancelled soon, also from a blocking call; called from another thread.
+
+        A stage may first make use of what it has; a second call ends that too.
+        """
+
+    @abstractmethod
+    def summary(self) -> str:
+        """Returns the result in one sentence with counts; also called after a cancel."""
 
 
 def blocks(ids: Sequence[int], chars: Sequence[int]) -> Iterator[list[int]]:
@@ -186,33 +188,14 @@ class ThreadedWork(Generic[Result]):
         return outcome
 
 
-class CpuStage(ABC):
-    """A stage that needs no model. A subclass becomes a `Stage` by a `title`, a `run` and a `summary`."""
-
-    name: ClassVar[str]
-    unit: ClassVar[str] = "conversations"
-    lane: Lane = "cpu"
+class CpuStage(Stage):
+    """A stage that needs no model."""
 
     def __init__(self, project: Project) -> None:
         """Prepares the stage; nothing runs yet."""
         self._project = project
         self._interrupted = threading.Event()
         self._wake: OnProgress | None = None  # reports something, so that `_run_on_thread` looks up
-
-    @property
-    @abstractmethod
-    def params(self) -> Mapping[str, Any]:
-        """The parameters that determine the result."""
-
-    @property
-    def fingerprints(self) -> Mapping[str, Any]:
-        """Nothing: the result depends on the parameters only."""
-        return {}
-
-    @property
-    def config_hash(self) -> str:
-        """The key under which the stage stores its results."""
-        return config_hash(self.name, self.params, self.fingerprints)
 
     def interrupt(self) -> None:
         """Abandons the computation; results that are not committed are dropped."""

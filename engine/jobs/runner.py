@@ -25,7 +25,7 @@ from engine.base.events import (
     Listener,
     Outcome,
 )
-from engine.jobs.contract import Lane, Progress, Stage, config_hash
+from engine.jobs.contract import Lane, Progress, Stage
 from engine.jobs.progress import Clock, RateMeter
 from engine.project import runs
 from engine.project.project import Project
@@ -304,7 +304,7 @@ class JobRunner:
 
     def _begin(self, stage: Stage) -> _RunningStage:
         """Makes the run record of a stage."""
-        key = config_hash(stage.name, stage.params, stage.fingerprints)
+        key = stage.config_hash
         run_id = self._project.write(
             lambda conn: runs.create(
                 conn,

@@ -70,7 +70,7 @@ class Layout:
 class _Plan:
     """The tree of common prefixes, as far as it fits into the cache.
 
-    Prompts that share a beginning are neighbours in sorted order, so each prefix belongs to a run of them.
+    Prompts that share a beginning are neighbors in sorted order, so each prefix belongs to a run of them.
 
     Attributes:
         prefixes: The nodes, each after the one that it extends.

@@ -16,7 +16,9 @@ import os
 import platform
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+import msgspec
 
 from engine.base.errors import ModelFileError
 from engine.base.files import create_private_folder, write_atomically
@@ -39,7 +41,7 @@ class PartFile:
         changed_ns: Modification time when it was checked; a different time means that the file was changed since.
     """
 
-    path: str
+    path: Annotated[str, msgspec.Meta(pattern="[^/]$")]
     size: int
     sha256: str
     changed_ns: int = 0
@@ -59,7 +61,7 @@ class Manifest:
         name: Name of the model in the catalog.
         hub: URL of the hub, without a key.
         revision: Commit of the repository.
-        licence: License that the repository names; empty if it names none.
+        license: License that the repository names; empty if it names none.
         pulled_at: Time of the pull, ISO 8601, UTC.
         files: The parts of a split model in order; of any other model its file.
     """
@@ -68,9 +70,9 @@ class Manifest:
     hub: str
     repository: str
     revision: str
-    licence: str
+    license: str
     pulled_at: str
-    files: tuple[PartFile, ...]
+    files: Annotated[tuple[PartFile, ...], msgspec.Meta(min_length=1)]
 
     @property
     def size(self) -> int:
@@ -86,13 +88,8 @@ class Manifest:
 
     @classmethod
     def parse(cls, text: str) -> Manifest:
-        """Returns the manifest that a text holds; raises ValueError, KeyError or TypeError for any other text."""
-        content: dict[str, Any] = json.loads(text)
-        files = tuple(PartFile(**file) for file in content.pop("files"))
-        manifest = cls(**content, files=files)
-        if not files or not all(isinstance(file.size, int) and file.name for file in files):
-            raise ValueError("no file is named in it")
-        return manifest
+        """Returns the manifest that a text holds; raises ValueError for any other text."""
+        return msgspec.json.decode(text, type=cls)
 
 
 def manifest_path(file: Path) -> Path:
@@ -107,7 +104,7 @@ def read_manifest(file: Path) -> Manifest | None:
         return Manifest.parse(path.read_text("utf-8"))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError) as error:
         logging.getLogger(__name__).warning("the manifest %s cannot be read: %s", path, error)
         return None
 
@@ -120,13 +117,7 @@ def pulled_models(data: Path) -> list[tuple[Path, Manifest]]:
         manifest = read_manifest(file)
         if manifest is not None:
             models.append((file, manifest))
-    return sorted(models, key=_name_and_path)
-
-
-def _name_and_path(model: tuple[Path, Manifest]) -> tuple[str, str]:
-    """Returns the sort key of a pulled model."""
-    file, manifest = model
-    return manifest.name, str(file)
+    return sorted(models, key=lambda model: (model[1].name, str(model[0])))
 
 
 def known_sha256(file: Path) -> str | None:

@@ -123,7 +123,7 @@ def context_tokens(options: LoadOptions, trained: int) -> int:
 
 def shared_cells(context: int, options: LoadOptions) -> int:
     """Returns the cells of a cache that all sequences share: one full sequence and four batches of forks and
-    neighbours."""
+    neighbors."""
     return context + 4 * options.batch
 
 

@@ -8,6 +8,7 @@ The prompts of plays are text files with places in double brackets, `[[LIKE_THIS
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import re
@@ -16,6 +17,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from engine.base.conversation import STEP_OPENING
 from engine.base.errors import NotFound, UsageError
@@ -99,22 +102,16 @@ def parse_prompt(name: str, text: str) -> Prompt:
         fields = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"The prompt {name} is not valid TOML: {error}.") from error
-    expected: dict[str, type] = {
-        "chat": bool, "before": str, "question": str, "reply": str, "end": str,
-        "continuation": str, "stop": list, "max_tokens": int,
-    }  # fmt: skip
-    unknown = sorted(set(fields) - set(expected))
-    if unknown:
+    known = [field.name for field in dataclasses.fields(Prompt) if field.name != "name"]
+    if unknown := sorted(set(fields) - set(known)):
         raise UsageError(
             f"The prompt {name} has unknown fields: {', '.join(unknown)}.",
-            f"Fields are: {', '.join(expected)}.",
+            f"Fields are: {', '.join(known)}.",
         )
-    for field, kind in expected.items():
-        if not isinstance(fields.get(field), kind):
-            raise UsageError(f"The prompt {name} needs `{field}` as {kind.__name__}.")
-    if not all(isinstance(stop, str) for stop in fields["stop"]):
-        raise UsageError(f"The prompt {name} needs `stop` as a list of texts.")
-    return Prompt(name=name, **{**fields, "stop": tuple(fields["stop"])})
+    try:
+        return msgspec.convert({**fields, "name": name}, Prompt)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"The prompt {name} is none: {error}.") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +143,7 @@ def frame(prompt: Prompt | None, tokenizer: Tokenizer) -> Frame:
 def started(tokenizer: Tokenizer, text: str) -> list[int]:
     """Returns the tokens of the beginning of what a chat template wrote, with the start token in front exactly once."""
     tokens = tokenizer.tokenize(text, special=True)
-    # Most templates write the start token themselves; one tokenised in front of it would double it.
+    # Most templates write the start token themselves; one tokenized in front of it would double it.
     if not tokens or tokens[0] not in tokenizer.tokenize("", special=True, start=True):
         tokens = tokenizer.tokenize(text, special=True, start=True)
     return tokens

@@ -44,7 +44,7 @@ class ModelRow:
         fits: Whether the machine has so much memory; None if either figure is unknown.
         runs_as: Format that tuning found fastest, empty before tuning.
         tokens_per_s: Of a prompt, as measured on this machine.
-        licence: Empty if unknown.
+        license: Empty if unknown.
         note: The name in the model's header; for an adapter its base model and figures; for an endpoint its abilities.
         problem: Why it cannot be used; empty when it can.
         works: The kinds of work that this project uses it for when a run names no model.
@@ -59,7 +59,7 @@ class ModelRow:
     fits: bool | None = None
     runs_as: str = ""
     tokens_per_s: float | None = None
-    licence: str = ""
+    license: str = ""
     note: str = ""
     problem: str = ""
     works: tuple[Work, ...] = ()
@@ -78,7 +78,7 @@ class PullRow:
     """The state of a pull.
 
     Attributes:
-        name: Name that the model will have in the catalogue.
+        name: Name that the model will have in the catalog.
         done, total: Bytes of all files; while the state is `checking`, of the file that is checked.
         rate: Bytes a second over the recent past; None before two measurements.
         seconds_left: Estimated at that rate.
@@ -105,14 +105,14 @@ class HubModel:
 
     Attributes:
         gated: Whether its owners hand it out on request only.
-        licence: License that its tags name; empty if they name none.
+        license: License that its tags name; empty if they name none.
         downloads: Number of downloads in the last month, as the hub counts.
         changed: Date of the last change, ISO 8601; empty if the hub does not say.
     """
 
     name: str
     gated: bool
-    licence: str
+    license: str
     downloads: int
     likes: int
     changed: str
@@ -147,7 +147,7 @@ class HubRepository:
 
     name: str
     revision: str
-    licence: str
+    license: str
     gated: bool
     files: tuple[HubFile, ...]
     left_out: int = 0
@@ -233,7 +233,7 @@ class Recommended:
         repository: OWNER/NAME on the hub.
         file: A part of the file's name that matches one file of the repository.
         size: Approximate size in bytes; in the file in GB.
-        licence: Name that its owners give.
+        license: Name that its owners give.
         note: A sentence for whoever chooses.
     """
 
@@ -241,7 +241,7 @@ class Recommended:
     repository: str
     file: str
     size: int
-    licence: str
+    license: str
     note: str
 
 

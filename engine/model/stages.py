@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import islice
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from engine.base.conversation import without_surrogates
 from engine.base.errors import Cancelled, ModelCrashed, ModelError, RequestRefused
-from engine.jobs.contract import Lane, OnProgress, Progress, Result, ThreadedWork, config_hash
+from engine.jobs.contract import Lane, OnProgress, Progress, Result, Stage, ThreadedWork
 from engine.model.catalog import DEFAULT_MODEL, FIRST_LAYERS, Catalog, LoadableModel, ModelEntry
 from engine.model.endpoints.model import EndpointModel
 from engine.model.endpoints.pacing import MAX_PARALLEL_REQUESTS
@@ -248,12 +248,10 @@ class ModelWork:
         result(outcome)
 
 
-class ModelStage(ABC):
-    """A stage whose answers come from a model; a `engine.jobs.contract.Stage` once it has a `run` and a `summary`."""
+class ModelStage(Stage):
+    """A stage whose answers come from a model."""
 
-    name: ClassVar[str]
-    unit: ClassVar[str] = "conversations"
-    lane: ClassVar[Lane] = "model"
+    lane: Lane = "model"
 
     def __init__(self, project: Project, process: ModelProcess, model: LoadableModel) -> None:
         """Reads and loads nothing yet."""
@@ -276,24 +274,9 @@ class ModelStage(ABC):
         return self._work.model.spending.fresh
 
     @property
-    @abstractmethod
-    def title(self) -> str:
-        """Title of the run, for screens and logs."""
-
-    @property
-    @abstractmethod
-    def params(self) -> Mapping[str, Any]:
-        """The parameters that determine the results, without the selection of items."""
-
-    @property
     def fingerprints(self) -> Mapping[str, Any]:
         """The fingerprints of the model."""
         return self._work.model.fingerprints
-
-    @property
-    def config_hash(self) -> str:
-        """The key under which this stage stores its results."""
-        return config_hash(self.name, self.params, self.fingerprints)
 
     def interrupt(self) -> None:
         """Ends the request in flight; results that are not committed are dropped."""
@@ -482,8 +465,8 @@ def measure_first_layers(
     catalog.record_speed(model, tokens_per_s, noise)
 
 
-class TuningStage:
-    """Tunes one model and stores the result in the catalogue."""
+class TuningStage(Stage):
+    """Tunes one model and stores the result in the catalog."""
 
     name = "tune"
     lane: Lane = "model"
@@ -541,12 +524,9 @@ class TuningStage:
         self.result = tuning.result()
         self._catalog.record_tuning(self._entry, self.result)
         tuned_entry = replace(self._entry, tuning=self.result)
-        measuring = ThreadedWork(
+        ThreadedWork(
             lambda _: measure_first_layers(self._process, self._catalog, tuned_entry, self._text)
-        )
-        for _ in measuring.reports():
-            pass
-        measuring.result()
+        ).result()
         for model in self._models:
             layers = model.options.layers
             model.become(self._catalog.loadable(tuned_entry, model.adapter, layers))

@@ -24,8 +24,10 @@ from engine.base.errors import Cancelled, OutOfMemory
 from engine.base.files import create_private_folder, temporary_private_folder
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import SPEED_TOKENS, LoadOptions, Span, TokenModel
-from engine.model.llamacpp import LlamaModel, gpu_offload, quantize
+from engine.model.llamacpp.files import gpu_offload, quantize
+from engine.model.llamacpp.model import LlamaModel
 from engine.model.memory_plan import busy
+from engine.model.process.log_probs import read_tokens
 
 AS_SHIPPED = "as is"
 """Name of the format of the file as shipped, whatever it is."""
@@ -39,9 +41,6 @@ CANDIDATES = ("bf16", "f16", "q8_0", "q4_0")
 
 AGREEMENT_TOKENS = 384
 """Tokens of the text on which formats are compared with F32."""
-
-SCREENED_TOKENS, MIN_SCREENED_AGREEMENT = 128, 0.9
-"""A format whose agreement over so many first tokens is lower is not measured further."""
 
 LONG_TOKENS = 2048
 """Tokens of the second measurement, which shows the cost of attention on a long text."""
@@ -120,16 +119,7 @@ def _softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _top_tokens(model: TokenModel, tokens: Sequence[int]) -> NDArray[np.int64]:
     """Returns the most probable next token after each token of a text, shape (tokens,)."""
-    step = min(model.capacity.batch, model.capacity.rows)
-    model.clear()
-    tops = []
-    for position in range(0, len(tokens), step):
-        chunk = tokens[position : position + step]
-        tops.append(
-            model.decode([Span(chunk, position, (0,), tuple(range(len(chunk))))]).argmax(axis=1)
-        )
-    model.clear()
-    return np.concatenate(tops)
+    return np.array([distribution.top for distribution in read_tokens(model, tokens, ())])
 
 
 def tune(
@@ -250,7 +240,8 @@ class _Comparison:
         agreement = None
         if f32_tokens is not None:
             model = _load(file, self._cancelled)
-            agreement = _agreement(model, model.tokenize(self._text), f32_tokens, not is_shipped)
+            top_tokens = _top_tokens(model, model.tokenize(self._text)[: len(f32_tokens)])
+            agreement = float((top_tokens == f32_tokens).mean())
             model.close()
         is_faithful = agreement is None or agreement >= least_agreement
         return {
@@ -302,23 +293,6 @@ def expand(source: Path, target: Path) -> None:
     quantize(source, target, "f32", os.cpu_count() or 1)
 
 
-def _agreement(
-    model: TokenModel, tokens: Sequence[int], f32_tokens: NDArray[np.int64], screen: bool
-) -> float:
-    """Returns the share of places where the most probable token is that of the F32 expansion.
-
-    Args:
-        f32_tokens: Most probable tokens of the expansion, shape (tokens,).
-        screen: Whether the first tokens alone decide if they agree in too few places.
-    """
-    if screen:
-        first_tokens = _top_tokens(model, tokens[:SCREENED_TOKENS])
-        agreement = float((first_tokens == f32_tokens[: len(first_tokens)]).mean())
-        if agreement < MIN_SCREENED_AGREEMENT:
-            return agreement
-    return float((_top_tokens(model, tokens[: len(f32_tokens)]) == f32_tokens).mean())
-
-
 def _expandable(source: Path, folder: Path) -> bool:
     """Whether the F32 expansion of a file takes an acceptable share of memory and of the folder's disk."""
     # Four bits a weight is the least that is shipped, so eight times the file is the most F32 can take.
@@ -354,8 +328,11 @@ def by_turns(
         rounds.append({name: measure(name) for name in order})
     chosen = choose_format(
         [
-            {**each, "tokens_per_s": statistics.median(speeds[each["format"]] for speeds in rounds)}
-            for each in candidates
+            {
+                **candidate,
+                "tokens_per_s": statistics.median(speeds[candidate["format"]] for speeds in rounds),
+            }
+            for candidate in candidates
         ]
     )["format"]
     gain = statistics.median(speeds[chosen] / speeds[formats[0]] for speeds in rounds)

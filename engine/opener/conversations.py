@@ -191,7 +191,7 @@ def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
 
 
 def histogram(conn: sqlite3.Connection, query: ListQuery | None, bins: int) -> Histogram:
-    """Returns a histogram of the normalised scores in `bins` equal parts, of the project or of what a query matches.
+    """Returns a histogram of the normalized scores in `bins` equal parts, of the project or of what a query matches.
 
     Raises:
         ValueError: `bins` is not positive.

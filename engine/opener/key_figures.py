@@ -163,5 +163,7 @@ def month_change(project: OpenProject, filter: Filter) -> MonthChange | None:
     )
     comparison = project.comparison.compare(first_side, last_side)
     return MonthChange(
-        first, last, tuple(each for each in comparison.differences if each.significant)
+        first,
+        last,
+        tuple(difference for difference in comparison.differences if difference.significant),
     )

@@ -70,7 +70,7 @@ _GUARD = threading.RLock()
 """Held while a part of any open project is made; a part may make others."""
 
 GOAL_STAGES = (
-    "summarise", "embed", "cluster", "label", "propose", "decide", "name", "theme", "assign", "stability"
+    "summarize", "embed", "cluster", "label", "propose", "decide", "name", "theme", "assign", "stability"
 )  # fmt: skip
 """Names of the stages that work on goals, which all change the same tables."""
 
@@ -196,7 +196,7 @@ class OpenProject:
         """The models of this machine.
 
         Raises:
-            ModelFileError: The catalogue cannot be read.
+            ModelFileError: The catalog cannot be read.
         """
         from engine.model.catalog import Catalog
 

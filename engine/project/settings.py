@@ -36,7 +36,7 @@ def put(conn: sqlite3.Connection, key: str, value: Any) -> None:
 
 
 def project_id(conn: sqlite3.Connection) -> str | None:
-    """Returns the id of the project; None for a file of an earlier version that was not written since."""
+    """Returns the id of the project; None before the file is first opened for writing."""
     value: str | None = get(conn, PROJECT_ID)
     return value
 

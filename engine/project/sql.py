@@ -72,6 +72,19 @@ def placeholders(values: Sequence[object]) -> str:
     return ",".join("?" * len(values))
 
 
+def not_undone(table: str, act: str) -> str:
+    """SQL condition that nothing undid an act, or that it was redone last.
+
+    Args:
+        table: A table to which acts and their undoing are appended; `target` of an undo or redo is the id of its act.
+        act: SQL expression of the id of the act.
+    """
+    return (
+        f"coalesce((SELECT act.kind FROM {table} AS act WHERE act.target = {act}"
+        " ORDER BY act.id DESC LIMIT 1), 'redo') = 'redo'"
+    )
+
+
 to_json = json.JSONEncoder(separators=(",", ":")).encode
 """Returns a value as JSON in the form that is stored; ASCII, so that it is valid text whatever the value holds."""
 

@@ -8,6 +8,8 @@ group of a row, `q` the goal of a conversation.
 
 from __future__ import annotations
 
+from engine.project.sql import not_undone
+
 _CLUSTERING = "(SELECT CAST(value AS INTEGER) FROM setting WHERE key = 'clustering')"
 """SQL expression for the id of the clustering that is shown; NULL before any."""
 
@@ -28,13 +30,10 @@ _BAND = "coalesce((SELECT json_extract(value, '$.band') FROM setting WHERE key =
 _TREE = f"FROM tree AS t WHERE t.config_hash = {_TREES} AND t.conversation_id = c.id"
 """The end of a query over the trees of the conversation `c`."""
 
-_NOT_UNDONE = (
-    "coalesce((SELECT act.kind FROM answer AS act WHERE act.target = v.id"
-    " ORDER BY act.id DESC LIMIT 1), 'redo') = 'redo'"
-)
+NOT_UNDONE = not_undone("answer", "v.id")
 """SQL condition that the answer `v` was not undone, or that its undoing was undone last."""
 
-_OF_THIS_TEXT = (
+OF_THIS_TEXT = (
     "v.id > coalesce((SELECT max(e.answer_id) FROM earlier_state AS e"
     " WHERE e.conversation_id = v.conversation_id), 0)"
 )
@@ -86,14 +85,14 @@ _CONVERSATION_TABLE = f"""CREATE VIEW conversation_table AS
         (SELECT r.text FROM remaining AS r WHERE r.conversation_id = c.id
             AND r.score_config_hash = {SCORES_IN_FORCE} ORDER BY r.run_id DESC LIMIT 1) AS remaining,
         (SELECT v.value FROM answer AS v WHERE v.conversation_id = c.id AND v.kind = 'give'
-            AND v.question = 'succeeded' AND {_NOT_UNDONE} AND {_OF_THIS_TEXT}
+            AND v.question = 'succeeded' AND {NOT_UNDONE} AND {OF_THIS_TEXT}
             ORDER BY v.id DESC LIMIT 1) AS succeeded,
         (SELECT v.value FROM answer AS v WHERE v.conversation_id = c.id AND v.kind = 'give'
-            AND v.question = 'note' AND {_NOT_UNDONE} ORDER BY v.id DESC LIMIT 1) AS note,
+            AND v.question = 'note' AND {NOT_UNDONE} ORDER BY v.id DESC LIMIT 1) AS note,
         (SELECT json_group_array(question) FROM (SELECT v.question, v.value, max(v.id)
             FROM answer AS v WHERE v.conversation_id = c.id AND v.kind = 'give'
             AND v.question NOT IN ('succeeded', 'note')
-            AND {_NOT_UNDONE} GROUP BY v.question) WHERE value = 'yes') AS tags,
+            AND {NOT_UNDONE} GROUP BY v.question) WHERE value = 'yes') AS tags,
         (SELECT max(t.leaves) {_TREE} AND t.reason IS NULL) AS leaves,
         (SELECT min(t.max_log_prob) {_TREE} AND t.reason IS NULL) AS max_logprob,
         (SELECT max(t.entropy_high) {_TREE} AND t.reason IS NULL) AS entropy,

@@ -4,11 +4,11 @@ Verdicts are not a random sample: the queue prefers conversations near the thres
 post-stratified (Holt & Smith 1979, Post Stratification, J. R. Stat. Soc. A 142): the scored conversations are divided
 into strata by the rank of their score, and the weight of a verdict is the number of conversations per verdict in its
 stratum. Within a stratum, verdicts are treated as a random sample. Strata without enough verdicts are merged with
-their neighbours, which assumes that these are alike. In simulations with verdicts only near the threshold this misled:
+their neighbors, which assumes that these are alike. In simulations with verdicts only near the threshold this misled:
 95% intervals of sensitivity covered the truth in 7 to 77 of 100 runs. So below `MIN_COVERED_SHARE` nothing is
 estimated.
 
-In arrays, `p` are the normalised scores of the judged conversations and `truth` whether their verdicts say complete,
+In arrays, `p` are the normalized scores of the judged conversations and `truth` whether their verdicts say complete,
 both of shape (verdicts,), as are the weights and strata of verdicts; `population` are the scores of all scored
 conversations, ascending, shape (conversations,). Positive means complete: sensitivity is the share of the complete
 ones that reach the threshold, specificity the share of the others that do not.
@@ -109,7 +109,7 @@ def calibrate(
     """Calibrates scores on verdicts.
 
     Args:
-        scores, complete: Normalised score and verdict of each judged conversation, in any order.
+        scores, complete: Normalized score and verdict of each judged conversation, in any order.
         population: Scores of all scored conversations, the judged ones among them; in any order.
         threshold_in_force: Evaluate at this threshold instead of the best one.
     """
@@ -135,7 +135,7 @@ def calibrate(
 def youden(p: Floats, truth: Bools, weights: Floats) -> float | None:
     """Returns the threshold with the largest J = sensitivity + specificity - 1 (Youden 1950, Cancer 3), weighted.
 
-    Between two neighbouring scores J is the same: 0.5 is taken where it lies there, else the middle. Of equal maxima
+    Between two neighboring scores J is the same: 0.5 is taken where it lies there, else the middle. Of equal maxima
     the one nearest 0.5 is taken. None when no threshold is better than chance.
     """
     order = np.argsort(p, kind="stable")
@@ -161,7 +161,7 @@ def _between(low: float, high: float) -> float:
     if low < 0.5 <= high:
         return 0.5
     middle = (low + high) / 2
-    # Between two neighbouring floating-point numbers the middle is rounded to one of them.
+    # Between two neighboring floating-point numbers the middle is rounded to one of them.
     return middle if low < middle else high
 
 
@@ -244,7 +244,7 @@ def _interval(value: float, lows: Floats, highs: Floats) -> Interval:
 
 
 def state_counts(scores: Floats, rule: DecisionRule) -> StateCounts:
-    """Returns the states of normalised scores, shape (conversations,), as `DecisionRule.state` gives them; NaN is
+    """Returns the states of normalized scores, shape (conversations,), as `DecisionRule.state` gives them; NaN is
     unscored."""
     scored = scores[~np.isnan(scores)]
     near = np.abs(scored - rule.threshold) < rule.band

@@ -59,8 +59,10 @@ class PatternMatcher:
             if pattern.sign is None:
                 cites = _cites(pattern, find, messages)
             else:
-                readings = [each for each in read_signs(messages) if each.sign == pattern.sign]
-                cites = [(index, 0, 0) for each in readings for index in each.messages]
+                readings = [
+                    reading for reading in read_signs(messages) if reading.sign == pattern.sign
+                ]
+                cites = [(index, 0, 0) for reading in readings for index in reading.messages]
             if len(cites) >= pattern.least:
                 return pattern.answer, tuple(cites[:MAX_CITES])
         return self._otherwise, ()

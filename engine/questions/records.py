@@ -358,7 +358,7 @@ class CompletionRate:
         apparent: `StateCounts.rate`: the share of the scored ones at or above the threshold; None without scores.
         corrected: The share corrected for the errors of the classifier; None if it is unknown.
         why: Why `corrected` is unknown.
-        low, high: The 95% Wilson interval of `apparent`; None without scores, and in what an earlier version stored.
+        low, high: The 95% Wilson interval of `apparent`; None without scores.
         borderline: Number of scored ones so near the threshold that they are borderline.
     """
 
@@ -467,8 +467,8 @@ class CalibrationReport:
             suggested = format_threshold(self.proposal.rule)
             facts.append(("suggested", f"{suggested}: {now:.0%} → {then:.0%} ended"))
         facts += [
-            ("agreement", f"{each.agreement.text} · {one_line(each.answers, 40)}")
-            for each in self.models
+            ("agreement", f"{model.agreement.text} · {one_line(model.answers, 40)}")
+            for model in self.models
         ]
         if self.itself.n:
             facts.append(("agreement", f"{self.itself.text} · you with yourself, blind"))

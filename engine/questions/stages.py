@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
@@ -56,7 +56,7 @@ class PatternStage(CpuStage):
         by: The name under which it answers.
     """
 
-    name: ClassVar[str] = "ask"
+    name = "ask"
     by = "pattern"
 
     def __init__(self, project: Project, question: Question, selection: Selection) -> None:
@@ -69,10 +69,14 @@ class PatternStage(CpuStage):
             UsageError: The question has no pattern that can be read.
         """
         super().__init__(project)
-        self.title = f"Asking {question.name}"
         self.counts: Counter[str | None] = Counter()
         self._question, self._selection = question, selection
         self._matcher = PatternMatcher(question)
+
+    @property
+    def title(self) -> str:
+        """The question that is asked."""
+        return f"Asking {self._question.name}"
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -122,7 +126,7 @@ class ModelAnswerStage(BlockStage[int, MachineAnswer]):
         counts: Number of conversations by answer; None for those without one.
     """
 
-    name: ClassVar[str] = "ask"
+    name = "ask"
 
     def __init__(
         self,

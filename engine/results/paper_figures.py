@@ -168,7 +168,7 @@ def _distributions(trees: Sequence[TreeItem], with_leaf: Sequence[TreeItem]) -> 
 
 
 def _histogram(figure_name: str, values: Sequence[float], edges: Floats, form: str) -> Columns:
-    """Returns trees by a figure; each column is labelled with the lower end of its range.
+    """Returns trees by a figure; each column is labeled with the lower end of its range.
 
     Args:
         figure_name: Name of the figure.

@@ -25,7 +25,7 @@ from engine.base.sign import Sign
 from engine.base.text import CJK
 from engine.signs.records import SignReading
 
-WordList = Literal["refusal", "complaint", "closing", "error"]
+WordList = Literal["refusal", "sympathy", "complaint", "closing", "error"]
 """A list of words in the file of a language."""
 
 EDGE = 1_000
@@ -114,6 +114,16 @@ def _ends(text: str) -> str:
     return text.lower().replace("’", "'")
 
 
+def _is_refusal(text: str) -> bool:
+    """Returns whether an answer in lower case refuses or apologizes. Sympathy for what the user tells ("sorry to hear
+    that") is neither."""
+    if not _find("refusal", text):
+        return False
+    for pattern in _patterns("sympathy"):
+        text = pattern.sub(" ", text)
+    return _find("refusal", text) is not None
+
+
 def _is_error(text: str) -> bool:
     """Returns whether a result in lower case looks like an error."""
     if not _find("error", text) and not _ERROR_SHAPE.search(text):
@@ -180,7 +190,7 @@ class _Reader:
 
     def _refusals(self) -> Iterator[SignReading]:
         """Yields what says that the assistant is sorry or cannot."""
-        refusals = [index for index, _, text in self.assistant if _find("refusal", text)]
+        refusals = [index for index, _, text in self.assistant if _is_refusal(text)]
         if not refusals:
             return
         reason = f"{counted(len(refusals), 'answer')} with a refusal or an apology"

@@ -37,7 +37,7 @@ def in_words(signs: Sequence[SignReading], most: int = 4) -> str:
     """Returns the first signs of a conversation in words: `the same call of search 4 times · error in the last
     result`."""
     # Where the last result is an error or the last answer a refusal, one of the two signs says enough.
-    names = {each.sign for each in signs}
+    names = {reading.sign for reading in signs}
     repeated = {sign for sign, last in _AT_THE_END.items() if last in names}
-    reasons = [each.reason for each in signs if each.sign not in repeated]
+    reasons = [reading.reason for reading in signs if reading.sign not in repeated]
     return " · ".join(reasons[:most])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from engine.base.number_format import counted
 from engine.base.sign import Sign
@@ -29,8 +29,8 @@ class SignStage(CpuStage):
         with_signs, total: Number of those with any, and of all.
     """
 
-    name: ClassVar[str] = "signs"
-    title: ClassVar[str] = "Looking for signs of trouble"
+    name = "signs"
+    title = "Looking for signs of trouble"
 
     def __init__(self, project: Project) -> None:
         """Reads nothing yet."""

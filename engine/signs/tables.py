@@ -47,9 +47,9 @@ def put(conn: sqlite3.Connection, signs_by_id: Mapping[int, Sequence[SignReading
     conn.executemany(
         "INSERT INTO sign (conversation_id, sign, value, messages, reason) VALUES (?, ?, ?, ?, ?)",
         [
-            (key, each.sign, each.value, json.dumps(each.messages), each.reason)
+            (key, reading.sign, reading.value, json.dumps(reading.messages), reading.reason)
             for key, signs in signs_by_id.items()
-            for each in signs
+            for reading in signs
         ],
     )
 

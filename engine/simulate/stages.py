@@ -19,7 +19,7 @@ from engine.base.number_format import counted
 from engine.conversations.tables import imports
 from engine.formats.records import Rejected
 from engine.formats.registry import parse_made
-from engine.jobs.contract import Lane, OnProgress, Progress, config_hash
+from engine.jobs.contract import Lane, OnProgress, Progress, Stage
 from engine.model import tables as model_replies
 from engine.model.catalog import LoadableModel
 from engine.model.chat import Call, Completion, Role, Scenario
@@ -177,7 +177,7 @@ def _storable(reply: Completion) -> Completion:
     return replace(reply, text=without_surrogates(reply.text))
 
 
-class PlayStage:
+class PlayStage(Stage):
     """Plays the scenarios of one setting that have not ended yet.
 
     Attributes:
@@ -239,11 +239,6 @@ class PlayStage:
     def fingerprints(self) -> Mapping[str, Any]:
         """The fingerprints of the models, by role."""
         return self._answering.fingerprints
-
-    @property
-    def config_hash(self) -> str:
-        """The key under which this stage stores its results."""
-        return config_hash(self.name, self.params, self.fingerprints)
 
     @property
     def setting(self) -> PlaySetting:

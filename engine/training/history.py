@@ -398,7 +398,7 @@ def _finite(seconds: float | None) -> float | None:
 
 
 def _thinned(points: list[LossPoint]) -> tuple[LossPoint, ...]:
-    """Reduces a curve to about `CURVE_POINTS` points, the means of equally many neighbours."""
+    """Reduces a curve to about `CURVE_POINTS` points, the means of equally many neighbors."""
     group_size = math.ceil(len(points) / CURVE_POINTS)
     if group_size <= 1:
         return tuple(points)

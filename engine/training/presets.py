@@ -15,7 +15,7 @@ from typing import Any
 from engine.base.errors import NotFound, UsageError
 from engine.training.config import ConfigError, TrainConfig
 
-# How the conversations of one optimiser step are split into microbatches: cheapest first, within a token budget
+# How the conversations of one optimizer step are split into microbatches: cheapest first, within a token budget
 
 LENGTH_STEP = 64
 """Padded lengths are multiples of this. Libraries prepare kernels and memory for each shape that they meet, and keep
@@ -197,7 +197,7 @@ class Memory:
 
     Attributes:
         weights: Those of the base.
-        adapter: Its weights, their gradients and the state of the optimiser.
+        adapter: Its weights, their gradients and the state of the optimizer.
         activations: Results of layers that the backward pass reads.
         logits: The model's results for each label, one for each token of the vocabulary.
         libraries: What is there before anything is loaded.
@@ -325,7 +325,7 @@ def advice(config: TrainConfig, memory: Memory, *, gpu: bool) -> str:
 
 
 def steps_of(config: TrainConfig, conversations: int) -> int:
-    """Returns the number of optimiser steps of a run."""
+    """Returns the number of optimizer steps of a run."""
     return max(1, math.ceil(config.epochs * math.ceil(conversations / config.batch)))
 
 

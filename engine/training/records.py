@@ -24,7 +24,7 @@ class TrainingChoices:
 
     Attributes:
         recipes: The recipes, the default first.
-        bases: Models in the catalogue, the default first; `name` goes into `TrainingRequest.base`.
+        bases: Models in the catalog, the default first; `name` goes into `TrainingRequest.base`.
         settings: Fields of the config that a request may set.
         memory: Bytes that a run may use on this machine; None if unknown.
         device: The device with this memory: `CPU`, or the name of the GPU.
@@ -51,7 +51,7 @@ class TrainingEstimate:
         train, held_out: Number of them to train on and to hold out; the others cannot be used.
         selection, test: Number of those held out that select the checkpoint, and that test it.
         tokens: Tokens of one epoch; None if they were not counted.
-        steps: Optimiser steps in all.
+        steps: Optimizer steps in all.
         memory: Peak memory in bytes; None if unknown.
         fits: Whether this machine has that memory.
         seconds: Duration; None if unknown.
@@ -168,7 +168,7 @@ class SampleRow:
     """The model's output at one boundary of a conversation of the selection part.
 
     Attributes:
-        step: Optimiser step of the model; 0 before training.
+        step: Optimizer step of the model; 0 before training.
         id: Name of the conversation.
         text: The last words before the boundary.
         ends: Whether the conversation ends there.

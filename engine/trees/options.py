@@ -68,17 +68,17 @@ class Transform:
             values[np.argsort(-values, kind="stable")[self.top_k :]] = -np.inf
         if self.top_p < 1:
             order = np.argsort(-values, kind="stable")
-            cumulative = np.cumsum(np.exp(_normalised(values)[order]))
+            cumulative = np.cumsum(np.exp(_normalized(values)[order]))
             # Keep a token while the cumulative probability before it is below top_p; the best one is always kept.
             values[order[1:][cumulative[:-1] >= self.top_p]] = -np.inf
         if self.min_p:
             values[values < values.max() + np.log(self.min_p)] = -np.inf
         if self.temperature != 1:
             values /= self.temperature
-        return _normalised(values)
+        return _normalized(values)
 
 
-def _normalised(values: LogProbs) -> LogProbs:
+def _normalized(values: LogProbs) -> LogProbs:
     """Returns logits, shape (vocabulary,), as log-probabilities, whose probabilities sum to 1."""
     # Relative to the maximum, so that no exponential overflows.
     maximum = values.max()

@@ -166,7 +166,7 @@ class LabelInput(Keyed, LineInput):
 
 
 class MergedPane(VerticalScroll):
-    """Shows the evidence of a proposal under the label of the merged group; posts `Labelled` after an edit."""
+    """Shows the evidence of a proposal under the label of the merged group; posts `Labeled` after an edit."""
 
     DEFAULT_CSS = """
     MergedPane { height: 1fr; }
@@ -174,7 +174,7 @@ class MergedPane(VerticalScroll):
     MergedPane #edit, MergedPane #edit:focus { height: 1; border: none; padding: 0; background: $panel; }
     """
 
-    class Labelled(Message):
+    class Labeled(Message):
         """The label of a pair was edited; `label` is None where it stays as it was."""
 
         def __init__(self, pair: Pair, label: str | None) -> None:
@@ -249,7 +249,7 @@ class MergedPane(VerticalScroll):
         self.query_one(LabelInput).display = False
         self.query_one("#label").display = True
         if pair is not None:
-            self.post_message(self.Labelled(pair, label))
+            self.post_message(self.Labeled(pair, label))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Enter takes the label, unless it is empty."""

@@ -204,7 +204,7 @@ def recommended_content(models: RecommendedSet, model: Recommended) -> Content:
 
 def note_content(model: Recommended) -> Content:
     """Returns why a model is recommended."""
-    text = f"license {one_line(model.licence, 40)}. {one_line(model.note, 200)}"
+    text = f"license {one_line(model.license, 40)}. {one_line(model.note, 200)}"
     return Content.styled(text, "$tone-muted")
 
 
@@ -214,7 +214,7 @@ def found_content(row: HubModel) -> Content:
         f"{one_line(row.name, 42):<42}",
         (f" {number_format.amount(row.downloads):>6}  ", "$tone-muted"),
         ("gated " if row.gated else "", "$tone-borderline"),
-        (one_line(row.licence, 12) or "no license", "$tone-muted"),
+        (one_line(row.license, 12) or "no license", "$tone-muted"),
     )
 
 
@@ -238,7 +238,7 @@ def page_content(page: HubPage) -> Content:
     lines = [
         Content.assemble(
             ("license ", "$tone-muted"),
-            one_line(repository.licence, 24) or "unknown",
+            one_line(repository.license, 24) or "unknown",
             (f" · commit {one_line(repository.revision[:8])}", "$tone-muted"),
             (f" · {number_format.size(page.room)} free here", "$tone-muted"),
         )
@@ -306,7 +306,7 @@ def model_columns() -> list[Column[Item]]:
         Column("speed", "speed", 10, of_model(lambda r: (speed(r.tokens_per_s), "")),
                right=True, keep=6),
         Column("origin", "from", 8, origin, keep=5),
-        Column("licence", "license", 12,
-               of_model(lambda r: (one_line(r.licence, 30) or DASH, "tone--muted")), keep=4),
+        Column("license", "license", 12,
+               of_model(lambda r: (one_line(r.license, 30) or DASH, "tone--muted")), keep=4),
         Column("source", "what it is", 34, source, keep=3),
     ]  # fmt: skip

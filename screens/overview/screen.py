@@ -605,7 +605,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         if key == "change" and self._later.change is not None:
             first, last, differences = self._later.change
             # What goes with the last month in the goal that changed most, where one did.
-            goal = next((each.goal for each in differences if each.goal), None)
+            goal = next((difference.goal for difference in differences if difference.goal), None)
             side, other = (
                 Filter().with_choice("goal", goal).with_choice("date", month)
                 for month in (last, first)

@@ -142,12 +142,12 @@ def reliability_lines(config_hash: str, sets: Sequence[ScoreSet]) -> Lines:
     )
     if score_set is None:
         return []
-    judgement = reliability(score_set, sets)
-    lines = [("reliability", judgement.test)]
-    if judgement.doubt:
-        lines.append(("", judgement.doubt))
-    if judgement.remedy:
-        lines.append(("would help", judgement.remedy))
+    judgment = reliability(score_set, sets)
+    lines = [("reliability", judgment.test)]
+    if judgment.doubt:
+        lines.append(("", judgment.doubt))
+    if judgment.remedy:
+        lines.append(("would help", judgment.remedy))
     return lines
 
 

@@ -1,6 +1,6 @@
-"""The themes, and the tones: one colour for each meaning, legible on dark, on light and in sixteen colours.
+"""The themes, and the tones: one color for each meaning, legible on dark, on light and in sixteen colors.
 
-The ANSI theme uses the terminal's own colours only, and its default ones for whatever must be readable on a
+The ANSI theme uses the terminal's own colors only, and its default ones for whatever must be readable on a
 terminal that may be dark or light.
 """
 
@@ -30,7 +30,7 @@ TONES = {
     "header": ("#1d232d", "#e6e9ee", "#000000", "ansi_default"),
     "frame": ("#3a4453", "#b4bcc8", "#ffffff", "ansi_default"),
 }
-"""The colours of each tone, a column for each theme; style sheets name a tone as `$tone-complete`."""
+"""The colors of each tone, a column for each theme; style sheets name a tone as `$tone-complete`."""
 
 DARK_TONES, LIGHT_TONES, HIGH_CONTRAST_TONES, ANSI_TONES = (
     {f"tone-{name}": colors[column] for name, colors in TONES.items()} for column in range(4)

@@ -256,7 +256,7 @@ def column_heights(counts: Sequence[int], rows: int) -> list[int]:
 
 
 class Histogram(Widget):
-    """Columns in the colours of the states, below them an axis with the threshold's mark and its figure."""
+    """Columns in the colors of the states, below them an axis with the threshold's mark and its figure."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = TONES
     DEFAULT_CSS = "Histogram { height: 4; }"

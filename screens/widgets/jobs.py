@@ -30,7 +30,7 @@ _STAGE_NAMES = {
     "fit": "scoring",
     "remaining": "remaining tasks",
     "embed": "embedding",
-    "summarise": "goal summaries",
+    "summarize": "goal summaries",
     "cluster": "clustering",
     "label": "labeling",
     "propose": "merge proposals",
@@ -46,7 +46,7 @@ _STAGE_NAMES = {
 }
 """Stages of jobs in plain words."""
 _SCORING = ("complete", "read", "fit", "remaining")
-_CLUSTERING = ("embed", "summarise", "cluster", "label", "propose", "decide")
+_CLUSTERING = ("embed", "summarize", "cluster", "label", "propose", "decide")
 """Stages that are parts of a scoring or a clustering."""
 _OUTCOMES = {
     "done": ("✓", "$tone-complete"),
@@ -194,9 +194,9 @@ class JobsBar(Widget):
             return _pull_line(self._feed.pulls).truncate(width, ellipsis=True)
         ended = self._feed.last_ended
         if ended is not None:
-            glyph, colour = _OUTCOMES[ended.outcome]
+            glyph, color = _OUTCOMES[ended.outcome]
             text = f" {one_line(ended.title)}: {one_line(ended.message)}"
-            line = Content.assemble((glyph, colour), (text, "$tone-muted"))
+            line = Content.assemble((glyph, color), (text, "$tone-muted"))
         elif interrupted := self._jobs.interrupted():
             run, *_ = interrupted
             of = f" of {run.total:,}" if run.total is not None else ""

@@ -65,11 +65,11 @@ class WordPanel(VerticalScroll, can_focus=False):
             self._say(sum_content(found), found.for_end, found.against_end)
             transcript.mark(marks)
 
-        def failed(error: WorkbenchError) -> None:
+        def on_failure(error: WorkbenchError) -> None:
             self._say(Content(one_line(f"{error.message} {error.hint}", 300)))
             transcript.mark({})
 
-        background(self, read, show, failed, group="words")
+        background(self, read, show, on_failure, group="words")
 
     def _say(
         self, words: Content, for_end: Sequence[Reason] = (), against_end: Sequence[Reason] = ()
@@ -149,7 +149,7 @@ def _without_blanks(text: str) -> tuple[str, Sequence[int]]:
     index = [place for place, character in enumerate(text) if not character.isspace()]
     # Small letters of one character, so that none moves another.
     small = [text[place].lower() for place in index]
-    return "".join(each if len(each) == 1 else "?" for each in small), index
+    return "".join(letter if len(letter) == 1 else "?" for letter in small), index
 
 
 def _found(text: str, wanted: str) -> list[int]:

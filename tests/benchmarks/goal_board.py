@@ -10,7 +10,7 @@ import numpy.typing as npt
 from engine.base.arrays import Floats
 from engine.goals.clusters.clustering import Clusters
 from engine.goals.clusters.granularity import granularity
-from engine.goals.clusters.neighbors import Neighbours, mixing
+from engine.goals.clusters.neighbors import Neighbors, mixing
 from engine.goals.labels.distinctive_words import distinctive_words
 from engine.goals.merges.merge_probability import (
     NAMES,
@@ -27,7 +27,7 @@ from engine.goals.views.pair_table import MAX_MIXED_MEMBERS
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Indices, Numbers, Vectors
 
-NEIGHBOURS = 10
+NEIGHBORS = 10
 WORDS = 8
 THRESHOLD = 0.5
 NO_DECISIONS = refit(PRIOR, np.empty((0, len(NAMES))), [])
@@ -52,8 +52,8 @@ class Board:
         self._sums = np.zeros((k, vectors.shape[1]))
         np.add.at(self._sums, own, vectors[inside])
         self._sizes = np.bincount(own, minlength=k).astype(float)
-        near = Neighbours(vectors[inside]).of_rows(
-            np.arange(len(inside)), min(NEIGHBOURS, len(inside) - 1)
+        near = Neighbors(vectors[inside]).of_rows(
+            np.arange(len(inside)), min(NEIGHBORS, len(inside) - 1)
         )
         self._links = np.zeros((k, k))
         np.add.at(self._links, (np.repeat(own, near.rows.shape[1]), own[near.rows.ravel()]), 1)

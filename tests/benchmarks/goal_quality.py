@@ -22,7 +22,7 @@ from sklearn.metrics import adjusted_rand_score, v_measure_score
 
 from engine.goals.clusters.clustering import cluster
 from engine.goals.clusters.kmeans import propose_k
-from engine.goals.clusters.neighbors import SETTLE_NEIGHBOURS, Neighbours, settle
+from engine.goals.clusters.neighbors import SETTLE_NEIGHBORS, Neighbors, settle
 from engine.goals.records import MergeOrder
 from engine.model.embedders.embedder import Embedder, embedder_for
 from engine.model.embedders.vectors import Numbers, Vectors
@@ -34,7 +34,7 @@ TEXTS = ("all", "all-user", "first-user")
 
 @dataclass(frozen=True, slots=True)
 class Agreed:
-    """V-measure (with the arithmetic mean it is the normalised mutual information) and adjusted Rand index."""
+    """V-measure (with the arithmetic mean it is the normalized mutual information) and adjusted Rand index."""
 
     v: float
     ari: float
@@ -62,7 +62,7 @@ class Measured:
     Attributes:
         plain: k-means with the gold number of clusters.
         before, after, hindsight: With k1 clusters, merged automatically, and merged to the best threshold there is.
-        settled: Merged automatically, and each conversation beside most of its neighbours.
+        settled: Merged automatically, and each conversation beside most of its neighbors.
         labels: Those of `settled`.
         desk: (order, decisions) -> as decided, and with the rest done automatically.
     """
@@ -125,7 +125,7 @@ def measure(
     clusters = cluster(vectors, k1 or propose_k(vectors, seed), seed)
     board = Board(vectors, clusters, texts, embedder)
     after = merged(board)
-    near = Neighbours(vectors).of_rows(np.arange(len(vectors)), SETTLE_NEIGHBOURS)
+    near = Neighbors(vectors).of_rows(np.arange(len(vectors)), SETTLE_NEIGHBORS)
     at_last = settle(near, after, np.zeros(len(after), dtype=np.bool_))
     hindsight = max((Agreed.of(gold, one) for one in every_threshold(board)), key=lambda a: a.both)
     found: dict[tuple[MergeOrder, int], tuple[Agreed, Agreed]] = {}

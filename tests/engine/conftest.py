@@ -14,7 +14,8 @@ from engine.base import folders
 from engine.goals.service.groups import GoalService
 from engine.goals.service.merge_review import MergeReviewService
 from engine.model.interface import LoadOptions
-from engine.model.llamacpp import LlamaModel, quantize
+from engine.model.llamacpp.files import quantize
+from engine.model.llamacpp.model import LlamaModel
 from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from tests.engine.goals.service.goal_project import cluster, fill_topics, stored_review
@@ -114,7 +115,7 @@ def goals(review: MergeReviewService) -> GoalService:
 
 @pytest.fixture
 def tuned(quick_weights: Path) -> None:
-    """Records in the catalogue that the default model was tuned."""
+    """Records in the catalog that the default model was tuned."""
     tune(quick_weights, folders.data_dir(), folders.cache_dir())
 
 

@@ -21,7 +21,6 @@ from engine.completeness.tables import scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
 from engine.conversations.service import SavedViews
-from engine.conversations.tables.earlier_states import IS_IN_FORCE
 from engine.goals.service.groups import GoalService
 from engine.goals.service.merge_review import MergeReviewService
 from engine.goals.views.decision_log import DecisionLog
@@ -38,6 +37,7 @@ from engine.opener.project_file import ProjectFileService
 from engine.opener.requests import RequestService
 from engine.project.network import NetworkService
 from engine.project.project import Project
+from engine.project.views import NOT_UNDONE
 from engine.questions.service.calibration import CalibrationService
 from engine.questions.service.example_probes import ExampleProbeService
 from engine.questions.service.questions import QuestionService
@@ -162,7 +162,7 @@ class ScreenProject:
         )
 
     def model_service(self, kind: type[M]) -> M:
-        """The models of the catalogue, served by this class; tuning is noted, not run."""
+        """The models of the catalog, served by this class; tuning is noted, not run."""
         setup = RunSetup(
             self.file,
             cast(ModelProcess, None),
@@ -260,7 +260,7 @@ class ScreenProject:
         with self.file.reading() as conn:
             rows = conn.execute(
                 "SELECT v.question, v.value, v.kind, v.given_at, v.conversation_id FROM answer AS v"
-                f" WHERE {IS_ANSWER} AND {IS_IN_FORCE} ORDER BY v.id"
+                f" WHERE {IS_ANSWER} AND {NOT_UNDONE} ORDER BY v.id"
             ).fetchall()
         acts = []
         for (question, value, kind, _), group in itertools.groupby(rows, lambda row: row[:4]):

@@ -36,7 +36,7 @@ class Sample:
     """One conversation of a project that a test is about to make.
 
     Attributes:
-        curve: Index of the last message before each boundary, and the normalised score there; empty when unscored.
+        curve: Index of the last message before each boundary, and the normalized score there; empty when unscored.
         reason: Why it is unscored, or what is special about its score.
     """
 
@@ -147,5 +147,5 @@ def _entry(key: int, sample: Sample) -> ScoreEntry:
 
 
 def boundary(message: int, turn: int, p_end: float) -> CurvePoint:
-    """The score after a message, whose normalised P(end) is `p_end`."""
+    """The score after a message, whose normalized P(end) is `p_end`."""
     return CurvePoint(message, message + 1, turn, p_end * 0.8, (1 - p_end) * 0.8)

@@ -17,8 +17,7 @@ from engine.project.project import Project
 from screens.shell.dialogs import ChoiceDialog, Dialog, TextDialog
 from screens.shell.importing import ImportDialog
 from screens.shell.keymap import key_table
-from screens.shell.run_form import RunForm
-from screens.shell.scoring_form import ScoringForm
+from screens.shell.run_form import RunForm, ScoringForm
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.watch.screen import WatchDialog
 from tests.screens.driving import opened, press, settle

@@ -18,7 +18,7 @@ from engine.model.endpoints.endpoint_book import EndpointEntry
 from engine.model.endpoints.fleet import Prices
 from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
-from screens.shell.scoring_form import ScoringForm
+from screens.shell.run_form import ScoringForm
 from screens.widgets.controls import Cycle
 from tests.engine.model.tuned import tune
 from tests.engine.project.support import fill, talk

@@ -2,7 +2,7 @@
 
 The parser accepts the control sequences that Textual's driver and compositor are known to write and refuses every
 other byte that could act: so text from a conversation that reached the terminal as more than letters is found.
-Not covered: what a sequence of the accepted kind does when content forged exactly such a one (colours, cursor
+Not covered: what a sequence of the accepted kind does when content forged exactly such a one (colors, cursor
 moves); content is therefore written in tests with sequences outside of the list as well.
 """
 

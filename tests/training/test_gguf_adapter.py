@@ -17,7 +17,7 @@ from engine.base.errors import ModelError
 from engine.model.adapter_files import AdapterOrigin, base_fingerprint
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions, Logits, Span
-from engine.model.llamacpp import LlamaModel
+from engine.model.llamacpp.model import LlamaModel
 from tests.engine.model.weights import probabilities
 from tests.training.tiny_bases import ARCHITECTURES, tiny_model, with_adapter, write_gguf
 from training.gguf_adapter import convert, fingerprint_of

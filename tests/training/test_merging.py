@@ -10,7 +10,7 @@ from engine.base.errors import ModelFileError
 from engine.model.adapter_files import MAX_MERGED_COPIES, AdapterOrigin, merge
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
-from engine.model.llamacpp import quantize
+from engine.model.llamacpp.files import quantize
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import ReadTokens
 from tests.training.tiny_bases import tiny_model, with_adapter, write_gguf

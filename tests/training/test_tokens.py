@@ -1,4 +1,4 @@
-"""Training and scoring tokenise text alike."""
+"""Training and scoring tokenize text alike."""
 
 from __future__ import annotations
 

@@ -58,5 +58,5 @@ class TestCurve:
     ],
 )
 def test_value(point: Point, value: float) -> None:
-    """The normalised value is the end's share of both probabilities, however small these are."""
+    """The normalized value is the end's share of both probabilities, however small these are."""
     assert point.value == pytest.approx(value)

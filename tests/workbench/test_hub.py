@@ -51,7 +51,7 @@ class TestPull:
         (one,) = data(done)["pulled"]
         content = shipped.read_bytes()
         assert one["sha256"] == [hashlib.sha256(content).hexdigest()]
-        assert (one["repository"], one["licence"], one["bytes"]) == (
+        assert (one["repository"], one["license"], one["bytes"]) == (
             NAME,
             "apache-2.0",
             len(content),
@@ -67,7 +67,7 @@ class TestPull:
 
         listed = data(workbench("models", "list", "--json"))
         (model,) = [entry for entry in listed["models"] if entry["origin"] == "pulled"]
-        assert (model["name"], model["repository"], model["licence"]) == (STEM, NAME, "apache-2.0")
+        assert (model["name"], model["repository"], model["license"]) == (STEM, NAME, "apache-2.0")
         assert model["memory"]["fits"] is True
         assert model["memory"]["cache"] > 200_000_000
 
@@ -113,7 +113,7 @@ class TestPull:
 class TestSearch:
     def test_hostile_names(self, hub: HubServer) -> None:
         """Text from a hub is made safe to print."""
-        hub.repositories[NAME].licence = "mit\x1b[2J\x9b1m"
+        hub.repositories[NAME].license = "mit\x1b[2J\x9b1m"
         done = workbench("models", "search", "smollm2")
         assert b"\x1b" not in done.stdout + done.stderr
         assert "\x9b" not in (done.stdout + done.stderr).decode()

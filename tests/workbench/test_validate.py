@@ -104,7 +104,7 @@ class TestWholeConversations:
 
 class TestAnswers:
     def test_every_answer(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Judgements of answers are compared with the trees of these answers, truths of conversations with mean and
+        """Judgments of answers are compared with the trees of these answers, truths of conversations with mean and
         maximum of their trees.
         """
         truths: list[dict[str, Any]] = [

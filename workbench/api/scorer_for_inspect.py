@@ -25,7 +25,7 @@ def inspect_scorer(
 
     async def completeness(state: TaskState, target: Target) -> Score:
         """Scores the messages of a sample, in a thread: it takes seconds."""
-        messages = [one.model_dump(exclude_none=True) for one in state.messages]
+        messages = [message.model_dump(exclude_none=True) for message in state.messages]
         work = partial(score, messages, adapter=adapter, model=model, mode=mode)
         result = await anyio.to_thread.run_sync(work)
         metadata = {

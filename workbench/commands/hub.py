@@ -56,7 +56,7 @@ def find(arguments: argparse.Namespace) -> CommandResult:
     lines = []
     for repository in repositories:
         gated = "gated, " if repository.gated else ""
-        license_name = one_line(repository.licence, 24) or "unknown"
+        license_name = one_line(repository.license, 24) or "unknown"
         lines.append(
             f"{one_line(repository.name, 60):<60} {repository.downloads:>11,} downloads  {gated}"
             f"license {license_name}, {repository.changed}"
@@ -112,7 +112,7 @@ def _pull(plan: PullPlan) -> dict[str, Any]:
     arrived = f", {plan.done / MB:,.0f} MB of it are on disk" if plan.done else ""
     narrate(
         f"{manifest.files[0].path} of {manifest.repository} at {manifest.revision[:8]},"
-        f" {manifest.size / MB:,.0f} MB{arrived}; license {manifest.licence or 'unknown'};"
+        f" {manifest.size / MB:,.0f} MB{arrived}; license {manifest.license or 'unknown'};"
         f" {free_space(plan.folder) / 1e9:,.1f} GB are free in {plan.folder}."
     )
     narrator, redirects = Narrator(), set[str]()
@@ -158,11 +158,11 @@ def _pulled_json(manifest: Manifest, first_file: Path) -> dict[str, Any]:
         "name": manifest.name,
         "path": str(first_file),
         "bytes": manifest.size,
-        "sha256": [one.sha256 for one in manifest.files],
+        "sha256": [file.sha256 for file in manifest.files],
         "hub": manifest.hub,
         "repository": manifest.repository,
         "revision": manifest.revision,
-        "licence": manifest.licence or None,
+        "license": manifest.license or None,
         "pulled_at": manifest.pulled_at,
     }
 
@@ -179,8 +179,8 @@ def _list_files(repository: HubRepository) -> CommandResult:
             f"{'  larger than the memory of this machine' if large else ''}"
         )
     gated = "gated, " if repository.gated else ""
-    licence = repository.licence or "unknown"
-    hints = [f"{repository.name} at {repository.revision[:8]}, {gated}license {licence}."]
+    license = repository.license or "unknown"
+    hints = [f"{repository.name} at {repository.revision[:8]}, {gated}license {license}."]
     if repository.left_out:
         hints.append(
             f"{repository.left_out} more files cannot be pulled: an unusual name, no checksum, or missing parts."
@@ -188,7 +188,7 @@ def _list_files(repository: HubRepository) -> CommandResult:
     document = {
         "repository": repository.name,
         "revision": repository.revision,
-        "licence": repository.licence or None,
+        "license": repository.license or None,
         "gated": repository.gated,
         "files": [
             {"name": file.name, "bytes": file.size, "parts": len(file.parts)}
@@ -218,7 +218,7 @@ def _set_lines(models: RecommendedSet) -> list[str]:
         head,
         *(
             f"  {model.role:<9} {one_line(model.repository, 50)} {one_line(model.file, 50)}"
-            f"  ({model.size / 1e9:.1f} GB, {one_line(model.licence, 24)}) {one_line(model.note, 120)}"
+            f"  ({model.size / 1e9:.1f} GB, {one_line(model.license, 24)}) {one_line(model.note, 120)}"
             for model in models.models
         ),
     ]

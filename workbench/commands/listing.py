@@ -58,7 +58,7 @@ LIST_COLUMNS: tuple[tuple[str, bool, Callable[[ConversationRow], str]], ...] = (
     ("date", False, lambda row: one_line((row.created_at or "–")[:10])),
     ("succeeded", False, lambda row: str(row.verdict or "–")),
     ("tags", False, lambda row: one_line(",".join(row.tags)) or "–"),
-    ("signs", False, lambda row: ",".join(each.sign for each in row.signs) or "–"),
+    ("signs", False, lambda row: ",".join(reading.sign for reading in row.signs) or "–"),
     ("source", False, lambda row: one_line(row.source)),
     ("name", False, lambda row: one_line(row.external_id)),
     ("opening", False, lambda row: one_line(row.opening, 100)),
@@ -142,7 +142,7 @@ def _with_interrupted(runs: list[RunRow], project: Project) -> list[RunRow]:
     argument(
         "--by",
         metavar="FIELD",
-        help="count by the values of a field instead: goal, model, tool, date, meta.channel, ...",
+        help="count by the values of a field instead: goal, model, tool, month, meta.channel, ...",
     ),
 )
 def list_conversations(arguments: argparse.Namespace) -> int:
@@ -175,6 +175,9 @@ def _print_counts(
         UsageError: Conversations cannot be counted by the field.
         WorkbenchError: No conversation has this field of metadata or truth.
     """
+    title = field
+    if field == "month":  # as `compare --by` calls it
+        field = "date"
     if is_question(field):
         field = f"{QUESTION_FIELD}.{field}"
     if field not in COUNTABLE_FIELDS:
@@ -189,11 +192,11 @@ def _print_counts(
     values = workspace.conversations.values(field, filter)[:limit]
     if json:
         for value, count in values:
-            print(as_json({field: value, "conversations": count}))
+            print(as_json({title: value, "conversations": count}))
     else:
         written = FIELDS[field.partition(".")[0]].written
         rows = [(written(value), count or 0) for value, count in values]
-        print_text("\n".join(cell_lines([(field, "text"), ("conversations", "count")], rows)))
+        print_text("\n".join(cell_lines([(title, "text"), ("conversations", "count")], rows)))
         all_of_them = f" that match {filter}" if filter else ""
         narrate(
             f"Of {counted(len(workspace.conversations.ids(ListQuery(filter))), 'conversation')}{all_of_them}."
@@ -242,8 +245,8 @@ def _row_json(row: ConversationRow) -> dict[str, Any]:
         "reason": row.reason,
         "trouble": row.trouble,
         "signs": [
-            {"sign": each.sign, "messages": list(each.messages), "reason": each.reason}
-            for each in row.signs
+            {"sign": reading.sign, "messages": list(reading.messages), "reason": reading.reason}
+            for reading in row.signs
         ],
         "turns": row.turns,
         "messages": row.messages,

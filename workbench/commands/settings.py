@@ -165,8 +165,8 @@ def completion(arguments: argparse.Namespace) -> CommandResult:
     from workbench.cli import build_parser
 
     parser = build_parser()
-    for each in parser.with_commands():
-        for action in each._actions:
+    for command_parser in parser.with_commands():
+        for action in command_parser._actions:
             if _takes_text(action):
                 action.complete = shtab.FILE  # type: ignore[attr-defined]
     script = shtab.complete(parser, shell=arguments.shell)

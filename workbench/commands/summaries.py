@@ -69,11 +69,11 @@ def set_lines(sets: Sequence[ScoreSet]) -> list[str]:
     set_in_force = in_force(sets)
     if set_in_force is None:
         return []
-    judgement = reliability(set_in_force, sets)
+    judgment = reliability(set_in_force, sets)
     lines = [f"scores in force: set {set_in_force.number}, {set_text(set_in_force, sets)}"]
-    lines += [f"  {kind}" for kind in judgement.kinds]
-    lines += [f"  {judgement.doubt}"] if judgement.doubt else []
-    lines += [f"  what would help: {judgement.remedy}"] if judgement.remedy else []
+    lines += [f"  {kind}" for kind in judgment.kinds]
+    lines += [f"  {judgment.doubt}"] if judgment.doubt else []
+    lines += [f"  what would help: {judgment.remedy}"] if judgment.remedy else []
     others = len(sets) - 1
     if others:
         lines.append(f"  {counted(others, 'other set')} (`workbench scores PROJECT`)")
@@ -93,8 +93,8 @@ def set_named(
     Raises:
         NotFound: There is none, or several hashes begin like this.
     """
-    named = [each for each in sets if which == names(each)] or [
-        each for each in sets if which and each.config_hash.startswith(which)
+    named = [listed for listed in sets if which == names(listed)] or [
+        listed for listed in sets if which and listed.config_hash.startswith(which)
     ]
     if len(named) == 1:
         return named[0]
@@ -113,11 +113,11 @@ def narrate_set(score_sets: ScoreSets) -> None:
 
 def set_json(score_set: ScoreSet, sets: Sequence[ScoreSet]) -> dict[str, Any]:
     """Returns a set as JSON, with what is doubtful about it and what would help."""
-    judgement = reliability(score_set, sets)
+    judgment = reliability(score_set, sets)
     return {
         **asdict(score_set),
-        "doubt": judgement.doubt or None,
-        "remedy": judgement.remedy or None,
+        "doubt": judgment.doubt or None,
+        "remedy": judgment.remedy or None,
     }
 
 

@@ -43,7 +43,7 @@ class LabelAgreement:
     """Agreement of two labellers over the same items.
 
     Attributes:
-        count: Number of items that both labelled.
+        count: Number of items that both labeled.
         accuracy: Share of equal labels.
         frequent: Accuracy of the constant guess: the other labeller's most frequent label.
         kappa: Cohen's kappa (1960); None when the expected agreement is 1.
@@ -129,7 +129,7 @@ def alpha(counts: Ints) -> Interval | None:
 def shared(
     ones: Mapping[int, Label], others: Mapping[int, Label]
 ) -> tuple[list[Label], list[Label]]:
-    """Returns the labels of the items that both labelled, as two parallel lists."""
+    """Returns the labels of the items that both labeled, as two parallel lists."""
     both = sorted(ones.keys() & others.keys())
     return [ones[key] for key in both], [others[key] for key in both]
 
@@ -174,7 +174,7 @@ class GoldAgreement:
     Attributes:
         homogeneity: 1 where each group holds conversations of one goal only (Rosenberg and Hirschberg 2007).
         completeness: 1 where the conversations of each goal are in one group.
-        v: Their harmonic mean; the mutual information normalised by the arithmetic mean of entropies.
+        v: Their harmonic mean; the mutual information normalized by the arithmetic mean of entropies.
         ari: Rand index, adjusted for chance (Hubert and Arabie 1985).
         groups: Number of groups that hold one of the conversations, without `OUTSIDE`.
     """

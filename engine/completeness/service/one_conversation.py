@@ -19,7 +19,7 @@ from engine.completeness.records import (
     CurvePoint,
     DecisionRule,
     Mode,
-    normalised,
+    normalized,
 )
 from engine.completeness.scoring import ItemScore, log_item
 from engine.completeness.scoring_request import ScoringRequest
@@ -38,7 +38,7 @@ class ConversationScore:
     """How complete one conversation is.
 
     Attributes:
-        p: The normalised score at its last boundary, from 0 to 1; None where it is unscored.
+        p: The normalized score at its last boundary, from 0 to 1; None where it is unscored.
         state: By the default threshold of .5 with its band of .1; a project may have another threshold.
         reason: Why it is unscored, or what is special about the score (a window); None otherwise.
         curve: A point for each boundary, in order.
@@ -127,7 +127,7 @@ class ConversationScorer:
                     replace(point, p_end=p, p_continue=1 - p, generated=None)
                     for point, p in zip(points, probe.p(states).tolist(), strict=True)
                 )
-            p_last = normalised(points[-1].p_end, points[-1].p_continue) if points else None
+            p_last = normalized(points[-1].p_end, points[-1].p_continue) if points else None
             remaining = None
             if p_last is not None and p_last < DecisionRule().threshold:
                 remaining = self._remaining(run, readable)

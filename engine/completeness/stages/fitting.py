@@ -126,7 +126,7 @@ class FittingStage(CpuStage):
         with self._project.reading() as conn:
             ids = self._ids(conn)
             read = hidden_states.ids_with_entry(conn, states_hash)
-            fingerprints = [hidden_states.fingerprint(conn, each) for each in (ids, read)]
+            fingerprints = [hidden_states.fingerprint(conn, keys) for keys in (ids, read)]
         params = {**self.method, "states": states_hash, "conversations": fingerprints}
         # Where all are learned from, the limit changes nothing, and is no part of the hash.
         if len(ids) > probe.MAX_CONVERSATIONS:
@@ -423,7 +423,7 @@ class FittingStage(CpuStage):
                 if not self._part:
                     runs.count(conn, run_id, STEPS, STEPS)
 
-        by_states = any(each.fit.state_probe or each.fit.bundled for each in fits.kind_fits)
+        by_states = any(kind.fit.state_probe or kind.fit.bundled for kind in fits.kind_fits)
         for index, (done, entries) in enumerate(self._score_entries(ids, fits)):
             last, packed = done == len(ids), None
             if last and (weights := fits.word_weights()) is not None:

@@ -121,9 +121,9 @@ class LogTexts:
     def at_boundaries(self, mask: Bools) -> LogTexts:
         """Returns the same conversations with the boundaries in a mask only, shape (boundaries,)."""
         is_in_mask = iter(mask.tolist())
-        numbers = [[number for number in each if next(is_in_mask)] for each in self.numbers]
+        numbers = [[number for number in of_log if next(is_in_mask)] for of_log in self.numbers]
         is_in_mask = iter(mask.tolist())
-        places = [tuple(place for place in each if next(is_in_mask)) for each in self.places]
+        places = [tuple(place for place in of_log if next(is_in_mask)) for of_log in self.places]
         return replace(
             self,
             places=places,
@@ -141,9 +141,9 @@ def _sample(runs: list[shingle_overlap.Shingles]) -> list[shingle_overlap.Shingl
     documents"), so their overlap stays what it is, but for chance.
     """
     most = 2 * RUNS_PER_CONVERSATION
-    sizes = [len(each) for each in runs if len(each) > most]
+    sizes = [len(hashes) for hashes in runs if len(hashes) > most]
     n = sum(sizes) // (RUNS_PER_CONVERSATION * max(1, len(sizes)))
-    return [each[each % n == 0] if len(each) > most else each for each in runs]
+    return [hashes[hashes % n == 0] if len(hashes) > most else hashes for hashes in runs]
 
 
 class _Log(NamedTuple):

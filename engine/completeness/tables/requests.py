@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from engine.completeness.requests import ConversationRequest, UndoneRequestMark, split_into_requests
 from engine.completeness.tables import score_sets, scores
 from engine.conversations.tables.conversations import messages_of
-from engine.project.sql import MESSAGE_BITS, chunks, id_pages, placeholders, utc_now
+from engine.project.sql import MESSAGE_BITS, chunks, id_pages, not_undone, placeholders, utc_now
 
-_IN_FORCE = (
-    "mark.kind <> 'undo' AND NOT EXISTS (SELECT 1 FROM request_mark AS u WHERE u.target = mark.id)"
-)
+_IN_FORCE = f"mark.kind <> 'undo' AND {not_undone('request_mark', 'mark.id')}"
+"""SQL condition that the row `mark` is of a person and was not undone."""
 
 # CROSS JOIN fixes the order of the tables. With an order of its own SQLite took 61 s for 40,000 starts, now 0.02 s.
 _STARTS_SQL = (

@@ -2,7 +2,7 @@
 that were written for it.
 
 A boundary is a place where a conversation could end. A curve has at each the probabilities of the end and of the
-continuation; the score is that of the end divided by both (`normalised`), at the last boundary. Next to the curve is
+continuation; the score is that of the end divided by both (`normalized`), at the last boundary. Next to the curve is
 stored, where it is known, what the model generates: whether the most probable text at a boundary is the end tag, by
 which Soroka et al. decide. A config hash is the key of a set of scores, or of remaining tasks.
 """
@@ -22,7 +22,7 @@ from engine.completeness.records import (
     DecisionRule,
     RemainingTasks,
     ScoreRow,
-    normalised,
+    normalized,
 )
 from engine.completeness.tables import score_sets
 from engine.conversations.tables.conversations import imported
@@ -51,7 +51,7 @@ class ScoreEntry:
 
 
 def state_sql(rule: DecisionRule, column: str = "s.p_end_normalised") -> tuple[str, list[float]]:
-    """Returns `DecisionRule.state` as an SQL expression over a column of normalised scores, with its parameters."""
+    """Returns `DecisionRule.state` as an SQL expression over a column of normalized scores, with its parameters."""
     return (
         f"CASE WHEN {column} IS NULL THEN 'unscored'"
         f" WHEN abs({column} - ?) < ? THEN 'borderline'"
@@ -79,7 +79,7 @@ def add(
         if entry.curve:
             last = entry.curve[-1]
             p_end, p_continue = last.p_end, last.p_continue
-            score = normalised(p_end, p_continue)
+            score = normalized(p_end, p_continue)
             if score is None:
                 reason = NO_PROBABILITY
         elif not reason:
@@ -221,15 +221,15 @@ def _curves(
         (config_hash, *keys),
     ):
         point = CurvePoint(*values)
-        if normalised(point.p_end, point.p_continue) is not None:
+        if normalized(point.p_end, point.p_continue) is not None:
             curves.setdefault(key, []).append(point)
     return curves
 
 
-def normalised_curves(
+def normalized_curves(
     conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]
 ) -> dict[int, dict[int, float | None]]:
-    """Returns the curves of a set, by conversation: the normalised probability of the end, by index of the message.
+    """Returns the curves of a set, by conversation: the normalized probability of the end, by index of the message.
 
     Conversations without a curve are left out. A value is None where neither end nor continuation has a probability.
     """
@@ -241,21 +241,21 @@ def normalised_curves(
             " ORDER BY conversation_id, message",
             (config_hash, *keys),
         ):
-            curves.setdefault(key, {})[message] = normalised(p_end, p_continue)
+            curves.setdefault(key, {})[message] = normalized(p_end, p_continue)
     return curves
 
 
 def states(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, State]:
     """Returns the state of each of these conversations under the scores and the rule in force."""
     rule, config_hash = score_sets.rule(conn), score_sets.hash_in_force(conn)
-    score_by_id = {} if config_hash is None else normalised_scores(conn, config_hash, ids)
+    score_by_id = {} if config_hash is None else normalized_scores(conn, config_hash, ids)
     return {key: rule.state(score_by_id.get(key)) for key in ids}
 
 
-def normalised_scores(
+def normalized_scores(
     conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]
 ) -> dict[int, float]:
-    """Returns the normalised scores of a set, by conversation; conversations without a score are left out."""
+    """Returns the normalized scores of a set, by conversation; conversations without a score are left out."""
     score_by_id: dict[int, float] = {}
     for keys in chunks(ids):
         score_by_id.update(

@@ -12,7 +12,7 @@ from engine.conversations.tables import facets
 from engine.conversations.tables.conversations import COLUMNS, message_of
 from engine.project import cjk_index
 from engine.project.sql import message_ids, to_json, utc_now
-from engine.project.views import SCORES_IN_FORCE
+from engine.project.views import NOT_UNDONE, OF_THIS_TEXT, SCORES_IN_FORCE
 
 _KEEP = (
     "INSERT INTO earlier_state (conversation_id, source_id, hash, line, raw, truth, messages, packed,"
@@ -41,26 +41,12 @@ _COMPUTED = (
 """Rows that follow from the text of a conversation."""
 
 
-GIVEN_TO_THIS_TEXT = (
-    "v.id > coalesce((SELECT max(e.answer_id) FROM earlier_state AS e"
-    " WHERE e.conversation_id = v.conversation_id), 0)"
-)
-"""SQL condition on a row `v` of `answer`: the conversation had its present text already."""
-
-
-IS_IN_FORCE = (
-    "coalesce((SELECT act.kind FROM answer AS act WHERE act.target = v.id"
-    " ORDER BY act.id DESC LIMIT 1), 'redo') = 'redo'"
-)
-"""Condition of SQL on the row `v`: it was not undone."""
-
-
 def verdict_sql(conversation: str) -> str:
     """SQL expression for the current verdict of the conversation whose id the expression `conversation` gives."""
     return (
         f"(SELECT v.value FROM answer AS v WHERE v.conversation_id = {conversation}"
-        f" AND v.question = '{SUCCEEDED}' AND v.kind = 'give' AND {IS_IN_FORCE}"
-        f" AND {GIVEN_TO_THIS_TEXT} ORDER BY v.id DESC LIMIT 1)"
+        f" AND v.question = '{SUCCEEDED}' AND v.kind = 'give' AND {NOT_UNDONE}"
+        f" AND {OF_THIS_TEXT} ORDER BY v.id DESC LIMIT 1)"
     )
 
 

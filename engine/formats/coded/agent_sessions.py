@@ -17,7 +17,7 @@ from engine.formats.accounting import MessageTexts
 from engine.formats.json_values import BadRecord, as_object, json_text, objects_in
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.inserted import with_context_apart
-from engine.formats.messages.normalise import looks_like_message, read_in_turn
+from engine.formats.messages.normalize import looks_like_message, read_in_turn
 from engine.formats.messages.parts import texts_of
 from engine.formats.messages.times import as_time, created_at
 from engine.formats.opening.framing import Frame, joined_frame
@@ -51,7 +51,7 @@ _GEMINI_MESSAGE_TYPES = ("user", "gemini", "info", "warning", "error")
 """Types of lines that are messages."""
 
 
-def _recognise_cline(record: Any) -> str | None:
+def _recognize_cline(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
     if not isinstance(record, list) or not record or not all(map(looks_like_message, record[:1])):
         return None
@@ -100,7 +100,7 @@ def _has_result(content: Any) -> bool:
 
 CLINE_HISTORY = Reader(
     "cline_history",
-    _recognise_cline,
+    _recognize_cline,
     _read_cline,
     conditions=4,
     title="conversation histories of Cline",
@@ -112,7 +112,7 @@ CLINE_HISTORY = Reader(
 # conversation: the longest history, then what the events after it tell. Its sub-agents are sessions.
 
 
-def _recognise_openclaw(record: Any) -> str | None:
+def _recognize_openclaw(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
     if not isinstance(record, dict) or not isinstance(record.get("type"), str):
         return None
@@ -132,7 +132,7 @@ def _arrange_openclaw(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
     """
     members: list[Frame] = []
     for frame in frames:
-        if frame.reason is not None or _recognise_openclaw(frame.value) is None:
+        if frame.reason is not None or _recognize_openclaw(frame.value) is None:
             yield frame._replace(reason=frame.reason or "it is no event of OpenClaw")
         else:
             members.append(frame)
@@ -231,7 +231,7 @@ def _is_repeated(message: ChatMessage, other: ChatMessage) -> bool:
 
 OPENCLAW = Reader(
     "openclaw",
-    _recognise_openclaw,
+    _recognize_openclaw,
     _read_openclaw,
     arrange=_arrange_openclaw,
     conditions=4,
@@ -252,13 +252,13 @@ def gemini_cli_lines(session_reader: Reader) -> Reader:
         session_reader,
         name="gemini_cli_lines",
         title="sessions of Gemini CLI as JSON Lines",
-        recognise=_recognise_gemini_lines,
+        recognize=_recognize_gemini_lines,
         arrange=_arrange_gemini_lines,
         sample="",
     )
 
 
-def _recognise_gemini_lines(record: Any) -> str | None:
+def _recognize_gemini_lines(record: Any) -> str | None:
     """Returns in words why a record looks like a line of Gemini CLI; None if it does not."""
     if not isinstance(record, dict):
         return None

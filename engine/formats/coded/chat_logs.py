@@ -9,7 +9,7 @@ from typing import Any
 from engine.base.conversation import Conversation, Message
 from engine.formats.json_values import BadRecord, as_object, kind_of, object_or_empty
 from engine.formats.messages.call_messages import is_response_item, messages_given
-from engine.formats.messages.normalise import (
+from engine.formats.messages.normalize import (
     ReadMessages,
     looks_like_message,
     looks_like_messages,
@@ -23,6 +23,7 @@ from engine.formats.records import ParsedRecord, Reader
 
 _OPENAI_IDS = (
     "custom_id", "id", "conversation_id", "conversationId", "thread_id", "threadId", "session_id", "sessionId",
+    "ticket_id", "case_id", "interaction_id",
 )  # fmt: skip
 """Fields that may name a conversation, the first that there is. In a batch the person chose `custom_id`, which request
 and answer have; `id` is that of the answer."""
@@ -36,7 +37,7 @@ def _rest(record: Mapping[str, Any], *used: str) -> dict[str, Any]:
     return {key: value for key, value in record.items() if key not in used}
 
 
-def _recognise_uniform(record: Any) -> str | None:
+def _recognize_uniform(record: Any) -> str | None:
     """Returns in words why a record looks like the uniform format; None if it does not."""
     if not isinstance(record, dict) or not looks_like_messages(record.get("messages")):
         return None
@@ -129,7 +130,7 @@ def _answer(record: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str,
     return message, {**outer, **rest}
 
 
-def _recognise_openai(record: Any) -> str | None:
+def _recognize_openai(record: Any) -> str | None:
     """Returns in words why a record looks like a request, an answer, or both; None if it does not."""
     if not isinstance(record, dict):
         return None
@@ -181,7 +182,7 @@ def _turns(record: Mapping[str, Any]) -> tuple[str, Any]:
     return name, record.get(name)
 
 
-def _recognise_sharegpt(record: Any) -> str | None:
+def _recognize_sharegpt(record: Any) -> str | None:
     """Returns in words why a record looks like one of ShareGPT; None if it does not."""
     if not isinstance(record, dict):
         return None
@@ -208,7 +209,7 @@ def _read_sharegpt(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
     return _draft(about, read, _rest(record, *used))
 
 
-def _recognise_messages(record: Any) -> str | None:
+def _recognize_messages(record: Any) -> str | None:
     """Returns in words why a record looks like a bare list of messages; None if it does not."""
     if not looks_like_messages(record):
         return None
@@ -226,14 +227,14 @@ def _read_messages(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
 CHAT_LOGS: tuple[Reader, ...] = (
     Reader(
         "uniform",
-        _recognise_uniform,
+        _recognize_uniform,
         _read_uniform,
         conditions=3,
         title="what `workbench export PROJECT conversations` writes",
     ),
     Reader(
         "openai",
-        _recognise_openai,
+        _recognize_openai,
         _read_openai,
         conditions=1,
         title="`messages`, or a logged call with them, of OpenAI, Anthropic, Bedrock, Ollama, LiteLLM, Mistral, "
@@ -242,7 +243,7 @@ CHAT_LOGS: tuple[Reader, ...] = (
     ),
     Reader(
         "sharegpt",
-        _recognise_sharegpt,
+        _recognize_sharegpt,
         _read_sharegpt,
         conditions=1,
         title="`conversations` with from and value, or role and content, as of ShareGPT",
@@ -250,7 +251,7 @@ CHAT_LOGS: tuple[Reader, ...] = (
     ),
     Reader(
         "messages",
-        _recognise_messages,
+        _recognize_messages,
         _read_messages,
         title="bare lists of messages of any chat API",
         sample="doc/autogen_history.json",

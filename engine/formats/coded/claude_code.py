@@ -14,21 +14,23 @@ from engine.base.conversation import Conversation, Message
 from engine.formats.json_values import BadRecord, as_object, json_text, object_or_empty, objects_in
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.inserted import with_context_apart
-from engine.formats.messages.normalise import messages_of
+from engine.formats.messages.normalize import messages_of
 from engine.formats.opening.framing import Frame
 from engine.formats.records import ParsedRecord, Reader
 
-_SPOKEN = ("user", "assistant")
+_MESSAGE_TYPES = ("user", "assistant")
 """Types of lines that have a message."""
-_CLEAR = "<command-name>/clear</command-name>"
-"""What the user's message holds that begins a new conversation."""
-_OF_SESSION = (
+_FramedLine = tuple[dict[str, Any], Frame]
+"""A line of a session, and the frame in which it came."""
+_CLEAR_COMMAND = "<command-name>/clear</command-name>"
+"""The text in a user's message that begins a new conversation."""
+_SESSION_KEYS = (
     "cwd", "gitBranch", "version", "slug", "userType", "entrypoint", "sessionId", "agentId",
 )  # fmt: skip
-"""Keys that are much the same in all lines of a session; each value is kept once."""
+"""Keys that nearly all lines of a session share; the conversation has each value once."""
 
-_NOT_FACTS = frozenset(("type", "message", "toolUseResult", "isSidechain", *_OF_SESSION))
-"""Keys of a line that are not kept as facts of its message."""
+_KEYS_BESIDE_FACTS = frozenset(("type", "message", "toolUseResult", "isSidechain", *_SESSION_KEYS))
+"""Keys of a line that are no facts of its message: the message itself, and what the whole session shares."""
 _TAKEN_BACK = "taken_back"
 """Key under which a conversation has the lines of prompts that were taken back."""
 
@@ -36,16 +38,16 @@ _STREAM_KEYS = ("session_id", "parent_tool_use_id")
 """Keys that only lines of the stream have."""
 
 
-def recognise(record: Any) -> str | None:
+def recognize(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
     if not isinstance(record, dict):
         return None
     lines = record.get("loglines")
-    if isinstance(lines, list) and lines and _is_spoken(lines[0]):
+    if isinstance(lines, list) and lines and _has_message(lines[0]):
         return "the records have `loglines`, as sessions of Claude Code"
-    if _is_spoken(record) and record.keys() & {"sessionId", "parentUuid"}:
+    if _has_message(record) and record.keys() & {"sessionId", "parentUuid"}:
         return "the records have `message`, `uuid` and `sessionId`, as lines of Claude Code"
-    if _is_spoken(record) and record.keys() >= {"session_id", "parent_tool_use_id"}:
+    if _has_message(record) and record.keys() >= {"session_id", "parent_tool_use_id"}:
         return "the records have `message` and `session_id`, as the stream of Claude Code"
     if record.get("type") == "summary" and "leafUuid" in record:
         return "the records are lines of Claude Code"
@@ -54,11 +56,11 @@ def recognise(record: Any) -> str | None:
     return None
 
 
-def _is_spoken(line: Any) -> bool:
+def _has_message(line: Any) -> bool:
     """Returns whether a line has a message."""
     return (
         isinstance(line, dict)
-        and line.get("type") in _SPOKEN
+        and line.get("type") in _MESSAGE_TYPES
         and isinstance(line.get("message"), dict)
         and not line.keys().isdisjoint(("timestamp", "session_id", "sessionId"))
         and "role" in line["message"]
@@ -70,7 +72,7 @@ def arrange(frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
 
     The whole file is in memory at once.
     """
-    lines: list[tuple[dict[str, Any], Frame]] = []
+    lines: list[_FramedLine] = []
     for frame in frames:
         if frame.reason is not None:
             yield frame
@@ -88,14 +90,14 @@ def arrange(frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
     taken_back: set[str] = set() if all_branches else _find_taken_back([line for line, _ in lines])
     groups = _lines_by_conversation(lines)
     for name, members in groups.items():
-        frames_of = {id(frame): frame for _, frame in members}
-        followed_lines = [line for line, _ in members if _uuid(line) not in taken_back]
+        frames_by_id = {id(frame): frame for _, frame in members}
+        followed_lines = [line for line, _ in members if _id_at(line) not in taken_back]
         value: dict[str, Any] = {"id": name, "lines": followed_lines}
         if len(followed_lines) < len(members):
-            value[_TAKEN_BACK] = [line for line, _ in members if _uuid(line) in taken_back]
+            value[_TAKEN_BACK] = [line for line, _ in members if _id_at(line) in taken_back]
         has_own_bytes = all("loglines" not in frame.value for _, frame in members)
-        raw = b"\n".join(frame.raw for frame in frames_of.values())
-        first = next(iter(frames_of.values()))
+        raw = b"\n".join(frame.raw for frame in frames_by_id.values())
+        first = next(iter(frames_by_id.values()))
         yield Frame(
             first.number,
             raw if has_own_bytes else json_text(value).encode(),
@@ -114,86 +116,87 @@ def _as_session_line(line: dict[str, Any]) -> dict[str, Any]:
     return {**{key: line[key] for key in line if key not in _STREAM_KEYS}, **renamed}
 
 
-def _without_repeats(
-    lines: list[tuple[dict[str, Any], Frame]],
-) -> list[tuple[dict[str, Any], Frame]]:
-    """Returns the lines without those that a session repeats: a resumed one a line with its id, and one with streamed
-    input, before each turn, its whole history under new ids."""
-    seen: set[tuple[str, str, str]] = set()
-    histories: dict[str, list[str]] = {}  # of each session, what was said so far
-    new_lines: list[tuple[dict[str, Any], Frame]] = []
-    repeated = 0  # how many of the lines that come next were said before
+def _without_repeats(lines: list[_FramedLine]) -> list[_FramedLine]:
+    """Returns the lines without those that a session repeats.
+
+    A session that is resumed repeats lines with their ids. A session with streamed input repeats its whole history
+    under new ids before each turn.
+    """
+    known_lines: set[tuple[str, str, str]] = set()  # id, session, text
+    history_by_session: dict[str, list[str]] = {}  # the texts so far
+    new_lines: list[_FramedLine] = []
+    lines_to_skip = 0  # the rest of a history that is repeated
     for position, (line, frame) in enumerate(lines):
-        if not _is_spoken(line):
+        if not _has_message(line):
             new_lines.append((line, frame))
             continue
-        session, said = _uuid(line, "sessionId"), _said(line)
-        history = histories.setdefault(session, [])
-        if not repeated and len(history) > 1 and said == history[0] and not line.get("isSidechain"):
+        uuid, session, text = _id_at(line), _id_at(line, "sessionId"), _comparison_text(line)
+        history = history_by_session.setdefault(session, [])
+        may_begin_repeat = len(history) > 1 and text == history[0] and not line.get("isSidechain")
+        if not lines_to_skip and may_begin_repeat:
             following = (
-                later for later, _ in lines[position:] if _uuid(later, "sessionId") == session
+                later for later, _ in lines[position:] if _id_at(later, "sessionId") == session
             )
-            again = list(islice(map(_said, filter(_is_spoken, following)), len(history)))
-            repeated = len(history) if again == history else 0
-        is_known = (_uuid(line), session, said) in seen
-        if repeated or (is_known and _uuid(line)):
-            repeated = max(0, repeated - 1)
+            next_texts = list(
+                islice(map(_comparison_text, filter(_has_message, following)), len(history))
+            )
+            lines_to_skip = len(history) if next_texts == history else 0
+        if lines_to_skip or (uuid and (uuid, session, text) in known_lines):
+            lines_to_skip = max(0, lines_to_skip - 1)
             continue
-        seen.add((_uuid(line), session, said))
-        history.append(said)
+        known_lines.add((uuid, session, text))
+        history.append(text)
         new_lines.append((line, frame))
     return new_lines
 
 
-def _said(line: dict[str, Any]) -> str:
-    """Returns what a line says and who says it, to be compared with other lines."""
+def _comparison_text(line: dict[str, Any]) -> str:
+    """Returns who speaks in a line and what the message contains, as one text by which lines are compared."""
     return f"{line.get('type')} {json_text(_content(line))}"
 
 
-def _lines_by_conversation(
-    lines: list[tuple[dict[str, Any], Frame]],
-) -> dict[str, list[tuple[dict[str, Any], Frame]]]:
+def _lines_by_conversation(lines: list[_FramedLine]) -> dict[str, list[_FramedLine]]:
     """Returns the lines of each conversation, by its id: the session's, with `/AGENT` for a sub-agent and `#NUMBER`
     from the second conversation of a session on."""
     parents = {
-        _uuid(line): _uuid(line, "parentUuid") for line, _ in lines if line.get("isSidechain")
+        _id_at(line): _id_at(line, "parentUuid") for line, _ in lines if line.get("isSidechain")
     }
-    groups: dict[str, list[tuple[dict[str, Any], Frame]]] = {}
+    groups: dict[str, list[_FramedLine]] = {}
     name_by_line: dict[str, str] = {}
     part_numbers: dict[str, int] = {}  # of the conversation that a session is in
-    without_session: list[tuple[dict[str, Any], Frame]] = []
+    without_session: list[_FramedLine] = []
     for line, frame in lines:
         session = line.get("sessionId")
-        if not isinstance(session, str) and not _is_spoken(line):
+        if not isinstance(session, str) and not _has_message(line):
             without_session.append((line, frame))
             continue
         name = session if isinstance(session, str) else ""
         if line.get("isSidechain"):
-            name = f"{name}/{line.get('agentId') or _root(_uuid(line), parents)}"
+            name = f"{name}/{line.get('agentId') or _first_of_chain(_id_at(line), parents)}"
         else:
             if _begins_anew(line) and name in groups:
                 part_numbers[name] = part_numbers.get(name, 1) + 1
             name = f"{name}#{part_numbers[name]}" if name in part_numbers else name
         groups.setdefault(name, []).append((line, frame))
-        name_by_line[_uuid(line)] = name
+        name_by_line[_id_at(line)] = name
     for name in [name for name in groups if name.rpartition("#")[0] in groups]:
         session, _, _ = name.rpartition("#")
-        if not any(_is_spoken(line) and not _begins_anew(line) for line, _ in groups[name]):
+        if not any(_has_message(line) and not _begins_anew(line) for line, _ in groups[name]):
             groups[session] += groups.pop(name)  # nothing was said after `/clear`
     for line, frame in without_session:  # summaries and snapshots name a line, not a session
-        named_line = _uuid(line, "leafUuid") or _uuid(line, "messageId")
+        named_line = _id_at(line, "leafUuid") or _id_at(line, "messageId")
         name = name_by_line.get(named_line, next(iter(groups), ""))
         groups.setdefault(name, []).append((line, frame))
     return groups
 
 
-def _uuid(line: dict[str, Any], key: str = "uuid") -> str:
+def _id_at(line: dict[str, Any], key: str = "uuid") -> str:
     """Returns the id under a key; "" if there is none."""
     value = line.get(key)
     return value if isinstance(value, str) else ""
 
 
-def _root(uuid: str, parents: dict[str, str]) -> str:
+def _first_of_chain(uuid: str, parents: dict[str, str]) -> str:
     """Returns the first line of the side chain in which a line lies; loops of parents end."""
     visited = set()
     while uuid in parents and parents[uuid] in parents and uuid not in visited:
@@ -210,7 +213,7 @@ def _content(line: dict[str, Any]) -> Any:
 
 def _begins_anew(line: dict[str, Any]) -> bool:
     """Returns whether the user began a new conversation with this line (`/clear`)."""
-    return line.get("type") == "user" and _CLEAR in json_text(_content(line))
+    return line.get("type") == "user" and _CLEAR_COMMAND in json_text(_content(line))
 
 
 def _is_prompt(line: dict[str, Any]) -> bool:
@@ -222,58 +225,58 @@ def _is_prompt(line: dict[str, Any]) -> bool:
 def _find_taken_back(lines: list[dict[str, Any]]) -> set[str]:
     """Returns the ids of lines that follow a prompt in whose place the user wrote another later."""
     last_prompts: dict[str, str] = {}  # by the line that they follow
-    gone: set[str] = set()
+    taken_back: set[str] = set()
     for line in lines:
-        parent, uuid = _uuid(line, "parentUuid"), _uuid(line)
+        parent, uuid = _id_at(line, "parentUuid"), _id_at(line)
         if not parent or not uuid or line.get("isSidechain") or not _is_prompt(line):
             continue
         if parent in last_prompts:
-            gone.add(last_prompts[parent])
+            taken_back.add(last_prompts[parent])
         last_prompts[parent] = uuid
-    for line in lines if gone else ():  # a line stands after the one that it follows
-        if _uuid(line, "parentUuid") in gone and _uuid(line):
-            gone.add(_uuid(line))
-    return gone
+    for line in lines if taken_back else ():  # a line stands after the one that it follows
+        if _id_at(line, "parentUuid") in taken_back and _id_at(line):
+            taken_back.add(_id_at(line))
+    return taken_back
 
 
-class _Item(NamedTuple):
+class _SessionMessage(NamedTuple):
     """A message of a session, and the lines that have its parts."""
 
     message: ChatMessage
     lines: list[Any]
 
 
-class _SessionItems(NamedTuple):
-    """What the lines of a session are.
+class _SortedLines(NamedTuple):
+    """The lines of a session by what they are.
 
     Attributes:
-        items: The messages.
-        events: Lines that are none.
-        unknown: Those of the events that say they are messages.
-        left_out: What stays in the original record only: the id of a line and the key within it.
+        messages: The messages, with their lines.
+        events: Lines without a message.
+        unknown: The events whose type is that of a message.
+        left_out: What stays in the original record only: `id()` of a line's object, and the key within it.
     """
 
-    items: list[_Item]
+    messages: list[_SessionMessage]
     events: list[Any]
     unknown: list[Any]
     left_out: set[tuple[int, str | int]]
 
 
-def _collect_items(lines: list[dict[str, Any]]) -> _SessionItems:
+def _sort_lines(lines: list[dict[str, Any]]) -> _SortedLines:
     """Sorts the lines of a session; those with the parts of one message of the assistant are joined."""
-    items: list[_Item] = []
+    messages: list[_SessionMessage] = []
     events: list[Any] = []
     unknown: list[Any] = []
     left_out: set[tuple[int, str | int]] = set()
     current_id: Any = None  # of the last message of the assistant, which `current` is
-    current: _Item | None = None
+    current: _SessionMessage | None = None
     for line in lines:
         if (queued := _queued_prompt(line)) is not None:
-            items += [_Item(message, [line]) for message in with_context_apart(queued)]
+            messages += [_SessionMessage(message, [line]) for message in with_context_apart(queued)]
             continue
-        if not _is_spoken(line) or _begins_anew(line):
+        if not _has_message(line) or _begins_anew(line):
             events.append(line)
-            if not _is_spoken(line) and line.get("type", "user") in _SPOKEN:
+            if not _has_message(line) and line.get("type", "user") in _MESSAGE_TYPES:
                 unknown.append(line)
             continue
         if "toolUseResult" in line:
@@ -285,10 +288,10 @@ def _collect_items(lines: list[dict[str, Any]]) -> _SessionItems:
             current.lines.append(line)
             left_out |= {(id(line), "timestamp"), (id(line), "parentUuid")}
             continue
-        items += [_Item(part, [line]) for part in with_context_apart(message)]
+        messages += [_SessionMessage(part, [line]) for part in with_context_apart(message)]
         if message_id is not None:
-            current_id, current = message_id, items[-1]
-    return _SessionItems(items, events, unknown, left_out)
+            current_id, current = message_id, messages[-1]
+    return _SortedLines(messages, events, unknown, left_out)
 
 
 def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
@@ -299,14 +302,14 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """
     record = as_object(record)
     lines = [line for line in record.get("lines", ()) if isinstance(line, dict)]
-    items, events, unknown, left_out = _collect_items(lines)
+    session_messages, events, unknown, left_out = _sort_lines(lines)
     messages: list[Message] = []
-    for item in items:
+    for session_message in session_messages:
         try:
-            messages += messages_of(item.message, len(messages) + 1)
+            messages += messages_of(session_message.message, len(messages) + 1)
         except BadRecord:
-            events += item.lines
-            unknown += item.lines
+            events += session_message.lines
+            unknown += session_message.lines
     if not messages:
         raise BadRecord("no messages")
     fields = _session_facts(lines)
@@ -316,11 +319,11 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         fields["events"] = events
     if record.get(_TAKEN_BACK):
         fields[_TAKEN_BACK] = record[_TAKEN_BACK]
-    began = next((line["timestamp"] for line in lines if line.get("timestamp")), None)
+    start_time = next((line["timestamp"] for line in lines if line.get("timestamp")), None)
     conversation = Conversation(
         str(record.get("id") or fallback_id),
         tuple(messages),
-        created_at=began if isinstance(began, str) else None,
+        created_at=start_time if isinstance(start_time, str) else None,
     )
     truth = {"result": results} if results else {}
     return ParsedRecord(
@@ -338,12 +341,14 @@ def _message_of_line(line: dict[str, Any]) -> ChatMessage:
     role = message["role"]
     if role == "user" and (line.get("isMeta") or line.get("isCompactSummary")):
         role = "system"  # the program wrote it, not the user
-    facts = {key: line[key] for key in line if key not in _NOT_FACTS and line[key] is not None}
-    rest = {key: message[key] for key in message if key not in ("role", "content", "type", "id")}
-    rest = {key: value for key, value in rest.items() if value is not None}
-    named = {"message_id": message["id"]} if "id" in message else {}
+    facts = {
+        key: line[key] for key in line if key not in _KEYS_BESIDE_FACTS and line[key] is not None
+    }
+    apart = ("role", "content", "type", "id")
+    rest = {key: message[key] for key in message if key not in apart and message[key] is not None}
+    message_id = {"message_id": message["id"]} if "id" in message else {}
     content = {"content": message["content"]} if "content" in message else {}
-    return {**facts, **rest, **named, **content, "role": role}
+    return {**facts, **rest, **message_id, **content, "role": role}
 
 
 def _queued_prompt(line: dict[str, Any]) -> ChatMessage | None:
@@ -353,27 +358,27 @@ def _queued_prompt(line: dict[str, Any]) -> ChatMessage | None:
     if attachment.get("type") != "queued_command" or not isinstance(prompt, str | list):
         return None
     role = "user" if attachment.get("commandMode", "prompt") == "prompt" else "system"
-    facts = {key: line[key] for key in line if key not in (*_NOT_FACTS, "attachment")}
+    facts = {key: line[key] for key in line if key not in (*_KEYS_BESIDE_FACTS, "attachment")}
     return {**facts, "role": role, "content": prompt}
 
 
-def _join_parts(item: ChatMessage, more: ChatMessage) -> None:
-    """Adds a further part of the same message."""
-    content = item.get("content")
+def _join_parts(message: ChatMessage, addition: ChatMessage) -> None:
+    """Adds the content and the usage of a further line to the message that the line is a part of."""
+    content = message.get("content")
     parts = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
-    added = more.get("content")
-    added = added if isinstance(added, list) else [{"type": "text", "text": added or ""}]
-    item["content"] = [*parts, *added]
-    item["uuids"] = [*item.get("uuids", [item.get("uuid")]), more.get("uuid")]
+    added = addition.get("content")
+    new_parts = added if isinstance(added, list) else [{"type": "text", "text": added or ""}]
+    message["content"] = [*parts, *new_parts]
+    message["uuids"] = [*message.get("uuids", [message.get("uuid")]), addition.get("uuid")]
     for key in ("usage", "stop_reason"):
-        if key in more:
-            item[key] = more[key]
+        if key in addition:
+            message[key] = addition[key]
 
 
 def _session_facts(lines: list[dict[str, Any]]) -> dict[str, Any]:
     """Returns what the lines of a session have in common, each value once."""
     session: dict[str, Any] = {}
-    for key in _OF_SESSION:
+    for key in _SESSION_KEYS:
         values = list(dict.fromkeys(line[key] for line in lines if isinstance(line.get(key), str)))
         if values:
             session[key] = values[0] if len(values) == 1 else values
@@ -385,7 +390,7 @@ def _session_facts(lines: list[dict[str, Any]]) -> dict[str, Any]:
 
 CLAUDE_CODE = Reader(
     "claude_code",
-    recognise,
+    recognize,
     read,
     arrange=arrange,
     conditions=5,

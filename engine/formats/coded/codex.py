@@ -17,7 +17,7 @@ from engine.formats.accounting import MessageTexts
 from engine.formats.json_values import BadRecord, as_object, object_or_empty, objects_in
 from engine.formats.messages.call_messages import is_response_item, response_items
 from engine.formats.messages.chat_message import ChatMessage
-from engine.formats.messages.normalise import messages_of
+from engine.formats.messages.normalize import messages_of
 from engine.formats.messages.times import as_time
 from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.records import ParsedRecord, Reader
@@ -39,7 +39,7 @@ _OF_PROGRAM = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<
 """Beginnings of what the program writes in the name of the user."""
 
 
-def recognise(record: Any) -> str | None:
+def recognize(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
     if not isinstance(record, dict):
         return None
@@ -222,7 +222,7 @@ def _without_empty(message: ChatMessage) -> ChatMessage:
 
 CODEX = Reader(
     "codex",
-    recognise,
+    recognize,
     read,
     arrange=arrange,
     conditions=3,

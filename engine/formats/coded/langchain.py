@@ -8,7 +8,7 @@ from typing import Any
 from engine.base.conversation import Conversation
 from engine.formats.json_values import BadRecord, json_text, list_or_empty, object_or_empty
 from engine.formats.messages.chat_message import ChatMessage, as_message, langchain_message
-from engine.formats.messages.normalise import read_in_turn
+from engine.formats.messages.normalize import read_in_turn
 from engine.formats.messages.times import created_at
 from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.paths import as_word, read_path, without
@@ -29,7 +29,7 @@ _OTHER_STATES = "other states"
 """Key under which the longest state of a thread has the others."""
 
 
-def _recognise(record: Any) -> str | None:
+def _recognize(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
     if isinstance(record, dict) and langchain_message(record) and "role" not in record:
         return "the records are messages of LangChain"
@@ -109,7 +109,7 @@ def _read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
 
 LANGCHAIN = Reader(
     "langchain",
-    _recognise,
+    _recognize,
     _read,
     arrange=_arrange,
     conditions=3,

@@ -16,7 +16,7 @@ from engine.formats.messages.branches import OTHER_BRANCHES, id_of, other_branch
 from engine.formats.messages.call_messages import is_response_item, response_items
 from engine.formats.messages.chat_message import ChatMessage, as_message, is_of_autogen
 from engine.formats.messages.inserted import with_context_apart
-from engine.formats.messages.normalise import read_in_turn
+from engine.formats.messages.normalize import read_in_turn
 from engine.formats.messages.parts import part_kind
 from engine.formats.messages.roles import role_named, role_of_event, role_of_speaker, speaker_word
 from engine.formats.messages.times import TIMES, as_time
@@ -83,11 +83,11 @@ def _message_of(line: Any) -> ChatMessage | None:
 
 def _without_label(line: Any) -> Any:
     """Returns a line without the name of the call that it is from: the second of `["sessions.events", {...}]`."""
-    is_labelled = isinstance(line, list) and len(line) == 2 and isinstance(line[0], str)
-    return line[1] if is_labelled else line
+    is_labeled = isinstance(line, list) and len(line) == 2 and isinstance(line[0], str)
+    return line[1] if is_labeled else line
 
 
-def _recognise(record: Any) -> str | None:
+def _recognize(record: Any) -> str | None:
     """Returns in words why a record looks like a line with one message; None if it does not."""
     message = _message_of(_without_label(record))
     if message is None or not ("role" in message or is_response_item(message)):
@@ -201,7 +201,7 @@ def _is_next_piece(before: ChatMessage, message: ChatMessage) -> bool:
 
 MESSAGE_LINES = Reader(
     "message_lines",
-    _recognise,
+    _recognize,
     _read,
     arrange=_arrange,
     title="lines that are one message each, of a session or of a file",

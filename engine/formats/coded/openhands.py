@@ -12,7 +12,7 @@ from engine.base.conversation import Conversation
 from engine.formats.accounting import MessageTexts
 from engine.formats.json_values import json_text, list_or_empty, object_or_empty, objects_in
 from engine.formats.messages.chat_message import ChatMessage
-from engine.formats.messages.normalise import read_in_turn
+from engine.formats.messages.normalize import read_in_turn
 from engine.formats.messages.parts import answer_text
 from engine.formats.messages.times import as_time
 from engine.formats.opening.framing import Frame, joined_frame
@@ -49,7 +49,7 @@ _NOT_ARGUMENTS = frozenset(
 """What OpenHands adds to the arguments of a call."""
 
 
-def recognise(record: Any) -> str | None:
+def recognize(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
     if _is_event(record):
         return "the records are events with `action` or `observation`, as of OpenHands"
@@ -280,7 +280,7 @@ def _observed_text(observation: Any) -> str:
 
 OPENHANDS = Reader(
     "openhands",
-    recognise,
+    recognize,
     read,
     arrange=arrange,
     conditions=4,

@@ -29,14 +29,14 @@ def copilot_lines(session_reader: Reader) -> Reader:
         session_reader,
         name="copilot_lines",
         title="chats of GitHub Copilot in VS Code as JSON Lines",
-        recognise=_recognise_changes,
+        recognize=_recognize_changes,
         arrange=_arrange_changes,
         conditions=3,
         sample="",
     )
 
 
-def _recognise_changes(record: Any) -> str | None:
+def _recognize_changes(record: Any) -> str | None:
     """Returns in words why a record looks like a line of VS Code; None if it does not."""
     if not isinstance(record, dict) or not record.keys() <= {"kind", "k", "v", "i"}:
         return None
@@ -53,7 +53,7 @@ def _arrange_changes(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
     members: list[Frame] = []
     for frame in frames:
         line = frame.value
-        if frame.reason is not None or _recognise_changes(line) is None:
+        if frame.reason is not None or _recognize_changes(line) is None:
             yield frame._replace(reason=frame.reason or "it is no line of a chat of VS Code")
         elif line["kind"] == _STATE:
             state = line["v"]
@@ -99,14 +99,14 @@ def tau2_ticks(simulation_reader: Reader) -> Reader:
         simulation_reader,
         name="tau2_ticks",
         title="voice simulations of tau2-bench, with ticks in place of messages",
-        recognise=_recognise_ticks,
+        recognize=_recognize_ticks,
         arrange=_arrange_ticks,
         conditions=4,
         sample="",
     )
 
 
-def _recognise_ticks(record: Any) -> str | None:
+def _recognize_ticks(record: Any) -> str | None:
     """Returns in words why a record looks like a voice simulation; None if it does not."""
     if not isinstance(record, dict) or record.get("messages"):
         return None
@@ -119,7 +119,7 @@ def _recognise_ticks(record: Any) -> str | None:
 def _arrange_ticks(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
     """Yields the simulations with the messages that their ticks add up to."""
     for frame in frames:
-        if frame.reason is None and _recognise_ticks(frame.value):
+        if frame.reason is None and _recognize_ticks(frame.value):
             frame = frame._replace(
                 value={**frame.value, "messages": _messages_of_ticks(frame.value["ticks"])}
             )

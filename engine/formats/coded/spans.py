@@ -27,7 +27,7 @@ from engine.formats.messages.call_messages import (
     text_given,
 )
 from engine.formats.messages.chat_message import ChatMessage
-from engine.formats.messages.normalise import messages_of
+from engine.formats.messages.normalize import messages_of
 from engine.formats.messages.times import as_time
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import json_within
@@ -90,18 +90,18 @@ class _History:
 
     Attributes:
         depth: Number of spans within which the first call lies.
-        said: All messages so far, those of the last answer included.
-        answers: Number of messages of the last answer.
-        request_keys: What the last call was given but for instructions, as it is compared.
+        transcript: All messages so far, those of the last answer included.
+        answer_size: Number of messages of the last answer.
+        request_keys: Keys of the messages that the last call was given, without instructions.
         facts: Facts of answers, by the position of the answer among the messages.
         spans: Positions of the calls among the spans.
         traces: Ids of the traces of the calls.
     """
 
     depth: int
-    said: _Keyed
-    answers: int = 0
-    request_keys: list[_Key] = field(default_factory=list)
+    transcript: _MessageList
+    answer_size: int = 0
+    request_keys: list[_MessageKey] = field(default_factory=list)
     facts: dict[int, dict[str, Any]] = field(default_factory=dict)
     spans: list[int] = field(default_factory=list)
     traces: set[str] = field(default_factory=set)
@@ -140,22 +140,24 @@ def arrange_spans(read: SpanReader, explode: Exploder, frames: Iterable[Frame]) 
         for statement in statements:
             trace = _trace_of(statement, first_trace)
             statements_by_trace.setdefault(trace, []).append(statement)
-    for key, members in _by_session(records).items():
+    for key, members in _group_by_session(records).items():
         spans = [member.span for member in members]
         traces = dict.fromkeys(span.trace for span in spans)
         statements = [
             statement for trace in traces for statement in statements_by_trace.get(trace, ())
         ]
         sub_agents = _sub_agents(spans)
-        of_sub_agents = {position for history in sub_agents for position in history.spans}
-        rest = [member for position, member in enumerate(members) if position not in of_sub_agents]
-        yield _group_frame(key, rest, statements)
+        sub_agent_positions = {position for history in sub_agents for position in history.spans}
+        own_members = [
+            member for position, member in enumerate(members) if position not in sub_agent_positions
+        ]
+        yield _group_frame(key, own_members, statements)
         for number, history in enumerate(sub_agents, 1):
-            own_members = [members[position] for position in history.spans]
-            yield _group_frame(f"{key}/{number}", own_members, [])
+            sub_agent_members = [members[position] for position in history.spans]
+            yield _group_frame(f"{key}/{number}", sub_agent_members, [])
 
 
-def _by_session(records: list[_SpanRecord]) -> dict[str, list[_SpanRecord]]:
+def _group_by_session(records: list[_SpanRecord]) -> dict[str, list[_SpanRecord]]:
     """Returns the records by the session of their trace, or by the trace if none of its spans names a session."""
     sessions: dict[str, str] = {}
     for record in records:
@@ -197,38 +199,38 @@ def draft_of_spans(read: SpanReader, record: Any, fallback_id: str) -> ParsedRec
         raise BadRecord("there are no spans")
     spans = [span for record_of_span in records if (span := read(record_of_span)) is not None]
     statements = record.get(ABOUT) or []
-    histories = _histories(spans)
-    items: list[ChatMessage] = []
+    histories = _call_histories(spans)
+    chat_messages: list[ChatMessage] = []
     facts: dict[int, dict[str, Any]] = {}
     if histories:
-        main = _fullest(_main_history(histories), spans)
-        items, facts = _with_tools(main, spans)
-        if main.said.keys[-1][0] in ("user", "tool"):
-            items += _outer_answer(main, spans)
+        main = _fuller_step(_main_history(histories), spans)
+        chat_messages, facts = _with_tool_answers(main, spans)
+        if main.transcript.keys[-1][0] in ("user", "tool"):
+            chat_messages += _answer_of_outer_step(main, spans)
     else:
-        items = _messages_of_texts(spans)
-    if not items:
+        chat_messages = _messages_of_texts(spans)
+    if not chat_messages:
         raise BadRecord("no span has messages")
     messages: list[Message] = []
-    for position, message in enumerate(items):
-        messages += messages_of(message, len(messages) + 1, facts=facts.get(position))
-    began = min((span.start for span in spans if span.start), default=None)
-    truth = _truth([*statements, *records])
+    for position, chat_message in enumerate(chat_messages):
+        messages += messages_of(chat_message, len(messages) + 1, facts=facts.get(position))
+    start_time = min((span.start for span in spans if span.start), default=None)
+    truth = _statements_of_truth([*statements, *records])
     texts = MessageTexts(messages, frozenset(_TRUTH))
     fields = {SPANS: texts.without(records), ABOUT: texts.without(statements)}
     fields = {key: value for key, value in fields.items() if value}
     name = record.get("id") or fallback_id
     return ParsedRecord(
-        Conversation(str(name), tuple(messages), created_at=began),
+        Conversation(str(name), tuple(messages), created_at=start_time),
         {**fields, **truth},
         frozenset(truth),
     )
 
 
-def _fullest(main: _History, spans: list[Span]) -> _History:
+def _fuller_step(main: _History, spans: list[Span]) -> _History:
     """Returns a history, or that of a step around its calls that has all of it and more, as an agent's span has the
     instructions and the answers of tools that its model calls leave out."""
-    keys = main.said.keys
+    keys = main.transcript.keys
     steps = [
         step
         for position, span in enumerate(spans)
@@ -238,14 +240,14 @@ def _fullest(main: _History, spans: list[Span]) -> _History:
     fuller = [
         step
         for step in steps
-        if len(step.said) > len(keys)
-        and set(keys) <= set(step.said.keys)
-        and step.said.keys[-1] == keys[-1]
+        if len(step.transcript) > len(keys)
+        and set(keys) <= set(step.transcript.keys)
+        and step.transcript.keys[-1] == keys[-1]
     ]
-    return min(fuller, key=lambda step: len(step.said), default=main)
+    return min(fuller, key=lambda step: len(step.transcript), default=main)
 
 
-def _outer_answer(history: _History, spans: list[Span]) -> list[ChatMessage]:
+def _answer_of_outer_step(history: _History, spans: list[Span]) -> list[ChatMessage]:
     """Returns the answer that only a step around the calls of a history has, as of models whose answers are streamed;
     [] if there is none."""
     for span in sorted(spans, key=lambda span: span.start):
@@ -255,7 +257,7 @@ def _outer_answer(history: _History, spans: list[Span]) -> list[ChatMessage]:
     return []
 
 
-def _with_tools(
+def _with_tool_answers(
     history: _History, spans: list[Span]
 ) -> tuple[list[ChatMessage], dict[int, dict[str, Any]]]:
     """Returns the messages of a history, and the facts by position, with the answers of tools that only the spans of
@@ -265,28 +267,28 @@ def _with_tools(
         for span in sorted(spans, key=lambda span: span.start)
         if span.kind == "tool" and span.trace in history.traces
     ]
-    has_answers = any(role == "tool" for role, _ in history.said.keys)
-    items: list[ChatMessage] = []
+    has_answers = any(role == "tool" for role, _ in history.transcript.keys)
+    messages: list[ChatMessage] = []
     facts: dict[int, dict[str, Any]] = {}
     has_calls = False
-    last = len(history.said) - 1
-    for position, message in enumerate(history.said.messages):
+    last = len(history.transcript) - 1
+    for position, message in enumerate(history.transcript.messages):
         calls = _calls_of(message)
         has_calls = has_calls or bool(calls) or message.get("role") == "tool"
         if position == last and not has_calls and spans[history.spans[0]].kind == "other":
             for tool in tools:
-                items += _tool_call(tool)
+                messages += _tool_call(tool)
         if position in history.facts:
-            facts[len(items)] = history.facts[position]
-        items.append(message)
+            facts[len(messages)] = history.facts[position]
+        messages.append(message)
         for call in () if has_answers else calls:
-            of_call = [tool for tool in tools if tool.call_id and tool.call_id == call.call_id]
-            named = [tool for tool in tools if tool.name == call.name and not tool.call_id]
-            for tool in [*of_call, *named][:1]:
+            by_id = [tool for tool in tools if tool.call_id and tool.call_id == call.call_id]
+            by_name = [tool for tool in tools if tool.name == call.name and not tool.call_id]
+            for tool in [*by_id, *by_name][:1]:
                 tools.remove(tool)
                 _, answer = _tool_call(tool)
-                items.append({**answer, "tool_call_id": call.call_id})
-    return items, facts
+                messages.append({**answer, "tool_call_id": call.call_id})
+    return messages, facts
 
 
 def _calls_of(message: ChatMessage) -> tuple[ToolCall, ...]:
@@ -297,7 +299,7 @@ def _calls_of(message: ChatMessage) -> tuple[ToolCall, ...]:
         return ()
 
 
-def _truth(records: list[Any]) -> dict[str, Any]:
+def _statements_of_truth(records: list[Any]) -> dict[str, Any]:
     """Returns what people or other models said of the traces."""
     truth: dict[str, Any] = {}
     for record in records:
@@ -308,7 +310,7 @@ def _truth(records: list[Any]) -> dict[str, Any]:
     return truth
 
 
-def _histories(spans: list[Span]) -> list[_History]:
+def _call_histories(spans: list[Span]) -> list[_History]:
     """Returns the histories of the calls of models; of all steps with messages if no call of a model has any."""
     calls = [position for position, span in enumerate(spans) if span.kind == "model"]
     steps = [position for position, span in enumerate(spans) if span.kind == "other"]
@@ -330,121 +332,152 @@ def _link_histories(spans: list[Span], positions: list[int]) -> list[_History]:
             continue
         if not answered and (text := text_answered(span.answered)):
             answered = [{"role": "assistant", "content": text}]
-        question = _Keyed(request)
-        answer = _Keyed(answered)
+        question = _MessageList(request)
+        answer = _MessageList(answered)
         if len(answered) > len(request) and _begins_with(question.keys, answer.keys):
-            answer = answer.since(len(request))  # an agent's state has what it was given too
+            answer = answer.tail(len(request))  # an agent's state has what it was given too
         history = _history_for(histories, span, question, answer)
         if history is None:
-            history = _History(len(_around(span.key, parents)), question)
+            history = _History(len(_ancestors(span.key, parents)), question)
             histories.append(history)
-        history.facts[len(history.said)] = span.facts
-        history.said = history.said.followed(answer)
-        history.answers = len(answer)
-        history.request_keys = question.spoken().keys
+        history.facts[len(history.transcript)] = span.facts
+        history.transcript = history.transcript.extended_by(answer)
+        history.answer_size = len(answer)
+        history.request_keys = question.without_instructions().keys
         history.spans.append(position)
         history.traces.add(span.trace)
     return histories
 
 
 def _history_for(
-    histories: list[_History], span: Span, request: _Keyed, answer: _Keyed
+    histories: list[_History], span: Span, request: _MessageList, answer: _MessageList
 ) -> _History | None:
     """Returns the history that a call continues, brought to what the call was given; None if it begins one.
 
-    A call that is given the same again after an answer that calls tools is the next step of an agent, of which the
-    trace leaves out what its tools answered; after an answer in words it is a second try.
+    The newest history that the call repeats comes first. A call that repeats none continues the newest history of its
+    trace if it has answers of tools only, because the server has the rest, or that of another trace with the same
+    instructions.
     """
-    spoken = request.spoken()
+    spoken = request.without_instructions()
     for history in reversed(histories):
-        last_answer = history.said.keys[len(history.said) - history.answers :]
-        is_same_request = span.trace in history.traces and history.request_keys == spoken.keys
-        if is_same_request and _calls_tools(last_answer) and last_answer != answer.keys:
+        if (
+            _is_next_step(history, span, spoken, answer)
+            or _continue_whole(history, request, spoken)
+            or _continue_window(history, span, request, spoken)
+        ):
             return history
-        before = history.said.spoken()
-        if before.keys and _begins_with(before.keys, spoken.keys):  # also with other instructions
-            instructions_now = len(request) - len(spoken)
-            instructions_before = len(history.said) - len(before)
-            shift = instructions_now - instructions_before  # of all answers
-            history.facts = {position + shift: facts for position, facts in history.facts.items()}
-            history.said = request
-            return history
-        # an application may send the last answer again, or leave it out, and drop the oldest messages
-        for message_count in (len(history.said), len(history.said) - history.answers):
-            keys = history.said.keys[:message_count]
-            for start in range(max(1, len(keys) - 1)):
-                body = request if start == 0 else spoken
-                is_asked_again = (
-                    message_count < len(history.said) and len(body) == len(keys) - start
-                )
-                if is_asked_again and span.trace not in history.traces:
-                    continue  # the same question, asked another time
-                if _begins_with(keys[start:], body.keys):
-                    history.said = history.said.until(start).followed(body)
-                    return history
-    only_answers = {role for role, _ in spoken.keys} == {"tool"}  # the server has the rest
+    only_answers = {role for role, _ in spoken.keys} == {"tool"}
     for history in reversed(histories):
-        if only_answers and span.trace in history.traces:
-            history.said = history.said.followed(spoken)
-            return history
-        if span.trace not in history.traces and history.said.system() == request.system():
-            history.said = history.said.followed(spoken)
+        if span.trace in history.traces:
+            is_continued = only_answers
+        else:
+            is_continued = history.transcript.instructions() == request.instructions()
+        if is_continued:
+            history.transcript = history.transcript.extended_by(spoken)
             return history
     return None
 
 
-_Key = tuple[str, str]
-"""What a message is compared by: its role, and its text with the names of its calls."""
+def _is_next_step(
+    history: _History, span: Span, spoken: _MessageList, answer: _MessageList
+) -> bool:
+    """Returns whether a call that is given the same again is the next step of an agent.
+
+    It is after an answer that calls tools, if the trace leaves out what the tools answered; after an answer in words it
+    is a second try.
+    """
+    last_answer = history.transcript.keys[len(history.transcript) - history.answer_size :]
+    is_same_request = span.trace in history.traces and history.request_keys == spoken.keys
+    return is_same_request and _calls_tools(last_answer) and last_answer != answer.keys
 
 
-class _Keyed:
-    """Messages with what they are compared by."""
+def _continue_whole(history: _History, request: _MessageList, spoken: _MessageList) -> bool:
+    """Brings a history to a request that repeats all of it, maybe after other instructions; returns whether it does."""
+    before = history.transcript.without_instructions()
+    if not before.keys or not _begins_with(before.keys, spoken.keys):
+        return False
+    instructions_now = len(request) - len(spoken)
+    instructions_before = len(history.transcript) - len(before)
+    shift = instructions_now - instructions_before  # of all answers
+    history.facts = {position + shift: facts for position, facts in history.facts.items()}
+    history.transcript = request
+    return True
 
-    def __init__(self, messages: list[ChatMessage], keys: list[_Key] | None = None) -> None:
-        """
-        Args:
-            keys: The keys of the messages, if they are known already.
-        """
+
+def _continue_window(
+    history: _History, span: Span, request: _MessageList, spoken: _MessageList
+) -> bool:
+    """Brings a history to a request that repeats the end of it; returns whether it does.
+
+    An application may send the last answer again or leave it out, and drop the oldest messages.
+    """
+    transcript = history.transcript
+    for message_count in (len(transcript), len(transcript) - history.answer_size):
+        keys = transcript.keys[:message_count]
+        for start in range(max(1, len(keys) - 1)):
+            body = request if start == 0 else spoken
+            is_asked_again = message_count < len(transcript) and len(body) == len(keys) - start
+            if is_asked_again and span.trace not in history.traces:
+                continue  # the same question, asked another time
+            if _begins_with(keys[start:], body.keys):
+                history.transcript = transcript.head(start).extended_by(body)
+                return True
+    return False
+
+
+_MessageKey = tuple[str, str]
+"""The key by which messages are compared: the role, and the text with the names of the calls."""
+
+
+class _MessageList:
+    """Messages with the keys by which they are compared."""
+
+    def __init__(self, messages: list[ChatMessage], keys: list[_MessageKey] | None = None) -> None:
+        """Computes the keys unless they are known already."""
         self.messages = messages
         self.keys = [_comparison_key(message) for message in messages] if keys is None else keys
 
     def __len__(self) -> int:
         return len(self.messages)
 
-    def until(self, end: int) -> _Keyed:
-        """Returns those before a position."""
-        return _Keyed(self.messages[:end], self.keys[:end])
+    def head(self, end: int) -> _MessageList:
+        """Returns the messages before a position."""
+        return _MessageList(self.messages[:end], self.keys[:end])
 
-    def since(self, start: int) -> _Keyed:
-        """Returns those from a position on."""
-        return _Keyed(self.messages[start:], self.keys[start:])
+    def tail(self, start: int) -> _MessageList:
+        """Returns the messages from a position on."""
+        return _MessageList(self.messages[start:], self.keys[start:])
 
-    def followed(self, others: _Keyed) -> _Keyed:
-        """Returns these and others after them."""
-        return _Keyed([*self.messages, *others.messages], [*self.keys, *others.keys])
+    def extended_by(self, others: _MessageList) -> _MessageList:
+        """Returns these messages and others after them."""
+        return _MessageList([*self.messages, *others.messages], [*self.keys, *others.keys])
 
-    def spoken(self) -> _Keyed:
-        """Returns those that are no instructions."""
-        pairs = zip(self.messages, self.keys, strict=True)
-        spoken = [(message, key) for message, key in pairs if key[0] not in _INSTRUCTIONS]
-        return _Keyed([message for message, _ in spoken], [key for _, key in spoken])
+    def without_instructions(self) -> _MessageList:
+        """Returns the messages that are no instructions."""
+        positions = [
+            position for position, (role, _) in enumerate(self.keys) if role not in _INSTRUCTIONS
+        ]
+        return _MessageList(
+            [self.messages[position] for position in positions],
+            [self.keys[position] for position in positions],
+        )
 
-    def system(self) -> str:
-        """Returns the first instructions; "" without any."""
+    def instructions(self) -> str:
+        """Returns the text of the first instructions; "" without any."""
         return next((text for role, text in self.keys if role in _INSTRUCTIONS), "")
 
 
-def _calls_tools(answer: list[_Key]) -> bool:
+def _calls_tools(answer: list[_MessageKey]) -> bool:
     """Returns whether an answer ends with calls of tools."""
     return bool(answer) and not answer[-1][1].endswith("\n")
 
 
-def _begins_with(keys: list[_Key], longer: list[_Key]) -> bool:
+def _begins_with(keys: list[_MessageKey], longer: list[_MessageKey]) -> bool:
     """Returns whether the messages of a longer list begin with these."""
     return longer[: len(keys)] == keys
 
 
-def _comparison_key(message: ChatMessage) -> _Key:
+def _comparison_key(message: ChatMessage) -> _MessageKey:
     """Returns a message as it is compared: role, and text and calls in one form."""
     try:
         (read, *_) = messages_of({**message}, 1)
@@ -454,28 +487,29 @@ def _comparison_key(message: ChatMessage) -> _Key:
     return read.role, f"{read.content.strip()}\n{calls}"
 
 
-def _around(key: str, parents: dict[str, str]) -> set[str]:
+def _ancestors(key: str, parents: dict[str, str]) -> set[str]:
     """Returns the keys of the spans within which a span lies; loops of parents end."""
-    around: set[str] = set()
+    ancestors: set[str] = set()
     ancestor = parents.get(key, "")
-    while ancestor in parents and ancestor not in around:
-        around.add(ancestor)
+    while ancestor in parents and ancestor not in ancestors:
+        ancestors.add(ancestor)
         ancestor = parents[ancestor]
-    return around - {key}
+    return ancestors - {key}
 
 
 def _main_history(histories: list[_History]) -> _History:
     """Returns the history of the conversation itself: that which lies least deep, then the longest, then the last."""
     several = [history for history in histories if len(history.spans) > 1]
     return min(
-        reversed(several or histories), key=lambda history: (history.depth, -len(history.said))
+        reversed(several or histories),
+        key=lambda history: (history.depth, -len(history.transcript)),
     )
 
 
 def _sub_agents(spans: list[Span]) -> list[_History]:
     """Returns the histories of sub-agents: those of several calls but the main one, and but those that tell each call
     of another history again, as a library's spans within an agent's do."""
-    histories = _histories(spans)
+    histories = _call_histories(spans)
     if len(histories) < 2:
         return []
     main = _main_history(histories)
@@ -483,37 +517,40 @@ def _sub_agents(spans: list[Span]) -> list[_History]:
     return [
         history
         for history in histories
-        if history is not main and len(history.spans) > 1 and not _are_inside(history, keys, spans)
+        if history is not main
+        and len(history.spans) > 1
+        and not _repeats_another(history, keys, spans)
     ]
 
 
-def _are_inside(history: _History, keys: set[str], spans: list[Span]) -> bool:
-    """Returns whether each call of a history ran within another call of its own."""
+def _repeats_another(history: _History, keys: set[str], spans: list[Span]) -> bool:
+    """Returns whether each call of a history ran within a call of its own, one of those with these keys."""
     parents = {spans[position].parent for position in history.spans}
     return parents <= keys and len(parents) == len(history.spans)
 
 
 def _messages_of_texts(spans: list[Span]) -> list[ChatMessage]:
-    """Returns what the outermost steps were given and answered, with the calls of tools between; for traces without
-    messages."""
+    """Returns messages of the texts that the outermost steps were given and answered, with the calls of tools between.
+
+    For traces without messages.
+    """
     messages: list[ChatMessage] = []
     in_order = sorted(spans, key=lambda step: step.start)
     for trace in dict.fromkeys(span.trace for span in in_order):
-        of_trace = [step for step in in_order if step.trace == trace]
-        speaking = [
+        steps = [step for step in in_order if step.trace == trace]
+        with_text = [
             step
-            for step in of_trace
+            for step in steps
             if step.kind != "tool" and (text_given(step.given) or text_answered(step.answered))
         ]
-        inside = {step.key: step.parent for step in of_trace}
-        speaking_keys = {step.key for step in speaking}
-        roots = [step for step in speaking if not speaking_keys & _around(step.key, inside)]
-        roots = [step for step in roots if step.kind != "model"] or roots
-        speaking = roots if all(step.kind == "model" for step in roots) else roots[:1]
-        for span in speaking:
+        parents = {step.key: step.parent for step in steps}
+        keys_with_text = {step.key for step in with_text}
+        roots = [step for step in with_text if not keys_with_text & _ancestors(step.key, parents)]
+        other_roots = [step for step in roots if step.kind != "model"]
+        for span in other_roots[:1] or roots:
             if question := text_given(span.given):
                 messages.append({"role": "user", "content": question})
-            for tool in of_trace:
+            for tool in steps:
                 if tool.kind == "tool" and span.kind != "model":
                     messages += _tool_call(tool)
             if answer := text_answered(span.answered):

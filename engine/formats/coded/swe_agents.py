@@ -11,7 +11,7 @@ from engine.base.conversation import Conversation
 from engine.formats.accounting import MessageTexts
 from engine.formats.json_values import BadRecord, json_text, list_or_empty
 from engine.formats.messages.chat_message import ChatMessage
-from engine.formats.messages.normalise import looks_like_message, read_in_turn
+from engine.formats.messages.normalize import looks_like_message, read_in_turn
 from engine.formats.messages.roles import role_named
 from engine.formats.paths import json_within
 from engine.formats.records import ParsedRecord, Reader
@@ -33,7 +33,7 @@ _REPEATS = frozenset(("trajectory", "replay_config"))
 """Fields that repeat the messages or say how to run them again; they stay in the original record."""
 
 
-def recognise_trajectory(record: Any) -> str | None:
+def recognize_trajectory(record: Any) -> str | None:
     """Returns in words why a record looks like one of SWE-agent; None if it does not."""
     if not isinstance(record, dict):
         return None
@@ -48,7 +48,7 @@ def recognise_trajectory(record: Any) -> str | None:
     return None
 
 
-def recognise_instance(record: Any) -> str | None:
+def recognize_instance(record: Any) -> str | None:
     """Returns in words why a record looks like one of an instance of SWE-bench; None if it does not."""
     if not isinstance(record, dict):
         return None
@@ -69,7 +69,7 @@ def _is_executed(item: Any) -> bool:
     )
 
 
-def recognise_mini(record: Any) -> str | None:
+def recognize_mini(record: Any) -> str | None:
     """Returns in words why a record looks like one of mini-SWE-agent; None if it does not."""
     if isinstance(record, dict) and isinstance(record.get("messages"), list):
         if str(record.get("trajectory_format", "")).startswith("mini-swe-agent"):
@@ -98,7 +98,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     )
     listed = json_within(record.get(key)) if key != "trajectory" else _messages_of_steps(steps)
     listed = list_or_empty(listed)
-    mini = recognise_mini(listed) or recognise_mini(record)
+    mini = recognize_mini(listed) or recognize_mini(record)
     items = _with_tool_answers(listed, every=bool(mini) or key == "trajectory")
     if key == "history":
         items += _last_answer(steps, items, record.get("info"))
@@ -236,7 +236,7 @@ def _last_answer(steps: list[Any], items: list[ChatMessage], info: Any) -> list[
 
 SWE_AGENT = Reader(
     "swe_agent",
-    recognise_trajectory,
+    recognize_trajectory,
     read,
     conditions=4,
     title="trajectories of SWE-agent",
@@ -245,7 +245,7 @@ SWE_AGENT = Reader(
 """Reads trajectories of SWE-agent."""
 MINI_SWE_AGENT = Reader(
     "mini_swe_agent",
-    recognise_mini,
+    recognize_mini,
     read,
     conditions=4,
     title="trajectories of mini-SWE-agent",
@@ -254,7 +254,7 @@ MINI_SWE_AGENT = Reader(
 """Reads trajectories of mini-SWE-agent."""
 SWE_INSTANCES = Reader(
     "swe_instances",
-    recognise_instance,
+    recognize_instance,
     read,
     conditions=4,
     title="trajectories on instances of SWE-bench, as of SWE-smith and SWE-Gym",

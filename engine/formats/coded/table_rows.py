@@ -15,7 +15,7 @@ from engine.base.conversation import Conversation, Message, Role
 from engine.formats.json_values import BadRecord, as_object, json_text, objects_in
 from engine.formats.leaks import states_outcome
 from engine.formats.messages.branches import OTHER_BRANCHES, other_branches
-from engine.formats.messages.normalise import (
+from engine.formats.messages.normalize import (
     looks_like_message,
     looks_like_messages,
     messages_of,
@@ -45,12 +45,12 @@ _TEXTS = (
     "msg", "value", "sentence",
 )  # fmt: skip
 """Names of columns with the text of a message."""
-_ASKED = (
+_QUESTIONS = (
     "prompt", "question", "user_message", "user_input", "user_query", "query", "instruction", "input",
     "request", "user", "human",
 )  # fmt: skip
 """Names of columns with a question."""
-_ANSWERED = (
+_ANSWERS = (
     "response", "answer", "completion", "output", "reply", "assistant_message", "assistant_response",
     "bot_response", "model_response", "model_output", "assistant", "bot",
 )  # fmt: skip
@@ -61,19 +61,22 @@ TIMES = (
 )  # fmt: skip
 """Names of columns with the time of a message."""
 
-_ORDERS = (
+_POSITIONS = (
     "turn", "turn_id", "turn_index", "turn_number", "message_index", "sequence", "seq", "position", "step",
     *TIMES,
 )  # fmt: skip
 """Names of columns by which the rows of a conversation are put in order."""
 
-_KEPT_AS_ROLES = ("role", "speaker")
-"""Columns whose words are only read as roles; others may tell more, such as a name."""
+_JSON_OBJECT = re.compile(r"\s*\{.*\}\s*", re.DOTALL)
+"""Matches the text of a JSON object by its braces."""
+
+_ROLE_ONLY_COLUMNS = ("role", "speaker")
+"""Columns that say nothing but the role; what others say, such as a name, stays as a fact of the message."""
 
 UNREAD = "rows not read"
 """Name under which the metadata of a conversation has those of its rows that are no messages."""
 
-_SYSTEMS = ("system", "system_prompt", "system_message")
+_SYSTEM_PROMPTS = ("system", "system_prompt", "system_message")
 """Names of columns with the system prompt."""
 
 _TRANSCRIPTS = (
@@ -88,18 +91,25 @@ _EXCHANGES = (
 )  # fmt: skip
 """Names of columns with a list of questions and answers."""
 
-_LISTS = (
+_MESSAGE_LISTS = (
     "transcript", "dialogue", "dialog", "chat", "chat_log", "chat_history", "message_history",
     "conversation_history", "conversation_log", "messages", "turns", "utterances", "sentences", "segments",
 )  # fmt: skip
 """Names of columns with a list of messages or turns."""
 
-_TURNS_LOOKED_AT = 20
-"""Turns of a list by which it is told."""
+_MAX_TURNS_FOR_DETECTION = 20
+"""How many entries at the beginning of a list show whether its entries are turns."""
 
 
 class RowColumns(NamedTuple):
-    """The names of the columns of a row; the text is what was asked if there is an answer."""
+    """The names of the columns of a row, or of the fields of a turn.
+
+    Attributes:
+        id: The column with the id of the conversation.
+        role: The column that says who speaks; None for a question with its answer.
+        text: The column with the text of the message, or with the question.
+        answer: The column with the answer; None for a single message.
+    """
 
     id: str | None
     role: str | None
@@ -109,7 +119,7 @@ class RowColumns(NamedTuple):
 
 @lru_cache(maxsize=10_000)  # the same names in each record
 def plain_name(name: str) -> str:
-    """`Conversation ID` and `conversationId` as `conversation_id`."""
+    """Returns a name of a column in one form: `Conversation ID` and `conversationId` are `conversation_id`."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip())
     return re.sub(r"[^a-z0-9]+", "_", words.lower())
 
@@ -137,8 +147,8 @@ def columns_of(row: Any) -> RowColumns | None:
     text = named_column({key: row[key] for key in row if key not in (id_key, role)}, _TEXTS, str)
     if role and text:
         return RowColumns(id_key, role, text, None)
-    question_key, answered = named_column(row, _ASKED, str), named_column(row, _ANSWERED, str)
-    return RowColumns(id_key, None, question_key, answered) if question_key and answered else None
+    question, answer = named_column(row, _QUESTIONS, str), named_column(row, _ANSWERS, str)
+    return RowColumns(id_key, None, question, answer) if question and answer else None
 
 
 def messages_of_row(
@@ -148,14 +158,26 @@ def messages_of_row(
     number: int,
     speakers: dict[str, Role],
 ) -> list[Message]:
-    """Returns the message of a row, or two if it has an answer."""
+    """Returns the message of a row, or two if it has an answer.
+
+    Args:
+        facts: What else the row says, which stays with its first message.
+        number: Number of that message in the conversation, from 1.
+        speakers: The role of each speaker so far; new speakers are added.
+
+    Raises:
+        BadRecord: The row names no role that is known.
+    """
     if columns.answer is not None:
         question: dict[str, Any] = {"role": "user", "content": row[columns.text]}
-        answered = {"role": "assistant", "content": row[columns.answer]}
-        return [*messages_of(question, number, facts=facts), *messages_of(answered, number + 1)]
+        answer = {"role": "assistant", "content": row[columns.answer]}
+        return [*messages_of(question, number, facts=facts), *messages_of(answer, number + 1)]
     word = speaker_word(row[columns.role]) if columns.role else None
     role, name = _role(word, columns.role, speakers, number)
-    message = {"role": role, "content": row[columns.text], **({"name": name} if name else {})}
+    text = row[columns.text]
+    if role == "system" and number > 1 and isinstance(text, str) and _JSON_OBJECT.fullmatch(text):
+        role = "tool"  # help desks log what a tool returned under the name of the system
+    message = {"role": role, "content": text, **({"name": name} if name else {})}
     return messages_of(message, number, facts=facts)
 
 
@@ -175,7 +197,7 @@ def _role(
     return role, word
 
 
-def recognise(record: Any) -> str | None:
+def recognize(record: Any) -> str | None:
     """Returns in words why a record looks like a row of this format; None if it does not."""
     columns = columns_of(record)
     if columns is None or columns.id is None:
@@ -215,13 +237,15 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         rows = _rows_in_order(rows)
     first = rows[0] if rows and isinstance(rows[0], dict) else {}
     external_id = record_id(record, ("id",), fallback_id)
-    if all(map(_plainly_spoken, rows)) and not any(map(_has_outcome, rows)):
-        plain = read_messages(rows)
-        conversation = Conversation(external_id, plain.messages, created_at=created_at(first))
-        return ParsedRecord(conversation, plain.fields, unknown=tuple(plain.unread))
-    left = other_branches(rows)
-    others = [rows[position] for position in sorted(left)]
-    rows = [row for position, row in enumerate(rows) if position not in left]
+    if all(map(_has_usual_role, rows)) and not any(map(_has_outcome, rows)):
+        message_list = read_messages(rows)
+        conversation = Conversation(
+            external_id, message_list.messages, created_at=created_at(first)
+        )
+        return ParsedRecord(conversation, message_list.fields, unknown=tuple(message_list.unread))
+    branch_positions = other_branches(rows)
+    branch_rows = [rows[position] for position in sorted(branch_positions)]
+    rows = [row for position, row in enumerate(rows) if position not in branch_positions]
     speakers: dict[str, Role] = {}
     messages: list[Message] = []
     outcome_keys = _outcome_keys(rows)
@@ -233,7 +257,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         if columns is None:
             raise BadRecord(f"message {len(messages) + 1} is no message")
         time = named_column(row, TIMES, (str, int, float))
-        read_keys = (columns.text, columns.answer, columns.id, *_KEPT_AS_ROLES)
+        read_keys = (columns.text, columns.answer, columns.id, *_ROLE_ONLY_COLUMNS)
         facts = {"time" if key == time else key: row[key] for key in row if key not in read_keys}
         for key in [key for key in facts if key in outcome_keys]:
             value = facts.pop(key)
@@ -241,15 +265,15 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
                 outcomes[key] = value
         try:
             messages += messages_of_row(row, columns, facts, len(messages) + 1, speakers)
-        except BadRecord as bad:  # the others are a conversation without it
-            reason = bad.reason
+        except BadRecord as error:  # the others are a conversation without it
+            reason = error.reason
             unread.append(row)
     if not messages:
         raise BadRecord(reason)
-    began = as_time(first.get(named_column(first, TIMES, (str, int, float))))
+    start_time = as_time(first.get(named_column(first, TIMES, (str, int, float))))
     fields = {**outcomes, UNREAD: unread} if unread else outcomes
-    fields = {**fields, OTHER_BRANCHES: others} if others else fields
-    conversation = Conversation(external_id, tuple(messages), created_at=began)
+    fields = {**fields, OTHER_BRANCHES: branch_rows} if branch_rows else fields
+    conversation = Conversation(external_id, tuple(messages), created_at=start_time)
     return ParsedRecord(conversation, fields, unknown=tuple(map(_unread_row, unread)))
 
 
@@ -264,7 +288,7 @@ def _outcome_keys(rows: list[Any]) -> set[str]:
     return {key for key, distinct in values.items() if len(distinct) == 1}
 
 
-def _plainly_spoken(row: Any) -> bool:
+def _has_usual_role(row: Any) -> bool:
     """Returns whether a row is a message of one of the usual roles."""
     return looks_like_message(row) and role_named(row.get("role", row.get("from"))) is not None
 
@@ -286,7 +310,7 @@ def _rows_in_order(rows: list[Any]) -> list[Any]:
     """Returns the rows by their turn or time, if each has one that can be compared; else as they are."""
     if not all(isinstance(row, dict) for row in rows):
         return rows
-    for name in _ORDERS:
+    for name in _POSITIONS:
         column = next((key for key in rows[0] if plain_name(key) == name), None) if rows else None
         if column is None:
             continue
@@ -298,7 +322,7 @@ def _rows_in_order(rows: list[Any]) -> list[Any]:
 
 ROWS = Reader(
     "rows",
-    recognise,
+    recognize,
     read,
     arrange=arrange,
     conditions=2,
@@ -309,8 +333,14 @@ ROWS = Reader(
 
 
 class _ConversationPlace(NamedTuple):
-    """The columns of a record with its conversation: of a list of messages, of a transcript, or of a list of questions
-    with their answers and of the question with its answer that follows them."""
+    """Where a record has its conversation: in a list of messages, in a transcript, or in questions with their answers.
+
+    Attributes:
+        messages: The column with a list of messages.
+        transcript: The column with a transcript, as text or as a list of turns.
+        exchanges: The column with a list of questions and their answers.
+        pair: The columns of the question and answer that follow these.
+    """
 
     messages: str = ""
     transcript: str = ""
@@ -323,7 +353,7 @@ def _find_conversation(record: Any) -> _ConversationPlace | None:
     if not isinstance(record, dict) or looks_like_message(record):
         return None
     if isinstance(record.get("shards"), list):
-        return None  # a task that was cut into instructions: its answer is the right one, not what was said
+        return None  # a task that was cut into instructions; its answer is the gold one, and nobody gave it
     turns = {key: count for key in record if (count := _turn_count(key, record[key]))}
     fullest = max(turns, key=lambda key: (turns[key], isinstance(record[key], list)), default="")
     if any(isinstance(record[key], list) for key in turns):
@@ -346,7 +376,7 @@ def _turn_count(key: str, value: Any) -> int:
         divided = turns_of(value)
         return len(divided["messages"]) if divided is not None else 0
     # a name may go on after one of these, as `transcript_with_tool_calls`
-    if not isinstance(value, list) or not (name.startswith(_LISTS) or name in _TRANSCRIPTS):
+    if not isinstance(value, list) or not (name.startswith(_MESSAGE_LISTS) or name in _TRANSCRIPTS):
         return 0
     return len(value) if looks_like_messages(value) or _are_turns(value) else 0
 
@@ -366,37 +396,39 @@ def _exchanges_column(record: dict[str, Any], name: str) -> str:
     """Returns the column of this name if it lists questions with their answers: objects, or lists of two texts; else
     empty."""
     key = named_column(record, (name,), list)
-    listed = record[key] if key else []
-    if not listed or not all(map(_is_exchange, listed)):
+    exchanges = record[key] if key else []
+    if not exchanges or not all(map(_is_exchange, exchanges)):
         return ""
-    firsts = [item[0] for item in listed if isinstance(item, list)]
+    first_texts = [exchange[0] for exchange in exchanges if isinstance(exchange, list)]
     # of ["Ann", "Hello"] the first text is who speaks: such texts come more than twice each on average
-    are_speakers = len(firsts) > 2 * len(set(firsts)) or any(map(role_of_speaker, firsts))
+    are_speakers = len(first_texts) > 2 * len(set(first_texts)) or any(
+        map(role_of_speaker, first_texts)
+    )
     return "" if are_speakers else key
 
 
-def _is_exchange(item: Any) -> bool:
-    """Returns whether an item is a question with its answer: a list of two texts, or an object with both."""
-    if isinstance(item, list):
-        return len(item) == 2 and all(isinstance(text, str) for text in item)
-    columns = columns_of(item)
+def _is_exchange(value: Any) -> bool:
+    """Returns whether a value is a question with its answer: a list of two texts, or an object with both."""
+    if isinstance(value, list):
+        return len(value) == 2 and all(isinstance(text, str) for text in value)
+    columns = columns_of(value)
     return columns is not None and columns.answer is not None
 
 
-def _messages_of_exchange(item: Any, number: int) -> list[Message]:
-    """Returns the messages of a question with its answer."""
-    if isinstance(item, list):
-        question, answer = item
+def _messages_of_exchange(exchange: Any, number: int) -> list[Message]:
+    """Returns the messages of a question with its answer, of which the first has this number."""
+    if isinstance(exchange, list):
+        question, answer = exchange
         return [Message("user", question), Message("assistant", answer)]
-    columns = columns_of(item)
+    columns = columns_of(exchange)
     assert columns is not None
-    rest = {key: item[key] for key in item if key not in (columns.text, columns.answer)}
-    return messages_of_row(item, columns, rest, number, {})
+    facts = {key: exchange[key] for key in exchange if key not in (columns.text, columns.answer)}
+    return messages_of_row(exchange, columns, facts, number, {})
 
 
 def _are_turns(value: list[Any]) -> bool:
     """Returns whether most entries at the beginning of a list are turns, each with its speaker and text."""
-    beginning = value[:_TURNS_LOOKED_AT]
+    beginning = value[:_MAX_TURNS_FOR_DETECTION]
     return 2 * sum(map(_is_turn, beginning)) > len(beginning)
 
 
@@ -406,7 +438,7 @@ def _is_turn(turn: Any) -> bool:
     return columns is not None and columns.role is not None
 
 
-def _recognise_conversation(record: Any) -> str | None:
+def _recognize_conversation(record: Any) -> str | None:
     """Returns in words where a record has its conversation; None if it has none."""
     place = _find_conversation(record)
     if place is None:
@@ -430,8 +462,8 @@ def _arrange_conversations(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
             divided = turns_of(transcript) if isinstance(transcript, str) else None
             if divided is not None:
                 turns = {place.transcript: divided["messages"]}
-                before = {"preamble": divided["preamble"]} if "preamble" in divided else {}
-                frame = frame._replace(value={**frame.value, **turns, **before})
+                preamble = {"preamble": divided["preamble"]} if "preamble" in divided else {}
+                frame = frame._replace(value={**frame.value, **turns, **preamble})
         yield frame
 
 
@@ -445,57 +477,69 @@ def _read_conversation(record: Any, fallback_id: str, _: Any = None) -> ParsedRe
     place = _find_conversation(record)
     if place is None:
         raise BadRecord("the row has no conversation")
-    used: set[str] = set()
-    messages: list[Message] = []
     fields: dict[str, Any] = {}
-    unknown: tuple[Any, ...] = ()
-    left_out: frozenset[tuple[int, str]] = frozenset()
+    unread: list[Any] = []
+    other_copies: set[str] = set()
     if place.pair is not None or place.exchanges:
-        if system := named_column(record, _SYSTEMS, str):
-            used.add(system)
-            messages.append(Message("system", record[system]))
-        if place.exchanges:
-            used.add(place.exchanges)
-            for item in record[place.exchanges]:
-                messages += _messages_of_exchange(item, len(messages) + 1)
-        if place.pair is not None:
-            used |= {place.pair.text, place.pair.answer or ""}
-            messages += messages_of_row(record, place.pair, {}, len(messages) + 1, {})
-    elif place.messages:
-        used.add(place.messages)
-        listed = read_messages(record[place.messages], record=record)
-        messages += listed.messages
-        fields, unknown = listed.fields, tuple(listed.unread)
+        messages, used = _read_exchanges(record, place)
     else:
-        used.add(place.transcript)
-        speakers: dict[str, Role] = {}
-        others: list[Any] = []
-        for turn in record[place.transcript]:
-            number = len(messages) + 1
-            columns = columns_of(turn)
-            if columns is None or columns.role is None:
-                others.append(turn)
-                continue
-            rest = {key: turn[key] for key in turn if key not in (columns.text, *_KEPT_AS_ROLES)}
-            messages += messages_of_row(turn, columns, rest, number, speakers)
-        if not any(message.role == "assistant" for message in messages):
-            messages = _with_answering_system(messages)
-        fields, unknown = {UNREAD: others} if others else {}, tuple(others)
-    if place.messages or place.transcript:
-        poorer = {key for key in record if key not in used and _turn_count(key, record[key])}
-        left_out = frozenset((id(record), key) for key in poorer)
-        used |= poorer
+        used = {place.messages or place.transcript}
+        if place.messages:
+            message_list = read_messages(record[place.messages], record=record)
+            messages, fields = list(message_list.messages), message_list.fields
+            unread = message_list.unread
+        else:
+            messages, unread = _read_turns(record[place.transcript])
+            fields = {UNREAD: unread} if unread else {}
+        other_copies = {key for key in record if key not in used and _turn_count(key, record[key])}
     id_key = named_column(record, ("id", *IDS), (str, int))
-    used.add(id_key)
     external_id = str(record[id_key]) if id_key else fallback_id
+    used |= {id_key} | other_copies
     rest = {key: value for key, value in record.items() if key not in used}
     conversation = Conversation(external_id, tuple(messages), created_at=created_at(record))
-    return ParsedRecord(conversation, {**rest, **fields}, left_out=left_out, unknown=unknown)
+    left_out = frozenset((id(record), key) for key in other_copies)
+    return ParsedRecord(conversation, {**rest, **fields}, left_out=left_out, unknown=tuple(unread))
+
+
+def _read_exchanges(
+    record: dict[str, Any], place: _ConversationPlace
+) -> tuple[list[Message], set[str]]:
+    """Returns the messages of questions with their answers, after the system prompt, and the columns that have them."""
+    messages: list[Message] = []
+    used: set[str] = set()
+    if system := named_column(record, _SYSTEM_PROMPTS, str):
+        used.add(system)
+        messages.append(Message("system", record[system]))
+    if place.exchanges:
+        used.add(place.exchanges)
+        for exchange in record[place.exchanges]:
+            messages += _messages_of_exchange(exchange, len(messages) + 1)
+    if place.pair is not None:
+        used |= {place.pair.text, place.pair.answer or ""}
+        messages += messages_of_row(record, place.pair, {}, len(messages) + 1, {})
+    return messages, used
+
+
+def _read_turns(turns: list[Any]) -> tuple[list[Message], list[Any]]:
+    """Returns the messages of the turns of a transcript, and the entries that are no turns."""
+    messages: list[Message] = []
+    unread: list[Any] = []
+    speakers: dict[str, Role] = {}
+    for turn in turns:
+        columns = columns_of(turn)
+        if columns is None or columns.role is None:
+            unread.append(turn)
+            continue
+        facts = {key: turn[key] for key in turn if key not in (columns.text, *_ROLE_ONLY_COLUMNS)}
+        messages += messages_of_row(turn, columns, facts, len(messages) + 1, speakers)
+    if not any(message.role == "assistant" for message in messages):
+        messages = _with_answering_system(messages)
+    return messages, unread
 
 
 CONVERSATION_ROWS = Reader(
     "conversation_rows",
-    _recognise_conversation,
+    _recognize_conversation,
     _read_conversation,
     arrange=_arrange_conversations,
     title="rows that are a conversation: a list of messages, a transcript, or questions with their answers",

@@ -14,7 +14,7 @@ from typing import Any
 
 from engine.base.conversation import Conversation, Message, ToolCall
 from engine.formats.json_values import BadRecord, as_object, kind_of
-from engine.formats.messages.normalise import messages_of, record_id
+from engine.formats.messages.normalize import messages_of, record_id
 from engine.formats.records import ParsedRecord, Reader
 
 _ROLES = {"USER": "user", "SYSTEM": "assistant"}
@@ -31,7 +31,7 @@ _TRUTH_FIELDS = {"vertical": "goal", "scenario": "scenario", "instructions": "in
 """Fields of a record that are truth, and the names that they get."""
 
 
-def recognise(record: Any) -> str | None:
+def recognize(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
     if not isinstance(record, dict) or "dialogue_id" not in record:
         return None
@@ -106,7 +106,7 @@ def _intent(frame: Mapping[str, Any]) -> dict[str, None]:
 
 SGD = Reader(
     "sgd",
-    recognise,
+    recognize,
     read,
     conditions=2,
     title="schema-guided dialogues (Rastogi et al. 2020), also of MultiWOZ 2.2",
@@ -119,7 +119,7 @@ SGD = Reader(
 # what the user said, and before what the assistant says.
 
 
-def _recognise_taskmaster(record: Any) -> str | None:
+def _recognize_taskmaster(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
     if not isinstance(record, dict) or "conversation_id" not in record:
         return None
@@ -218,7 +218,7 @@ def _annotated_calls(utterance: dict[str, Any], number: int) -> Iterator[Message
 
 TASKMASTER_CALLS = Reader(
     "taskmaster_calls",
-    _recognise_taskmaster,
+    _recognize_taskmaster,
     _read_taskmaster,
     conditions=5,
     title="dialogues of Taskmaster 4, with calls of an interface",

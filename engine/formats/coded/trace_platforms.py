@@ -41,7 +41,7 @@ _MODEL_CALLS = (
 """Ends of the names of functions that call a model."""
 
 _SPANS_LOOKED_AT = 5
-"""Most spans of an object that are looked at to recognise it."""
+"""Most spans of an object that are looked at to recognize it."""
 
 
 def _langsmith_span(run: Any) -> Span | None:
@@ -330,7 +330,7 @@ def _reader(
 ) -> Reader:
     """Returns the reader of a platform: `read` reads one span, `explode` takes the spans out of a record."""
 
-    def recognise(record: Any) -> str | None:
+    def recognize(record: Any) -> str | None:
         """Returns in words why a record looks like this format; None if it does not."""
         if not isinstance(record, dict):
             return None
@@ -341,7 +341,7 @@ def _reader(
 
     return Reader(
         name,
-        recognise,
+        recognize,
         lambda record, fallback_id, _: draft_of_spans(read, record, fallback_id),
         arrange=lambda frames, _: arrange_spans(
             read, explode, opentelemetry.with_logs_together(frames)

@@ -17,7 +17,7 @@ from typing import Any
 
 from engine.base.conversation import Conversation
 from engine.formats.json_values import BadRecord, as_object, kind_of
-from engine.formats.messages.normalise import looks_like_messages, read_in_turn, record_id
+from engine.formats.messages.normalize import looks_like_messages, read_in_turn, record_id
 from engine.formats.messages.times import created_at
 from engine.formats.records import ParsedRecord, Reader
 
@@ -55,7 +55,7 @@ NOTE = "log"
 """Role of an entry that is a note and no message."""
 
 
-def _recognise_recllmsim(record: Any) -> str | None:
+def _recognize_recllmsim(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
     if not isinstance(record, dict) or not looks_like_messages(record.get("history")):
         return None
@@ -173,7 +173,7 @@ def _number(value: Any) -> int | None:
 
 RECLLMSIM = Reader(
     "recllmsim",
-    _recognise_recllmsim,
+    _recognize_recllmsim,
     _read_recllmsim,
     conditions=2,
     title="the three studies of RecLLMSim",
@@ -181,7 +181,7 @@ RECLLMSIM = Reader(
 """Reads the three studies of RecLLMSim."""
 
 
-def _recognise_sharded(record: Any) -> str | None:
+def _recognize_sharded(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
     if not isinstance(record, dict) or not isinstance(record.get("conv_type"), str):
         return None
@@ -225,7 +225,7 @@ def _read_sharded(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
 
 SHARDED_LOGS = Reader(
     "sharded_logs",
-    _recognise_sharded,
+    _recognize_sharded,
     _read_sharded,
     conditions=2,
     title='logs of "LLMs Get Lost In Multi-Turn Conversation" (Laban et al. 2025)',

@@ -219,7 +219,7 @@ class Mapping(_Section, frozen=True):
         split: Paths of the records within an object; of several paths each is a side of the same conversation.
         subrecords: Where records lie within a record that are conversations of their own, as of sub-agents.
         attachments: Path of an object of texts, for which `attachment://` and their keys stand in the record.
-        by_name: Whether it is used only where the person names it, and recognises no record.
+        by_name: Whether it is used only where the person names it, and recognizes no record.
         context_apart: Whether blocks that a program put into messages of the user become messages of the system.
         day_first: Whether the day comes before the month in `created_at`, as in 31/12/2026; None if it does not say.
         seen: Version of the program, or the month, of which the records have been seen.

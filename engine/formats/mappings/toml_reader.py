@@ -25,7 +25,7 @@ from engine.formats.mappings.mapping import (
 from engine.formats.messages.branches import OTHER_BRANCHES, other_branches
 from engine.formats.messages.call_messages import messages_of_pieces
 from engine.formats.messages.inserted import with_context_apart, with_details_as_parts
-from engine.formats.messages.normalise import is_conversation, messages_of
+from engine.formats.messages.normalize import is_conversation, messages_of
 from engine.formats.messages.parts import texts_of
 from engine.formats.messages.roles import role_named, role_of_speaker
 from engine.formats.messages.times import TIMES, as_time, created_at, date_of, in_time_order
@@ -55,7 +55,7 @@ def reader_of(mapping: Mapping) -> Reader:
     first_keys = [condition.path.first_keys for condition in mapping.when if not condition.absent]
     return Reader(
         mapping.name,
-        partial(_recognise, mapping, tuple(filter(None, first_keys))),
+        partial(_recognize, mapping, tuple(filter(None, first_keys))),
         lambda value, fallback_id, outer: _Reading(mapping, value, outer).draft(fallback_id),
         arrange=partial(arrange_records, mapping) if _arranges(mapping) else None,
         conditions=len(mapping.when),
@@ -86,7 +86,7 @@ def _arranges(mapping: Mapping) -> bool:
     return any(ways)
 
 
-def _recognise(mapping: Mapping, first_keys: tuple[frozenset[str], ...], record: Any) -> str | None:
+def _recognize(mapping: Mapping, first_keys: tuple[frozenset[str], ...], record: Any) -> str | None:
     """Returns in words why a record looks like the format; None if it does not.
 
     Args:

@@ -52,7 +52,10 @@ def as_message(value: Any) -> ChatMessage | None:
         return None
     if "blocks" in value and "content" not in value:  # LlamaIndex
         rest = {key: entry for key, entry in value.items() if key != "blocks"}
-        value = {**rest, "content": [_part_of_block(one) for one in list_or_empty(value["blocks"])]}
+        value = {
+            **rest,
+            "content": [_part_of_block(block) for block in list_or_empty(value["blocks"])],
+        }
     if not value.keys() & {"content", "parts", "contents", "tool_calls", "function_call"}:
         return {**value, "content": ""} if len(value) == 1 else None
     content = value.get("content")
@@ -76,7 +79,7 @@ def as_message(value: Any) -> ChatMessage | None:
         if assumed_role == "assistant":
             value[UNKNOWN_ROLE] = role
     if "contents" in value or any(
-        _is_wrapped_call(one) for one in list_or_empty(value.get("tool_calls"))
+        _is_wrapped_call(call) for call in list_or_empty(value.get("tool_calls"))
     ):
         value = _unwrap_openinference(value)
     message: ChatMessage = value
@@ -202,16 +205,16 @@ def _unwrap_openinference(value: dict[str, Any]) -> ChatMessage:
     """Returns a message of OpenInference, whose parts and calls are wrapped, in the form of a chat API."""
     message = {key: entry for key, entry in value.items() if key != "contents"}
     parts = [
-        one.get("message_content", one)
-        for one in list_or_empty(value.get("contents"))
-        if isinstance(one, dict)
+        part.get("message_content", part)
+        for part in list_or_empty(value.get("contents"))
+        if isinstance(part, dict)
     ]
     if parts and not message.get("content"):
         message["content"] = parts
     calls = [
-        one.get("tool_call", one)
-        for one in list_or_empty(value.get("tool_calls"))
-        if isinstance(one, dict)
+        call.get("tool_call", call)
+        for call in list_or_empty(value.get("tool_calls"))
+        if isinstance(call, dict)
     ]
     if calls:
         message["tool_calls"] = calls

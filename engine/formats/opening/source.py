@@ -97,7 +97,7 @@ _DECOMPRESSORS: dict[bytes, tuple[str, Callable[[], Any]]] = {
 
 
 class Source:
-    """Reads a binary stream in chunks. Compression, UTF-16 and Windows-1252 are recognised by the first bytes; the
+    """Reads a binary stream in chunks. Compression, UTF-16 and Windows-1252 are recognized by the first bytes; the
     chunks are UTF-8, as far as the data are text, without a byte order mark.
 
     Attributes:

@@ -28,26 +28,30 @@ from engine.formats.opening.source import Source, missing_library
 
 _DELIMITERS = ",\t;|"
 """Characters that may divide cells."""
-_ROWS_COMPARED = 6
-"""Number of rows by which the delimiter is told."""
-_CHARS_COMPARED = 1 << 20
-"""Number of characters by which the delimiter is told."""
+_DETECTION_ROWS = 6
+"""Number of rows by which the delimiter is detected."""
+_DETECTION_CHARS = 1 << 20
+"""Number of characters by which the delimiter is detected."""
 _SEPARATOR = re.compile(r"\ufeff?sep=(.)\r?\n")
 """Matches a first line that names the delimiter, as Excel writes it."""
-_SAID = ("content", "text")
-"""Columns with what was said, which may happen to be JSON."""
+_MESSAGE_COLUMNS = frozenset(
+    ("content", "message", "messagecontent", "messagetext", "msg", "text", "utterance")
+)
+"""Columns with the text of a message, in small letters and without signs. The text may happen to be JSON, such as the
+result of a tool."""
 
-_PARQUET_DAMAGES = (OSError, ValueError, NotImplementedError, TypeError, LookupError, OverflowError)
+_PARQUET_ERRORS = (OSError, ValueError, NotImplementedError, TypeError, LookupError, OverflowError)
 """What Arrow raises for a damaged file."""
 
-_MOST_ROWS = 256
+_MAX_BATCH_ROWS = 256
 """Most rows that are unpacked together."""
 
-_TOGETHER = 8 << 20
-"""Number of bytes of rows that are unpacked together, if all rows of a group are alike."""
+_BATCH_BYTES = 8 << 20
+"""Number of bytes of rows that are unpacked together, if all rows of a group have the same size."""
 
-_MOST_TIMES = 100
-"""How many times the size of the file a group of rows may unpack to, beyond what any file may."""
+_MAX_EXPANSION = 100
+"""How many times as large as its file a group of rows may be when it is unpacked, where that is more than any file
+may unpack to."""
 
 
 def delimiter_of(head: bytes) -> str | None:
@@ -55,12 +59,12 @@ def delimiter_of(head: bytes) -> str | None:
 
     Most of the first rows have as many cells as the header. A first line `sep=;`, as Excel writes it, decides.
     """
-    text = head[:_CHARS_COMPARED].decode("utf-8", "replace")
+    text = head[:_DETECTION_CHARS].decode("utf-8", "replace")
     if stated_delimiter := _SEPARATOR.match(text):
         return stated_delimiter[1]
     best: tuple[int, str] | None = None
     for delimiter in _DELIMITERS:
-        rows = _some_rows(text, delimiter)
+        rows = _first_rows(text, delimiter)
         if len(rows) < 2 or len(rows[0]) < 2 or sum(not cell.strip() for cell in rows[0]) > 1:
             continue
         columns = len(rows[0])
@@ -69,14 +73,14 @@ def delimiter_of(head: bytes) -> str | None:
     return best[1] if best else None
 
 
-def _some_rows(text: str, delimiter: str) -> list[list[str]]:
-    """Returns the first rows, as far as they are complete."""
+def _first_rows(text: str, delimiter: str) -> list[list[str]]:
+    """Returns the first rows of a text, at most `_DETECTION_ROWS`, without one that the end of the text cuts off."""
     rows: list[list[str]] = []
     try:
         for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True):
             if row:
                 rows.append(row)
-            if len(rows) == _ROWS_COMPARED:
+            if len(rows) == _DETECTION_ROWS:
                 break
     except csv.Error:
         pass  # the end of the text lies within a quoted cell, or the quotes are not those of a table
@@ -86,7 +90,7 @@ def _some_rows(text: str, delimiter: str) -> list[list[str]]:
 def csv_rows(source: Source) -> Iterator[Frame]:
     """Yields the rows of a text table, whose first line is its header; a row of another length has a reason."""
     csv.field_size_limit(MAX_RECORD)
-    head = source.peek(_CHARS_COMPARED)
+    head = source.peek(_DETECTION_CHARS)
     lines = _TextLines(source)
     reader = csv.reader(lines, delimiter=delimiter_of(head) or ",")
     header: list[str] | None = None
@@ -95,7 +99,7 @@ def csv_rows(source: Source) -> Iterator[Frame]:
             row = next(reader)
         except StopIteration:
             break
-        except _TooLong:  # the reader begins anew with the next line
+        except _RowTooLarge:  # the reader begins anew with the next line
             yield Frame(lines.number, lines.beginning, None, too_large())
             lines.end_row()
             continue
@@ -133,36 +137,36 @@ def _csv_row(number: int, header: list[str], row: list[str]) -> Frame:
 def column_names(cells: list[str]) -> list[str]:
     """Returns the names of columns, each only once and none empty."""
     names: dict[str, None] = {}
-    after: dict[str, int] = {}  # by name, the number from which on a free one is looked for
+    next_suffixes: dict[str, int] = {}  # by name, the first number that may be free
     for number, cell in enumerate(cells, 1):
-        name = plain = cell.strip() or f"column {number}"
-        free = max(number, after.get(plain, 0))
+        name = base = cell.strip() or f"column {number}"
+        suffix = max(number, next_suffixes.get(base, 0))
         while name in names:
-            name = f"{plain} {free}"
-            free += 1
-        after[plain] = free
+            name = f"{base} {suffix}"
+            suffix += 1
+        next_suffixes[base] = suffix
         names[name] = None
     return list(names)
 
 
-class _TooLong(Exception):
+class _RowTooLarge(Exception):
     """The lines of a row are larger than a record may be."""
 
 
 class _TextLines:
-    """Iterates over the lines of a source as text. Lines that follow each other in one row are bounded.
+    """Iterates over the lines of a source as text; the lines of one row together have at most `MAX_RECORD` bytes.
 
     Attributes:
-        number: Of the last line, from 1.
-        beginning: The first bytes of a line that was too long.
+        number: Number of the last line, from 1.
+        beginning: The first bytes of the row that was too large.
     """
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._ended: list[bytes] = []  # whole lines, the next one last
-        self._rest = b""
-        self._size = 0
-        self._quotes = 0
+        self._whole_lines: list[bytes] = []  # lines that were read, the next one last
+        self._line_start = b""  # what was read of the line after these
+        self._row_size = 0  # bytes of the row so far
+        self._row_quotes = 0  # quotes in the row so far
         self.number = 0
         self.beginning = b""
 
@@ -170,50 +174,51 @@ class _TextLines:
         return self
 
     def __next__(self) -> str:
-        """
+        """Returns the next line.
+
         Raises:
-            _TooLong: The row becomes too large with the next line. It is passed over, as far as its quotes tell.
+            _RowTooLarge: The row becomes too large with the next line. The rest of it, by its quotes, is skipped.
         """
         line = self._next()
         if not line:
             raise StopIteration
-        if self._size > MAX_RECORD:
+        if self._row_size > MAX_RECORD:
             self.beginning = line[:KEPT_OF_OVERSIZED]
-            while line and self._quotes % 2:
+            while line and self._row_quotes % 2:
                 line = self._next()
-            raise _TooLong
+            raise _RowTooLarge
         return line.decode("utf-8", "surrogateescape")
 
     def end_row(self) -> None:
-        """Begins a row."""
-        self._size = self._quotes = 0
+        """Ends a row, so that the next line begins another."""
+        self._row_size = self._row_quotes = 0
 
     def _next(self) -> bytes:
-        """Returns the next line."""
-        if self._ended:
-            line = self._ended.pop() + b"\n"
-            self._quotes += line.count(b'"')
+        """Returns the next line with its end, and counts it; empty at the end of the source."""
+        if self._whole_lines:
+            line = self._whole_lines.pop() + b"\n"
+            self._row_quotes += line.count(b'"')
         else:
             line = self._read()
         self.number += bool(line)
-        self._size += len(line)
+        self._row_size += len(line)
         return line
 
     def _read(self) -> bytes:
         """Returns the next line with its end, empty at the end; of a longer one little more than a record may have."""
-        pending = [self._rest]
-        size = len(self._rest)
-        self._quotes += self._rest.count(b'"')
-        self._rest = b""
+        pending = [self._line_start]
+        size = len(self._line_start)
+        self._row_quotes += self._line_start.count(b'"')
+        self._line_start = b""
         while chunk := self._source.read():
             first, *ended = chunk.split(b"\n")
-            self._quotes += first.count(b'"')
+            self._row_quotes += first.count(b'"')
             if size <= MAX_RECORD:
                 pending.append(first)
                 size += len(first)
             if ended:
-                self._rest = ended.pop()
-                self._ended = ended[::-1]
+                self._line_start = ended.pop()
+                self._whole_lines = ended[::-1]
                 return b"".join((*pending, b"\n"))
         return b"".join(pending)
 
@@ -226,9 +231,8 @@ def _cell(column: str, text: str) -> Any:
         value = load(text.encode("utf-8", "surrogatepass"), "cell")
     except BadRecord:
         return text
-    if column in _SAID and not _are_parts(value):
-        return text
-    return value
+    is_text = re.sub(r"[^a-z]", "", column.lower()) in _MESSAGE_COLUMNS
+    return text if is_text and not (_are_parts(value) or _has_role(value)) else value
 
 
 def _are_parts(value: Any) -> bool:
@@ -238,11 +242,17 @@ def _are_parts(value: Any) -> bool:
     )
 
 
+def _has_role(value: Any) -> bool:
+    """Returns whether a value is a message, or a list that begins with one."""
+    first = value[0] if isinstance(value, list) and value else value
+    return isinstance(first, dict) and isinstance(first.get("role", first.get("from")), str)
+
+
 def row_frame(number: int, row: dict[str, Any]) -> Frame:
     """Returns the frame of a row with values of any kind."""
     record = storable(
         {
-            column: _cell(column, cell) if isinstance(cell, str) else _plain(cell)
+            column: _cell(column, cell) if isinstance(cell, str) else _as_json_value(cell)
             for column, cell in row.items()
         }
     )
@@ -252,14 +262,14 @@ def row_frame(number: int, row: dict[str, Any]) -> Frame:
     return Frame(number, raw, record)
 
 
-def _plain(value: Any) -> Any:
-    """Returns a value as JSON has it: times as ISO 8601, bytes in base64, numbers that are none as null."""
+def _as_json_value(value: Any) -> Any:
+    """Returns a value as JSON has it: times as ISO 8601, bytes in base64, NaN and infinities as null."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {str(key): _plain(entry) for key, entry in value.items()}
+        return {str(key): _as_json_value(entry) for key, entry in value.items()}
     if isinstance(value, datetime | date | time):
         return value.isoformat()
     if isinstance(value, bytes):
@@ -267,12 +277,15 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return float(value) if value.is_finite() else None
     if isinstance(value, Iterable):
-        return [_plain(entry) for entry in value]
+        return [_as_json_value(entry) for entry in value]
     return str(value)
 
 
-def parquet_rows(path: str, count: Reading) -> Iterator[Frame]:
+def parquet_rows(path: str, reading: Reading) -> Iterator[Frame]:
     """Yields the rows of a Parquet file; a row that is larger than a record may be has a reason.
+
+    Args:
+        reading: Counts what is unpacked, and bounds it.
 
     Raises:
         FormatError: The library is not installed.
@@ -281,39 +294,39 @@ def parquet_rows(path: str, count: Reading) -> Iterator[Frame]:
         from pyarrow import parquet
     except ImportError:
         raise missing_library("Parquet", "pyarrow") from None
-    most = max(count.bounds.unpacked, _MOST_TIMES * os.path.getsize(path))
+    max_group_bytes = max(reading.bounds.unpacked, _MAX_EXPANSION * os.path.getsize(path))
     number = 0
     try:
         with parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
             for group in range(file.metadata.num_row_groups):
-                about = file.metadata.row_group(group)
-                if about.total_byte_size > most:
-                    yield Frame(number + 1, b"", None, _reason_not_unpacked(about))
-                    number += about.num_rows
+                footer = file.metadata.row_group(group)
+                if footer.total_byte_size > max_group_bytes:
+                    yield Frame(number + 1, b"", None, _reason_not_unpacked(footer))
+                    number += footer.num_rows
                     continue
-                for row in _group_rows(file, group, about):
-                    count.bounds.stop_if_cancelled()
+                for row in _group_rows(file, group, footer):
+                    reading.bounds.stop_if_cancelled()
                     number += 1
                     frame = row_frame(number, row)
                     yield frame
-                    if not count.add(max(len(frame.raw), LEAST_OF_RECORD)):
-                        yield Frame(None, b"", None, count.bounds.too_much)
+                    if not reading.add(max(len(frame.raw), LEAST_OF_RECORD)):
+                        yield Frame(None, b"", None, reading.bounds.too_much)
                         return
-    except _PARQUET_DAMAGES as error:
+    except _PARQUET_ERRORS as error:
         yield Frame(number + 1, b"", None, f"the Parquet data are damaged: {error}")
 
 
-def _group_rows(file: Any, group: int, about: Any) -> Iterator[dict[str, Any]]:
-    """Yields the rows of a group, the fewer at a time the larger they are; `about` is what the footer says of it."""
-    alike = _TOGETHER * about.num_rows // max(1, about.total_byte_size)
-    size = max(1, min(_MOST_ROWS, alike))
+def _group_rows(file: Any, group: int, footer: Any) -> Iterator[dict[str, Any]]:
+    """Yields the rows of a group; the larger they are by the footer, the fewer are unpacked at a time."""
+    mean_rows = _BATCH_BYTES * footer.num_rows // max(1, footer.total_byte_size)
+    size = max(1, min(_MAX_BATCH_ROWS, mean_rows))
     for batch in file.iter_batches(batch_size=size, row_groups=[group], use_threads=False):
         yield from batch.to_pylist()
 
 
-def _reason_not_unpacked(about: Any) -> str:
+def _reason_not_unpacked(footer: Any) -> str:
     """Returns why the rows of a group are not read."""
-    if about.num_rows == 1:
+    if footer.num_rows == 1:
         return too_large()
-    size = f"{about.total_byte_size >> 20:,} MiB"
-    return f"{too_large()}, or {about.num_rows:,} rows from here on unpack to {size}; these are not read {RAISED}"
+    size = f"{footer.total_byte_size >> 20:,} MiB"
+    return f"{too_large()}, or {footer.num_rows:,} rows from here on unpack to {size}; these are not read {RAISED}"

@@ -64,14 +64,14 @@ class Clusters:
 
     Attributes:
         labels: Number of the cluster; `OUTLIER` for a row that is in none.
-        centres: Shape (k, d), rows of length 1.
+        centers: Shape (k, d), rows of length 1.
         distances: Cosine distance to the nearest center, of outliers too; 1 for a row of zeros.
         inertia: Mean distance of the rows in clusters.
         seed: Seed of the random numbers.
     """
 
     labels: Numbers
-    centres: Vectors
+    centers: Vectors
     distances: Floats
     inertia: float
     seed: int
@@ -79,7 +79,7 @@ class Clusters:
     @property
     def k(self) -> int:
         """The number of clusters."""
-        return len(self.centres)
+        return len(self.centers)
 
     @property
     def sizes(self) -> Indices:
@@ -124,15 +124,15 @@ def cluster(
     order = canonical_order(vectors, rows, seed)
     full_batch = len(order) <= FULL_BATCH_ROWS
     with one_thread() if full_batch else nullcontext():
-        centres = solve(
+        centers = solve(
             vectors, order, min(k, len(rows)), seed, restarts=restarts, note=note
-        ).centres
+        ).centers
         if largest is not None:
-            centres = _split_large(vectors, order, centres, max(MIN_MEMBERS, largest), seed)
-        centres = _means(vectors, order, centres, least)
+            centers = _split_large(vectors, order, centers, max(MIN_MEMBERS, largest), seed)
+        centers = _means(vectors, order, centers, least)
         # In the canonical order, so that rounding does not depend on the order of the rows. For large inputs the copy
         # of all rows costs more than that is worth.
-        return _finish(vectors, order if full_batch else rows, centres, cut, seed)
+        return _finish(vectors, order if full_batch else rows, centers, cut, seed)
 
 
 def split(vectors: Vectors, members: Indices, parts: int, seed: int = 0) -> tuple[Indices, ...]:
@@ -154,8 +154,8 @@ def split(vectors: Vectors, members: Indices, parts: int, seed: int = 0) -> tupl
     solution = solve(
         vectors, order, min(parts, len(rows)), seed, restarts=RESTARTS, note=lambda *_: None
     )
-    labels, _ = _closest_rows(vectors, rows, solution.centres)
-    parts_of_rows = [rows[labels == number] for number in range(len(solution.centres))]
+    labels, _ = _closest_rows(vectors, rows, solution.centers)
+    parts_of_rows = [rows[labels == number] for number in range(len(solution.centers))]
     # Of parts of equal size, that with the lowest row comes first.
     return tuple(
         sorted(
@@ -211,81 +211,81 @@ def _median_and_deviation(values: Floats) -> tuple[float, float]:
     return median, _DEVIATIONS_PER_MAD * float(np.median(np.abs(values - median)))
 
 
-def _closest_rows(vectors: Vectors, rows: Indices, centres: Vectors) -> tuple[Numbers, Floats]:
+def _closest_rows(vectors: Vectors, rows: Indices, centers: Vectors) -> tuple[Numbers, Floats]:
     """Returns `kmeans.closest` of `rows`, arrays of shape (rows,); copies one block of vectors at a time."""
-    parts = [closest(vectors[rows[part]], centres) for part in blocks(len(rows))]
+    parts = [closest(vectors[rows[block]], centers) for block in blocks(len(rows))]
     labels, cosines = zip(*parts, strict=True)
     return np.concatenate(labels), np.concatenate(cosines)
 
 
-def _means(vectors: Vectors, order: Indices, centres: Vectors, least: int) -> Vectors:
+def _means(vectors: Vectors, order: Indices, centers: Vectors, least: int) -> Vectors:
     """Returns the mean direction of the rows nearest to each center, shape (k, d); drops centers with fewer than
     `least` rows."""
     # Without a small center its rows go to others, so the sizes must be counted anew until none is too small.
     while True:
-        labels, _ = _closest_rows(vectors, order, centres)
-        too_small = np.bincount(labels, minlength=len(centres)) < least
-        if not too_small.any() or len(centres) == 1:
+        labels, _ = _closest_rows(vectors, order, centers)
+        too_small = np.bincount(labels, minlength=len(centers)) < least
+        if not too_small.any() or len(centers) == 1:
             break
         if too_small.all():
             too_small[0] = False
-        centres = centres[~too_small]
-    sums = np.zeros(centres.shape, dtype=np.float64)
-    for part in blocks(len(order)):
-        sums += sums_of(vectors[order[part]], labels[part], len(centres))
-    return directions(sums, centres)
+        centers = centers[~too_small]
+    sums = np.zeros(centers.shape, dtype=np.float64)
+    for block in blocks(len(order)):
+        sums += sums_of(vectors[order[block]], labels[block], len(centers))
+    return directions(sums, centers)
 
 
 def _split_large(
-    vectors: Vectors, order: Indices, centres: Vectors, largest: int, seed: int
+    vectors: Vectors, order: Indices, centers: Vectors, largest: int, seed: int
 ) -> Vectors:
     """Returns the centers, shape (centers, d), with each cluster of more than `largest` rows replaced by the parts that
     it is split into."""
-    labels, _ = _closest_rows(vectors, order, centres)
-    new_centres = []
-    for number, size in enumerate(np.bincount(labels, minlength=len(centres))):
+    labels, _ = _closest_rows(vectors, order, centers)
+    new_centers = []
+    for number, size in enumerate(np.bincount(labels, minlength=len(centers))):
         if size <= largest:
-            new_centres.append(centres[number : number + 1])
+            new_centers.append(centers[number : number + 1])
             continue
         part_count = -(-int(size) // largest)  # rounded up
         parts = split(vectors, order[labels == number], part_count, seed)
-        new_centres.append(np.stack([mean_direction(vectors, part) for part in parts]))
-    return np.concatenate(new_centres)
+        new_centers.append(np.stack([mean_direction(vectors, part) for part in parts]))
+    return np.concatenate(new_centers)
 
 
 def _finish(
-    vectors: Vectors, rows: Indices, centres: Vectors, cut: float | None, seed: int
+    vectors: Vectors, rows: Indices, centers: Vectors, cut: float | None, seed: int
 ) -> Clusters:
     """Returns the clusters: labels rows by their nearest centers, marks outliers, and numbers clusters by size.
 
     Args:
         vectors: Shape (n, d).
         rows: Numbers of the rows with a vector.
-        centres: Shape (k, d).
+        centers: Shape (k, d).
         cut: As in `cluster`.
     """
     # A cluster all of whose rows are outliers is dropped, which gives its rows another nearest center: so once more.
     while True:
-        labels, cosines = _closest_rows(vectors, rows, centres)
+        labels, cosines = _closest_rows(vectors, rows, centers)
         distances = np.maximum(0, 1 - cosines)
         if cut is not None:
-            labels[distances > outlier_limits(distances, labels, len(centres), cut)[labels]] = (
+            labels[distances > outlier_limits(distances, labels, len(centers), cut)[labels]] = (
                 OUTLIER
             )
-        sizes = np.bincount(labels[labels >= 0], minlength=len(centres))
+        sizes = np.bincount(labels[labels >= 0], minlength=len(centers))
         if sizes.all():
             break
-        centres = centres[sizes > 0]
+        centers = centers[sizes > 0]
     # Clusters of equal size are ordered by their centers, which do not depend on the order of the rows.
-    order = np.lexsort((*centres.T[:_TIE_COORDINATES], -sizes))
+    order = np.lexsort((*centers.T[:_TIE_COORDINATES], -sizes))
     # The entry at index -1 keeps outliers outliers.
-    new_numbers = np.full(len(centres) + 1, OUTLIER, dtype=np.int32)
-    new_numbers[order] = np.arange(len(centres), dtype=np.int32)
+    new_numbers = np.full(len(centers) + 1, OUTLIER, dtype=np.int32)
+    new_numbers[order] = np.arange(len(centers), dtype=np.int32)
 
     count = len(vectors)
     clusters = Clusters(
         labels=np.full(count, OUTLIER, np.int32),
-        centres=centres[order],
+        centers=centers[order],
         distances=np.ones(count, np.float32),
         # Sorted, because a sum of floats depends on their order.
         inertia=float(np.sort(distances[labels >= 0]).mean(dtype=np.float64)),
@@ -304,11 +304,11 @@ class Membership:
     """The clusters that a conversation can be assigned to.
 
     Attributes:
-        centres: Shape (k, d), rows of length 1.
+        centers: Shape (k, d), rows of length 1.
         limits: Cosine distance to each center beyond which a conversation is novel, shape (k,).
     """
 
-    centres: Vectors
+    centers: Vectors
     limits: Floats
 
 
@@ -330,16 +330,16 @@ def membership_of(vectors: Vectors, labels: Numbers, k: int) -> Membership:
     if k < 1 or len(sizes) != k or not sizes.all():
         raise UsageError("A cluster has no members to learn from.")
     sums = np.zeros((k, vectors.shape[1]), dtype=np.float64)
-    for part in blocks(len(vectors)):
-        clustered = np.flatnonzero(labels[part] >= 0)
-        sums += sums_of(vectors[part][clustered], labels[part][clustered], k)
-    centres = unit_rows(sums)
+    for block in blocks(len(vectors)):
+        clustered = np.flatnonzero(labels[block] >= 0)
+        sums += sums_of(vectors[block][clustered], labels[block][clustered], k)
+    centers = unit_rows(sums)
     distances = np.ones(len(vectors), dtype=np.float32)
     # Rows in no cluster get numbers without a meaning here, which are not used.
-    for part in blocks(len(vectors)):
-        cosines = vectors[part] @ centres.T
-        distances[part] = np.maximum(0, 1 - cosines[np.arange(len(cosines)), labels[part]])
-    return Membership(centres, _limits(distances, labels, sizes))
+    for block in blocks(len(vectors)):
+        cosines = vectors[block] @ centers.T
+        distances[block] = np.maximum(0, 1 - cosines[np.arange(len(cosines)), labels[block]])
+    return Membership(centers, _limits(distances, labels, sizes))
 
 
 def assign(vectors: Vectors, membership: Membership) -> tuple[Numbers, Floats]:
@@ -350,7 +350,7 @@ def assign(vectors: Vectors, membership: Membership) -> tuple[Numbers, Floats]:
         vectors: Shape (n, d), rows of length 1 or 0, from the embedder of the clustered vectors.
         membership: The clusters, from `membership_of`.
     """
-    labels, cosines = closest(vectors, membership.centres)
+    labels, cosines = closest(vectors, membership.centers)
     has_direction = has_vector(vectors)
     distances = np.where(has_direction, np.maximum(0, 1 - cosines), 1).astype(np.float32)
     within_limit = has_direction & (distances <= membership.limits[labels])

@@ -212,8 +212,8 @@ def _merges_of_sample(
     order = canonical_order(rows, np.arange(len(rows)), order_seed)
     restarts = STARTS_FOR_FEW_ROWS if few else 1
     solution = solve(rows, order, k, solve_seed, restarts=restarts, note=lambda *_: None)
-    labels, _ = closest(rows, solution.centres)
-    cluster_count = len(solution.centres)
+    labels, _ = closest(rows, solution.centers)
+    cluster_count = len(solution.centers)
     sums, sizes = _sums(rows, labels, cluster_count)
     steps = _agglomerate(sums, sizes, background, within_mean)
     return _Merges(labels, steps, cluster_count)

@@ -82,11 +82,11 @@ class Solution:
     """Result of k-means.
 
     Attributes:
-        centres: Shape (k, d); k is lower than asked for if there are fewer different rows.
+        centers: Shape (k, d); k is lower than asked for if there are fewer different rows.
         inertia: Mean cosine distance of the rows to their nearest centers.
     """
 
-    centres: Vectors
+    centers: Vectors
     inertia: float
 
 
@@ -111,7 +111,7 @@ def solve(
         """Returns the solution of one run on the sample."""
         note(restart, total)
         rng = np.random.default_rng([seed, restart, k])
-        return lloyd(sample, seed_centres(sample[:SEEDING_ROWS], k, rng))
+        return lloyd(sample, seed_centers(sample[:SEEDING_ROWS], k, rng))
 
     with one_thread():
         best = min(map(attempt, range(restarts)), key=lambda solution: solution.inertia)
@@ -127,7 +127,7 @@ def canonical_order(vectors: Vectors, rows: Indices, seed: int) -> Indices:
     return rows[np.argsort(keys, kind="stable")]
 
 
-def seed_centres(rows: Vectors, k: int, rng: np.random.Generator) -> Vectors:
+def seed_centers(rows: Vectors, k: int, rng: np.random.Generator) -> Vectors:
     """Returns initial centers by greedy k-means++: each is the best of a few rows drawn with probability proportional
     to the squared distance to the centers before.
 
@@ -153,41 +153,41 @@ def seed_centres(rows: Vectors, k: int, rng: np.random.Generator) -> Vectors:
     return rows[chosen]
 
 
-def lloyd(rows: Vectors, centres: Vectors) -> Solution:
+def lloyd(rows: Vectors, centers: Vectors) -> Solution:
     """Returns the solution of Lloyd's iterations, which move centers to the mean directions of their rows until the
     inertia hardly decreases.
 
     Args:
         rows: Shape (n, d).
-        centres: The first centers, shape (k, d).
+        centers: The first centers, shape (k, d).
     """
     previous_inertia = np.inf
     for _ in range(MAX_ITERATIONS):
-        labels, cosines = closest(rows, centres)
+        labels, cosines = closest(rows, centers)
         inertia = float(np.mean(1 - cosines, dtype=np.float64))
         if inertia >= (1 - MIN_RELATIVE_DECREASE) * previous_inertia:
             break
         previous_inertia = inertia
-        labels = _without_empty(labels, cosines, len(centres))
-        centres = directions(sums_of(rows, labels, len(centres)), centres)
-    return Solution(centres, inertia)
+        labels = _without_empty(labels, cosines, len(centers))
+        centers = directions(sums_of(rows, labels, len(centers)), centers)
+    return Solution(centers, inertia)
 
 
-def closest(rows: Vectors, centres: Vectors) -> tuple[Numbers, Floats]:
+def closest(rows: Vectors, centers: Vectors) -> tuple[Numbers, Floats]:
     """Returns the index of the nearest center of each row and the cosine with it, each of shape (n,)."""
     labels = np.zeros(len(rows), np.int32)
     cosines = np.zeros(len(rows), np.float32)
-    for part, block in _cosines(rows, centres):
+    for part, block in _cosines(rows, centers):
         labels[part] = first = block.argmax(axis=1)
         cosines[part] = block[np.arange(len(block)), first]
     return labels, cosines
 
 
-def _cosines(rows: Vectors, centres: Vectors) -> Iterator[tuple[slice, Floats]]:
+def _cosines(rows: Vectors, centers: Vectors) -> Iterator[tuple[slice, Floats]]:
     """Yields (rows, their cosines with all centers, shape (rows of the block, k)) block by block."""
-    block_rows = max(_MIN_BLOCK_ROWS, min(BLOCK, _COSINES_PER_BLOCK // len(centres)))
-    for part in blocks(len(rows), block_rows):
-        yield part, rows[part] @ centres.T
+    block_rows = max(_MIN_BLOCK_ROWS, min(BLOCK, _COSINES_PER_BLOCK // len(centers)))
+    for block in blocks(len(rows), block_rows):
+        yield block, rows[block] @ centers.T
 
 
 def _distances(rows: Vectors, others: Vectors) -> Floats:
@@ -226,11 +226,11 @@ def _without_empty(labels: Numbers, cosines: Floats, k: int) -> Numbers:
     if len(empty):
         # One iterator for all centers: each goes on with the rows that the one before left.
         worst_rows = iter(np.argsort(cosines, kind="stable"))
-        for centre in empty:
+        for center in empty:
             for row in worst_rows:
                 if sizes[labels[row]] > 1:
                     sizes[labels[row]] -= 1
-                    labels[row] = centre
+                    labels[row] = center
                     break
     return labels
 
@@ -247,17 +247,17 @@ def _refine(
         start: The solution of the sample.
         note: Called with the number of batches done.
     """
-    centres = start.centres
-    sums = np.zeros(centres.shape, dtype=np.float64)
+    centers = start.centers
+    sums = np.zeros(centers.shape, dtype=np.float64)
     total_distance = 0.0
     for batches_done, part in enumerate(blocks(len(order), MINI_BATCH_ROWS)):
         note(batches_done)
         batch = vectors[order[part]]
-        labels, cosines = closest(batch, centres)
+        labels, cosines = closest(batch, centers)
         total_distance += float(np.sum(1 - cosines, dtype=np.float64))
-        sums += sums_of(batch, labels, len(centres))
-        centres = directions(sums, centres)
-    return Solution(centres, total_distance / len(order))
+        sums += sums_of(batch, labels, len(centers))
+        centers = directions(sums, centers)
+    return Solution(centers, total_distance / len(order))
 
 
 MIN_TRIAL_K, MAX_TRIAL_K = 2, 200
@@ -287,7 +287,7 @@ def propose_k(vectors: Vectors, seed: int = 0) -> int:
     with one_thread():
         for k in _series(_most_tried(len(sample))):
             solution = solve(sample, order, k, seed, restarts=TRIAL_RESTARTS, note=lambda *_: None)
-            labels, _ = closest(sample, solution.centres)
+            labels, _ = closest(sample, solution.centers)
             silhouettes.append((k, silhouette(sample, labels)))
     highest = max((score for _, score in silhouettes), default=0.0)
     # Of a negative silhouette nine tenths are more than it, hence `min`.

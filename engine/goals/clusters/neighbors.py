@@ -36,7 +36,7 @@ BATCH_ROWS = 4_096
 _SEED = 20_240_607
 """Seed of the index."""
 
-SETTLE_NEIGHBOURS = 10
+SETTLE_NEIGHBORS = 10
 """Nearest other rows of each row that `settle` should be given."""
 
 MIN_SETTLE_SHARE = 0.6
@@ -61,7 +61,7 @@ class NearestRows(NamedTuple):
     distances: Floats
 
 
-class Neighbours:
+class Neighbors:
     """Finds the rows that are nearest to a vector; rows of zeros are never found."""
 
     def __init__(
@@ -86,9 +86,9 @@ class Neighbours:
                 M=LINKS_PER_ROW,
                 random_seed=_SEED,
             )
-            for part in blocks(len(self._nonzero_rows), BATCH_ROWS):
-                note(part.start, len(self._nonzero_rows))
-                rows = self._nonzero_rows[part]
+            for block in blocks(len(self._nonzero_rows), BATCH_ROWS):
+                note(block.start, len(self._nonzero_rows))
+                rows = self._nonzero_rows[block]
                 self._index.add_items(vectors[rows], rows, num_threads=1)
 
     @property
@@ -106,10 +106,10 @@ class Neighbours:
         available_count = min(count, len(self._nonzero_rows))
         if not available_count:
             return nearest
-        for part in blocks(len(vectors), BATCH_ROWS):
-            rows, distances = self._search(vectors[part], available_count)
-            nearest.rows[part, :available_count] = rows
-            nearest.distances[part, :available_count] = distances
+        for block in blocks(len(vectors), BATCH_ROWS):
+            rows, distances = self._search(vectors[block], available_count)
+            nearest.rows[block, :available_count] = rows
+            nearest.distances[block, :available_count] = distances
         return nearest
 
     def of_rows(
@@ -129,15 +129,15 @@ class Neighbours:
             np.empty((len(rows), count), dtype=np.float32),
         )
         # Not all at once: a copy of a million rows takes 1.5 GB.
-        for part in blocks(len(rows), BATCH_ROWS):
-            note(part.start, len(rows))
-            candidates = self.query(self._vectors[rows[part]], count + 1)
-            is_itself = candidates.rows == rows[part, None]
+        for block in blocks(len(rows), BATCH_ROWS):
+            note(block.start, len(rows))
+            candidates = self.query(self._vectors[rows[block]], count + 1)
+            is_itself = candidates.rows == rows[block, None]
             # Among many equal rows the row itself may be missing: then the last one is left out.
             is_itself[~is_itself.any(axis=1), -1] = True
             shape = (len(is_itself), count)
-            nearest.rows[part] = candidates.rows[~is_itself].reshape(shape)
-            nearest.distances[part] = candidates.distances[~is_itself].reshape(shape)
+            nearest.rows[block] = candidates.rows[~is_itself].reshape(shape)
+            nearest.distances[block] = candidates.distances[~is_itself].reshape(shape)
         return nearest
 
     def _search(self, vectors: Vectors, count: int) -> tuple[Indices, Floats]:
@@ -152,8 +152,8 @@ class Neighbours:
         """Returns what `_search` does, shape (m, count), by comparing every row."""
         distances = np.concatenate(
             [
-                1 - np.asarray(vectors) @ self._vectors[self._nonzero_rows[part]].T
-                for part in blocks(len(self._nonzero_rows))
+                1 - np.asarray(vectors) @ self._vectors[self._nonzero_rows[block]].T
+                for block in blocks(len(self._nonzero_rows))
             ],
             axis=1,
         )
@@ -166,7 +166,7 @@ def overlap(near: NearestRows, rows: Indices, labels: Numbers, k: int) -> csr_ma
     """Returns the overlap of clusters, a sparse matrix of shape (k, k).
 
     Args:
-        near: Neighbors of `rows`, from `Neighbours.of_rows`.
+        near: Neighbors of `rows`, from `Neighbors.of_rows`.
         labels: Cluster of every row; negative for a row in none, which is ignored.
         k: Number of clusters.
 
@@ -253,10 +253,10 @@ def _settle_once(near: NearestRows, labels: Numbers) -> Numbers:
     """Returns the labels after one round: a row takes the label with the most weight among its neighbors if that has at
     least `MIN_SETTLE_SHARE` of the weight. Labels have the shape (n,)."""
     settled = labels.copy()
-    for part in blocks(len(labels), _SETTLE_BLOCK_ROWS):
-        rows = near.rows[part]
+    for block in blocks(len(labels), _SETTLE_BLOCK_ROWS):
+        rows = near.rows[block]
         votes = np.where(rows >= 0, labels[rows], -1)
-        weights = np.where(votes >= 0, np.maximum(0.0, 1.0 - near.distances[part]), 0.0)
+        weights = np.where(votes >= 0, np.maximum(0.0, 1.0 - near.distances[block]), 0.0)
         # For each neighbor, the weight of all neighbors that vote as it does, shape (rows, neighbors).
         same = votes[:, :, None] == votes[:, None, :]
         weight_of_vote = (same * weights[:, None, :]).sum(axis=2)
@@ -265,5 +265,5 @@ def _settle_once(near: NearestRows, labels: Numbers) -> Numbers:
         moves = (weight_of_vote[all_rows, best] >= MIN_SETTLE_SHARE * weights.sum(axis=1)) & (
             weights[all_rows, best] > 0
         )
-        settled[part] = np.where(moves, votes[all_rows, best], settled[part])
+        settled[block] = np.where(moves, votes[all_rows, best], settled[block])
     return settled

@@ -159,7 +159,7 @@ class GoalService:
         members = [member.conversation_id for member in self.members(group.id)]
         with self._project.reading() as conn, snapshot(conn):
             threshold = score_sets.rule(conn).threshold
-            values = scores.normalised_scores(conn, score_sets.hash_in_force(conn) or "", members)
+            values = scores.normalized_scores(conn, score_sets.hash_in_force(conn) or "", members)
             judged = dict(answers.in_force(conn))
         below_threshold = [key for key in members if key in values and values[key] < threshold]
         return LowestGoal(
@@ -248,7 +248,9 @@ class GoalService:
             raise NotYet(
                 "This conversation has no vector.", "Assign what came after the clustering first."
             )
-        cosines = np.concatenate([space.rows[part] @ vector[0] for part in blocks(len(space.ids))])
+        cosines = np.concatenate(
+            [space.rows[block] @ vector[0] for block in blocks(len(space.ids))]
+        )
         cosines[np.searchsorted(space.ids, conversation_id)] = -2
         best = np.argsort(-cosines, kind="stable")[: min(limit, len(cosines) - 1)]
         ids, keys = space.ids[best], list(view.sizes)
@@ -324,20 +326,20 @@ def _distances(
     view: ClusteringView, space: Space, ids: Ids, keys: Sequence[str], own: str | None
 ) -> _Distances:
     """Returns the distances of conversations to the groups `keys`, of which `own` is theirs; None if none is."""
-    centres = view.centres(keys, space)
+    centers = view.centers(keys, space)
     distance, doubt = np.ones(len(ids), np.float32), np.ones(len(ids), np.float32)
     other = np.full(len(ids), -1, np.float32)
-    for part in blocks(len(ids)):
-        to_groups = np.maximum(0, 1 - space.rows_of(ids[part]) @ centres.T)
+    for block in blocks(len(ids)):
+        to_groups = np.maximum(0, 1 - space.rows_of(ids[block]) @ centers.T)
         rows = np.arange(len(to_groups))
         columns = (
             to_groups.argmin(axis=1) if own is None else np.full(len(to_groups), keys.index(own))
         )
-        distance[part] = to_groups[rows, columns]
+        distance[block] = to_groups[rows, columns]
         if len(keys) > 1 or own is None:
             to_others = to_groups.copy()
             if len(keys) > 1:
                 to_others[rows, columns] = np.inf
-            other[part] = to_others.argmin(axis=1) if own is not None else columns
-            doubt[part] = distance[part] / np.maximum(1e-6, to_others.min(axis=1))
+            other[block] = to_others.argmin(axis=1) if own is not None else columns
+            doubt[block] = distance[block] / np.maximum(1e-6, to_others.min(axis=1))
     return _Distances(distance, doubt, other)

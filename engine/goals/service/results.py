@@ -123,14 +123,14 @@ def assignment_lines(
         reasons = vectors.reasons(conn, view.stored.vector_config)
         keys = list(view.sizes)
         grouped_ids, groups = view.state.group_indices(keys)
-        centres = membership_of(space.rows_of(grouped_ids), groups, len(keys)).centres
+        centers = membership_of(space.rows_of(grouped_ids), groups, len(keys)).centers
         index_of_group: dict[int, int | None] = {}  # index in `keys`, by conversation
         for index, key in enumerate([*keys, None]):
             members = view.members(key).tolist()
             index_of_group |= dict.fromkeys(members, None if key is None else index)
         for page in id_pages(conn, conversation_ids):
             ids = [conversation_id for conversation_id in page if conversation_id in index_of_group]
-            distances = dict(zip(ids, 1 - space.rows_of(np.asarray(ids)) @ centres.T, strict=True))
+            distances = dict(zip(ids, 1 - space.rows_of(np.asarray(ids)) @ centers.T, strict=True))
             for conversation in imported(conn, page):
                 conversation_id = conversation.conversation_id
                 line: dict[str, Any] = {
@@ -138,8 +138,8 @@ def assignment_lines(
                     "reason": reasons.get(conversation_id, NOT_ASSIGNED),
                 }  # fmt: skip
                 if conversation_id in index_of_group:
-                    own, to_centres = index_of_group[conversation_id], distances[conversation_id]
-                    nearest = to_centres.min() if own is None else to_centres[own]
+                    own, to_centers = index_of_group[conversation_id], distances[conversation_id]
+                    nearest = to_centers.min() if own is None else to_centers[own]
                     line |= {
                         "cluster": None if own is None else keys[own],
                         "label": None if own is None else view.state.groups[keys[own]].label,

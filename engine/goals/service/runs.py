@@ -15,15 +15,15 @@ from typing import Any
 from engine.base.errors import NotYet, UsageError, WorkbenchError
 from engine.conversations.filters import Filter
 from engine.conversations.selection import ALL, Selection
+from engine.goals.clustering_request import MAX_ASKED_PAIRS, ClusteringRequest
 from engine.goals.clusters.kmeans import proposed_range
 from engine.goals.paper import LABEL_PROMPT, MERGE_PROMPT
 from engine.goals.questions import LABEL_EXAMPLES, with_context
 from engine.goals.records import EXPLANATION, GOAL_TEXTS
-from engine.goals.requests import MAX_ASKED_PAIRS, ClusteringRequest
 from engine.goals.stages.assigning import AssignRequestsStage, AssignStage
 from engine.goals.stages.clustering import ClusterStage, GroupForecast, LabelStage
 from engine.goals.stages.deciding import DecideStage, NameStage
-from engine.goals.stages.embedding import EmbedStage, SummariseStage, Vectoriser
+from engine.goals.stages.embedding import EmbedStage, SummarizeStage, Vectorizer
 from engine.goals.stages.proposing import ProposeStage
 from engine.goals.stages.theming import ThemeStage
 from engine.goals.stages.validation import BOOTSTRAPS, SEEDS, StabilityStage
@@ -44,10 +44,10 @@ from engine.project import runs, settings
 from engine.project.records import Estimate, RunRow, StageCost
 from engine.questions.tables import questions
 
-PER_CONVERSATION = ("summarise", "embed", "cluster")
+PER_CONVERSATION = ("summarize", "embed", "cluster")
 """Stages whose time grows with the conversations; that of the others grows with the clusters, whose number hardly
 does."""
-MODEL_TASKS = {"summarise": "summaries", "label": "labels", "propose": "merges", "decide": "merges"}
+MODEL_TASKS = {"summarize": "summaries", "label": "labels", "propose": "merges", "decide": "merges"}
 """What the stages ask the model for, as the estimate of a run says it: "with MODEL: summaries, labels"."""
 ABOUT_KEY = "goal_context"
 """Setting: a paragraph on the application, which comes before every summarizing prompt (`run cluster --about`)."""
@@ -105,7 +105,7 @@ class GoalStages:
         without conversations. Sends nothing."""
         with self.setup.project.reading() as conn:
             first = ALL.ids(conn)[:1]
-        return next(iter(self._summarise(model, ALL).rehearse(first)), None)
+        return next(iter(self._summarize(model, ALL).rehearse(first)), None)
 
     def cluster_stages(self, request: ClusteringRequest) -> list[Stage]:
         """Returns the stages of a clustering run: texts, vectors, clusters, labels, and what `request.decided_by` says
@@ -133,18 +133,18 @@ class GoalStages:
         )
         spending = model.spending if model else Spending(request.max_cost, request.fresh)
         stages = self.setup.tuning_before(model) if model else []
-        summarise: SummariseStage | None = None
+        summarize: SummarizeStage | None = None
         if model and text == "summary":
             prompt = FREE_SUMMARY_PROMPT if request.paper else "summary"
-            summarise = self._summarise(model, selection, prompt)
-            stages.append(summarise)
+            summarize = self._summarize(model, selection, prompt)
+            stages.append(summarize)
 
         def source() -> TextSource:
             """Returns the source of the texts; the hash of the summaries is known once they are written."""
-            return TextSource(text, summarise.config_hash if summarise else None)
+            return TextSource(text, summarize.config_hash if summarize else None)
 
-        vectoriser = self._vectoriser(request.embedder, request.seed, spending)
-        embed = EmbedStage(self.setup.project, vectoriser, source, selection=selection)
+        vectorizer = self._vectorizer(request.embedder, request.seed, spending)
+        embed = EmbedStage(self.setup.project, vectorizer, source, selection=selection)
         clustering = ClusterStage(
             self.setup.project,
             self.queue_cache.decision_log,
@@ -165,8 +165,8 @@ class GoalStages:
                 limit = request.ask if decided_by == "ask" else None
                 propose = self._propose(model, limit, clustering, paper=request.paper)
         if decided_by in ("auto", "llm"):
-            over_http = isinstance(vectoriser.embedder, HttpEmbedder)
-            embedder = vectoriser.embedder if request.paper and over_http else None
+            over_http = isinstance(vectorizer.embedder, HttpEmbedder)
+            embedder = vectorizer.embedder if request.paper and over_http else None
             stages.append(
                 DecideStage(
                     self.setup.project,
@@ -224,11 +224,11 @@ class GoalStages:
         for stage in stages:
             if isinstance(stage, ClusterStage) and not stage.is_stored():
                 groups = self._group_forecast(request)
-            if not isinstance(stage, SummariseStage | LabelStage | ProposeStage | DecideStage):
+            if not isinstance(stage, SummarizeStage | LabelStage | ProposeStage | DecideStage):
                 continue
             if not stage.asks_endpoints:
                 continue
-            if isinstance(stage, SummariseStage):
+            if isinstance(stage, SummarizeStage):
                 costs.append(stage.estimate(stage.waiting()))
             elif groups:
                 costs.append(stage.estimate_ahead(groups))
@@ -288,19 +288,19 @@ class GoalStages:
         if stored.text == "summary":
             run_model = self.model_of_run(model)
             # New conversations need summaries by the same prompt, which only the stored hash tells.
-            candidates = [self._summarise(run_model, ALL, name) for name in SUMMARY_PROMPTS]
-            summarise = next(
+            candidates = [self._summarize(run_model, ALL, name) for name in SUMMARY_PROMPTS]
+            summarize = next(
                 (stage for stage in candidates if stage.config_hash == stored.goal_config), None
             )
-            if summarise is None:
+            if summarize is None:
                 raise UsageError(
                     "The summaries of this clustering were made with another model or prompt.",
                     "Name that model with --model, or cluster again.",
                 )
-            stages.append(summarise)
+            stages.append(summarize)
         embed = EmbedStage(
             self.setup.project,
-            self._vectoriser(stored.embedder, stored.seed),
+            self._vectorizer(stored.embedder, stored.seed),
             lambda: source_of(stored),
             vector_config=stored.vector_config,
         )
@@ -320,7 +320,7 @@ class GoalStages:
             stored = stored_clustering(conn, clusterings.shown_id(conn))
         return AssignRequestsStage(
             self.setup.project,
-            self._vectoriser(stored.embedder, stored.seed),
+            self._vectorizer(stored.embedder, stored.seed),
             self.queue_cache.decision_log,
             Selection(filter),
         )
@@ -353,7 +353,7 @@ class GoalStages:
 
         Args:
             limit: Most pairs to ask about; None asks about all.
-            cluster: The stage before that makes the clustering; None takes the one that is shown.
+            cluster: The stage before that makes the clustering; None takes the one that is open.
             paper: Whether it asks in the words of the paper.
         """
         name = "merge-json" if model.follows_instructions else "merge"
@@ -372,9 +372,9 @@ class GoalStages:
             cluster=cluster,
         )
 
-    def _summarise(
+    def _summarize(
         self, model: LoadableModel, selection: Selection, name: str = "summary"
-    ) -> SummariseStage:
+    ) -> SummarizeStage:
         """Returns the stage that writes summaries with the prompt of this name."""
         with self.setup.project.reading() as conn:
             context = str(settings.get(conn, ABOUT_KEY, ""))
@@ -382,7 +382,7 @@ class GoalStages:
             name = "summary-json"
         prompt = with_context(self.setup.prompts.prompt(name), context)
         self.setup.endpoints.check_writing(model, prompt)
-        return SummariseStage(
+        return SummarizeStage(
             self.setup.project,
             self.setup.process,
             model,
@@ -392,7 +392,7 @@ class GoalStages:
             by_fields=name == "summary-json",
         )
 
-    def _vectoriser(self, name: str, seed: int, spending: Spending | None = None) -> Vectoriser:
+    def _vectorizer(self, name: str, seed: int, spending: Spending | None = None) -> Vectorizer:
         """Returns the embedder of a name; a GGUF file runs in the model process. It is made now, so that a wrong name
         is refused before anything runs."""
         entry = self.setup.endpoints.entry_at(name)
@@ -408,12 +408,12 @@ class GoalStages:
             address = embedder.address
             redacted = not address.local and not (entry and entry.as_is)
             self.setup.endpoints.guard(embedder.fleet, [address], redacted)
-            return Vectoriser(
+            return Vectorizer(
                 name, embedder, cancel=embedder.fleet.cancel, spent=embedder.fleet.spent
             )
         if name.endswith(".gguf"):
-            return Vectoriser(name, embedder, lane="model", cancel=self.setup.process.cancel)
-        return Vectoriser(name, embedder)
+            return Vectorizer(name, embedder, lane="model", cancel=self.setup.process.cancel)
+        return Vectorizer(name, embedder)
 
     def _serve(self, path: Path) -> Served:
         """Returns an embedding model that runs in the model process."""

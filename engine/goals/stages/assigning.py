@@ -19,7 +19,7 @@ from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import shared_text
 from engine.goals.clusters.clustering import Membership, assign, membership_of
 from engine.goals.records import Clustering
-from engine.goals.stages.embedding import QUICK_BATCH, SLOW_BATCH, Vectoriser
+from engine.goals.stages.embedding import QUICK_BATCH, SLOW_BATCH, Vectorizer
 from engine.goals.tables import clusterings, texts, vectors
 from engine.goals.tables import decisions as goal_decisions
 from engine.goals.tables.clusterings import Assignment, shown_id, stored_clustering
@@ -202,24 +202,24 @@ class AssignRequestsStage(ToGroupsStage):
     def __init__(
         self,
         project: Project,
-        vectoriser: Vectoriser,
+        vectorizer: Vectorizer,
         decision_log: DecisionLog,
         selection: Selection = ALL,
     ) -> None:
         """Reads nothing yet.
 
         Args:
-            vectoriser: With the embedder of the clustering.
+            vectorizer: With the embedder of the clustering.
             selection: The conversations whose requests are assigned.
         """
         super().__init__(project, decision_log)
-        self._vectoriser, self._selection = vectoriser, selection
-        self.lane = vectoriser.lane
+        self._vectorizer, self._selection = vectorizer, selection
+        self.lane = vectorizer.lane
 
     def interrupt(self) -> None:
         """Abandons the batch that is being embedded."""
         super().interrupt()
-        self._vectoriser.cancel()
+        self._vectorizer.cancel()
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Finds the requests, then assigns them in batches; yields how many are done.
@@ -267,7 +267,7 @@ class AssignRequestsStage(ToGroupsStage):
         with self._project.reading() as conn:
             config = vectors.config(conn, self._stored.vector_config)
         assert config is not None
-        embedder = self._vectoriser.embedder
+        embedder = self._vectorizer.embedder
         if config.state is not None:
             embedder = embedder_from_state(config.embedder, config.state)
         same_space(config.fingerprint, embedder.fingerprint)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from engine.base.errors import UsageError
 from engine.base.number_format import counted
-from engine.goals.clusters.neighbors import SETTLE_NEIGHBOURS, Neighbours, settle
+from engine.goals.clusters.neighbors import SETTLE_NEIGHBORS, Neighbors, settle
 from engine.goals.labels.phrase_labels import phrase_labels
 from engine.goals.merges.merge_state import Group, MergeState
 from engine.goals.records import (
@@ -76,9 +76,9 @@ def settle_moves(
     ids, labels = ids[with_vector], labels[with_vector]
     if len(ids) < 2 or not keys:
         return []
-    neighbours = Neighbours(space.rows_of(ids), partial(note, "indexed"))
-    count = min(SETTLE_NEIGHBOURS, len(ids) - 1)
-    near = neighbours.of_rows(np.arange(len(ids)), count, note=partial(note, "looked at"))
+    neighbors = Neighbors(space.rows_of(ids), partial(note, "indexed"))
+    count = min(SETTLE_NEIGHBORS, len(ids) - 1)
+    near = neighbors.of_rows(np.arange(len(ids)), count, note=partial(note, "looked at"))
     settled = settle(near, labels, _placed_by_person(view, ids, decided))
     moves = []
     for number, key in enumerate(keys):

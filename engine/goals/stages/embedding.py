@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -17,6 +18,7 @@ import numpy as np
 from engine.base.conversation import Message, render_log
 from engine.base.errors import NotYet
 from engine.base.number_format import counted
+from engine.base.text import one_line
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.conversations.tables import conversations, earlier_states, shared_text
@@ -36,6 +38,9 @@ from engine.model.stages import BlockStage
 from engine.model.structured_replies import ask, fenced_log
 from engine.project import runs
 from engine.project.project import Project
+
+REASON_CHARS = 160
+"""Most characters of the reason why conversations have no summary, in the sentence about a run."""
 
 NO_KNOWN_WORD = "the embedder knows none of its words"
 """Reason of a conversation whose text has no vector."""
@@ -61,10 +66,10 @@ SummaryItem = tuple[tuple[str, ...], int]
 """The pieces of a log, and the number of leading ones that are kept when the middle is cut out."""
 
 
-class SummariseStage(BlockStage[int, GoalEntry]):
+class SummarizeStage(BlockStage[int, GoalEntry]):
     """Summarizes the conversations that have no summary under this configuration, in id order."""
 
-    name = "summarise"
+    name = "summarize"
 
     def __init__(
         self,
@@ -88,7 +93,8 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         super().__init__(project, process, model)
         self._prompt, self._selection, self._whole = prompt, selection, whole
         self._by_fields = by_fields
-        self.written = self.without = self._shortened = 0
+        self.written = self._shortened = 0
+        self._reasons: Counter[str] = Counter()
 
     @property
     def title(self) -> str:
@@ -127,7 +133,10 @@ class SummariseStage(BlockStage[int, GoalEntry]):
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
         text = f"Summarized {counted(self.written, 'conversation')} with {self._work.model.label}"
-        text += f"; the model named no goal for {self.without:,}" if self.without else ""
+        if self._reasons:
+            ((reason, _),) = self._reasons.most_common(1)
+            shown = one_line(reason, REASON_CHARS).rstrip(".")
+            text += f"; {self._reasons.total():,} have no summary, most often because: {shown}"
         text += f"; of {self._shortened:,} it read a part" if self._shortened else ""
         text += "."
         return text + self._work.spent()
@@ -142,7 +151,7 @@ class SummariseStage(BlockStage[int, GoalEntry]):
 
     def _tally(self, entries: Sequence[GoalEntry]) -> None:
         """Counts the summaries of a block after they were stored."""
-        self.without += sum(1 for entry in entries if entry.reason)
+        self._reasons.update(entry.reason for entry in entries if entry.reason)
         self.written += sum(1 for entry in entries if not entry.reason)
 
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[GoalEntry]:
@@ -208,7 +217,7 @@ model here, which takes a hundred times as long as TF-IDF."""
 
 
 @dataclass(frozen=True, slots=True)
-class Vectoriser:
+class Vectorizer:
     """An embedder and where it runs.
 
     Attributes:
@@ -238,7 +247,7 @@ class EmbedStage(CpuStage):
     def __init__(
         self,
         project: Project,
-        vectoriser: Vectoriser,
+        vectorizer: Vectorizer,
         source: Callable[[], TextSource],
         *,
         selection: Selection = ALL,
@@ -253,16 +262,16 @@ class EmbedStage(CpuStage):
                 makes a new set.
         """
         super().__init__(project)
-        self._vectoriser, self._embedder = vectoriser, vectoriser.embedder
+        self._vectorizer, self._embedder = vectorizer, vectorizer.embedder
         self._get_source = source
         self._selection, self._vector_config = selection, vector_config
-        self.lane = vectoriser.lane
+        self.lane = vectorizer.lane
         self.embedded = self.without = 0
 
     @property
     def title(self) -> str:
         """Title of the run, for screens and logs."""
-        return f"Embedding goals with {self._vectoriser.title}"
+        return f"Embedding goals with {self._vectorizer.title}"
 
     @cached_property
     def params(self) -> Mapping[str, Any]:
@@ -273,7 +282,7 @@ class EmbedStage(CpuStage):
         params: dict[str, Any] = {
             "text": self._source.kind,
             "goals": self._source.goal_config,
-            "embedder": self._vectoriser.name,
+            "embedder": self._vectorizer.name,
         }
         if self._left_out:
             params["without"] = self._left_out.digest
@@ -328,7 +337,7 @@ class EmbedStage(CpuStage):
     def interrupt(self) -> None:
         """Abandons the batch that is being computed."""
         super().interrupt()
-        self._vectoriser.cancel()
+        self._vectorizer.cancel()
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Fits the embedder if needed, then embeds batch by batch; each in one transaction with the counter of the run.
@@ -374,7 +383,7 @@ class EmbedStage(CpuStage):
                     key,
                     self._source.kind,
                     self._source.goal_config,
-                    self._vectoriser.name,
+                    self._vectorizer.name,
                     embedder.fingerprint,
                     rows.shape[1],
                     embedder.state(),
@@ -401,9 +410,9 @@ class EmbedStage(CpuStage):
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
-        text = f"Made vectors of {self.embedded:,} goal texts with {self._vectoriser.title}"
+        text = f"Made vectors of {self.embedded:,} goal texts with {self._vectorizer.title}"
         text += f"; {self.without:,} have no vector." if self.without else "."
-        cost = self._vectoriser.spent()
+        cost = self._vectorizer.spent()
         return f"{text} {cost}." if cost else text
 
     def _fit(self, embedder: Embedder, report: OnProgress) -> None:
@@ -424,7 +433,7 @@ class EmbedStage(CpuStage):
         """Returns the texts of a batch and their vectors, shape (batch, d); runs on a thread of its own."""
         with self._project.reading() as conn:
             entries = self._source.read(conn, batch, self._left_out)
-        return entries, embedder.embed(["" if e.reason else e.text for e in entries])
+        return entries, embedder.embed(["" if entry.reason else entry.text for entry in entries])
 
     def _commit(
         self,

@@ -49,10 +49,10 @@ from engine.project.project import Project
 from engine.project.records import StageCost
 
 REQUESTS_PER_PAIR = 2
-"""Requests for each pair of a model that follows no instructions: yes or no, and the likelihood ratio."""
+"""Requests about each pair to a model that follows no instructions: yes or no, and the likelihood ratio."""
 
 SURE = 0.1
-"""Distance from 0 and 1 within which a probability of yes is sure, so that the reverse order is not asked about."""
+"""A probability of yes this close to 0 or to 1 is sure, so that the reverse order is not asked about."""
 
 PAIRS_PER_BLOCK = 4
 """Pairs in one block of questions."""
@@ -66,7 +66,7 @@ class PairQuestions:
     and the likelihood ratio. As in the paper, a model is asked once, about texts that are drawn for this question, and
     replies freely, with the description of the merged group after its yes.
 
-    Each block of pairs has requests of its own, and so have the texts that are read once for each group. So no answer
+    The requests about a block of pairs are its own, and so are those that read the texts of a group. So no answer
     depends on the questions before it.
     """
 
@@ -84,7 +84,7 @@ class PairQuestions:
         self._project, self._source = project, source_of(stored).shown
         self._paper, self._seed = stored.paper, stored.seed
         self._prompt, self._work = prompt, work
-        self._mixed: dict[tuple[int, ...], list[LogProb]] = {}
+        self._mixed_log_probs_by_members: dict[tuple[int, ...], list[LogProb]] = {}
 
     def params(self) -> dict[str, Any]:
         """Returns the parameters that determine the answers, besides the model and the members."""
@@ -100,14 +100,14 @@ class PairQuestions:
     ) -> list[AnswerEntry]:
         """Returns an answer on each of a block of pairs of current groups, in order."""
         start_time = time.monotonic()
-        questions = self._read(state, pairs)
+        questions = self._read_questions(state, pairs)
         if self._paper:
-            answers = self._replies(questions, report)
+            answers = self._paper_answers(questions, report)
         elif self._work.model.follows_instructions:
-            answers = self._verdicts(questions, report)
+            answers = self._verdict_answers(questions, report)
         else:
             read = log_probs_reader(self._work.process, report)
-            answers = self._probabilities(read, state, pairs, questions)
+            answers = self._probability_answers(read, state, pairs, questions)
         seconds_per_pair = (time.monotonic() - start_time) / len(pairs)
         return [
             AnswerEntry(
@@ -121,22 +121,23 @@ class PairQuestions:
 
     def body(self, state: MergeState, pair: Pair) -> str:
         """Returns the lists of the question on a pair for a model that follows instructions."""
-        (question,) = self._read(state, [pair])
-        return _lists(question, self._work.room(self._prompt))
+        (question,) = self._read_questions(state, [pair])
+        return _question_lists(question, self._work.room(self._prompt))
 
-    def _read(self, state: MergeState, pairs: Sequence[Pair]) -> list[MergeQuestion]:
+    def _read_questions(self, state: MergeState, pairs: Sequence[Pair]) -> list[MergeQuestion]:
         """Returns the texts in the question on each pair."""
-        samples = [self._samples(state, pair) for pair in pairs]
-        texts = self._texts([ids for shown in samples for ids in shown])
+        samples_by_pair = [self._draw_samples(state, pair) for pair in pairs]
+        texts = self._read_texts([sample for samples in samples_by_pair for sample in samples])
         return [
-            MergeQuestion(*(tuple(texts[key] for key in ids) for ids in shown)) for shown in samples
+            MergeQuestion(*(tuple(texts[key] for key in sample) for sample in samples))
+            for samples in samples_by_pair
         ]
 
-    def _replies(
+    def _paper_answers(
         self, questions: Sequence[MergeQuestion], report: OnProgress
     ) -> list[tuple[PairAnswer, int]]:
         """Returns what the model replies on each pair, as in the paper, and that it took one request."""
-        bodies = list(map(_paper_lists, questions))
+        bodies = list(map(_paper_question_lists, questions))
         answers = []
         for reply in self._work.free_replies(bodies, self._prompt, report):
             verdict, description = read_merge(reply)
@@ -149,39 +150,45 @@ class PairQuestions:
             answers.append((answer, 1))
         return answers
 
-    def _verdicts(
+    def _verdict_answers(
         self, questions: Sequence[MergeQuestion], report: OnProgress
     ) -> list[tuple[PairAnswer, int]]:
         """Returns the verdict on each pair and the number of requests for it; with the reason why there is none where
         the reply cannot be read."""
 
-        room = self._work.room(self._prompt)
+        max_chars = self._work.room(self._prompt)
 
-        def verdicts(some: Sequence[MergeQuestion]) -> list[StructuredReply[MergeVerdict]]:
-            """Asks some of the questions."""
+        def ask_verdicts(
+            asked_questions: Sequence[MergeQuestion],
+        ) -> list[StructuredReply[MergeVerdict]]:
+            """Returns the replies to some of the questions."""
             return ask(
                 self._work.process,
                 self._prompt,
                 MergeVerdict,
-                [_lists(question, room) for question in some],
+                [_question_lists(question, max_chars) for question in asked_questions],
                 report,
                 probability_of="same_goal",
             )
 
-        replies = verdicts(questions)
+        replies = ask_verdicts(questions)
         unsure = [
             index
             for index, reply in enumerate(replies)
             if reply.fields and (reply.probability is None or SURE < reply.probability < 1 - SURE)
         ]
-        turned = verdicts([questions[index].reversed for index in unsure]) if unsure else []
-        yes_reversed = {index: _yes(reply) for index, reply in zip(unsure, turned, strict=True)}
+        reversed_questions = [questions[index].reversed for index in unsure]
+        reversed_replies = ask_verdicts(reversed_questions) if unsure else []
+        yes_reversed = {
+            index: _yes_probability(reply)
+            for index, reply in zip(unsure, reversed_replies, strict=True)
+        }
         return [
             (
                 PairAnswer(reason=reply.failure)
                 if reply.fields is None
                 else PairAnswer(
-                    yes=_yes(reply),
+                    yes=_yes_probability(reply),
                     yes_reversed=yes_reversed.get(index),
                     reason=reply.fields.reason_for.strip(),
                     label=clean_label(reply.fields.label),
@@ -193,7 +200,7 @@ class PairQuestions:
             for index, reply in enumerate(replies)
         ]
 
-    def _probabilities(
+    def _probability_answers(
         self,
         read: ReadLogProbs,
         state: MergeState,
@@ -207,67 +214,73 @@ class PairQuestions:
             for pair, question in zip(pairs, questions, strict=True)
             for key, side in zip(pair, (question.first, question.second), strict=True)
         }
-        mixed = {key: self._after_mixed(read, state, key, side) for key, side in texts.items()}
+        mixed = {key: self._mixed_log_probs(read, state, key, side) for key, side in texts.items()}
         ratios = likelihood_ratios(read, pairs, texts, mixed)
         return [
             (PairAnswer(ratio, *both_orders), REQUESTS_PER_PAIR)
             for ratio, both_orders in zip(ratios, yes, strict=True)
         ]
 
-    def given_up(self, state: MergeState, pair: Pair, reason: str) -> AnswerEntry:
+    def failed_answer(self, state: MergeState, pair: Pair, reason: str) -> AnswerEntry:
         """Returns the answer that is stored for a pair that the model could not be asked about."""
         key = state.sides_key(*pair)
         return AnswerEntry(key, PairAnswer(reason=reason, model=self._work.model.label), 0, 0.0)
 
-    def _after_mixed(
+    def _mixed_log_probs(
         self, read: ReadLogProbs, state: MergeState, key: str, member_texts: Sequence[str]
     ) -> list[LogProb]:
         """Returns the log-probabilities of the texts of a group after a mixed list, which are read once for each
         group."""
         members = tuple(state.members(key).tolist())
-        if members not in self._mixed:
-            outside = self._outside(state, (key,), self._seed)
-            texts = self._texts([outside])
-            self._mixed[members] = read_mixed(
-                read, {key: [texts[each] for each in outside]}, {key: member_texts}
+        if members not in self._mixed_log_probs_by_members:
+            outsiders = self._sample_outside(state, (key,), self._seed)
+            texts = self._read_texts([outsiders])
+            self._mixed_log_probs_by_members[members] = read_mixed(
+                read,
+                {key: [texts[conversation] for conversation in outsiders]},
+                {key: member_texts},
             )[key]
-        return self._mixed[members]
+        return self._mixed_log_probs_by_members[members]
 
-    def _samples(self, state: MergeState, pair: Pair) -> tuple[list[int], list[int], list[int]]:
+    def _draw_samples(
+        self, state: MergeState, pair: Pair
+    ) -> tuple[list[int], list[int], list[int]]:
         """Returns the conversations that the question on a pair shows: of both groups, and of neither. A group shows
         the same ones in all questions, so that a model reads them once; as in the paper each question draws anew."""
         seed = self._seed
         if self._paper:
             seed ^= int(state.sides_key(*pair)[:8], 16)
         first, second = (self._sample(state.members(key).tolist(), seed) for key in pair)
-        return first, second, self._outside(state, pair, seed)
+        return first, second, self._sample_outside(state, pair, seed)
 
     def _sample(self, ids: Sequence[int], seed: int) -> list[int]:
         """Returns a random sample of these conversations, the same for the same ids and seed."""
-        many = self._work.model.follows_instructions and not self._paper
-        return choose(ids, VERDICT_EXAMPLES if many else EXAMPLES, seed)
+        is_verdict = self._work.model.follows_instructions and not self._paper
+        return choose(ids, VERDICT_EXAMPLES if is_verdict else EXAMPLES, seed)
 
-    def _outside(self, state: MergeState, but: Sequence[str], seed: int) -> list[int]:
-        """Returns a sample of the conversations that are in none of the groups `but`."""
-        members = np.concatenate([state.members(key) for key in but])
+    def _sample_outside(
+        self, state: MergeState, excluded_groups: Sequence[str], seed: int
+    ) -> list[int]:
+        """Returns a sample of the conversations that are in none of these groups."""
+        members = np.concatenate([state.members(key) for key in excluded_groups])
         others = np.setdiff1d(state.conversation_ids, members, assume_unique=True)
         return self._sample(others.tolist(), seed)
 
-    def _texts(self, samples: Sequence[Sequence[int]]) -> Mapping[int, str]:
+    def _read_texts(self, samples: Sequence[Sequence[int]]) -> Mapping[int, str]:
         """Returns the texts of all conversations of some samples, by id."""
         ids = sorted({key for sample in samples for key in sample})
         with self._project.reading() as conn:
             return {entry.conversation_id: entry.text for entry in self._source.read(conn, ids)}
 
 
-def _lists(question: MergeQuestion, room: int) -> str:
-    """Returns the lists of a question, as much of each as there is room for, in characters."""
+def _question_lists(question: MergeQuestion, max_chars: int) -> str:
+    """Returns the lists of a question, each cut so that all have at most this many characters."""
     return numbered_lists(
-        room, not_in_group=question.others, group_1=question.first, group_2=question.second
+        max_chars, not_in_group=question.others, group_1=question.first, group_2=question.second
     )
 
 
-def _paper_lists(question: MergeQuestion) -> str:
+def _paper_question_lists(question: MergeQuestion) -> str:
     """Returns the lists of a question as the paper prints them."""
     return lists(
         ("GROUP 1", question.first),
@@ -276,7 +289,7 @@ def _paper_lists(question: MergeQuestion) -> str:
     )
 
 
-def _yes(reply: StructuredReply[MergeVerdict]) -> float | None:
+def _yes_probability(reply: StructuredReply[MergeVerdict]) -> float | None:
     """Returns the probability of yes, or 1 or 0 for what was said; None where the reply cannot be read."""
     if reply.fields is None:
         return None
@@ -299,7 +312,9 @@ def log_probs_reader(process: ModelClient, progress: OnProgress | None = None) -
             continuations.setdefault(body, []).append(continuation)
         log_probs = process.ask(LogProbs(list(continuations.items()), prompt), progress)
         # A body that was asked with several continuations gives its answers back in the order of the pairs.
-        answers = {body: iter(each) for body, each in zip(continuations, log_probs, strict=True)}
+        answers = {
+            body: iter(values) for body, values in zip(continuations, log_probs, strict=True)
+        }
         return [LogProb(*next(answers[body])) for body, _ in pairs]
 
     return read
@@ -369,14 +384,14 @@ class ProposeStage(OnClustering, ModelStage):
         self.load()
         while waiting and (self._limit is None or self.asked < self._limit):
             self._work.check()
-            room = max(PAIRS_PER_BLOCK, self._work.process.parallel)
+            block_size = max(PAIRS_PER_BLOCK, self._work.process.parallel)
             if self._limit is not None:
-                room = min(room, self._limit - self.asked)
-            yield from self.ask(run_id, waiting[:room], self._total(waiting))
+                block_size = min(block_size, self._limit - self.asked)
+            yield from self.ask(run_id, waiting[:block_size], self._total(waiting))
             waiting = self.waiting()
 
     def estimate_waiting(self) -> StageCost:
-        """Returns what asking endpoints about the pairs of the clustering that is shown costs; sends nothing."""
+        """Returns what asking endpoints about the undecided pairs costs; sends nothing."""
         pairs = self.waiting()[: self._limit]
         return self.estimate(pairs, len(pairs))
 
@@ -384,7 +399,8 @@ class ProposeStage(OnClustering, ModelStage):
         """Returns what asking endpoints about at least so many of these pairs costs; sends nothing."""
         state = self._state()
         asks = [
-            partial(self._answer_block, state, [pair], lambda _count, _note: None) for pair in pairs
+            partial(self._answer_together, state, [pair], lambda _count, _note: None)
+            for pair in pairs
         ]
         return self._cost_of_pairs(asks, least, len(pairs))
 
@@ -408,24 +424,26 @@ class ProposeStage(OnClustering, ModelStage):
         """Asks a question about groups that are still to be made, in the form of the stage."""
         work = self._work
         if self._is_paper:
-            work.free_replies([_paper_lists(question)], self._prompt, lambda _count, _note: None)
+            work.free_replies(
+                [_paper_question_lists(question)], self._prompt, lambda _count, _note: None
+            )
         else:
             ask(
                 work.process,
                 self._prompt,
                 MergeVerdict,
-                [_lists(question, work.room(self._prompt))],
+                [_question_lists(question, work.room(self._prompt))],
             )
 
     def _cost_of_pairs(
         self, asks: Sequence[Callable[[], object]], least: int, most: int
     ) -> StageCost:
         """Returns what asking about at least and at most so many pairs costs, by what asks about some."""
-        least_per_pair, most_per_pair = self._requests_per_pair()
+        least_per_pair, most_per_pair = self._bounds_of_requests_per_pair()
         certain = least * least_per_pair / (most * most_per_pair) if most else 1.0
         return self._cost(asks, most * most_per_pair, certain)
 
-    def _requests_per_pair(self) -> tuple[float, float]:
+    def _bounds_of_requests_per_pair(self) -> tuple[float, float]:
         """Returns the least and the most requests about a pair: one, and one for the reverse order where the first is
         not sure. As in the paper it is one; once the model has answered, both are the mean so far."""
         if self._is_paper:
@@ -476,7 +494,7 @@ class ProposeStage(OnClustering, ModelStage):
         """
         state = self._state()
         entries: list[AnswerEntry] = []
-        for _ in self._work.live(partial(self._answer, state, block), entries.extend):
+        for _ in self._work.live(partial(self._answer_pairs, state, block), entries.extend):
             yield Progress(self.asked, total)
         self.asked += len(block)
         self._project.write(partial(self._commit, run_id=run_id, entries=entries, total=total))
@@ -501,35 +519,37 @@ class ProposeStage(OnClustering, ModelStage):
         it."""
         return PairQuestions(self._project, self._stored, self._prompt, self._work)
 
-    def _answer(
+    def _answer_pairs(
         self, state: MergeState, block: Sequence[Pair], report: OnProgress
     ) -> list[AnswerEntry]:
         """Returns an entry for each pair: the model's answer, or the reason why there is none. Endpoints are asked
         about all pairs side by side."""
         if self._work.model.endpoints:
             with ThreadPoolExecutor(len(block), "asking") as threads:
-                entries = threads.map(lambda pair: self._answer_block(state, [pair], report), block)
-                return [entry for [entry] in entries]
-        return self._answer_block(state, block, report)
+                entries = threads.map(
+                    lambda pair: self._answer_together(state, [pair], report), block
+                )
+                return [entry for (entry,) in entries]
+        return self._answer_together(state, block, report)
 
-    def _answer_block(
+    def _answer_together(
         self, state: MergeState, block: Sequence[Pair], report: OnProgress
     ) -> list[AnswerEntry]:
         """Returns an entry for each pair of a block that is asked about together."""
-        reasons: list[str] = []
+        failures: list[str] = []
 
-        def given_up(reason: str) -> AnswerEntry | None:
+        def note_failure(reason: str) -> AnswerEntry | None:
             """Notes why the model could not be asked about a pair, in the order of the pairs."""
-            reasons.append(reason)
+            failures.append(reason)
             return None
 
         entries = self._work.each(
-            block, lambda pairs: self._questions.ask(state, pairs, report), given_up
+            block, lambda pairs: self._questions.ask(state, pairs, report), note_failure
         )
-        remaining_reasons = iter(reasons)
+        next_failure = iter(failures)
         return [
-            answered or self._questions.given_up(state, pair, next(remaining_reasons))
-            for pair, answered in zip(block, entries, strict=True)
+            entry or self._questions.failed_answer(state, pair, next(next_failure))
+            for pair, entry in zip(block, entries, strict=True)
         ]
 
     def _commit(

@@ -58,7 +58,7 @@ class Cluster:
         size: Number of members.
         spread, reach: Mean, and a high percentile, of the members' cosine distances to the center.
         words: Words that distinguish it from the other clusters, most distinctive first.
-        centre: The mean of its members' unit vectors as little-endian float32, not scaled to length 1, so that the mean
+        center: The mean of its members' unit vectors as little-endian float32, not scaled to length 1, so that the mean
             of several clusters follows from theirs.
         label, description: Short name and one sentence, of the label configuration that is shown; may be empty.
         by_model: Whether a model wrote the label.
@@ -70,7 +70,7 @@ class Cluster:
     spread: float
     reach: float
     words: tuple[str, ...]
-    centre: bytes
+    center: bytes
     label: str = ""
     description: str = ""
     by_model: bool = False
@@ -145,7 +145,7 @@ def add(
         "INSERT INTO cluster (clustering_id, number, size, spread, reach, words, centre)"
         " VALUES (?, ?, ?, ?, ?, ?, ?)",
         (
-            (key, c.number, c.size, c.spread, c.reach, to_json(list(c.words)), c.centre)
+            (key, c.number, c.size, c.spread, c.reach, to_json(list(c.words)), c.center)
             for c in clusters
         ),
     )
@@ -257,13 +257,13 @@ def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[Cluster]:
             spread,
             reach,
             tuple(json.loads(words)),
-            centre,
+            center,
             label,
             text,
             bool(by_model),
             None if read is None else Support(supported, read),
         )
-        for number, size, spread, reach, words, centre, label, text, by_model, supported, read in rows
+        for number, size, spread, reach, words, center, label, text, by_model, supported, read in rows
     ]
 
 
@@ -332,9 +332,17 @@ def add_labels(
         "INSERT INTO cluster_label (clustering_id, number, config_hash, run_id, label, description,"
         " reason, supported, read) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            (clustering_id, e.number, config_hash, run_id, e.label, e.description, e.reason)
-            + ((None, None) if e.support is None else e.support)
-            for e in entries
+            (
+                clustering_id,
+                entry.number,
+                config_hash,
+                run_id,
+                entry.label,
+                entry.description,
+                entry.reason,
+            )
+            + ((None, None) if entry.support is None else entry.support)
+            for entry in entries
         ],
     )
 
@@ -384,13 +392,13 @@ def assign(
         [
             (
                 clustering_id,
-                e.conversation_id,
+                entry.conversation_id,
                 run_id,
-                e.group,
-                e.after,
-                e.distance,
+                entry.group,
+                entry.after,
+                entry.distance,
             )
-            for e in entries
+            for entry in entries
         ],
     )
 

@@ -17,14 +17,11 @@ from typing import Any, Literal
 from engine.goals.merges.merge_state import after_reviews
 from engine.goals.records import GoalDecision, PairAnswer
 from engine.goals.tables.vectors import packed, unpacked
-from engine.project.sql import to_json, utc_now
+from engine.project.sql import not_undone, to_json, utc_now
 
 IS_DECISION = "kind NOT IN ('undo', 'redo')"
 """SQL condition on a row of `decision` that is a decision, not the undoing of an act."""
-_IS_ACTIVE = (
-    "coalesce((SELECT t.kind FROM decision AS t WHERE t.target = d.act ORDER BY t.id DESC LIMIT 1),"
-    " 'redo') = 'redo'"
-)
+_IS_ACTIVE = not_undone("decision", "d.act")
 """SQL condition on a decision `d` whose act is active."""
 _COLUMNS = (
     "d.kind, d.sides, d.names, d.author, d.model, d.probability, d.evidence, d.carried, d.labels,"

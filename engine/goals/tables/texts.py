@@ -91,7 +91,10 @@ def add(
     conn.executemany(
         "INSERT INTO goal_text (config_hash, conversation_id, run_id, text, reason)"
         " VALUES (?, ?, ?, ?, ?)",
-        [(config_hash, e.conversation_id, run_id, e.text, e.reason) for e in entries],
+        [
+            (config_hash, entry.conversation_id, run_id, entry.text, entry.reason)
+            for entry in entries
+        ],
     )
 
 

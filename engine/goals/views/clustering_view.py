@@ -149,7 +149,7 @@ class ClusteringView:
         """Returns the mean vector of a group that was not merged, shape (d,); None if it needs `space` and that is
         None."""
         if self._as_clustered(part):
-            return np.frombuffer(self._by_key[part.id].centre, dtype="<f4").astype(np.float64)
+            return np.frombuffer(self._by_key[part.id].center, dtype="<f4").astype(np.float64)
         if space is None or part.own is None:
             return None
         rows = space.rows_of(part.own)
@@ -159,7 +159,7 @@ class ClusteringView:
         """Returns whether the mean of a current group cannot be computed from the stored centers."""
         return any(self.mean(key) is None for key in self.state.current)
 
-    def centres(self, keys: Sequence[str], space: Space) -> Vectors:
+    def centers(self, keys: Sequence[str], space: Space) -> Vectors:
         """Returns the mean vectors of groups scaled to length 1, shape (groups, d)."""
         means = [self.mean(key, space) for key in keys]
         return unit_rows(np.array([mean for mean in means if mean is not None], dtype=np.float32))

@@ -13,7 +13,7 @@ import numpy as np
 from engine.base.arrays import Floats
 from engine.base.errors import UsageError
 from engine.goals.clusters.granularity import Granularity, granularity
-from engine.goals.clusters.neighbors import NearestRows, Neighbours, mixing, overlap
+from engine.goals.clusters.neighbors import NearestRows, Neighbors, mixing, overlap
 from engine.goals.merges import merge_probability
 from engine.goals.merges.merge_probability import NAMES, MergeModel, RobustScale, prior_for, refit
 from engine.goals.records import Clustering, GoalDecision, Pair, PairAnswer
@@ -25,7 +25,7 @@ from engine.model.embedders.tfidf import TfidfEmbedder
 from engine.model.embedders.vectors import Indices, Vectors
 from engine.project.project import Project
 
-NEIGHBOURS_PER_MEMBER = 10
+NEIGHBORS_PER_MEMBER = 10
 """Nearest neighbors of each sampled member that the overlap counts."""
 MAX_SAMPLED_MEMBERS = 4_000
 """Most members among which nearest neighbors are searched, which takes a second; more change the overlap little."""
@@ -136,7 +136,7 @@ class PairTables:
             with self._project.reading() as conn:
                 answers = goal_answers.answers(conn, stored.pair_config)
             keys = tuple(view.sizes)
-            centres = view.centres(keys, space).astype(np.float64)
+            centers = view.centers(keys, space).astype(np.float64)
             sizes = np.array([view.state.groups[key].size for key in keys], dtype=np.float64)
             goal_scale = self._granularity_of(view, space)
             sums = np.array([view.mean(key, space) for key in keys]) * sizes[:, None]
@@ -146,7 +146,7 @@ class PairTables:
                 keys,
                 description,
                 scale,
-                np.clip(centres @ centres.T, -1, 1),
+                np.clip(centers @ centers.T, -1, 1),
                 goal_scale.scaled_similarity(sums, sizes),
                 goal_scale.threshold,
                 goal_scale.cosine_at_threshold(sums, sizes),
@@ -225,7 +225,7 @@ class PairTables:
 
     def _overlaps(self, view: ClusteringView, keys: Sequence[str], space: Space) -> Floats:
         """Returns the overlap of each pair of groups, shape (groups, groups), the larger of both directions."""
-        sample, near = self._neighbours(view, space)
+        sample, near = self._neighbors(view, space)
         ids, numbers = view.state.group_indices(keys)
         labels = numbers[np.searchsorted(ids, space.ids[sample])]
         shares = overlap(near, np.arange(len(sample)), labels, len(keys)).toarray()
@@ -235,7 +235,7 @@ class PairTables:
     def _mixing(self, view: ClusteringView, keys: Sequence[str], space: Space) -> Vectors:
         """Returns how each pair of groups mixes, shape (groups, groups), the larger of both directions."""
         if self._cosines is None or self._cosines[0] is not space:
-            sample, _ = self._neighbours(view, space)
+            sample, _ = self._neighbors(view, space)
             if len(sample) > MAX_MIXED_MEMBERS:
                 rng = np.random.default_rng(SEED)
                 sample = np.sort(rng.choice(sample, MAX_MIXED_MEMBERS, replace=False))
@@ -246,7 +246,7 @@ class PairTables:
         shares = mixing(cosines, numbers[np.searchsorted(ids, space.ids[sample])], len(keys))
         return np.maximum(shares, shares.T)
 
-    def _neighbours(self, view: ClusteringView, space: Space) -> tuple[Indices, NearestRows]:
+    def _neighbors(self, view: ClusteringView, space: Space) -> tuple[Indices, NearestRows]:
         """Returns the rows of a sample of members, and the nearest neighbors of each within the sample."""
         if self._near is None or self._near[0] is not space:
             sampled_rows = np.flatnonzero(
@@ -256,8 +256,8 @@ class PairTables:
                 rng = np.random.default_rng(SEED)
                 sampled_rows = np.sort(rng.choice(sampled_rows, MAX_SAMPLED_MEMBERS, replace=False))
             rows = space.rows[sampled_rows]
-            near = Neighbours(rows).of_rows(
-                np.arange(len(rows)), min(NEIGHBOURS_PER_MEMBER, len(rows) - 1)
+            near = Neighbors(rows).of_rows(
+                np.arange(len(rows)), min(NEIGHBORS_PER_MEMBER, len(rows) - 1)
             )
             self._near = space, sampled_rows, near
         return self._near[1], self._near[2]

@@ -39,17 +39,17 @@ def gap_between_parts(vectors: Vectors, members: Indices, seed: int = SPLIT_SEED
     return float(1 - first @ second)
 
 
-def usual_gap(centres: Vectors) -> float:
+def usual_gap(centers: Vectors) -> float:
     """Returns the median distance from a group to the nearest other one; 1 where there is one group only.
 
     Args:
-        centres: Mean vectors of the groups, shape (groups, d), rows of length 1.
+        centers: Mean vectors of the groups, shape (groups, d), rows of length 1.
     """
-    if len(centres) < 2:
+    if len(centers) < 2:
         return 1.0
     gaps = []
-    for row, centre in enumerate(centres):
-        cosines = centres @ centre
+    for row, center in enumerate(centers):
+        cosines = centers @ center
         cosines[row] = -np.inf  # a group is not its own neighbor
         gaps.append(1 - float(cosines.max()))
     return float(np.median(gaps))
@@ -64,7 +64,7 @@ def split_candidates(view: ClusteringView, space: Space) -> list[SplitProposal]:
         space: The vectors of the clustering; conversations without one do not count.
     """
     state = view.state
-    usual = usual_gap(view.centres([*state.current], space))
+    usual = usual_gap(view.centers([*state.current], space))
     candidates = []
     for key in state.current:
         group = state.groups[key]

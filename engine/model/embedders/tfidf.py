@@ -20,8 +20,9 @@ from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import numpy as np
 
 from engine.base.errors import ModelError, UsageError
@@ -65,8 +66,20 @@ Numbers are left out: they identify a booking, not a goal."""
 _MAGIC = b"WTFIDF1\n"
 """First bytes of a state."""
 
-_LIMITS = {"words": 200_000, "rank": 4_096}
-"""Largest plausible number of words and of dimensions in a state."""
+
+class _Head(msgspec.Struct, frozen=True):
+    """The JSON header of a state.
+
+    Attributes:
+        words: The terms, in the order of the rows.
+        rank: Number of axes.
+        dimensions, seed: As the embedder was made with.
+    """
+
+    words: Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=200_000)]
+    rank: Annotated[int, msgspec.Meta(ge=1, le=4_096)]
+    dimensions: Annotated[int, msgspec.Meta(ge=1)]
+    seed: Annotated[int, msgspec.Meta(ge=0)]
 
 
 @contextmanager
@@ -186,15 +199,13 @@ class TfidfEmbedder:
         """Returns words, inverse document frequencies and axes: a JSON header, then little-endian float32."""
         if not self.fitted:
             raise UsageError("The TF-IDF embedder has not been fitted yet.")
-        head = json.dumps(
-            {
-                "words": self._words,
-                "rank": self.dimensions,
-                "dimensions": self._dimensions,
-                "seed": self._seed,
-            },
-            ensure_ascii=False,
-        ).encode()
+        fields = {
+            "words": self._words,
+            "rank": self.dimensions,
+            "dimensions": self._dimensions,
+            "seed": self._seed,
+        }
+        head = json.dumps(fields, ensure_ascii=False).encode()
         return b"".join(
             (
                 _MAGIC,
@@ -213,11 +224,11 @@ class TfidfEmbedder:
             ModelError: The state is not valid.
         """
         head, numbers = _parse_state(state)
-        embedder = cls(dimensions=head["dimensions"], seed=head["seed"])
-        count = len(head["words"])
-        embedder._words = head["words"]
+        embedder = cls(dimensions=head.dimensions, seed=head.seed)
+        count = len(head.words)
+        embedder._words = list(head.words)
         embedder._rarity = numbers[:count].copy()
-        embedder._axes = numbers[count:].reshape(count, head["rank"]).copy()
+        embedder._axes = numbers[count:].reshape(count, head.rank).copy()
         embedder._finish_fit()
         return embedder
 
@@ -301,7 +312,7 @@ def _weigh(counts: Any, rarity: Floats) -> Any:
     return counts
 
 
-def _parse_state(state: bytes) -> tuple[dict[str, Any], Floats]:
+def _parse_state(state: bytes) -> tuple[_Head, Floats]:
     """Returns header and numbers of a state, shape (words * (1 + rank),); raises ModelError unless every field is
     valid."""
     start = len(_MAGIC) + 4
@@ -309,23 +320,13 @@ def _parse_state(state: bytes) -> tuple[dict[str, Any], Floats]:
         raise _damaged("it does not begin as one")
     (size,) = struct.unpack("<I", state[len(_MAGIC) : start])
     try:
-        head = json.loads(state[start : start + size])
-    except (ValueError, RecursionError) as error:
-        raise _damaged("its head cannot be read") from error
-    if not isinstance(head, dict):
-        raise _damaged("its head is no object")
-    words = head.get("words")
-    if not isinstance(words, list) or not 0 < len(words) <= _LIMITS["words"]:
-        raise _damaged("it has no words")
-    if not all(isinstance(word, str) for word in words) or len(set(words)) != len(words):
-        raise _damaged("its words are not different words")
-    for name in ("rank", "dimensions", "seed"):
-        if type(head.get(name)) is not int or head[name] < 0:
-            raise _damaged(f"its {name} is no number")
-    if not 0 < head["rank"] <= min(head["dimensions"], _LIMITS["rank"]):
-        raise _damaged("its number of dimensions is impossible")
+        head = msgspec.json.decode(state[start : start + size], type=_Head)
+    except ValueError as error:
+        raise _damaged(f"its header is none ({error})") from error
+    if len(set(head.words)) != len(head.words) or head.rank > head.dimensions:
+        raise _damaged("its header is impossible")
     body = memoryview(state)[start + size :]
-    if len(body) != 4 * len(words) * (1 + head["rank"]):
+    if len(body) != 4 * len(head.words) * (1 + head.rank):
         raise _damaged("its length differs from its header")
     numbers = np.frombuffer(body, dtype="<f4").astype(np.float32)
     if not np.isfinite(numbers).all() or np.abs(numbers).max() > MAX_STATE_NUMBER:

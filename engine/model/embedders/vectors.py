@@ -74,8 +74,8 @@ def unit_rows(raw: npt.ArrayLike) -> Vectors:
 def has_vector(vectors: Vectors) -> Mask:
     """Returns whether each row has a number other than 0, shape (n,)."""
     mask = np.empty(len(vectors), dtype=np.bool_)
-    for part in blocks(len(vectors)):
-        mask[part] = vectors[part].any(axis=1)
+    for block in blocks(len(vectors)):
+        mask[block] = vectors[block].any(axis=1)
     return mask
 
 
@@ -107,15 +107,15 @@ def row_keys(vectors: Vectors, seed: int) -> npt.NDArray[np.uint64]:
     rng = np.random.default_rng([seed, HASH_SALT])
     factors = rng.integers(0, 2**63, size=vectors.shape[1], dtype=np.uint64) * 2 + 1
     keys = np.empty(len(vectors), dtype=np.uint64)
-    for part in blocks(len(vectors), HASH_BLOCK):
-        bits = np.ascontiguousarray(vectors[part], dtype=np.float32).view(np.uint32)
+    for block in blocks(len(vectors), HASH_BLOCK):
+        bits = np.ascontiguousarray(vectors[block], dtype=np.float32).view(np.uint32)
         mixed = bits.astype(np.uint64)
         mixed ^= mixed >> np.uint64(15)
         mixed *= np.uint64(0x9E3779B97F4A7C15)
         mixed ^= mixed >> np.uint64(29)
         sums = (mixed * factors).sum(axis=1, dtype=np.uint64)
         sums ^= sums >> np.uint64(32)
-        keys[part] = sums * np.uint64(0xD6E8FEB86659FD93)
+        keys[block] = sums * np.uint64(0xD6E8FEB86659FD93)
     return keys
 
 
@@ -123,8 +123,8 @@ def mean_direction(vectors: Vectors, members: Indices) -> Floats:
     """Returns the mean of the rows `members` scaled to length 1, shape (d,); zeros if the mean is 0 or there are no
     rows."""
     total = np.zeros(vectors.shape[1], dtype=np.float64)
-    for part in blocks(len(members)):
-        total += vectors[members[part]].sum(axis=0, dtype=np.float64)
+    for block in blocks(len(members)):
+        total += vectors[members[block]].sum(axis=0, dtype=np.float64)
     (direction,) = unit_rows(total[None, :] / max(1, len(members)))
     return np.asarray(direction)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from engine.model.prompt_files import Prompt
@@ -85,20 +84,6 @@ class Capabilities:
     thinking_tokens: float | None = None
     listed_prices: tuple[float, float] | None = None
 
-    def as_params(self) -> dict[str, Any]:
-        """Returns the capabilities as JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_params(cls, params: Mapping[str, Any]) -> Capabilities:
-        """Returns the capabilities that `as_params` gave; those that an older version did not know get their
-        defaults."""
-        known = {field.name for field in fields(cls)}
-        values = {name: value for name, value in params.items() if name in known}
-        if prices := values.get("listed_prices"):
-            values["listed_prices"] = tuple(prices)
-        return cls(**values)
-
     @property
     def reads_verdicts(self) -> bool:
         """Whether a verdict in a reply has a probability; what is thought before it would decide it."""
@@ -107,7 +92,7 @@ class Capabilities:
     @property
     def decisive(self) -> dict[str, Any]:
         """The capabilities that results depend on, for the config hash."""
-        params = self.as_params()
+        params = asdict(self)
         for name in ("parallel", "thinks", *MEASURED_OR_LISTED):
             del params[name]
         return params

@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from engine.base.errors import ModelFileError, NameTaken, UsageError
 from engine.base.files import create_private_folder, write_atomically
 from engine.model.catalog import LoadableModel
@@ -72,25 +74,16 @@ class EndpointEntry:
             "url": self.url,
             "key_env": self.key_env,
             "prices": asdict(self.prices) if self.prices else None,
-            "capabilities": self.can.as_params(),
+            "capabilities": asdict(self.can),
             **({"timeout": self.timeout} if self.timeout else {}),
             **({"as_is": True} if self.as_is else {}),
         }
 
     @classmethod
     def from_params(cls, name: str, params: Mapping[str, Any]) -> EndpointEntry:
-        """Returns the entry that `as_params` gave."""
-        prices = Prices(**params["prices"]) if params.get("prices") else None
-        can = Capabilities.from_params(params["capabilities"])
-        return cls(
-            name=name,
-            url=params["url"],
-            can=can,
-            key_env=params.get("key_env"),
-            prices=prices,
-            timeout=params.get("timeout"),
-            as_is=bool(params.get("as_is")),
-        )
+        """Returns the entry that `as_params` gave; raises KeyError or ValueError for anything else."""
+        fields = {**params, "name": name, "can": params["capabilities"]}
+        return msgspec.convert(fields, cls)
 
 
 class EndpointBook:

@@ -289,8 +289,7 @@ class Fleet:
                     f" than the {limit:,.4f} of --max-cost.",
                     "Run it again with a higher --max-cost: it goes on where it stopped.",
                 )
-            places.answered.clear()
-            await places.answered.wait()
+            await places.next_end()
         spending.reserved.append(most)
         return most
 
@@ -393,7 +392,6 @@ class _Places:
         users: Number of works that use them.
         loop: The event loop that they are of.
         in_flight: The requests that are not answered yet, by their key.
-        answered: Set whenever a request in flight has ended.
         clients: The connection pool of each endpoint, by the id of its member.
     """
 
@@ -402,9 +400,8 @@ class _Places:
         self._members, self.users = members, 0
         self.loop = asyncio.get_running_loop()
         self.in_flight: dict[str, asyncio.Task[Any]] = {}
-        self.answered = asyncio.Event()
+        self._ended = asyncio.Event()
         self.clients = {id(member): member.client.open_connections() for member in members}
-        self._waiting: list[asyncio.Future[None]] = []
         for member in members:
             member.client.request_limit.active = 0
 
@@ -423,39 +420,22 @@ class _Places:
         while True:
             available = [member for member in self._members if not member.removal_reason]
             if not available:
-                reasons = [
-                    member.removal_reason for member in self._members if member.removal_reason
-                ]
+                reasons = [member.removal_reason or "" for member in self._members]
                 raise EndpointError(" ".join(reasons), "Look at the endpoint, then run again.")
             limits = {id(member): member.client.request_limit for member in available}
             best = max(available, key=lambda m: (limits[id(m)].free, -limits[id(m)].answers))
             if best.client.request_limit.free > 0:
                 best.client.request_limit.active += 1
                 return best
-            waiter = asyncio.get_running_loop().create_future()
-            self._waiting.append(waiter)
-            await waiter
+            await self.next_end()
 
     def give_back(self, member: _Member) -> None:
-        """Frees a place and wakes as many waiting requests as there are free places, the longest waiting first."""
+        """Frees a place; what waits looks for one again."""
         limit = member.client.request_limit
         limit.active = max(0, limit.active - 1)
-        self.answered.set()
-        usable = [other for other in self._members if not other.removal_reason]
-        free_places = sum(max(0, other.client.request_limit.free) for other in usable)
-        # Where no endpoint is left, all wake up, to raise the error.
-        count = max(1, free_places) if usable else len(self._waiting)
-        woken, self._waiting = self._waiting[:count], self._waiting[count:]
-        for waiter in woken:
-            if not waiter.done():
-                waiter.set_result(None)
-            else:  # this request was cancelled; the next one may have the place
-                self._wake()
+        self._ended.set()
 
-    def _wake(self) -> None:
-        """Wakes the longest waiting request that was not cancelled."""
-        while self._waiting:
-            waiter = self._waiting.pop(0)
-            if not waiter.done():
-                waiter.set_result(None)
-                return
+    async def next_end(self) -> None:
+        """Waits until the next request in flight has ended."""
+        self._ended.clear()
+        await self._ended.wait()

@@ -9,13 +9,15 @@ was asked for is one error. What is not covered: what the hub notes of the reque
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
-import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -111,14 +113,11 @@ class Hub:
             UsageError: `repository` is no name of a repository.
         """
         library = hub_library()
-        with (
-            _api_lock,
-            network_guard.reaching(self.host, self.port),
-            _TimeLimit(self.host) as limit,
-        ):
-            library.set_client_factory(lambda: self._api_client(limit))
+        with _api_lock, network_guard.reaching(self.host, self.port):
+            deadline = time.monotonic() + QUESTION_SECONDS
+            library.set_client_factory(lambda: self._api_client(deadline))
             try:
-                with self.translated_errors(repository), limit.translated():
+                with self.translated_errors(repository):
                     yield library.HfApi(endpoint=self.url, token=self.sent_token)
             finally:
                 # A connection that stayed open could be used later, when nobody asks for anything.
@@ -128,12 +127,12 @@ class Hub:
         """Returns an HTTP client that follows no redirect. What it reads of refusals is limited."""
         import httpx2
 
-        def bound_refusal(answer: Any) -> None:
-            """Limits the answer if it is a refusal; the file itself may be of any size."""
+        def limit_refusal(answer: Any) -> None:
+            """Limits an answer that is no file: the file itself may be of any size."""
             if not answer.is_success:
-                self._limit_size(answer)
+                self._limit(answer)
 
-        return httpx2.Client(event_hooks={"response": [bound_refusal]}, **self._settings())
+        return httpx2.Client(event_hooks={"response": [limit_refusal]}, **self._settings())
 
     def _settings(self) -> dict[str, Any]:
         """Returns the settings that all clients of the hub share."""
@@ -145,8 +144,14 @@ class Hub:
             "verify": ssl.create_default_context() if self.url.startswith("https://") else False,
         }
 
-    def _limit_size(self, answer: Any) -> None:
+    def _limit(self, answer: Any, deadline: float = math.inf) -> None:
         """Lets at most `MAX_ANSWER_BYTES` bytes of an answer be read.
+
+        The time limit of each read does not end an answer that comes a byte at a time, so each part is checked against
+        the deadline.
+
+        Args:
+            deadline: Time of the monotonic clock, in seconds, after which no more is read.
 
         Raises:
             HubError: It is packed, which nobody asked for: a few bytes may then be any number of them.
@@ -157,15 +162,16 @@ class Hub:
             raise HubError(
                 f"{self.host} sent a packed answer, which was not asked for.", _NO_HUB_HINT
             )
-        stream, host = answer.stream, self.host
+        stream, host, check_deadline = answer.stream, self.host, self._check_deadline
 
         class Bounded(httpx2.SyncByteStream):  # type: ignore[misc]
             """The content of the answer, up to the limit."""
 
             def __iter__(self) -> Iterator[bytes]:
-                """Yields the parts; raises HubError at the limit."""
+                """Yields the parts; raises HubError at a limit."""
                 size = 0
                 for part in stream:
+                    check_deadline(deadline)
                     size += len(part)
                     if size > MAX_ANSWER_BYTES:
                         raise HubError(
@@ -178,6 +184,14 @@ class Hub:
                 stream.close()
 
         answer.stream = Bounded()
+
+    def _check_deadline(self, deadline: float) -> None:
+        """Raises HubError after a time of the monotonic clock, in seconds."""
+        if time.monotonic() > deadline:
+            raise HubError(
+                f"{self.host} did not finish its answer within {QUESTION_SECONDS:.0f} s.",
+                "Run it again later.",
+            )
 
     def _refuse_other_host(self, answer: Any) -> None:
         """Raises HubError for a redirect that leads away from the hub, or nowhere."""
@@ -194,8 +208,8 @@ class Hub:
                 "Name the other hub in HF_ENDPOINT if you trust it.",
             )
 
-    def _api_client(self, limit: _TimeLimit) -> Any:
-        """Returns the HTTP client for the library; it follows redirects that stay on the hub.
+    def _api_client(self, deadline: float) -> Any:
+        """Returns the HTTP client for the library; it follows redirects that stay on the hub, until the deadline.
 
         By itself the library tries an unreachable or busy hub six times, for half a minute, and prints that. Here a
         person waits, so the first failure is final.
@@ -205,19 +219,20 @@ class Hub:
         client = httpx2.Client(
             follow_redirects=True,
             max_redirects=MAX_REDIRECTS,
-            event_hooks={"response": [self._limit_size, self._refuse_other_host]},
+            event_hooks={
+                "response": [partial(self._limit, deadline=deadline), self._refuse_other_host]
+            },
             **self._settings(),
         )
         send = client.send
 
         def send_once(request: Any, **options: Any) -> Any:
             """Sends a request without packing and without a second attempt."""
+            self._check_deadline(deadline)
             request.headers["Accept-Encoding"] = "identity"
-            request.extensions["trace"] = limit.trace
             try:
                 answer = send(request, **options)
             except httpx2.TransportError as error:
-                limit.check()
                 raise self.unreachable(error) from error
             if answer.status_code in BUSY_STATUSES:
                 raise self.busy(answer.status_code)
@@ -307,61 +322,6 @@ class Hub:
                 f"Look for it with `workbench models search`; for a private one put a token into {TOKEN}.",
             )
         return self.busy(status)
-
-
-class _TimeLimit:
-    """Ends the connection of a question that is not answered within `QUESTION_SECONDS`.
-
-    The limit of each read does not end an answer that comes a byte at a time, and the library has no other.
-    """
-
-    def __init__(self, host: str) -> None:
-        """Prepares a limit for a question to this host."""
-        self._host = host
-        self._connection: socket.socket | None = None
-        self._over = threading.Event()
-        self._timer = threading.Timer(QUESTION_SECONDS, self._end)
-        self._timer.daemon = True
-
-    def __enter__(self) -> _TimeLimit:
-        """Begins the time."""
-        self._timer.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Ends the time."""
-        self._timer.cancel()
-
-    def trace(self, event: str, about: dict[str, Any]) -> None:
-        """Gets the connection from the events of httpcore, and begins nothing after the limit."""
-        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
-            self._connection = about["return_value"].get_extra_info("socket")
-        if event.endswith(".started"):
-            self.check()
-
-    def check(self) -> None:
-        """Raises HubError after the limit."""
-        if self._over.is_set():
-            raise HubError(
-                f"{self._host} did not finish its answer within {QUESTION_SECONDS:.0f} s.",
-                "Run it again later.",
-            )
-
-    @contextlib.contextmanager
-    def translated(self) -> Iterator[None]:
-        """Makes whatever comes of the end of the connection the error that says so."""
-        try:
-            yield
-        except Exception:
-            self.check()
-            raise
-
-    def _end(self) -> None:
-        """Ends the connection, so that the thread that reads it goes on."""
-        self._over.set()
-        if self._connection is not None:
-            with contextlib.suppress(OSError):  # it has ended by itself
-                self._connection.shutdown(socket.SHUT_RDWR)
 
 
 def hub_from_environment() -> Hub:

@@ -5,21 +5,20 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from engine.base import network_guard
 from engine.base.errors import HubError, ModelError, Paused
 from engine.model.catalog_files import PartFile
+from engine.model.endpoints.pacing import wait_after
 from engine.model.hub.access import BUSY_STATUSES, Hub, hub_library, port_of
 
-MAX_ATTEMPTS = 6
+MAX_ATTEMPTS = 8
 """Most connections in a row that bring no data."""
-
-FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
-"""The first and the longest wait in seconds; each is twice the one before, or what the server asks for."""
 
 WHOLE_FILE, PIECE, NO_SUCH_PIECE = 200, 206, 416
 """Status codes of an answer with the file from its beginning, with the piece that was asked for, and of a refusal
@@ -33,12 +32,17 @@ _RANGE = re.compile(r"bytes (?P<first>\d+)-\d+/(\d+|\*)")
 
 
 class _RetryLater(Exception):
-    """The connection failed and may be tried again; `wait` is the time that the server asked for, in seconds."""
+    """The connection failed and may be tried again."""
 
-    def __init__(self, why: str, wait: float | None = None) -> None:
-        """Creates the exception; `why` is a sentence without its end."""
+    def __init__(self, why: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Creates the exception.
+
+        Args:
+            why: A sentence without its end.
+            headers: Headers of the answer, which may say how long to wait.
+        """
         super().__init__(why)
-        self.wait = wait
+        self.headers = headers
 
 
 class Fetch:
@@ -53,8 +57,7 @@ class Fetch:
         target: Path,
         *,
         stop: threading.Event,
-        arrived: Callable[[int], None],
-        on_redirect: Callable[[str], None],
+        report: Callable[[int, str], None],
     ) -> None:
         """Prepares a download; sends no request.
 
@@ -63,12 +66,13 @@ class Fetch:
             part: The file in the repository.
             target: Path of the file while it is incomplete.
             stop: When set, the download ends with Paused.
-            arrived: Called with the number of bytes in `target` after each piece.
-            on_redirect: Called with the host that the hub redirects the download to, before that host is asked.
+            report: Called after each piece with the number of bytes in `target` and the host that the hub redirects the
+                download to ("" for none), and once before that host is asked.
         """
         self._hub, self._repository, self._revision = hub, repository, revision
         self._part, self._target = part, target
-        self._stop, self._arrived, self._on_redirect = stop, arrived, on_redirect
+        self._stop, self._report = stop, report
+        self._redirect_host = ""
 
     def run(self) -> None:
         """Fetches until every byte is there.
@@ -93,17 +97,13 @@ class Fetch:
                     attempt = 0 if self._bytes_on_disk() > have else attempt + 1
                     if attempt >= MAX_ATTEMPTS:
                         raise self._final_error(failure) from failure
-                    wait = min(LONGEST_WAIT, FIRST_WAIT * 2 ** max(0, attempt - 1))
-                    self._wait(wait if failure.wait is None else failure.wait)
+                    seconds = wait_after(max(0, attempt - 1), failure.headers, jitter=0.0)
+                    if self._stop.wait(seconds):
+                        raise Paused("The pull is paused.", "Pull again to go on.") from None
 
     def _bytes_on_disk(self) -> int:
         """Returns the number of bytes that have arrived."""
         return self._target.stat().st_size if self._target.exists() else 0
-
-    def _wait(self, seconds: float) -> None:
-        """Waits; raises Paused if the download is asked to stop meanwhile."""
-        if self._stop.wait(seconds):
-            raise Paused("The pull is paused.", "Pull again to go on.")
 
     def _connect(self, client: Any, have: int) -> None:
         """Asks for what is missing and follows the hub to where the file lies."""
@@ -152,7 +152,8 @@ class Fetch:
                 self._hub.host
             ):
                 raise HubError(f"{self._hub.host} sends the download to this machine.")
-            self._on_redirect(host)
+            self._redirect_host = host
+            self._report(self._bytes_on_disk(), host)
         return onward
 
     def _bad_redirect_error(self) -> HubError:
@@ -162,7 +163,7 @@ class Fetch:
     def _write_answer(self, answer: Any, have: int, host: str) -> None:
         """Adds what arrives to the file; from its beginning where the server does not resume."""
         if answer.status_code in BUSY_STATUSES:
-            raise _RetryLater(f"{host} answered {answer.status_code}", _retry_after(answer.headers))
+            raise _RetryLater(f"{host} answered {answer.status_code}", answer.headers)
         if answer.status_code == NO_SUCH_PIECE:
             self._target.unlink(missing_ok=True)
             raise _RetryLater(f"{host} does not have the rest")
@@ -185,7 +186,7 @@ class Fetch:
                             "Remove the pull and begin again.",
                         )
                     file.write(piece)
-                    self._arrived(have)
+                    self._report(have, self._redirect_host)
                     if self._stop.is_set():
                         raise Paused("The pull is paused.", "Pull again to go on.")
         except OSError as error:
@@ -209,12 +210,3 @@ class Fetch:
         error = self._hub.unreachable(why)
         arrived = f"{self._bytes_on_disk() / 1e6:,.1f} of {self._part.size / 1e6:,.1f} MB have arrived and are kept."
         return HubError(f"{error.message} {arrived}", "Pulling again goes on where it stopped.")
-
-
-def _retry_after(headers: Any) -> float | None:
-    """Returns the seconds that a server asks to wait, at most `LONGEST_WAIT`; None for a date or nonsense."""
-    try:
-        asked = float(headers.get("retry-after", ""))
-    except ValueError:
-        return None
-    return min(LONGEST_WAIT, asked) if asked >= 0 else None

@@ -16,12 +16,10 @@ import os
 import shutil
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
 from engine.base.errors import (
     HubError,
@@ -35,6 +33,7 @@ from engine.base.errors import (
     WorkbenchError,
 )
 from engine.base.files import create_private_folder
+from engine.jobs.progress import RateMeter
 from engine.model.catalog_files import PULLED, Manifest, PartFile, read_manifest
 from engine.model.gguf_file import read_gguf
 from engine.model.hub.access import Hub
@@ -119,69 +118,34 @@ class PullPlan:
         )
 
 
-class _Sample(NamedTuple):
-    """The number of bytes so far at a time, in seconds."""
-
-    time: float
-    done: int
-
-
-class Rate:
-    """Measures the bytes per second over the last `RATE_SECONDS`."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Starts a measurement; `clock` returns the time in seconds."""
-        self._clock = clock
-        self._samples: deque[_Sample] = deque()
-
-    def add(self, done: int) -> None:
-        """Adds the number of bytes so far; if it is smaller than the last one, the measurement restarts."""
-        time_now = self._clock()
-        if self._samples and done < self._samples[-1].done:
-            self._samples.clear()
-        self._samples.append(_Sample(time_now, done))
-        # The oldest sample is the last one before the window, so that the rate covers all of it.
-        while len(self._samples) > 2 and time_now - self._samples[1].time > RATE_SECONDS:
-            self._samples.popleft()
-
-    @property
-    def value(self) -> float | None:
-        """The bytes per second; None before two counts at different times."""
-        if len(self._samples) < 2:
-            return None
-        first, last = self._samples[0], self._samples[-1]
-        seconds = last.time - first.time
-        return (last.done - first.done) / seconds if last.time > first.time else None
-
-
 class _Reporter:
     """Reports the state of one pull with its rate, which each new state measures anew."""
 
     def __init__(self, plan: PullPlan, report: Callable[[PullRow], None]) -> None:
         """Reports nothing yet."""
-        self._row, self._report = plan.row("waiting"), report
-        self._rate = Rate()
+        self._plan, self._report = plan, report
+        self._row = plan.row("waiting")
+        self._meter = RateMeter(time.monotonic, RATE_SECONDS)
 
     def __call__(
         self, state: PullState, done: int, total: int | None = None, redirect: str = ""
     ) -> None:
         """Reports so many bytes of `total`, by default of all files."""
-        if state != self._row.state:
-            self._rate = Rate()
-        self._rate.add(done)
-        rate = self._rate.value
-        total = self._row.total if total is None else total
-        self._row = replace(self._row, state=state)
-        self._report(
-            replace(
-                self._row,
-                done=done,
-                total=total,
-                rate=rate,
-                seconds_left=(total - done) / rate if rate else None,
-                redirect=redirect,
-            )
+        # A server that cannot resume sends a file from its beginning.
+        if state != self._row.state or done < self._row.done:
+            self._meter = RateMeter(time.monotonic, RATE_SECONDS)
+        self._meter.mark(done)
+        total = self._plan.manifest.size if total is None else total
+        self._row = replace(
+            self._row,
+            state=state,
+            done=done,
+            total=total,
+            rate=self._meter.rate(),
+            seconds_left=self._meter.eta(done, total),
+            redirect=redirect,
         )
+        self._report(self._row)
 
 
 def plan_pull(
@@ -191,7 +155,7 @@ def plan_pull(
 
     Args:
         data: The data folder of the program.
-        name: Name in the catalogue; None: the name of the file.
+        name: Name in the catalog; None: the name of the file.
 
     Raises:
         UsageError: The file was pulled already, another version of it is unfinished, or the name cannot be used.
@@ -205,7 +169,7 @@ def plan_pull(
         hub=hub.url,
         repository=repository.name,
         revision=repository.revision,
-        licence=repository.licence,
+        license=repository.license,
         pulled_at="",
         files=file.parts,
     )
@@ -231,7 +195,7 @@ def unfinished(data: Path) -> list[PullPlan]:
     """Returns the plans of the unfinished pulls of a data folder, by name."""
     plans = []
     for path in (data / PULLED).glob(f"*/*{PLAN_SUFFIX}"):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        with contextlib.suppress(OSError, ValueError):
             plans.append(PullPlan(path.parent, Manifest.parse(path.read_text("utf-8"))))
     return sorted(plans, key=lambda plan: plan.name)
 
@@ -307,7 +271,7 @@ def refuse_without_room(plan: PullPlan) -> None:
 
 
 def _delete_files(plan: PullPlan) -> None:
-    """Deletes the files and the plan of a pull, but keeps the files of a model that is in the catalogue."""
+    """Deletes the files and the plan of a pull, but keeps the files of a model that is in the catalog."""
     finished = read_manifest(plan.first) is not None
     for part in plan.manifest.files:
         plan.part(part).unlink(missing_ok=True)
@@ -323,27 +287,21 @@ def _fetch(
 ) -> None:
     """Downloads the rest of one file, and reports after each piece."""
     other_bytes = plan.done - _size(plan.part(part))
-    redirect = ""
 
-    def arrived(count: int) -> None:
+    def report_file(count: int, redirect_host: str) -> None:
         """Reports the bytes of all files, with so many of this one."""
+        redirect = f"from {redirect_host}" if redirect_host else ""
         report("pulling", other_bytes + count, redirect=redirect)
 
-    def on_redirect(host: str) -> None:
-        """Remembers the host for all later reports."""
-        nonlocal redirect
-        redirect = f"from {host}"
-        report("pulling", plan.done, redirect=redirect)
-
+    manifest = plan.manifest
     Fetch(
         hub,
-        plan.manifest.repository,
-        plan.manifest.revision,
+        manifest.repository,
+        manifest.revision,
         part,
         plan.part(part),
         stop=stop,
-        arrived=arrived,
-        on_redirect=on_redirect,
+        report=report_file,
     ).run()
 
 

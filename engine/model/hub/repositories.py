@@ -96,16 +96,16 @@ def _parse_model(content: dict[str, Any]) -> Recommended:
     role = content["role"]
     if role not in get_args(Purpose):
         raise ValueError(f"role is {role!r}, not one of {', '.join(get_args(Purpose))}")
-    texts = [content[key] for key in ("repository", "file", "licence", "note")]
+    texts = [content[key] for key in ("repository", "file", "license", "note")]
     if not all(isinstance(text, str) for text in texts):
-        raise TypeError("repository, file, licence and note are texts")
-    repository, file, licence, note = texts
+        raise TypeError("repository, file, license and note are texts")
+    repository, file, license, note = texts
     return Recommended(
         role=role,
         repository=repository,
         file=file,
         size=int(content["size"] * _GB),
-        licence=licence,
+        license=license,
         note=note,
     )
 
@@ -156,7 +156,7 @@ def look_at(hub: Hub, repository: str, revision: str | None = None) -> HubReposi
         return HubRepository(
             name=repository,
             revision=info.sha,
-            licence=_licence(card if isinstance(card, str) else None, info.tags),
+            license=_license(card if isinstance(card, str) else None, info.tags),
             gated=bool(info.gated),
             files=tuple(files),
             left_out=len(ggufs) - sum(len(file.parts) for file in files),
@@ -168,14 +168,14 @@ def _hub_model(info: Any) -> HubModel:
     return HubModel(
         name=str(info.id),
         gated=bool(info.gated),
-        licence=_licence(None, info.tags),
+        license=_license(None, info.tags),
         downloads=int(info.downloads or 0),
         likes=int(info.likes or 0),
         changed=info.last_modified.date().isoformat() if info.last_modified else "",
     )
 
 
-def _licence(card: str | None, tags: Iterable[str] | None) -> str:
+def _license(card: str | None, tags: Iterable[str] | None) -> str:
     """Returns the license of a repository: that of its card, else that of its tags; empty if there is none."""
     named = (tag.removeprefix("license:") for tag in tags or () if tag.startswith("license:"))
     return card or next(named, "")

@@ -13,8 +13,7 @@ import llama_cpp
 from engine.base.errors import ModelError, ModelFileError, OutOfMemory
 from engine.base.files import atomic_replacement, create_private_folder
 from engine.model.gguf_file import read_gguf
-from engine.model.interface import LoadOptions
-from engine.model.memory_plan import MemoryEstimate, available_memory, estimate
+from engine.model.memory_plan import MemoryEstimate, available_memory
 
 log = logging.getLogger(__name__)
 """Log of this module."""
@@ -115,34 +114,13 @@ def gpu_offload() -> bool:
     return bool(llama_cpp.llama_supports_gpu_offload())
 
 
-def memory_need(path: Path, options: LoadOptions) -> MemoryEstimate:
-    """Returns the memory that loading `path` with these options will take, from the metadata alone.
-
-    Raises:
-        ModelFileError: The file is missing, damaged or of an architecture llama.cpp does not know.
-    """
-    forward_log()
-    need = estimate(read_gguf(path), options)
-    params = llama_cpp.llama_model_default_params()
-    params.vocab_only = True
-    model = llama_cpp.llama_model_load_from_file(str(path).encode(), params)
-    if not model:
-        raise ModelFileError(
-            f"llama.cpp cannot load {path.name}.",
-            "The file is damaged or of a newer kind; the worker log says which.",
-        )
-    llama_cpp.llama_model_free(model)
-    return need
-
-
-def refuse_if_too_large(path: Path, options: LoadOptions) -> None:
+def refuse_if_too_large(path: Path, need: MemoryEstimate) -> None:
     """Refuses to load what the system cannot hold, before it starts to swap.
 
     Raises:
-        ModelError: Weights and cache need more memory than is available.
-        ModelFileError: The file cannot be used at all.
+        OutOfMemory: Weights and cache need more memory than is available.
     """
-    need, available = memory_need(path, options), available_memory()
+    available = available_memory()
     if available is not None and need.total > available:
         raise OutOfMemory(
             f"{path.name} needs {need.total / 1e9:.1f} GB, {need.cache / 1e9:.1f} GB of it for its"

@@ -76,7 +76,7 @@ class LlamaModel:
         need = estimate(read_gguf(path), options)
         offload = llama_cpp.llama_supports_gpu_offload() and options.gpu_layers != 0
         if not offload:
-            refuse_if_too_large(path, options)
+            refuse_if_too_large(path, need)
         self.path, self.options, self._cancelled = path, options, cancelled
         self._model = self._load_weights(options.gpu_layers if offload else 0)
         self._vocab = llama_cpp.llama_model_get_vocab(self._model)

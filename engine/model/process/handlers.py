@@ -14,15 +14,10 @@ from engine.model.adapter_files import merge
 from engine.model.batched_replies import generate
 from engine.model.chat import Completion
 from engine.model.generation import uniform_tasks
-from engine.model.llamacpp import (
-    LlamaModel,
-    copy_first_layers,
-    gpu_offload,
-    memory_need,
-    system_info,
-)
+from engine.model.llamacpp.files import copy_first_layers, gpu_offload, system_info
+from engine.model.llamacpp.model import LlamaModel
 from engine.model.log_windows import log_tokens
-from engine.model.memory_plan import available_memory, with_layers_that_fit
+from engine.model.memory_plan import with_layers_that_fit
 from engine.model.process.chat import chat_replies
 from engine.model.process.log_probs import prompted_log_probs, read_tokens
 from engine.model.process.requests import (
@@ -36,7 +31,6 @@ from engine.model.process.requests import (
     Machine,
     Measure,
     MeasureLong,
-    Memory,
     ReadTokens,
     TokenDistribution,
     Tokenize,
@@ -178,12 +172,6 @@ def _expand(_session: ModelSession, request: Expand) -> None:
     expand(request.path, request.target)
 
 
-def _memory(_session: ModelSession, request: Memory) -> dict[str, Any]:
-    """Estimates the bytes that a model takes."""
-    need = memory_need(request.path, request.options)
-    return {"weights": need.weights, "cache": need.cache, "available": available_memory()}
-
-
 def _machine(_session: ModelSession, _request: Machine) -> dict[str, Any]:
     """Describes the machine."""
     return {"system": system_info(), "gpu_offload": gpu_offload()}
@@ -202,7 +190,6 @@ HANDLERS: Handlers = {
     MeasureLong: _measure_long,
     Tune: _tune,
     Expand: _expand,
-    Memory: _memory,
     Machine: _machine,
 }
 """The handler of each request to a model."""

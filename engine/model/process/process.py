@@ -219,7 +219,6 @@ class ModelProcess:
         Raises:
             Cancelled: The request was cancelled, or the client closed.
             ModelCrashed: The process ended or was not ready in time.
-            ModelError: The process has another version of the protocol.
         """
         self._check_open()
         loss = self._loss
@@ -235,13 +234,8 @@ class ModelProcess:
         self._process, self._loss, self._killed_here = started.result(), None, False
         self._check_open()
         hello = self._await_hello()
-        if hello is None:
+        if not isinstance(hello, Hello):
             raise self._crash_error("could not start")
-        if not isinstance(hello, Hello) or hello.version != protocol.VERSION:
-            self._kill()
-            raise ModelError(
-                "The model process is of another version.", "Install the program again."
-            )
         if loss is not None:
             log.warning("%s It was started anew.", loss)
             self._restarted(loss)

@@ -13,9 +13,6 @@ from typing import Any, BinaryIO, ClassVar, Generic, TypeVar, get_args, get_orig
 import msgspec
 import numpy as np
 
-VERSION = 3
-"""Version of the protocol; the program refuses a process of another one."""
-
 LENGTH_BYTES = 8
 """Number of bytes, most significant first, that give the length of a frame."""
 
@@ -37,9 +34,7 @@ class Request(msgspec.Struct, Generic[AnswerT], frozen=True):
 
 
 class Hello(msgspec.Struct, tag=True):
-    """The first frame of the process, sent when it is ready, with its version of the protocol."""
-
-    version: int
+    """The first frame of the process, sent when it is ready."""
 
 
 class Ask(msgspec.Struct, tag=True):

@@ -192,15 +192,6 @@ class Tune(Request[dict[str, Any]], frozen=True):
     text: str
 
 
-class Memory(Request[dict[str, Any]], frozen=True):
-    """Estimates how many bytes loading a model takes: `weights`, `cache`, and the `available` ones (None if
-    unknown)."""
-
-    needs_model: ClassVar[bool] = False
-    path: Path
-    options: LoadOptions
-
-
 class Machine(Request[dict[str, Any]], frozen=True):
     """Describes the machine: `system` is llama.cpp's line about the CPU, `gpu_offload` whether it can use a GPU."""
 

@@ -208,7 +208,7 @@ class Server:
     def serve(self) -> None:
         """Answers requests until the input closes."""
         threading.Thread(target=self._read_requests, name="requests", daemon=True).start()
-        self._send(protocol.Hello(protocol.VERSION))
+        self._send(protocol.Hello())
         while (request := self._queue.get()) is not None:
             self._answer(request)
         self._session.close()

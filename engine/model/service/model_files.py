@@ -19,9 +19,8 @@ from engine.model.gguf_file import GgufFile, read_gguf
 from engine.model.interface import LoadOptions
 from engine.model.memory_plan import GpuPlan, MachineMemory, MemoryEstimate, estimate, plan_layers
 from engine.model.process.process import ModelProcess
-from engine.model.process.requests import Memory
 
-BUILT_IN_LICENCE = "apache-2.0"
+BUILT_IN_LICENSE = "apache-2.0"
 """License of the default model and of the adapters that come with the program."""
 
 TEST_CONTEXT_TOKENS = 256
@@ -61,7 +60,7 @@ def footprint(
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """Facts about a model of the catalogue.
+    """Facts about a model of the catalog.
 
     Attributes:
         size: Bytes of all its files; None if the file is gone.
@@ -84,12 +83,12 @@ class ModelFacts:
     problem: str = ""
 
     @property
-    def licence(self) -> str:
+    def license(self) -> str:
         """The license that the hub or the file gives; "" if unknown."""
         if self.entry.name == DEFAULT_MODEL:
-            return BUILT_IN_LICENCE
-        if self.manifest is not None and self.manifest.licence:
-            return self.manifest.licence
+            return BUILT_IN_LICENSE
+        if self.manifest is not None and self.manifest.license:
+            return self.manifest.license
         return self.header.text("general.license") if self.header else ""
 
     @property
@@ -132,11 +131,11 @@ def model_facts(catalog: Catalog, entry: ModelEntry, machine: MachineMemory) -> 
 
 @dataclass(frozen=True, slots=True)
 class AdapterFacts:
-    """Facts about an adapter of the catalogue.
+    """Facts about an adapter of the catalog.
 
     Attributes:
         size: Bytes of the file; None if the file is gone.
-        base: Name of the first model of the catalogue that it fits; None if it fits none.
+        base: Name of the first model of the catalog that it fits; None if it fits none.
     """
 
     entry: AdapterEntry
@@ -166,7 +165,7 @@ def adapter_facts(catalog: Catalog, entry: AdapterEntry) -> AdapterFacts:
 
 
 def base_for(catalog: Catalog, adapter: Path) -> ModelEntry | None:
-    """Returns the first model of the catalogue that an adapter fits, or None."""
+    """Returns the first model of the catalog that an adapter fits, or None."""
     for entry in catalog.entries():
         with contextlib.suppress(ModelFileError):
             refuse_other_base(adapter, entry.path)
@@ -175,7 +174,7 @@ def base_for(catalog: Catalog, adapter: Path) -> ModelEntry | None:
 
 
 def find(catalog: Catalog, name: str) -> ModelEntry | AdapterEntry:
-    """Returns the model or adapter of this name in the catalogue.
+    """Returns the model or adapter of this name in the catalog.
 
     Raises:
         UsageError: There is none.
@@ -213,7 +212,7 @@ def add_file(
     """Adds a model, an adapter or the adapter in the folder of a training run, and returns its entry.
 
     Args:
-        name: Its name in the catalogue; None for that of the file or the run.
+        name: Its name in the catalog; None for that of the file or the run.
         narrate: Called with sentences on what was added.
 
     Raises:
@@ -225,19 +224,18 @@ def add_file(
         return _add_adapter(catalog, path, name, narrate)
     process = ModelProcess(folders.log_dir() / "model.log")
     try:
-        need = process.ask(Memory(path, LoadOptions()))
         facts = process.load(path, LoadOptions(context=TEST_CONTEXT_TOKENS))
     finally:
         process.close()
     narrate(
         f"{facts['name']}: {facts['architecture']}, {facts['vocabulary']:,} tokens of vocabulary,"
-        f" takes {(need['weights'] + need['cache']) / 1e9:.1f} GB of memory."
+        f" takes {estimate(read_gguf(path)).total / 1e9:.1f} GB of memory."
     )
     return catalog.add(path, name)
 
 
 def _add_adapter(catalog: Catalog, path: Path, name: str | None, narrate: Narrate) -> AdapterEntry:
-    """Adds an adapter, after loading it on a model that it fits if the catalogue has one, and returns its entry."""
+    """Adds an adapter, after loading it on a model that it fits if the catalog has one, and returns its entry."""
     path = catalog.adapter_path(path)
     base = base_for(catalog, path)
     if base is None:
@@ -299,7 +297,7 @@ def removal(entry: ModelEntry | AdapterEntry) -> str:
 
 
 def remove(catalog: Catalog, entry: ModelEntry | AdapterEntry) -> None:
-    """Deletes a pulled model with its tuned copy; removes an added one from the catalogue.
+    """Deletes a pulled model with its tuned copy; removes an added one from the catalog.
 
     Raises:
         UsageError: The entry came with the program.

@@ -58,7 +58,7 @@ class ModelService:
 
         Args:
             config: Folder with the user's own list of recommended models.
-            changed: Called when the catalogue or the project's choice of models changed.
+            changed: Called when the catalog or the project's choice of models changed.
         """
         self._catalog, self._in_use, self._setup = setup.catalog, setup.models, setup
         self._folder = Path(os.path.realpath(setup.project.path)).parent
@@ -182,7 +182,7 @@ class ModelService:
             fits=footprint.fits if footprint else None,
             runs_as=facts.runs_as,
             tokens_per_s=facts.tokens_per_s,
-            licence=facts.licence,
+            license=facts.license,
             note="" if facts.header is None else facts.header.text("general.name"),
             problem=facts.problem,
         )
@@ -281,7 +281,7 @@ def _model_details(catalog: Catalog, facts: ModelFacts, machine: MachineMemory) 
             Fact("pulled", manifest.pulled_at),
         ]
     facts_shown += [
-        Fact("license", facts.licence or "unknown"),
+        Fact("license", facts.license or "unknown"),
         Fact("SHA-256", catalog.sha256(facts.entry.path)),
         Fact("size", number_format.size(facts.size)),
     ]

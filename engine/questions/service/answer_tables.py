@@ -209,15 +209,15 @@ def _joined(
         text, p = _value(question, without_surrogates(str(value).strip()))
         return MachineAnswer(key, text, p)
     values = [
-        None if each in (None, "") else _value(question, without_surrogates(str(each).strip()))[0]
-        for each in value
+        None if entry in (None, "") else _value(question, without_surrogates(str(entry).strip()))[0]
+        for entry in value
     ]
-    given = [each for each in values if each is not None]
+    given = [answer for answer in values if answer is not None]
     if not given:
         return None
     answer = given[-1]
     if question.kind == "yes-no":
-        answer = next((each for each in (YES, NO) if each in given), answer)
+        answer = next((label for label in (YES, NO) if label in given), answer)
     elif question.kind == "several":
         answer = question.answer(",".join(given))
     elif question.kind == "number":

@@ -68,7 +68,7 @@ class ScoredConversations:
     """The scores in force, and what the verdicts say of their errors.
 
     Attributes:
-        ids, scores: Id and normalised score of each scored conversation, by rising score; shape (conversations,).
+        ids, scores: Id and normalized score of each scored conversation, by rising score; shape (conversations,).
     """
 
     rule: DecisionRule
@@ -259,7 +259,7 @@ def _with_each_model(conn: sqlite3.Connection) -> Iterator[ModelAgreement]:
         rule = score_sets.rule(conn, key)
         states = {
             conversation: rule.state(score)
-            for conversation, score in scores.normalised_scores(conn, key, list(verdicts)).items()
+            for conversation, score in scores.normalized_scores(conn, key, list(verdicts)).items()
         }
         by_scores = {
             conversation: state is State.COMPLETE
@@ -272,7 +272,10 @@ def _with_each_model(conn: sqlite3.Connection) -> Iterator[ModelAgreement]:
             (f"{number}, {' · '.join(filter(None, made_by))}", by_scores),
             (f"remaining tasks of {number}", scores.without_tasks(conn, key)),
         ):
-            pairs = [(verdicts[each], says[each]) for each in verdicts.keys() & says.keys()]
+            pairs = [
+                (verdicts[conversation], says[conversation])
+                for conversation in verdicts.keys() & says.keys()
+            ]
             if pairs:
                 yield ModelAgreement(name, calibration.agreement(pairs))
 

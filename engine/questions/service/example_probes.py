@@ -245,9 +245,11 @@ class ExampleProbeService:
         scores = standard_scores(signs.values)
         states = None
         if boundaries:
-            read = np.stack([np.frombuffer(each.state, dtype="<f2") for each in boundaries])
+            read = np.stack([np.frombuffer(boundary.state, dtype="<f2") for boundary in boundaries])
             states = np.full((len(signs.ids), read.shape[1]), np.nan, dtype=np.float32)
-            states[np.searchsorted(signs.ids, [each.conversation_id for each in boundaries])] = read
+            states[
+                np.searchsorted(signs.ids, [boundary.conversation_id for boundary in boundaries])
+            ] = read
         columns = self._read_words(signs.ids.tolist())
         known = Known(
             example_probe.features(scores, states),

@@ -23,8 +23,8 @@ from engine.base.conversation import SUCCEEDED, Verdict, without_surrogates
 from engine.base.errors import UsageError
 from engine.base.text import display_safe
 from engine.completeness.tables import score_sets
-from engine.conversations.tables.earlier_states import GIVEN_TO_THIS_TEXT, IS_IN_FORCE
 from engine.project.sql import chunks, placeholders, utc_now
+from engine.project.views import NOT_UNDONE, OF_THIS_TEXT
 from engine.questions.question import NOTE, YES
 from engine.questions.records import Act, AnswerRow, EarlierAnswers
 
@@ -36,7 +36,7 @@ IS_ANSWER = "v.target IS NULL"
 CURRENT_ANSWERS = (
     "SELECT * FROM (SELECT v.conversation_id AS conversation_id, v.question AS question,"
     " v.value AS value, v.annotator AS annotator, max(v.id) AS id FROM answer AS v"
-    f" WHERE v.kind = 'give' AND {IS_IN_FORCE} AND (v.question <> '{SUCCEEDED}' OR {GIVEN_TO_THIS_TEXT})"
+    f" WHERE v.kind = 'give' AND {NOT_UNDONE} AND (v.question <> '{SUCCEEDED}' OR {OF_THIS_TEXT})"
     " GROUP BY v.question, v.conversation_id) WHERE value IS NOT NULL"
 )
 """(conversation_id, question, value, annotator, id) of every answer in force, as a query to select from."""
@@ -146,7 +146,7 @@ def _later_than_newest(conn: sqlite3.Connection) -> str:
 def undo(conn: sqlite3.Connection) -> AnswerRow | None:
     """Undoes the newest act in force and returns it; None when nothing is left."""
     row = conn.execute(
-        f"SELECT {_COLUMNS} FROM answer AS v WHERE {IS_ANSWER} AND {IS_IN_FORCE}"
+        f"SELECT {_COLUMNS} FROM answer AS v WHERE {IS_ANSWER} AND {NOT_UNDONE}"
         " ORDER BY v.id DESC LIMIT 1"
     ).fetchone()
     return None if row is None else _undo_or_redo(conn, row, "undo")
@@ -157,7 +157,7 @@ def redo(conn: sqlite3.Connection) -> AnswerRow | None:
     row = conn.execute(
         f"SELECT {_COLUMNS} FROM answer AS u JOIN answer AS v ON v.id = u.target"
         " WHERE u.kind = 'undo' AND u.id > (SELECT max(id) FROM answer"
-        f" WHERE target IS NULL) AND NOT {IS_IN_FORCE} ORDER BY u.id DESC LIMIT 1"
+        f" WHERE target IS NULL) AND NOT {NOT_UNDONE} ORDER BY u.id DESC LIMIT 1"
     ).fetchone()
     return None if row is None else _undo_or_redo(conn, row, "redo")
 
@@ -197,7 +197,7 @@ def current(conn: sqlite3.Connection, conversation_id: int) -> AnswerRow | None:
     """Returns the verdict, the note and the other answers in force, with the id and time of the newest row of them."""
     rows = conn.execute(
         f"SELECT {_COLUMNS} FROM answer AS v WHERE v.conversation_id = ? AND v.kind = 'give'"
-        f" AND {IS_IN_FORCE} ORDER BY v.id DESC",
+        f" AND {NOT_UNDONE} ORDER BY v.id DESC",
         (conversation_id,),
     ).fetchall()
     if not rows:
@@ -273,7 +273,7 @@ def in_force(conn: sqlite3.Connection) -> list[tuple[int, Verdict]]:
 
 
 def judged_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, float | None]]:
-    """Returns (conversation, current verdict, current normalised score) of everything that has a verdict, in id
+    """Returns (conversation, current verdict, current normalized score) of everything that has a verdict, in id
     order."""
     return [
         (row[0], Verdict(row[1]), row[2])
@@ -288,7 +288,7 @@ def judged_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, float | N
 
 
 def scored_values(conn: sqlite3.Connection) -> tuple[array[int], array[float]]:
-    """Returns the ids and current normalised scores of all scored conversations, by rising score."""
+    """Returns the ids and current normalized scores of all scored conversations, by rising score."""
     ids, values = array("q"), array("d")
     cursor = conn.execute(
         "SELECT conversation_id, p_end_normalised FROM score WHERE config_hash = ?"

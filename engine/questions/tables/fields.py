@@ -22,7 +22,6 @@ from engine.conversations.filter_fields import (
     OrderConversations,
 )
 from engine.conversations.filters import Term
-from engine.conversations.tables.earlier_states import IS_IN_FORCE
 from engine.conversations.tables.fields import (
     choice_counts,
     counted,
@@ -34,6 +33,7 @@ from engine.conversations.tables.fields import (
 )
 from engine.project.idset import IdSet
 from engine.project.sql import placeholders
+from engine.project.views import NOT_UNDONE
 from engine.questions.question import hyphenated
 from engine.questions.records import MachineKind
 from engine.questions.tables import questions
@@ -76,7 +76,7 @@ MACHINES_WHERE_NO_PERSON = (
     f"{MACHINES} AND a.rowid = (SELECT max(rowid) FROM answerer AS newer WHERE newer.question = a.question)"
     f" AND a.question <> '{SUCCEEDED}' AND NOT EXISTS"
     " (SELECT 1 FROM answer AS v WHERE v.question = a.question"
-    f" AND v.conversation_id = m.conversation_id AND v.kind = 'give' AND {IS_IN_FORCE}"
+    f" AND v.conversation_id = m.conversation_id AND v.kind = 'give' AND {NOT_UNDONE}"
     " AND v.value IS NOT NULL)"
 )
 """The same of what answered last, where no person has; a verdict is that of a person alone."""
@@ -213,11 +213,11 @@ def _answer_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: in
         return [(name, counts.get(name, 0)) for name in questions.names(conn)[:limit]]
     if separator and not by:
         sizes = {}
-        for each in ("person", "examples", *get_args(MachineKind), *_names_by_slug(conn, name)):
-            sql, parameters = _answers_by(conn, name, each)
+        for answerer in ("person", "examples", *get_args(MachineKind), *_names_by_slug(conn, name)):
+            sql, parameters = _answers_by(conn, name, answerer)
             answered = f"SELECT conversation_id FROM ({sql})"
-            sizes[each] = len(of_statement(conn, among, answered, parameters))
-        return [(each, size) for each, size in sizes.items() if size][:limit]
+            sizes[answerer] = len(of_statement(conn, among, answered, parameters))
+        return [(answerer, size) for answerer, size in sizes.items() if size][:limit]
     sql, parameters = _answers_by(conn, name, by)
     return counted(conn, sql, among, limit, parameters=parameters)
 

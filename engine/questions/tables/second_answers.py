@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 
 from engine.base.conversation import SUCCEEDED
 from engine.conversations.tables.conversations import imported
-from engine.conversations.tables.earlier_states import GIVEN_TO_THIS_TEXT, IS_IN_FORCE
 from engine.project.sql import snapshot
+from engine.project.views import NOT_UNDONE, OF_THIS_TEXT
 from engine.questions.question import slug
 from engine.questions.records import AnsweredConversation, AnswerRow, Opinion
 from engine.questions.tables import answers
@@ -29,8 +29,8 @@ def opinions_on_question(question: str) -> str:
         "SELECT v.conversation_id AS conversation_id, v.annotator AS annotator,"
         " v.value AS verdict, row_number() OVER (PARTITION BY v.conversation_id, v.annotator"
         " ORDER BY v.kind = 'give' DESC, v.id DESC) AS nth FROM answer AS v"
-        f" WHERE v.question = '{slug(question)}' AND v.target IS NULL AND {IS_IN_FORCE}"
-        f" AND {GIVEN_TO_THIS_TEXT}) WHERE nth = 1 AND verdict IS NOT NULL"
+        f" WHERE v.question = '{slug(question)}' AND v.target IS NULL AND {NOT_UNDONE}"
+        f" AND {OF_THIS_TEXT}) WHERE nth = 1 AND verdict IS NOT NULL"
     )
 
 
@@ -43,7 +43,7 @@ NAMED_OPINIONS = f"SELECT conversation_id, annotator FROM ({OPINIONS}) WHERE ann
 
 def disagreements_on(question: str) -> str:
     """SQL for (conversation_id) of everything on which people disagree about a question and nobody decided."""
-    own = f"v.question = '{slug(question)}' AND {IS_IN_FORCE} AND {GIVEN_TO_THIS_TEXT}"
+    own = f"v.question = '{slug(question)}' AND {NOT_UNDONE} AND {OF_THIS_TEXT}"
     return (
         "SELECT o.conversation_id AS conversation_id"
         f" FROM ({opinions_on_question(question)}) AS o"
@@ -112,8 +112,8 @@ def repeats(conn: sqlite3.Connection, conversation_id: int, annotator: str = "")
         row[0]
         for row in conn.execute(
             "SELECT v.value FROM answer AS v WHERE v.conversation_id = ? AND v.annotator = ?"
-            f" AND v.question = '{SUCCEEDED}' AND v.kind = 'repeat' AND {IS_IN_FORCE}"
-            f" AND {GIVEN_TO_THIS_TEXT} ORDER BY v.id",
+            f" AND v.question = '{SUCCEEDED}' AND v.kind = 'repeat' AND {NOT_UNDONE}"
+            f" AND {OF_THIS_TEXT} ORDER BY v.id",
             (conversation_id, annotator),
         )
     )
@@ -129,7 +129,7 @@ def repeated_pairs(
         " (SELECT v.conversation_id AS conversation_id, v.annotator AS annotator,"
         " v.value AS value, max(v.id)"
         " FROM answer AS v WHERE v.question = ? AND v.kind = 'repeat'"
-        f" AND {IS_IN_FORCE} AND {GIVEN_TO_THIS_TEXT} GROUP BY v.conversation_id, v.annotator) AS r"
+        f" AND {NOT_UNDONE} AND {OF_THIS_TEXT} GROUP BY v.conversation_id, v.annotator) AS r"
         " ON r.conversation_id = j.conversation_id AND r.annotator = j.annotator"
         " WHERE j.question = ? ORDER BY j.conversation_id",
         (question, question),

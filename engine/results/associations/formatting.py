@@ -12,6 +12,7 @@ from engine.base.text import one_line
 from engine.conversations.filters import Term
 from engine.results.associations.records import (
     FALSE_DISCOVERY_RATE,
+    MOST_TROUBLE,
     Association,
     Associations,
     Feature,
@@ -128,6 +129,10 @@ def conclusion(result: Associations) -> str:
 def notes(result: Associations) -> list[str]:
     """Returns how the figures are to be read, a sentence each."""
     lines = []
+    if result.split.outcome == MOST_TROUBLE:
+        lines.append(
+            "No outcome is known: A are those with the most signs of trouble, which say where to look, not who failed."
+        )
     if result.goals:
         lines.append(
             f"Compared within {counted(result.goals, 'goal')}; those of few conversations count as one."

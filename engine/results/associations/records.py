@@ -31,6 +31,10 @@ Feature = WordFeature | Term
 """What a conversation has or has not: words, or any term of a filter that holds."""
 
 
+MOST_TROUBLE = "the most trouble"
+"""What the conversations with the most signs of trouble are called, which stand for failures that are not known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Split:
     """Two sides that conversations are on.

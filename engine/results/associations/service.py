@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
@@ -34,6 +35,7 @@ from engine.results.associations import formatting
 from engine.results.associations.odds import adjusted_p, near_equal, odds_ratios
 from engine.results.associations.records import (
     FALSE_DISCOVERY_RATE,
+    MOST_TROUBLE,
     Association,
     Associations,
     Feature,
@@ -42,9 +44,13 @@ from engine.results.associations.records import (
 )
 from engine.results.associations.words import Incidence, joined, word_features
 from engine.results.comparison.measured import goal_numbers
+from engine.signs import tables as signs
 
 MIN_SIDE = 10
 """Fewest conversations of a side."""
+
+TROUBLED_SHARE = 0.1
+"""Share of the conversations that stand for those in trouble where no outcome is known."""
 
 MIN_GOAL = 10
 """Fewest conversations of a goal of its own; those of smaller goals are compared with those in no goal."""
@@ -76,6 +82,7 @@ _SAME_MATTER = (
     {"turns", "messages", "length"},
     {"date", "since", "until"},
     {"sign", "trouble"},
+    {"trouble", "turns", "messages", "length"},  # of which the sign `long` is one
 )
 """Fields that say the same of a conversation, so that one of them explains no split by another."""
 
@@ -122,11 +129,11 @@ class AssociationService:
         self, first: Filter = NO_FILTER, second: Filter = NO_FILTER, question: str | None = None
     ) -> Split:
         """Returns the sides that are named: by filters, by the answers no and yes to a question; else by the outcome
-        that is known best, of verdicts, imported outcomes and states.
+        that is known best, of verdicts, imported outcomes, signs of trouble and states.
 
         Raises:
             UsageError: Both are named, or there is no such question.
-            NotFound: No outcome is known of enough conversations on both sides.
+            NotFound: No outcome is known of enough conversations on both sides, and too few show signs of trouble.
         """
         if (first or second) and question is not None:
             raise UsageError("A question and filters are named.", "Leave one of them out.")
@@ -151,12 +158,13 @@ class AssociationService:
                 )
             return Split(parse_filter(f"{question}:no"), parse_filter(f"{question}:yes"))
         with self._project.reading() as conn, snapshot(conn):
-            for split in splits:
+            *outcomes, states = splits
+            for split in (*outcomes, *_trouble_split(conn), states):
                 if all(_count(conn, side) >= MIN_SIDE for side in (split.first, split.second)):
                     return split
         raise NotFound(
-            f"No outcome is known of {MIN_SIDE} conversations on each side.",
-            "Score them (`workbench run complete PROJECT`), give verdicts, or name the sides: --a FILTER --b FILTER.",
+            f"No outcome is known of {MIN_SIDE} conversations on each side, and fewer show signs of trouble.",
+            "Give verdicts, or name two filters.",
         )
 
     def as_json(self, result: Associations) -> dict[str, Any]:
@@ -284,6 +292,18 @@ def _count(conn: sqlite3.Connection, filter: Filter) -> int:
     if all(facets.is_known(conn, term.field) for term in filter.terms if term.key):
         return len(selecting.matching(conn, filter))
     return 0
+
+
+def _trouble_split(conn: sqlite3.Connection) -> Iterator[Split]:
+    """Yields the conversations with the most signs of trouble, `TROUBLED_SHARE` of all, and all others; nothing where
+    these show no more trouble than is usual."""
+    ids = list(signs.by_trouble(conn))
+    count = max(MIN_SIDE, round(TROUBLED_SHARE * len(ids)))
+    totals = signs.trouble_of(conn, ids[count - 1 : count])
+    bound = math.floor(10 * min(totals.values(), default=0.0)) / 10  # one decimal, as lists show it
+    if bound > 0 and len(ids) >= count + MIN_SIDE:
+        verbs = "show the most trouble", "show less"
+        yield Split(parse_filter(f"trouble>={bound}"), NO_FILTER, MOST_TROUBLE, verbs)
 
 
 def _sides(conn: sqlite3.Connection, split: Split) -> Sides:

@@ -338,40 +338,38 @@ def breakdown_blocks(breakdown: Breakdown) -> Iterator[Block]:
 def clear_examples(comparison: Comparison | Breakdown) -> list[tuple[str, Difference]]:
     """Returns the clearest significant differences that have conversations to read, each with what they are called."""
     if isinstance(comparison, Breakdown):
-        labelled = [
+        labeled = [
             (part.value if part.change.examples_in else part.against, part.change)
             for part in comparison.parts
             if part.change is not None
         ]
     else:
-        labelled = [
+        labeled = [
             (f"{difference_name(difference)}, {'AB'[difference.examples_in]}", difference)
             for difference in comparison.differences
         ]
     clear = [
         (label, difference)
-        for label, difference in labelled
+        for label, difference in labeled
         if difference.significant and difference.examples
     ]
 
-    def by_p(labelled_difference: tuple[str, Difference]) -> float:
+    def by_p(labeled_difference: tuple[str, Difference]) -> float:
         """Returns the p value, by which the clearest come first."""
-        _, difference = labelled_difference
+        _, difference = labeled_difference
         return difference.p
 
     return sorted(clear, key=by_p)[:MAX_EXAMPLES]
 
 
-def _chart(title: str, labelled: Iterable[tuple[str, Difference]]) -> Iterator[Block]:
+def _chart(title: str, labeled: Iterable[tuple[str, Difference]]) -> Iterator[Block]:
     """Yields the changes of shares as a chart, in points of percent; measures of other units would need other axes.
 
     Args:
-        labelled: Differences with the label that each has in the chart.
+        labeled: Differences with the label that each has in the chart.
     """
     share_changes = [
-        (label, difference.change)
-        for label, difference in labelled
-        if difference.measure in _SHARES
+        (label, difference.change) for label, difference in labeled if difference.measure in _SHARES
     ]
     if share_changes:
         yield Ranges(

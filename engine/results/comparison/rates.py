@@ -57,8 +57,10 @@ def answer_rates(
     if has_numbers:
         columns.append(ReportColumn("mean", "interval", "mean", "Mean of the answers."))
     columns += [
-        ReportColumn(each, "interval", each, "Share of the answers.", ends_in_text=not has_numbers)
-        for each in question.answers
+        ReportColumn(
+            answer, "interval", answer, "Share of the answers.", ends_in_text=not has_numbers
+        )
+        for answer in question.answers
     ]
     rows = []
     for value, ids in members.items():
@@ -67,8 +69,8 @@ def answer_rates(
             cells: list[Cell] = [value, who, len(texts)]
             if has_numbers:
                 cells.append(_mean([float(text) for text in texts]))
-            counts = Counter(each for text in texts for each in _answers(question, text))
-            cells += [_share(counts[each], len(texts)) for each in question.answers]
+            counts = Counter(answer for text in texts for answer in _answers(question, text))
+            cells += [_share(counts[answer], len(texts)) for answer in question.answers]
             if texts:
                 rows.append(ReportRow(tuple(cells)))
     return ReportTable(question.text, tuple(columns), tuple(rows))

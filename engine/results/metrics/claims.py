@@ -297,7 +297,7 @@ def of_conversation(truth: Mapping[str, Any]) -> dict[str, bool]:
 
 
 def judges_answers(truth: Mapping[str, Any]) -> bool:
-    """Whether truth has judgements of single answers."""
+    """Whether truth has judgments of single answers."""
     return any(isinstance(truth.get(name), list) for name in _OF_ANSWERS)
 
 
@@ -305,7 +305,7 @@ def of_answers(truth: Mapping[str, Any], answers: int) -> list[dict[str, bool]]:
     """Returns the claims about each of a conversation's assistant messages, in order.
 
     Args:
-        answers: Number of assistant messages. A list of judgements of another length is ignored, since it is unknown
+        answers: Number of assistant messages. A list of judgments of another length is ignored, since it is unknown
             which answers it is about.
     """
     by_answer: list[dict[str, bool]] = [{} for _ in range(answers)]

@@ -25,7 +25,7 @@ _F1 = NAMES.index("f1")
 """Index of F1 among the figures of a bootstrap draw."""
 
 Values = Mapping[int, Mapping[int, float | None]]
-"""Conversation id -> index of the boundary message, ascending -> normalised score; None where it is unscored."""
+"""Conversation id -> index of the boundary message, ascending -> normalized score; None where it is unscored."""
 
 CLAIMS = ("not complete", "reward 0", "reward below 1", truths.JUDGED_FAILED)
 """The claims of `engine.results.metrics.claims.CLAIMS` that a low value at the end should predict."""

@@ -53,7 +53,7 @@ SUMMARIES: Mapping[str, str] = {
     "mean": "; mean over the trees of a conversation",
     "most": "; most of them",
 }
-"""How the figures of several trees are summarised for a conversation: the suffix of the name, and its meaning."""
+"""How the figures of several trees are summarized for a conversation: the suffix of the name, and its meaning."""
 
 _MAX_LOG_PERPLEXITY = 700.0
 """Greatest logarithm of a perplexity that is finite in double precision."""

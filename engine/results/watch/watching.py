@@ -106,8 +106,8 @@ PROBABILITY_DIGITS, PRECISION_DIGITS = 4, 3
 """Decimal places of events: of the probability of an end and its change, and of the precision of a rule."""
 
 
-class WatchStage:
-    """Watches until it is interrupted, or until nothing more can come. See `engine.jobs.contract.Stage`.
+class WatchStage(Stage):
+    """Watches until it is interrupted, or until nothing more can come.
 
     Attributes:
         reported: Number of turns that were reported.

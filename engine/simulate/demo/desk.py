@@ -166,7 +166,7 @@ class Talk:
 
     def _agent(self, *texts: tuple[str, ...], **values: str) -> None:
         """Adds a message of the agent, of one text of each kind."""
-        parts = [self._choose(each, **values) for each in texts]
+        parts = [self._choose(variants, **values) for variants in texts]
         self.messages.append(Message("assistant", " ".join(part for part in parts if part)))
 
     def _call(

@@ -33,8 +33,8 @@ def bench_goals(
         and of each task `seconds` and `peak_mb`, the most memory that its process had (10^6 bytes, with the pages of
         the vectors that it mapped). Tasks are `propose_k`; `cluster` and `sklearn` (its KMeans, from
         `kmeans.FULL_BATCH_ROWS` rows on its MiniBatchKMeans), also with `inertia` (mean cosine distance to the
-        nearest centre), `homogeneity`
-        and `v_measure` (with the goals that are there); `index`, also with `search_ms` (ten neighbours of a row, mean)
+        nearest center), `homogeneity`
+        and `v_measure` (with the goals that are there); `index`, also with `search_ms` (ten neighbors of a row, mean)
         and `recall` (share of the exact ten), and `brute`, scikit-learn's search. `speedup` and `search_speedup` are
         ratios of these.
     """

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from engine.goals.clusters.clustering import cluster
 from engine.goals.clusters.kmeans import FULL_BATCH_ROWS, RESTARTS, closest, propose_k
-from engine.goals.clusters.neighbors import Neighbours
+from engine.goals.clusters.neighbors import Neighbors
 from engine.model.embedders.vectors import Numbers, Vectors, blocks, unit_rows
 
 DIMENSIONS, INNER = 384, 48
@@ -38,8 +38,8 @@ def make(folder: Path, rows: int) -> dict[str, Any]:
     goals = min(MOST_GOALS, max(4, rows // 40))
     frame = np.linalg.qr(rng.standard_normal((DIMENSIONS, INNER)))[0].T.astype(np.float32)
     families = rng.standard_normal((1 + goals // 5, INNER))
-    centres = families[rng.integers(len(families), size=goals)]
-    centres = centres + 0.9 * rng.standard_normal((goals, INNER))
+    centers = families[rng.integers(len(families), size=goals)]
+    centers = centers + 0.9 * rng.standard_normal((goals, INNER))
     shares = 1 / np.arange(1, goals + 1) ** 0.7
     vectors = np.lib.format.open_memmap(
         folder / "vectors.npy", "w+", dtype=np.float32, shape=(rows, DIMENSIONS)
@@ -48,7 +48,7 @@ def make(folder: Path, rows: int) -> dict[str, Any]:
     for part in blocks(rows):
         size = part.stop - part.start
         truth[part] = rng.choice(goals, size=size, p=shares / shares.sum())
-        inner = 1.5 + centres[truth[part]] + 0.8 * rng.standard_normal((size, INNER))
+        inner = 1.5 + centers[truth[part]] + 0.8 * rng.standard_normal((size, INNER))
         outer = 0.25 * rng.standard_normal((size, DIMENSIONS))
         vectors[part] = unit_rows(inner @ frame + outer)
     vectors.flush()
@@ -66,7 +66,7 @@ def time_cluster(vectors: Vectors, truth: Numbers) -> dict[str, Any]:
     """Clusters as the program does."""
     k = _k(int(truth.max()) + 1)
     found, cost = _timed(lambda: cluster(vectors, k, SEED))
-    return {**cost, **_quality(vectors, found.centres, truth)}
+    return {**cost, **_quality(vectors, found.centers, truth)}
 
 
 def time_sklearn(vectors: Vectors, truth: Numbers) -> dict[str, Any]:
@@ -83,8 +83,8 @@ def time_sklearn(vectors: Vectors, truth: Numbers) -> dict[str, Any]:
 
 
 def time_index(vectors: Vectors, truth: Numbers) -> dict[str, Any]:
-    """Indexes all rows, then looks for neighbours of some, one after the other as a person does."""
-    index, cost = _timed(lambda: Neighbours(vectors))
+    """Indexes all rows, then looks for neighbors of some, one after the other as a person does."""
+    index, cost = _timed(lambda: Neighbors(vectors))
     picked = _picked(len(vectors))
     began = time.perf_counter()
     near = [index.of_rows(picked[at : at + 1], WANTED).rows[0] for at in range(len(picked))]
@@ -96,7 +96,7 @@ def time_index(vectors: Vectors, truth: Numbers) -> dict[str, Any]:
 
 
 def time_brute(vectors: Vectors, truth: Numbers) -> dict[str, Any]:
-    """Looks for neighbours with scikit-learn, which compares with every row."""
+    """Looks for neighbors with scikit-learn, which compares with every row."""
     from sklearn.neighbors import NearestNeighbors
 
     picked = _picked(len(vectors))[:50]
@@ -133,10 +133,10 @@ def _peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
-def _quality(vectors: Vectors, centres: Vectors, truth: Numbers) -> dict[str, float]:
+def _quality(vectors: Vectors, centers: Vectors, truth: Numbers) -> dict[str, float]:
     from sklearn.metrics import homogeneity_score, v_measure_score
 
-    labels, cosines = closest(vectors, centres)
+    labels, cosines = closest(vectors, centers)
     return {
         "inertia": float(1 - cosines.mean(dtype=np.float64)),
         "homogeneity": float(homogeneity_score(truth, labels)),

@@ -34,7 +34,7 @@ def bench_import(
 
     Returns:
         `messages`, `messages_per_s` and `bare_messages_per_s` (medians), `fraction_of_bare_sqlite` (median of the
-        ratios of neighbouring rounds) and `fractions`; of a generated file also `mapped_messages_per_s`, the same
+        ratios of neighboring rounds) and `fractions`; of a generated file also `mapped_messages_per_s`, the same
         conversations in a format that a mapping file reads, and `mapped_fraction_of_coded`.
     """
     with tempfile.TemporaryDirectory(prefix="workbench-bench-") as name:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from engine.model.catalog import LoadableModel
-from engine.model.llamacpp import LlamaModel, gpu_offload
+from engine.model.llamacpp.files import gpu_offload
+from engine.model.llamacpp.model import LlamaModel
 from engine.model.memory_plan import with_layers_that_fit
 
 

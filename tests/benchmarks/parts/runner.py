@@ -66,7 +66,7 @@ def run(
     Args:
         which: Some of `PARTS`; None measures all of `PARTS`.
         progress: Called with a few words on what is being measured.
-        data, cache: The folders of the model catalogue and of tuned models.
+        data, cache: The folders of the model catalog and of tuned models.
         quick: Measure little and once: figures of the right kind that are good for nothing else.
         file: What the import reads instead of generated conversations: JSON Lines in the uniform form.
         rows: Vectors of the largest clustering, however long that takes; None for as many as the time allows.

@@ -44,7 +44,7 @@ def bench_scoring(
     Returns:
         `tokens` (of the logs, prompt included up to the log), `decoded_tokens` (by the scorer: forks add, shared
         prefixes save), `tokens_per_s` and `raw_decode_tokens_per_s` (medians), `fraction_of_raw` (median of the
-        ratios of neighbouring rounds) and `fractions` (those ratios).
+        ratios of neighboring rounds) and `fractions` (those ratios).
     """
     model = scorer.model
     items = [item for block in blocks for item in block]
@@ -99,7 +99,7 @@ def bench_first_layers(
         most, seconds: Rounds, see `tests.benchmarks.rounds`.
 
     Returns:
-        `tokens_per_s` and `whole_tokens_per_s` (medians), `gain` (median of the ratios of neighbouring rounds), `gains`
+        `tokens_per_s` and `whole_tokens_per_s` (medians), `gain` (median of the ratios of neighboring rounds), `gains`
         (those ratios) and `processor_gain` (the same of processor time).
     """
     tokens = sum(len(_log(whole.model, item, question)) for block in blocks for item in block)

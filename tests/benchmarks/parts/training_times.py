@@ -46,7 +46,7 @@ def bench(run: RunDirectory, most: int, seconds: float) -> dict[str, Any]:
 
     Returns:
         `tokens_per_s` and `plain_tokens_per_s` (without padding, medians), their `ratio` (median of the `ratios` of
-        neighbouring rounds), the size of the data: `examples`, `tokens` (without padding), `padded` (tokens of the
+        neighboring rounds), the size of the data: `examples`, `tokens` (without padding), `padded` (tokens of the
         plain loop, with padding), and `peak_mb`, the most memory that the process had (10^6 bytes).
     """
     end = time.monotonic() + seconds
@@ -89,7 +89,7 @@ def bench(run: RunDirectory, most: int, seconds: float) -> dict[str, Any]:
 def _seconds_plain(model: Any, batches: Sequence[Sequence[Example]], config: TrainConfig) -> float:
     data = [collate([ExampleDataset(batch)[at] for at in range(len(batch))]) for batch in batches]
     weights = [weight for weight in model.parameters() if weight.requires_grad]
-    optimiser = AdamW(weights, lr=config.learning_rate, weight_decay=config.weight_decay)
+    optimizer = AdamW(weights, lr=config.learning_rate, weight_decay=config.weight_decay)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model.to(device).train()
     start = time.perf_counter()
@@ -97,8 +97,8 @@ def _seconds_plain(model: Any, batches: Sequence[Sequence[Example]], config: Tra
         loss = model(**{name: batch[name].to(device) for name in _MODEL_INPUTS}).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(weights, 1.0)
-        optimiser.step()
-        optimiser.zero_grad()
+        optimizer.step()
+        optimizer.zero_grad()
     if torch.cuda.is_available():
         torch.cuda.synchronize()
     return time.perf_counter() - start

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.model.interface import Span
-from engine.model.llamacpp import LlamaModel
+from engine.model.llamacpp.model import LlamaModel
 from engine.trees.growth import Grower, Job
 from engine.trees.options import TreeOptions
 from engine.trees.tree import ROOT, Tree

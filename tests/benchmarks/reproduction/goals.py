@@ -176,18 +176,18 @@ class Distances:
 def own_distances(vectors: Vectors, labels: Numbers) -> Distances:
     """Returns the distances of rows, shape (n, d), to the centers of their own clusters; rows with a negative label,
     shape (n,), are left out."""
-    centres = _centres(vectors, labels)
+    centers = _centers(vectors, labels)
     clustered = labels >= 0
-    return _mean_distances(vectors[clustered], centres[labels[clustered]])
+    return _mean_distances(vectors[clustered], centers[labels[clustered]])
 
 
 def assigned_distances(vectors: Vectors, labels: Numbers, others: Vectors) -> Distances:
     """Returns the distances of other rows, shape (m, d), to the nearest center by cosine; rows of zeros are left out.
     Vectors and labels as for `own_distances`."""
-    centres = _centres(vectors, labels)
+    centers = _centers(vectors, labels)
     nonzero_rows = others[has_vector(others)]
-    nearest = (nonzero_rows @ unit_rows(centres).T).argmax(axis=1)
-    return _mean_distances(nonzero_rows, centres[nearest])
+    nearest = (nonzero_rows @ unit_rows(centers).T).argmax(axis=1)
+    return _mean_distances(nonzero_rows, centers[nearest])
 
 
 def pairwise_ari(runs: Sequence[Numbers]) -> list[float | None]:
@@ -213,18 +213,18 @@ def pairwise_ari(runs: Sequence[Numbers]) -> list[float | None]:
     return indices
 
 
-def _centres(vectors: Vectors, labels: Numbers) -> Floats:
+def _centers(vectors: Vectors, labels: Numbers) -> Floats:
     """Returns the mean of the rows of each cluster, shape (clusters, d)."""
     count = int(labels.max()) + 1
     return np.stack([vectors[labels == number].mean(axis=0) for number in range(count)])
 
 
-def _mean_distances(rows: Vectors, centres: Floats) -> Distances:
+def _mean_distances(rows: Vectors, centers: Floats) -> Distances:
     """Returns the mean distances of rows to the centers at the same index, both of shape (n, d)."""
     if not len(rows):
         return Distances(0, None, None)
-    cosine_distances = 1 - np.einsum("ij,ij->i", rows, unit_rows(centres))
-    euclidean_distances = np.linalg.norm(rows - centres, axis=1)
+    cosine_distances = 1 - np.einsum("ij,ij->i", rows, unit_rows(centers))
+    euclidean_distances = np.linalg.norm(rows - centers, axis=1)
     return Distances(
         rows=len(rows),
         cosine=float(cosine_distances.mean()),
@@ -308,7 +308,7 @@ def label_one_by_one(workspace: OpenProject, model_name: str | None, orders: int
             shortened += reply.note is not None
             return without_surrogates(reply.text)
 
-        answers = categorise(ask, [pieces[ids[index]] for index in order])
+        answers = categorize(ask, [pieces[ids[index]] for index in order])
         values = {
             "categories": {
                 str(ids[index]): list(answer) for index, answer in zip(order, answers, strict=True)
@@ -353,7 +353,7 @@ AskCategories = Callable[[str, Sequence[str]], str]
 reply."""
 
 
-def categorise(ask: AskCategories, logs: Sequence[Sequence[str]]) -> Iterator[tuple[str, ...]]:
+def categorize(ask: AskCategories, logs: Sequence[Sequence[str]]) -> Iterator[tuple[str, ...]]:
     """Yields the categories of each log in turn; none where the reply names none.
 
     A category that differs from an earlier one only in case, spacing or punctuation is that one.

@@ -11,7 +11,7 @@ import pytest
 from engine.opener.open_project import OpenProject
 from tests.benchmarks.reproduction.goals import (
     assigned_distances,
-    categorise,
+    categorize,
     label_one_by_one,
     measured_goals,
     own_distances,
@@ -55,7 +55,7 @@ LABELS = np.array([0, 0, 1], dtype=np.int32)
 
 
 def test_own_distances() -> None:
-    """Two rows at right angles lie half a diagonal from their mean; a row alone is its own centre."""
+    """Two rows at right angles lie half a diagonal from their mean; a row alone is its own center."""
     found = own_distances(ROWS, LABELS)
     assert found.rows == 3
     assert found.euclidean == pytest.approx(2 * np.sqrt(0.5) / 3)
@@ -64,7 +64,7 @@ def test_own_distances() -> None:
 
 
 def test_assigned_distances() -> None:
-    """A new row goes to the nearest centre; a row of zeros is not counted."""
+    """A new row goes to the nearest center; a row of zeros is not counted."""
     others = np.array([[0, 1], [-1, 0], [0, 0]], dtype=np.float32)
     found = assigned_distances(ROWS, LABELS, others)
     assert found.rows == 2
@@ -83,7 +83,7 @@ def test_the_two_prompts() -> None:
         asked.append((name, "".join(pieces)))
         return next(replies)
 
-    found = list(categorise(ask, [["log 1"], ["log ", "2"], ["log 3"], ["log 4"]]))
+    found = list(categorize(ask, [["log 1"], ["log ", "2"], ["log 3"], ["log 4"]]))
     flight, weather = "Book a Flight", "Check weather"
     assert found == [(flight,), (flight, weather), (flight,), ()]
     assert asked[0] == ("paper-first-category", "[USER INPUT LOG]\nlog 1")

@@ -23,7 +23,7 @@ from engine.completeness.scoring import (
     score_block,
 )
 from engine.model.interface import Span, log_probs
-from engine.model.llamacpp import LlamaModel
+from engine.model.llamacpp.model import LlamaModel
 from engine.model.prompt_files import parse_prompt, prompt_text
 from tests.engine.model.weights import SMALL
 

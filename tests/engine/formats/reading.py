@@ -1,4 +1,4 @@
-"""What the tests of the readers share: reading bytes as an input, and normalised records as plain JSON."""
+"""What the tests of the readers share: reading bytes as an input, and normalized records as plain JSON."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ def test_list_of_messages_is_one_conversation() -> None:
 
 
 def test_broken_line_is_named_and_the_rest_is_read() -> None:
-    """A line that is not JSON is rejected with the place of the fault and its bytes; its neighbours are read."""
+    """A line that is not JSON is rejected with the place of the fault and its bytes; its neighbors are read."""
     broken = b'{"id": "b", "messages": [}'
     records = read(b"\n".join([line("a"), broken, line("c")]))
     assert ids(records) == ["a", "! line is not JSON: Expecting value at character 26", "c"]

@@ -30,7 +30,7 @@ def normalized(path: Path) -> str:
 
 @pytest.mark.parametrize("path", INPUTS, ids=lambda path: path.name)
 def test_native_records_become_the_expected_conversations(path: Path) -> None:
-    """A file in its native form is recognised, and gives, record by record, the conversations and leaks of the golden
+    """A file in its native form is recognized, and gives, record by record, the conversations and leaks of the golden
     file."""
     expected = GOLDEN / f"{path.name.split('.')[0]}.expected.json"
     assert normalized(path) == expected.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Files, folders and standard input are opened, recognised and named."""
+"""Files, folders and standard input are opened, recognized and named."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_chosen_format_is_used() -> None:
     ],  # packed bytes hold the time, and every process must name a test alike
 )
 def test_content_decides_not_the_ending(tmp_path: Path, name: str, data: bytes) -> None:
-    """A list in a .jsonl file, lines in a .json file and gzip without .gz are recognised by their content."""
+    """A list in a .jsonl file, lines in a .json file and gzip without .gz are recognized by their content."""
     (tmp_path / name).write_bytes(data)
     assert external_ids(tmp_path / name) == ["x-1", "x-2"]
 

@@ -517,7 +517,7 @@ def test_odd_entries_do_not_end_the_search_for_a_format(record: Any) -> None:
     """Each reader says whether it knows a record, and one that does reads it or says why not."""
     frame = Frame(1, json.dumps(record).encode(), record)
     for reader in all_readers():
-        if reader.recognise(record):
+        if reader.recognize(record):
             frames = [frame] if reader.arrange is None else reader.arrange([frame], False)
             assert all(parse_record(reader, arranged, "id") for arranged in frames)
 

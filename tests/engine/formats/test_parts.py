@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.base.conversation import Message, ToolCall
-from engine.formats.messages.normalise import messages_of
+from engine.formats.messages.normalize import messages_of
 from engine.formats.messages.parts import media_reference
 from tests.engine.formats.reading import one
 

@@ -123,6 +123,23 @@ def test_names_as_speakers() -> None:
     assert [(one.role, one.name) for one in messages] == [("user", "Ann"), ("assistant", "Bo")]
 
 
+def test_json_of_the_system_is_the_result_of_a_tool() -> None:
+    """An object under the name of the system is what a tool returned; a sentence of the system stays its own."""
+    rows = b"""Ticket,From,Text
+7,Ann,It is stuck.
+7,system,"{""code"": 504}"
+7,system,Ann was moved to the queue.
+7,Bo,Sorry.
+"""
+    (only,) = parsed(rows)
+    assert [message.role for message in only.conversation.messages] == [
+        "user",
+        "tool",
+        "system",
+        "assistant",
+    ]
+
+
 def test_unknown_role_is_not_guessed() -> None:
     """A role of an unknown word is rejected with it, since a guess would be silently wrong."""
     (only,) = read(b'{"session_id":1,"role":"sorcerer","text":"x"}\n')

@@ -54,22 +54,25 @@ def test_cells_keep_their_text() -> None:
 
 
 def test_cells_with_json_are_that_value() -> None:
-    """A JSON list or object in a cell is that value; what was said stays text, unless it is in parts."""
+    """A JSON list or object in a cell is that value; the text of a message stays text, whatever the case of its column,
+    unless it is in parts or a whole message."""
     rows = [
-        {"messages": '[{"role": "user"}]', "content": '{"ok": true}', "x": "[1] is not JSON"},
-        {"messages": "{}", "content": '[{"type": "text", "text": "hi"}]', "x": "[NaN]"},
-    ]
+        {"messages": '[{"role": "user"}]', "content": '{"ok": true}', "Msg": '{"code": 504}', "x": "[1] is not JSON"},
+        {"messages": "{}", "content": '[{"type": "text", "text": "hi"}]', "Msg": '{"role": "user"}', "x": "[NaN]"},
+    ]  # fmt: skip
     header = ",".join(rows[0])
     cells = ["," .join('"' + cell.replace('"', '""') + '"' for cell in row.values()) for row in rows]  # fmt: skip
     first, second = rows_of("\n".join([header, *cells]))
     assert first.value == {
         "messages": [{"role": "user"}],
         "content": '{"ok": true}',
+        "Msg": '{"code": 504}',
         "x": "[1] is not JSON",
     }
     assert second.value == {
         "messages": {},
         "content": [{"type": "text", "text": "hi"}],
+        "Msg": {"role": "user"},
         "x": [None],
     }
 

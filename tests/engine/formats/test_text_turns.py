@@ -133,7 +133,7 @@ HI = [("User", "Hi there"), ("Assistant", "Hello.\n\nHow are you?")]
     ],
 )
 def test_turns_of_each_style(text: str, style: str, turns: list[tuple[str, str]]) -> None:
-    """Each way of writing a conversation is recognised and divided into who said what."""
+    """Each way of writing a conversation is recognized and divided into who said what."""
     assert style_of(text.encode()) == style
     assert turns_of(text) == turns
 

@@ -17,7 +17,7 @@ from engine.conversations.selection import Selection
 from engine.conversations.stages import ImportStage
 from engine.goals.stages import clustering
 from engine.goals.stages.clustering import ClusterStage, LabelStage
-from engine.goals.stages.embedding import EmbedStage, SummariseStage, Vectoriser
+from engine.goals.stages.embedding import EmbedStage, SummarizeStage, Vectorizer
 from engine.goals.stages.proposing import ProposeStage
 from engine.goals.tables.texts import TextSource
 from engine.goals.views.decision_log import DecisionLog
@@ -70,9 +70,9 @@ def make(path: Path, count: int = 48) -> None:
         add(project, [*conversations(count), silent], "goals")
 
 
-def tfidf() -> Vectoriser:
+def tfidf() -> Vectorizer:
     """The TF-IDF embedder."""
-    return Vectoriser("tfidf", embedder_for("tfidf"))
+    return Vectorizer("tfidf", embedder_for("tfidf"))
 
 
 def vector_stages(
@@ -93,11 +93,11 @@ def prompt(name: str, max_tokens: int) -> Prompt:
 def model_stages(project: Project, process: ModelProcess) -> list[Stage]:
     """The stages from summaries to answers on pairs, with the real model, short replies and small numbers."""
     decision_log = DecisionLog(project)
-    summarise = SummariseStage(project, process, scored.model(), prompt("summary", 8))
-    embed = EmbedStage(project, tfidf(), lambda: TextSource("summary", summarise.config_hash))
+    summarize = SummarizeStage(project, process, scored.model(), prompt("summary", 8))
+    embed = EmbedStage(project, tfidf(), lambda: TextSource("summary", summarize.config_hash))
     cluster = ClusterStage(project, decision_log, embed, k=3)
     label = LabelStage(project, process, scored.model(), prompt("label-json", 40))
-    return [summarise, embed, cluster, label, propose(project, process, decision_log)]
+    return [summarize, embed, cluster, label, propose(project, process, decision_log)]
 
 
 def propose(
@@ -136,20 +136,18 @@ def goal_content(path: Path) -> dict[str, list[tuple[Any, ...]]]:
     return found
 
 
-class _PrintingStage:
-    """A stage that writes a line after each committed batch."""
+def _printing(stage: Stage) -> Stage:
+    """The stage, which writes a line after each committed batch from now on."""
+    silent_run = stage.run
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stage, name)
-
-    def run(self, run_id: int) -> Iterator[Progress]:
-        for progress in self._stage.run(run_id):
+    def run(run_id: int) -> Iterator[Progress]:
+        for progress in silent_run(run_id):
             sys.stdout.write(f"{progress.done}\n")
             sys.stdout.flush()
             yield progress
+
+    vars(stage)["run"] = run
+    return stage
 
 
 def small_blocks() -> None:
@@ -168,7 +166,7 @@ def main(path: str, log: str) -> None:
     small_blocks()
     with Project.open(path) as project:
         process = ModelProcess(Path(log))
-        run(project, [_PrintingStage(stage) for stage in model_stages(project, process)])
+        run(project, [_printing(stage) for stage in model_stages(project, process)])
         process.close()
 
 

@@ -12,9 +12,9 @@ def grouped(
 ) -> tuple[Vectors, Numbers]:
     """Rows of length 1 around directions at right angles, shuffled, and the group of each."""
     rng = np.random.default_rng(seed)
-    centres = np.linalg.qr(rng.standard_normal((dimensions, dimensions)))[0][:groups]
+    centers = np.linalg.qr(rng.standard_normal((dimensions, dimensions)))[0][:groups]
     labels = rng.permutation(np.repeat(np.arange(groups, dtype=np.int32), each))
-    rows = centres[labels] + noise * rng.standard_normal((len(labels), dimensions))
+    rows = centers[labels] + noise * rng.standard_normal((len(labels), dimensions))
     return unit_rows(rows), labels
 
 

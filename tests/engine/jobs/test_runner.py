@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 import pytest
 
 from engine.base.errors import Cancelled, ModelError, ProjectError
 from engine.base.events import DataChanged, Event, JobEnded, JobProgress, JobStarted
-from engine.jobs.contract import Progress, Stage, config_hash
+from engine.jobs.contract import Lane, Progress, Stage, config_hash
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
 from engine.project import runs, settings
 from engine.project.project import Project
 from tests.engine.jobs.test_progress import Clock
 
 
-class CountingStage:
+class CountingStage(Stage):
     """A stage that counts to `total` and commits each step with its run's counter; can wait, fail and be
     interrupted.
     """
 
     unit = "steps"
-    fingerprints: Mapping[str, Any] = {"weights": "sha"}
+    fingerprints: ClassVar[Mapping[str, Any]] = {"weights": "sha"}
 
     def __init__(
         self,
@@ -31,15 +31,13 @@ class CountingStage:
         total: int = 3,
         *,
         name: str = "count",
-        lane: Literal["model", "cpu"] = "cpu",
+        lane: Lane = "cpu",
         wait_at: int | None = None,
         error: BaseException | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.name = name
-        self.title = f"Counting to {total}"
-        self.lane: Literal["model", "cpu"] = lane
-        self.params: Mapping[str, Any] = {"total": total}
+        self.lane = lane
         self.project = project
         self.total = total
         self.wait_at = wait_at
@@ -49,6 +47,14 @@ class CountingStage:
         self.interrupted = threading.Event()
         self.cleaned = False
         self.done = 0
+
+    @property
+    def title(self) -> str:
+        return f"Counting to {self.total}"
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        return {"total": self.total}
 
     def run(self, run_id: int) -> Iterator[Progress]:
         try:
@@ -112,7 +118,7 @@ class TestOutcomes:
     def test_done(self, project: Project) -> None:
         """A completed stage is recorded as done; its run row has everything that determined it."""
         listener = Listener()
-        stage: Stage = CountingStage(project)
+        stage = CountingStage(project)
         outcome = JobRunner(project, listener, code_version="1.2").run(stage)
         assert outcome == JobDone(1, "Counted to 3.")
         run = runs.get(project.reader(), 1)

@@ -18,7 +18,7 @@ from engine.model.batched_replies import (
 )
 from engine.model.generation import PARALLEL, Task, write
 from engine.model.interface import Sampling, Span
-from engine.model.llamacpp import LlamaModel
+from engine.model.llamacpp.model import LlamaModel
 from tests.engine.model.toy import ROOMY, ToyModel
 from tests.engine.model.weights import probabilities
 

@@ -1,4 +1,4 @@
-"""The catalogue: names, files, results of tuning, and fingerprints."""
+"""The catalog: names, files, results of tuning, and fingerprints."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ TUNED: dict[str, Any] = {
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> Catalog:
-    """An empty catalogue."""
+    """An empty catalog."""
     return Catalog(tmp_path / "data", tmp_path / "cache")
 
 
 def weights(path: Path, content: bytes = b"GGUF....") -> Path:
-    """A file in place of weights; the catalogue never loads one."""
+    """A file in place of weights; the catalog never loads one."""
     path.write_bytes(content)
     return path
 
@@ -162,8 +162,8 @@ class TestPulled:
         )
         return path
 
-    def test_is_a_model_of_the_catalogue(self, catalog: Catalog) -> None:
-        """A pulled file is found by the name in its manifest, also by a catalogue that was opened before."""
+    def test_is_a_model_of_the_catalog(self, catalog: Catalog) -> None:
+        """A pulled file is found by the name in its manifest, also by a catalog that was opened before."""
         path = self.pulled(catalog)
         assert catalog.entry("tiny").path == path
         assert [(entry.name, entry.origin) for entry in catalog.entries()] == [

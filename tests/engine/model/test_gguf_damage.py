@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engine.base.errors import ModelFileError
 from engine.model.gguf_file import BLOCKS, GgufFile, bytes_of, read_gguf
 from engine.model.interface import LoadOptions
-from engine.model.llamacpp import LlamaModel
+from engine.model.llamacpp.model import LlamaModel
 from engine.model.memory_plan import estimate, plan_layers
 from tests.engine.model.tiny import write_sliding
 

@@ -12,7 +12,8 @@ from engine.model.batched_replies import CELL_MULTIPLE
 from engine.model.catalog import embedded_model
 from engine.model.gguf_file import bytes_of, read_gguf
 from engine.model.interface import LoadOptions, Logits, Span
-from engine.model.llamacpp import LlamaModel, copy_first_layers
+from engine.model.llamacpp.files import copy_first_layers
+from engine.model.llamacpp.model import LlamaModel
 from engine.model.prompt_files import frame, parse_prompt, prompt_text
 from tests.engine.model.weights import SMALL, probabilities, write_adapter
 
@@ -56,7 +57,7 @@ def test_the_first_layers_as_they_are(tmp_path: Path) -> None:
 
 class TestTokens:
     def test_control_tokens_in_a_transcript_are_text(self, model: LlamaModel) -> None:
-        """Control tokens spelled in a transcript are tokenised as text."""
+        """Control tokens spelled in a transcript are tokenized as text."""
         control = {
             model.end_token,
             *model.stop_tokens,

@@ -11,7 +11,7 @@ import pytest
 
 from engine.base.errors import ModelError
 from engine.model.interface import LoadOptions, Logits, Span
-from engine.model.llamacpp import LlamaModel
+from engine.model.llamacpp.model import LlamaModel
 from engine.trees.growth import Grower, Job
 from engine.trees.options import TreeOptions
 from engine.trees.tree import Tree
@@ -121,7 +121,7 @@ class TestSliding:
 
 class TestRecurrent:
     def test_refused_with_the_reason(self, tmp_path: Path) -> None:
-        """A model with a recurrent state is recognised by its file, and no tree is grown on it."""
+        """A model with a recurrent state is recognized by its file, and no tree is grown on it."""
         model = LlamaModel(
             write_recurrent(tmp_path / "recurrent.gguf"), LoadOptions(context=128), lambda: False
         )

@@ -6,16 +6,18 @@ import pytest
 
 from engine.base.errors import ModelError
 from engine.model.catalog import embedded_model
+from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
-from engine.model.llamacpp import LlamaModel, files, memory_need
-from engine.model.memory_plan import available_memory
+from engine.model.llamacpp import files
+from engine.model.llamacpp.model import LlamaModel
+from engine.model.memory_plan import available_memory, estimate
 
 
 class TestNeed:
     def test_agrees_with_the_loaded_model(self) -> None:
         """Estimated weights and cache equal those that the loaded model reports."""
         options = LoadOptions(context=512)
-        need = memory_need(embedded_model(), options)
+        need = estimate(read_gguf(embedded_model()), options)
         model = LlamaModel(embedded_model(), options, lambda: False)
         try:
             assert need.weights + need.cache == pytest.approx(model.memory_bytes, rel=0.001)

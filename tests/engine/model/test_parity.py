@@ -13,7 +13,7 @@ import pytest
 from engine.model.batched_replies import generate
 from engine.model.generation import PARALLEL, uniform_tasks
 from engine.model.interface import Logits, Sampling, Span
-from engine.model.llamacpp import LlamaModel
+from engine.model.llamacpp.model import LlamaModel
 from tests.engine.model.weights import probabilities
 
 TEXTS = (

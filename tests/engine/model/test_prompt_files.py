@@ -38,9 +38,9 @@ class TestFiles:
         ("text", "said"),
         [
             ("chat = ", "not valid TOML"),
-            (WHOLE.replace('reply = "r"\n', ""), "`reply` as str"),
-            (WHOLE.replace("= 3", '= "3"'), "`max_tokens` as int"),
-            (WHOLE.replace('["s"]', "[1]"), "`stop` as a list of texts"),
+            (WHOLE.replace('reply = "r"\n', ""), "missing required field `reply`"),
+            (WHOLE.replace("= 3", '= "3"'), r"Expected `int`, got `str` - at `\$.max_tokens`"),
+            (WHOLE.replace('["s"]', "[1]"), r"\$\.stop"),
             (WHOLE + "chat_template = 1\n", "unknown fields: chat_template"),
         ],
     )

@@ -18,7 +18,7 @@ role = "instruct"
 repository = "me/Mine-GGUF"
 file = "q8"
 size = 1.5
-licence = "mit"
+license = "mit"
 note = "Mine."
 [[set]]
 memory = 4
@@ -36,7 +36,7 @@ class TestShipped:
             for model in one.models:
                 assert 0 < model.size < one.memory * 0.75
                 assert model.repository.count("/") == 1
-                assert model.licence
+                assert model.license
                 assert model.note.endswith(".")
 
 

@@ -10,7 +10,7 @@ import pytest
 from engine.model.batched_replies import generate
 from engine.model.generation import Reply, uniform_tasks
 from engine.model.interface import Sampling
-from engine.model.llamacpp import LlamaModel
+from engine.model.llamacpp.model import LlamaModel
 from tests.engine.model.weights import SMALL
 
 WARM = Sampling(temperature=0.9, top_k=50, top_p=0.95, min_p=0.01)
@@ -33,7 +33,7 @@ def write(
 
 
 class TestSampling:
-    def test_neighbours_do_not_matter(self, model: LlamaModel) -> None:
+    def test_neighbors_do_not_matter(self, model: LlamaModel) -> None:
         """A reply is the same with and without others beside it, its seed being its number's."""
         together = write(model, *PROMPTS, sampling=WARM, seed=7)
         for number, prompt in enumerate(PROMPTS):

@@ -1,4 +1,4 @@
-"""A catalogue in which the default model is tuned, so that a test need not measure formats."""
+"""A catalog in which the default model is tuned, so that a test need not measure formats."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import llama_cpp
 import numpy as np
 
 from engine.model.interface import LoadOptions, Logits
-from engine.model.llamacpp import LlamaModel
+from engine.model.llamacpp.model import LlamaModel
 
 SMALL = LoadOptions(context=1024, batch=128)
 RANK = 2

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.conversation import SUCCEEDED, State, Verdict, count_turns
-from engine.completeness.records import DecisionRule, Histogram, normalised
+from engine.completeness.records import DecisionRule, Histogram, normalized
 from engine.completeness.tables import score_sets
 from engine.conversations.filter_fields import ANY_VALUE, NO_VALUE, SortKey
 from engine.conversations.filters import ListQuery, Term, parse_filter
@@ -205,7 +205,7 @@ def make(
     for nth, it in enumerate(some):
         texts = (f"{it.texts[0]} n{nth}", *it.texts[1:])
         fill(project, [talk(it.name, *texts, created_at=it.date)], it.label)
-        score = None if it.p is None else normalised(it.p, 1 - it.p)
+        score = None if it.p is None else normalized(it.p, 1 - it.p)
         made.append(replace(it, texts=texts, score=score if it.score != NO_SCORE else NO_SCORE))
     give_scores(project, {n: it.p for n, it in enumerate(some, start=1) if it.score != NO_SCORE})
     project.write(lambda conn: score_sets.put_rule(conn, rule))

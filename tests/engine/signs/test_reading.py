@@ -64,6 +64,21 @@ def test_refusals_are_read_in_many_languages(text: str) -> None:
     ]
 
 
+def test_sympathy_is_no_apology() -> None:
+    """An answer that is sorry for what the user tells shows no sign; one that also refuses does."""
+    quiet = chat(
+        "My screen flickers.",
+        "Sorry to hear that. How old is it?",
+        "A year.",
+        "Es tut mir leid, das zu hören.",
+    )
+    assert sign_of(Sign.REFUSED, quiet) is None
+    refused = sign_of(
+        Sign.REFUSED, chat("It broke.", "I’m sorry to hear that, but I can’t replace it.")
+    )
+    assert refused is not None
+
+
 def test_every_list_of_words_is_lower_case() -> None:
     """Phrases stand in lower case, each list once in each language, because the text is compared so."""
     for file in (resources.files("engine.signs") / "words").iterdir():

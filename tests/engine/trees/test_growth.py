@@ -210,7 +210,7 @@ class TestWidest:
         self, prompt: bytes, widest: int, mode: Growth, alpha: float, transform: Transform
     ) -> None:
         """In both modes and under any sampler, children that are not followed are pruned mass, and nothing is
-        renormalised.
+        renormalized.
         """
         if mode == "token":
             alpha *= 20

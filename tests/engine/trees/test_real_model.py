@@ -14,7 +14,7 @@ import llama_cpp
 import pytest
 
 from engine.model.interface import LoadOptions
-from engine.model.llamacpp import LlamaModel
+from engine.model.llamacpp.model import LlamaModel
 from engine.trees.growth import Grower, Job
 from engine.trees.options import TreeOptions
 from engine.trees.tree import Tree

@@ -14,7 +14,7 @@ from engine.base.errors import UsageError
 from engine.conversations.filters import ListQuery
 from engine.conversations.stages import ImportStage
 from engine.model.catalog import embedded_model
-from engine.model.llamacpp import LlamaModel
+from engine.model.llamacpp.model import LlamaModel
 from engine.opener.open_project import OpenProject
 from engine.project import runs
 from engine.simulate.demo.samples import write_jsonl
@@ -66,7 +66,7 @@ def finished(workspace: OpenProject) -> None:
 
 
 def test_grows_on_with_its_adapter(workspace: OpenProject, adapter: Path) -> None:
-    """A tree grows further with its own adapter, found by content although it is not in the catalogue; when the file is
+    """A tree grows further with its own adapter, found by content although it is not in the catalog; when the file is
     gone, the error names the adapter.
     """
     trees = workspace.trees

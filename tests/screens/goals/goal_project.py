@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.goals.requests import ClusteringRequest
+from engine.goals.clustering_request import ClusteringRequest
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings, measurements
 from engine.goals.tables.clusterings import Cluster, LabelEntry, Member
@@ -38,7 +38,7 @@ OUTLIER_TEXTS = (
     "exchange my damaged desk lamp for a new one, please, oslo",
     "count the files, count all files, lima",
 )
-"""Texts of conversations in no group, whose nearest neighbours are in the first and the fifth."""
+"""Texts of conversations in no group, whose nearest neighbors are in the first and the fifth."""
 LABELS = list(TOPICS)
 PLACES = ("rome", "oslo", "lima", "cairo", "kyoto", "quito", "delhi")
 MEMBERS: dict[str, list[int]] = {label: [] for label in LABELS}
@@ -91,14 +91,14 @@ def _add_clustering(project: Project, vector_config: str, payload: str) -> None:
         ids, rows = read_vectors(conn, vector_config, range(1, len(TEXTS) + 1))
     at = {int(key): row for key, row in zip(ids, rows, strict=True)}
     clusters, members = [], [Member(key, None, 0.9) for key in OUTLIERS]
-    centres = [np.mean([at[key] for key in own], axis=0) for own in MEMBERS.values()]
+    centers = [np.mean([at[key] for key in own], axis=0) for own in MEMBERS.values()]
     for number, own in enumerate(MEMBERS.values()):
-        direction = centres[number] / np.linalg.norm(centres[number])
+        direction = centers[number] / np.linalg.norm(centers[number])
         distances = [float(1 - at[key] @ direction) for key in own]
         members += [Member(key, number, away) for key, away in zip(own, distances, strict=True)]
         spread, reach = float(np.mean(distances)), max(distances)
-        centre = centres[number].astype("<f4").tobytes()
-        clusters.append(Cluster(number, len(own), spread, reach, (f"word{number}",), centre))
+        center = centers[number].astype("<f4").tobytes()
+        clusters.append(Cluster(number, len(own), spread, reach, (f"word{number}",), center))
     run_id = project.write(
         lambda conn: runs.create(
             conn,

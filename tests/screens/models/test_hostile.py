@@ -21,7 +21,7 @@ from screens.models import screen as models_screen
 from screens.shell.base_app import ControlGuard
 from tests.engine.model.small_adapters import adapter_file
 from tests.screens.driving import opened, press, text
-from tests.screens.models.catalogue import FREE, GB, known_machine, resting_pull, weights
+from tests.screens.models.catalog import FREE, GB, known_machine, resting_pull, weights
 from tests.screens.project import ScreenProject, project
 from tests.screens.test_hostile_text import check
 from tests.terminal.payloads import PAYLOADS
@@ -62,7 +62,7 @@ class HostileHub(ModelService):
 
 
 def hostile(payload: str) -> tuple[ScreenProject, HostileHub]:
-    """A catalogue with the payload wherever text of others can stand, and a hub that says it."""
+    """A catalog with the payload wherever text of others can stand, and a hub that says it."""
     written = without_surrogates(payload)
     files = folders.data_dir() / "files"
     files.mkdir(parents=True)
@@ -70,7 +70,7 @@ def hostile(payload: str) -> tuple[ScreenProject, HostileHub]:
     entry = EndpointEntry(payload, f"http://gpu/v1#{payload}", can, payload)
     (folders.data_dir() / "endpoints.json").write_text(json.dumps({payload: entry.as_params()}))
     recommended = "\n".join(
-        f"{key} = {json.dumps(written)}" for key in ("repository", "file", "licence", "note")
+        f"{key} = {json.dumps(written)}" for key in ("repository", "file", "license", "note")
     )
     (folders.config_dir() / "recommended.toml").write_text(
         f'[[set]]\nmemory = 8\n[[set.model]]\nrole = "base"\nsize = 2.1\n{recommended}', "utf-8"

@@ -19,7 +19,7 @@ from screens.models.hub_dialog import HubDialog
 from screens.models.screen import ModelsScreen
 from screens.shell.dialogs import ErrorDialog
 from tests.screens.driving import Size, lines, opened, press, settle, text, until
-from tests.screens.models.catalogue import (
+from tests.screens.models.catalog import (
     BUILT_IN,
     GATED,
     PULLED,
@@ -75,7 +75,7 @@ async def poll(pilot: Pilot[None]) -> None:
 
 
 def names(made: ScreenProject) -> list[str]:
-    """The models of the catalogue."""
+    """The models of the catalog."""
     return [entry.name for entry in made.catalog.entries()]
 
 
@@ -353,7 +353,7 @@ class TestDoing:
         monkeypatch.setattr(prompt_trials, "PromptTrial", Trial)
         async with opened(stocked(), mode="8") as pilot:
             await press(
-                pilot, "r", *["down"] * list(prompt_trials.FORMS).index("merge-json"), "enter"
+                pilot, "r", *["down"] * list(prompt_trials.REPLY_FORMS).index("merge-json"), "enter"
             )
             await until(pilot, lambda: "merge-json: same goal" in text(pilot))
             assert f"merge-json with {BUILT_IN}" in text(pilot)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from screens.models import screen as models_screen
-from tests.screens.models.catalogue import (
+from tests.screens.models.catalog import (
     Hub,
     PlacedModels,
     known_machine,

@@ -122,7 +122,7 @@ class TestMoving:
             assert "Turns go from 1 to 6." in text(pilot)
 
     async def test_messages_one_by_one(self) -> None:
-        """`{` and `}` go from message to message; enter unfolds the one that is reached, not its neighbours."""
+        """`{` and `}` go from message to message; enter unfolds the one that is reached, not its neighbors."""
         async with opened(project()) as pilot:
             await press(pilot, "enter", *["right_curly_bracket"] * 3)
             current = transcript(pilot).message

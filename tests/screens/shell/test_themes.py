@@ -1,4 +1,4 @@
-"""Themes: every screen in each, legible tones, sixteen colours and none."""
+"""Themes: every screen in each, legible tones, sixteen colors and none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def luminance(color: Color) -> float:
 
 
 def contrast(one: str, other: str) -> float:
-    """Contrast ratio of two colours as in WCAG 2."""
+    """Contrast ratio of two colors as in WCAG 2."""
     high, low = sorted((luminance(Color.parse(one)), luminance(Color.parse(other))), reverse=True)
     return (high + 0.05) / (low + 0.05)
 
@@ -60,12 +60,12 @@ class TestThemes:
             if name in BACKS or name == "tone-tab":
                 continue
             assert contrast(color, theme.background) >= least, name
-            if name not in ("tone-muted", "tone-unscored"):  # drawn without their colour there
+            if name not in ("tone-muted", "tone-unscored"):  # drawn without their color there
                 assert contrast(color, tones["tone-cursor"]) >= min(least, 4.5), name
         assert contrast(tones["tone-tab"], tones["tone-tab-back"]) >= 4.5
 
-    def test_ansi_theme_has_sixteen_colours(self) -> None:
-        """The ANSI theme names no colour of its own."""
+    def test_ansi_theme_has_sixteen_colors(self) -> None:
+        """The ANSI theme names no color of its own."""
         colors = [v for k, v in ANSI.variables.items() if k.startswith("tone-")]
         assert all(color.startswith("ansi_") for color in colors)
         assert set(ANSI.variables) >= set(DARK.variables)

@@ -9,7 +9,7 @@ import pytest
 
 from engine.model.service.adapter_in_use import adapter_in_use
 from engine.training import process
-from screens.shell.scoring_form import ScoringForm
+from screens.shell.run_form import ScoringForm
 from screens.training.dialogs import TrainingRunForm
 from screens.training.screen import IDLE_POLLS, TrainingScreen
 from screens.widgets.line_plot import LinePlot

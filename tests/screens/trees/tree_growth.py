@@ -91,7 +91,7 @@ class ToyProcess(ModelClient):
 
 
 class TwoModels:
-    """A catalogue that holds the models of the tests."""
+    """A catalog that holds the models of the tests."""
 
     def entries(self) -> list[ModelEntry]:
         return [ModelEntry(name, model.path, "added") for name, model in MODELS.items()]

@@ -12,8 +12,7 @@ from engine.results.watch.service import WatchRequest
 from engine.results.watch.watching import Event
 from screens.conversations.screen import ConversationsBehindScreen
 from screens.reader.screen import ReaderScreen
-from screens.watch.formatting import completion_figures
-from screens.watch.screen import WatchDialog, WatchScreen
+from screens.watch.screen import WatchDialog, WatchScreen, completion_figures
 from tests.screens.driving import Size, opened, press, text, until
 from tests.screens.project import ScreenProject, project
 

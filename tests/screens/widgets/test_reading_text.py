@@ -233,7 +233,7 @@ class TestFinding:
 
 
 def points(*values: float) -> list[CurvePoint]:
-    """Boundaries at turns 1, 2, … with these normalised scores."""
+    """Boundaries at turns 1, 2, … with these normalized scores."""
     return [CurvePoint(3 * at, 3 * at, at, p, 1 - p) for at, p in enumerate(values, 1)]
 
 

@@ -17,7 +17,7 @@ from engine.base.statistics.intervals import Classification, Interval
 from engine.base.statistics.ranking import reliability, roc
 from tests.benchmarks.reproduction.paper import TABLE_2
 
-LABELLED = st.lists(
+LABELED = st.lists(
     st.tuples(st.integers(0, 10).map(lambda n: n / 10), st.booleans()), min_size=2, max_size=30
 ).filter(lambda pairs: len({label for _, label in pairs}) == 2)
 
@@ -29,7 +29,7 @@ def estimates(found: Classification) -> dict[str, Interval]:
 
 class TestClassification:
     @settings(max_examples=40, deadline=None)
-    @given(LABELLED, st.sampled_from([0.0, 0.35, 0.5, 1.0]))
+    @given(LABELED, st.sampled_from([0.0, 0.35, 0.5, 1.0]))
     def test_counts(self, pairs: list[tuple[float, bool]], threshold: float) -> None:
         """Accuracy, precision, recall and F1 are those of the rule value >= threshold."""
         values, labels = [value for value, _ in pairs], [label for _, label in pairs]
@@ -75,7 +75,7 @@ def test_printed_f1(row: tuple[str, float, float, float, float]) -> None:
 
 class TestIntervals:
     @settings(max_examples=20, deadline=None)
-    @given(LABELLED)
+    @given(LABELED)
     def test_they_hold_the_figure(self, pairs: list[tuple[float, bool]]) -> None:
         """Every interval contains its figure, lies in [0, 1], and is the same when computed again."""
         values, labels = [value for value, _ in pairs], [label for _, label in pairs]

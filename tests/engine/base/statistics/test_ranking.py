@@ -12,13 +12,13 @@ from scipy.stats import false_discovery_control, mannwhitneyu, norm
 
 from engine.base.statistics.ranking import auroc, holm, p_above_chance, p_difference, placements
 
-LABELLED = st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=30).filter(
+LABELED = st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=30).filter(
     lambda pairs: len({label for _, label in pairs}) == 2
 )
 
 
 class TestArea:
-    @given(LABELLED)
+    @given(LABELED)
     def test_it_counts_pairs(self, pairs: list[tuple[int, bool]]) -> None:
         """The area is the share of pairs in which the positive has the higher value, ties counting half."""
         highs = [value for value, label in pairs if label]

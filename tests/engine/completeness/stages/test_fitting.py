@@ -206,12 +206,12 @@ class TestFitting:
         with project.reading() as conn:
             assert score_sets.configs(conn) == []
             assert score_sets.config_in_force(conn) is None
-            assert len(scores.normalised_curves(conn, key, range(1, COUNT + 1))) == 7
+            assert len(scores.normalized_curves(conn, key, range(1, COUNT + 1))) == 7
         assert fitting(project, "words").waiting() > 0
 
         assert isinstance(run(project, fitting(project, "words")), JobDone)
         with project.reading() as conn:
-            in_parts = scores.normalised_curves(conn, key, range(1, COUNT + 1))
+            in_parts = scores.normalized_curves(conn, key, range(1, COUNT + 1))
             assert [config.config_hash for config in score_sets.configs(conn)] == [key]
             config = score_sets.config_in_force(conn)
             assert config is not None
@@ -219,7 +219,7 @@ class TestFitting:
         project.write(lambda conn: score_sets.drop(conn, key))
         run(project, fitting(project, "words"))
         with project.reading() as conn:
-            assert scores.normalised_curves(conn, key, range(1, COUNT + 1)) == in_parts
+            assert scores.normalized_curves(conn, key, range(1, COUNT + 1)) == in_parts
 
     @pytest.mark.parametrize("number", [2, MIN_CONVERSATIONS_FOR_PROBE - 1])
     def test_few_are_scored_by_the_bundled_probe(self, project: Project, number: int) -> None:
@@ -237,7 +237,7 @@ class TestFitting:
             assert (config.test is None) == (number < 5)
             for entry in all_entries(conn, KEY):
                 raw = np.frombuffer(entry.states, "<f2").reshape(len(entry.places), -1)
-                stored = scores.normalised_curves(conn, config.config_hash, [entry.conversation_id])
+                stored = scores.normalized_curves(conn, config.config_hash, [entry.conversation_id])
                 found = list(stored[entry.conversation_id].values())
                 assert found == pytest.approx(bundled.p(raw.astype(np.float32)).tolist())
 
@@ -287,7 +287,7 @@ def curves(project: Project) -> dict[int, dict[int, float | None]]:
     with project.reading() as conn:
         config = score_sets.config_in_force(conn)
         assert config is not None
-        return scores.normalised_curves(conn, config.config_hash, range(1, 2_000))
+        return scores.normalized_curves(conn, config.config_hash, range(1, 2_000))
 
 
 class TestWords:
@@ -539,7 +539,7 @@ class TestKinds:
                 stage = FittingStage(project, "words", selection=alone)
                 run(project, stage)
                 with project.reading() as conn:
-                    found = scores.normalised_curves(conn, stage.config_hash, range(1, 76))
+                    found = scores.normalized_curves(conn, stage.config_hash, range(1, 76))
                 assert found == {key: together[key] for key in ids}
 
     def test_few_of_a_kind_are_scored_by_a_fit_to_all(self, tmp_path: Path) -> None:

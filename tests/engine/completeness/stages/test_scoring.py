@@ -18,6 +18,7 @@ from engine.completeness.boundaries import NO_BOUNDARY
 from engine.completeness.records import DecisionRule
 from engine.completeness.tables import score_sets, scores
 from engine.jobs import contract
+from engine.jobs.contract import Progress
 from engine.jobs.runner import JobDone, JobRunner
 from engine.model.process.process import ModelProcess
 from engine.opener.conversations import ConversationService
@@ -223,20 +224,18 @@ def test_cancel_keeps_what_was_committed(
     runner = JobRunner(project, lambda event: None)
     seen: list[int] = []
 
-    class WatchedStage:
-        """The stage, which signals when its first block is committed."""
+    silent_run = scoring.run
 
-        def __getattr__(self, name: str) -> Any:
-            return getattr(scoring, name)
+    def watched_run(run_id: int) -> Iterator[Progress]:
+        """The run of the stage, which signals when its first block is committed."""
+        for progress in silent_run(run_id):
+            seen.append(progress.done)
+            if progress.done:
+                committed.set()
+            yield progress
 
-        def run(self, run_id: int) -> Iterator[Any]:
-            for progress in scoring.run(run_id):
-                seen.append(progress.done)
-                if progress.done:
-                    committed.set()
-                yield progress
-
-    job = runner.start([WatchedStage()])
+    vars(scoring)["run"] = watched_run
+    job = runner.start([scoring])
     assert committed.wait(60)
     runner.cancel(job)
     assert runner.close(60)

@@ -147,7 +147,7 @@ class TestScores:
         with project.reading() as conn:
             kept = ["b"] if chosen else []
             assert [one.config_hash for one in score_sets.sets(conn)] == [*kept, "b2"]
-            assert set(scores.normalised_curves(conn, "b", [1])) == ({1} if chosen else set())
+            assert set(scores.normalized_curves(conn, "b", [1])) == ({1} if chosen else set())
         project.write(lambda conn: score_sets.put_partial(conn, None))
         with project.reading() as conn:
             assert [one.config_hash for one in score_sets.sets(conn)] == [*kept, "b2"]
@@ -206,14 +206,14 @@ class TestExport:
 
 class TestEverySet:
     def test_values(self, project: Project) -> None:
-        """The normalised value after each boundary of what is asked for and scored, None where both are zero."""
+        """The normalized value after each boundary of what is asked for and scored, None where both are zero."""
         fill(project, [talk(str(n), f"hi {n}", "so", "and", "on") for n in range(3)])
         give_scores(project, {2: None, 3: 0.5}, "k")
         run_id = _run(project)
         points = (CurvePoint(1, 2, 1, 0.1, 0.3), CurvePoint(3, 4, 2, 0.0, 0.0))
         project.write(lambda conn: scores.add(conn, "k", run_id, [ScoreEntry(1, points, None, 9)]))
-        assert scores.normalised_curves(project.reader(), "k", [1, 2]) == {1: {1: 0.25, 3: None}}
-        assert scores.normalised_curves(project.reader(), "other", [1]) == {}
+        assert scores.normalized_curves(project.reader(), "k", [1, 2]) == {1: {1: 0.25, 3: None}}
+        assert scores.normalized_curves(project.reader(), "other", [1]) == {}
 
 
 class TestRemaining:

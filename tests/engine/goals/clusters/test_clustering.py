@@ -29,7 +29,7 @@ from engine.model.embedders.vectors import Vectors, has_vector, unit_rows
 from tests.engine.goals.groups import grouped, same_partition
 from tests.engine.project.support import REPOSITORY
 
-ARRAYS = ("labels", "centres", "distances")
+ARRAYS = ("labels", "centers", "distances")
 
 
 def bits(found: Clusters) -> str:
@@ -60,7 +60,7 @@ class TestPartition:
     @given(st.integers(0, 10**6), st.integers(2, 90), st.integers(1, 9), st.integers(1, 30))
     def test_shape(self, seed: int, count: int, dimensions: int, k: int) -> None:
         """For any rows no cluster is empty, each row is in one cluster or an outlier, clusters are numbered by size,
-        and distances are those to the nearest centre.
+        and distances are those to the nearest center.
         """
         vectors = any_rows(seed, count, dimensions)
         live = has_vector(vectors)
@@ -74,19 +74,19 @@ class TestPartition:
         assert (np.diff(found.sizes) <= 0).all()
         assert found.sizes.sum() == (found.labels >= 0).sum()
         inside = found.labels >= 0
-        distances = 1 - vectors[live] @ found.centres.T
+        distances = 1 - vectors[live] @ found.centers.T
         own_distances = distances[np.arange(len(distances)), found.labels[live]]
         assert np.allclose(own_distances[inside[live]], found.distances[inside], atol=1e-5)
         assert np.allclose(found.distances[live], distances.min(axis=1), atol=1e-5)
         assert all(np.isfinite(getattr(found, name)).all() for name in ARRAYS)
-        assert np.allclose(np.linalg.norm(found.centres, axis=1), 1, atol=1e-5)
+        assert np.allclose(np.linalg.norm(found.centers, axis=1), 1, atol=1e-5)
 
     def test_beside_scikit_learn(self) -> None:
         """The sum of squared distances is about that of scikit-learn's k-means with as many attempts."""
         vectors, _ = grouped(10, 60, noise=0.6)
         plain = KMeans(14, n_init=kmeans.RESTARTS, random_state=0).fit(vectors)
-        centres = unit_rows(plain.cluster_centers_)
-        theirs = float((1 - (vectors @ centres.T).max(axis=1)).mean())
+        centers = unit_rows(plain.cluster_centers_)
+        theirs = float((1 - (vectors @ centers.T).max(axis=1)).mean())
         assert cluster(vectors, 14, cut=None).inertia < 1.01 * theirs
 
     def test_stopping(self) -> None:
@@ -124,7 +124,7 @@ class TestRepetition:
     @given(st.integers(0, 10**6), st.integers(2, 120))
     @example(10893, 5)
     def test_order_of_rows_does_not_matter(self, seed: int, count: int) -> None:
-        """Rows in another order get the same partition and centres, bit for bit, even without structure; distances to
+        """Rows in another order get the same partition and centers, bit for bit, even without structure; distances to
         the last digit, which depends on the place of a row in a product of matrices."""
         vectors = any_rows(seed, count, 5)
         if not has_vector(vectors).any():
@@ -132,7 +132,7 @@ class TestRepetition:
         turned = np.random.default_rng(seed).permutation(count)
         one, other = cluster(vectors, 6, seed), cluster(vectors[turned], 6, seed)
         assert one.inertia == other.inertia
-        assert (one.centres == other.centres).all()
+        assert (one.centers == other.centers).all()
         assert (one.labels[turned] == other.labels).all()
         assert np.allclose(one.distances[turned], other.distances, atol=1e-6)
 

@@ -23,10 +23,10 @@ def tree(
     """
     rng = np.random.default_rng(seed)
     axes = np.linalg.qr(rng.standard_normal((64, 64)))[0]
-    centres = [
+    centers = [
         axes[g] + apart * axes[8 + g * kinds + n] for g in range(goals) for n in range(kinds)
     ]
-    rows = np.repeat(unit_rows(centres), each, axis=0)
+    rows = np.repeat(unit_rows(centers), each, axis=0)
     rows = unit_rows(rows + 0.08 * rng.standard_normal(rows.shape))
     return rows, np.repeat(np.arange(goals), kinds * each).astype(np.int32)
 
@@ -72,18 +72,18 @@ class TestThreshold:
         assert {granularity(vectors, labels, seed).groups for seed in range(4)} == {7}
 
     def test_cosine_at_threshold(self) -> None:
-        """A pair whose centres are more alike than this cosine is above the threshold of the scaled similarity, any
+        """A pair whose centers are more alike than this cosine is above the threshold of the scaled similarity, any
         other is below it."""
         vectors, _ = tree(6, 4, 30, apart=0.4)
         clusters = cluster(vectors, 24, 0)
         found = granularity(vectors, clusters.labels)
         sums = np.array([vectors[clusters.labels == n].sum(axis=0) for n in range(clusters.k)])
-        centres = sums / np.linalg.norm(sums, axis=1, keepdims=True)
+        centers = sums / np.linalg.norm(sums, axis=1, keepdims=True)
         sizes = clusters.sizes.astype(float)
         above = found.scaled_similarity(sums, sizes) > found.threshold
         pairs = np.triu_indices(clusters.k, 1)
         needed = found.cosine_at_threshold(sums, sizes)
-        assert ((centres @ centres.T > needed) == above)[pairs].all()
+        assert ((centers @ centers.T > needed) == above)[pairs].all()
         assert 0 < above[pairs].sum() < len(above[pairs])
 
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from engine.goals.clusters import neighbors as neighbours
+from engine.goals.clusters import neighbors as neighbors
 from engine.goals.clusters.neighbors import (
     MIN_SETTLE_SHARE,
-    SETTLE_NEIGHBOURS,
+    SETTLE_NEIGHBORS,
     NearestRows,
-    Neighbours,
+    Neighbors,
     settle,
 )
 from engine.model.embedders.vectors import Numbers, Vectors, unit_rows
@@ -22,7 +22,7 @@ from tests.engine.goals.groups import grouped, same_partition
 @pytest.fixture
 def indexed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lowers the limit from which on the index is used."""
-    monkeypatch.setattr(neighbours, "MIN_INDEXED_ROWS", 50)
+    monkeypatch.setattr(neighbors, "MIN_INDEXED_ROWS", 50)
 
 
 def many(count: int = 600) -> Vectors:
@@ -36,12 +36,12 @@ class TestExact:
     @settings(max_examples=20, deadline=None)
     @given(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 12))
     def test_against_sorting_all(self, seed: int, count: int, wanted: int) -> None:
-        """The neighbours are those of least distance without the row itself; -1 where there are no more."""
+        """The neighbors are those of least distance without the row itself; -1 where there are no more."""
         rng = np.random.default_rng(seed)
         vectors = unit_rows(rng.standard_normal((count, 3)))
         vectors[rng.random(count) < 0.2] = 0
         live = np.flatnonzero(vectors.any(axis=1))
-        near = Neighbours(vectors).of_rows(live, wanted)
+        near = Neighbors(vectors).of_rows(live, wanted)
         for row, found, distances in zip(live, *near, strict=True):
             others = live[live != row]
             best = np.sort(1 - vectors[others] @ vectors[row])[:wanted]
@@ -54,12 +54,12 @@ class TestExact:
 @pytest.mark.usefixtures("indexed")
 class TestIndex:
     def test_finds_nearly_all(self) -> None:
-        """The index finds nearly the neighbours that comparing with all rows finds, and never a row without a
+        """The index finds nearly the neighbors that comparing with all rows finds, and never a row without a
         vector.
         """
         vectors = many()
         rows = np.arange(10, 200)
-        found = Neighbours(vectors).of_rows(rows, 8)
+        found = Neighbors(vectors).of_rows(rows, 8)
         cosines = vectors[rows] @ vectors.T
         cosines[np.arange(len(rows)), rows] = -2
         exact = np.argsort(-cosines, axis=1)[:, :8]
@@ -70,8 +70,8 @@ class TestIndex:
 
 
 def near_of(vectors: Vectors) -> NearestRows:
-    """The neighbours of every row."""
-    return Neighbours(vectors).of_rows(np.arange(len(vectors)), SETTLE_NEIGHBOURS)
+    """The neighbors of every row."""
+    return Neighbors(vectors).of_rows(np.arange(len(vectors)), SETTLE_NEIGHBORS)
 
 
 def nobody(labels: Numbers) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -81,7 +81,7 @@ def nobody(labels: Numbers) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
 
 class TestWhatMoves:
     def test_strays_come_home(self) -> None:
-        """Rows in a wrong group or in none move to the group of their neighbours."""
+        """Rows in a wrong group or in none move to the group of their neighbors."""
         vectors, gold = grouped()
         labels = gold.copy()
         strays = np.random.default_rng(0).choice(len(labels), 24, replace=False)
@@ -91,7 +91,7 @@ class TestWhatMoves:
         assert settle(near_of(vectors), labels, nobody(labels)).tolist() == gold.tolist()
 
     def test_a_row_between_groups_stays(self) -> None:
-        """A row whose neighbours are half of one and half of another group stays in whichever of them it is, or in
+        """A row whose neighbors are half of one and half of another group stays in whichever of them it is, or in
         none.
         """
         rows = np.array([[1, 2, 3, 4]])
@@ -107,7 +107,7 @@ class TestWhatMoves:
 @example(22, 8, 5)  # a group kept takes back the only row of another
 def test_the_same_whatever_groups_are_called(seed: int, rows: int, groups: int) -> None:
     """Renumbering the groups renumbers the result; no group is emptied, and no row leaves the group of most of its
-    neighbours.
+    neighbors.
     """
     rng = np.random.default_rng(seed)
     near = NearestRows(

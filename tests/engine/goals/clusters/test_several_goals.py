@@ -26,7 +26,7 @@ def test_two_goals_lie_apart_and_one_does_not() -> None:
 
 def test_the_usual_gap_is_that_to_the_nearest_group() -> None:
     """It is the median over groups, and 1 where there is no other group."""
-    centres = unit_rows(np.array([[1, 0, 0], [1, 0.2, 0], [0, 0, 1]], dtype=np.float32))
-    near = 1 - float(centres[0] @ centres[1])
-    assert usual_gap(centres) == pytest.approx(near)
-    assert usual_gap(centres[:1]) == 1
+    centers = unit_rows(np.array([[1, 0, 0], [1, 0.2, 0], [0, 0, 1]], dtype=np.float32))
+    near = 1 - float(centers[0] @ centers[1])
+    assert usual_gap(centers) == pytest.approx(near)
+    assert usual_gap(centers[:1]) == 1

@@ -61,8 +61,8 @@ def test_a_place_is_no_goal() -> None:
     assert "Redwood" not in named(weather, TABLES)[0].label
 
 
-def test_centre_first() -> None:
-    """The sentence is of the member nearest to the centre that says the label."""
+def test_center_first() -> None:
+    """The sentence is of the member nearest to the center that says the label."""
     labels = np.zeros(4, dtype=np.int32)
     distances = np.array([0.9, 0.2, 0.1, 0.3], dtype=np.float32)
     found = phrase_labels(FLIGHTS, labels, distances)
@@ -219,3 +219,10 @@ def test_reasons_ask_for_nothing() -> None:
     ]
     (name,) = phrase_labels(reasons, np.zeros(8, np.int32), kind="explanation:frustrated").values()
     assert name.label == "Other reasons"
+
+
+def test_a_greeting_does_not_describe_a_group() -> None:
+    """Where no sentence asks for anything, the longest one of the most central text says what is wanted."""
+    days = ("Monday", "Tuesday", "Friday")
+    found = named([f"Good morning. The tunnel breaks down on {day}." for day in days])
+    assert found[0].description == "The tunnel breaks down on Monday."

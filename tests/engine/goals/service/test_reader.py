@@ -58,7 +58,7 @@ class TestLooking:
         )
 
     def test_members(self, goals: GoalService) -> None:
-        """Central members are nearest to the centre, doubtful ones nearly as near to another group; by name they are in
+        """Central members are nearest to the center, doubtful ones nearly as near to another group; by name they are in
         the order of names; a limit takes the first.
         """
         key = goals.groups()[0].id

@@ -9,7 +9,7 @@ import pytest
 
 from engine.base.errors import UsageError
 from engine.conversations.filters import Filter
-from engine.goals.requests import ClusteringRequest
+from engine.goals.clustering_request import ClusteringRequest
 from engine.goals.service.groups import GoalService
 from engine.goals.service.merge_review import MergeReviewService
 from engine.project.project import Project
@@ -80,7 +80,7 @@ class TestExports:
     def test_assignments(
         self, clustered: Project, goals: GoalService, review: MergeReviewService
     ) -> None:
-        """A line for every imported id in the order of import: its present group and the distance to the centre,
+        """A line for every imported id in the order of import: its present group and the distance to the center,
         or why it is in none.
         """
         review.merge(review.pair(goals.groups()[0].id, goals.groups()[1].id), "both")

@@ -54,7 +54,7 @@ class TestDecidingByProbability:
     def test_settles_what_lies_among_others(
         self, project: Project, decision_log: DecisionLog
     ) -> None:
-        """A conversation whose neighbours are in another group is moved there in one decision, unless a person placed
+        """A conversation whose neighbors are in another group is moved there in one decision, unless a person placed
         it; a second run moves nothing.
         """
         goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))

@@ -74,7 +74,7 @@ class TestSharing:
         assert config_hash("complete", {}, alone.fingerprints) not in keys
 
     def test_mixed_with_files(self, tmp_path: Path) -> None:
-        """A model file cannot share a run with an endpoint; names that are no endpoints are left to the catalogue."""
+        """A model file cannot share a run with an endpoint; names that are no endpoints are left to the catalog."""
         with running("vllm") as first:
             book = self.book(tmp_path, first)
         with pytest.raises(UsageError, match="'smollm2-135m' is no endpoint"):

@@ -13,6 +13,7 @@ import pytest
 from engine.base import network_guard
 from engine.base.errors import ModelError, ModelFileError, NetworkRefused, Paused, UsageError
 from engine.model.catalog_files import PartFile, known_sha256, manifest_path, pulled_models
+from engine.model.endpoints import pacing
 from engine.model.gguf_file import read_gguf
 from engine.model.hub import download, pulls
 from engine.model.hub.access import Hub
@@ -42,7 +43,7 @@ def server(content: bytes) -> Iterator[HubServer]:
 @pytest.fixture(autouse=True)
 def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Removes the waits between attempts."""
-    monkeypatch.setattr(download, "FIRST_WAIT", 0.0)
+    monkeypatch.setattr(pacing, "FIRST_WAIT", 0.0)
 
 
 def planned(server: HubServer, data: Path, token: str = "") -> tuple[Hub, PullPlan]:
@@ -79,7 +80,7 @@ class TestWhole:
         assert file == plan.first
         digest = hashlib.sha256(content).hexdigest()
         assert (manifest.name, manifest.repository, manifest.revision) == ("tiny-f32", NAME, COMMIT)
-        assert (manifest.hub, manifest.licence) == (server.url, "apache-2.0")
+        assert (manifest.hub, manifest.license) == (server.url, "apache-2.0")
         assert [(one.path, one.size, one.sha256) for one in manifest.files] == [
             (FILE, len(content), digest)
         ]
@@ -166,7 +167,7 @@ class TestInterrupted:
 
 class TestDamaged:
     def test_one_bit(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
-        """One wrong bit is detected and the file deleted; it is in no catalogue, and the next pull begins anew."""
+        """One wrong bit is detected and the file deleted; it is in no catalog, and the next pull begins anew."""
         server.faults.append(FaultyAnswer(flip=len(content) // 2))
         with pytest.raises(ModelFileError, match="arrived damaged"):
             pulled(server, tmp_path)
@@ -237,7 +238,7 @@ class TestSentOn:
         """A redirect from https to http is refused."""
         fetch = download.Fetch(
             Hub("https://hub.example", TOKEN), NAME, COMMIT, _part(content), tmp_path / "x",
-            stop=threading.Event(), arrived=lambda _: None, on_redirect=lambda _: None,
+            stop=threading.Event(), report=lambda _, __: None,
         )  # fmt: skip
         with pytest.raises(ModelError, match="unencrypted"):
             fetch._redirected("https://hub.example/a", "http://cdn.example/a", {})
@@ -246,7 +247,7 @@ class TestSentOn:
         """A redirect of a remote hub to this machine is refused."""
         fetch = download.Fetch(
             Hub("https://hub.example"), NAME, COMMIT, _part(content), tmp_path / "x",
-            stop=threading.Event(), arrived=lambda _: None, on_redirect=lambda _: None,
+            stop=threading.Event(), report=lambda _, __: None,
         )  # fmt: skip
         with pytest.raises(ModelError, match="to this machine"):
             fetch._redirected("https://hub.example/a", "https://127.0.0.1/a", {})

@@ -17,7 +17,7 @@ from tests.hub_server import COMMIT, TOKEN, HubServer, Repository, serving
 
 REPOSITORIES = {
     "one/Small-GGUF": Repository({"small-q8_0.gguf": b"x" * 800, "small-q4_0.gguf": b"y" * 400, "README.md": b"#"}),
-    "two/Smaller-GGUF": Repository({"a.gguf": b"z"}, licence="mit", downloads=900, gated=True),
+    "two/Smaller-GGUF": Repository({"a.gguf": b"z"}, license="mit", downloads=900, gated=True),
     "two/Hidden-GGUF": Repository({"a.gguf": b"z"}, private=True),
 }  # fmt: skip
 
@@ -31,9 +31,9 @@ def server() -> Iterator[HubServer]:
 
 class TestSearch:
     def test_by_name(self, server: HubServer) -> None:
-        """A search finds repositories with the word in their name, most downloaded first, with licence and gating."""
+        """A search finds repositories with the word in their name, most downloaded first, with license and gating."""
         found = search(Hub(server.url), "small")
-        assert [(one.name, one.licence, one.gated, one.downloads) for one in found] == [
+        assert [(one.name, one.license, one.gated, one.downloads) for one in found] == [
             ("two/Smaller-GGUF", "mit", True, 900),
             ("one/Small-GGUF", "apache-2.0", False, 100),
         ]

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from engine.model.process.protocol import (
-    VERSION,
     Answer,
     Ask,
     Cancel,
@@ -86,7 +85,7 @@ def main(scenario: str, history: str) -> None:
         sys.exit(3)
     if scenario == "silent":
         hold()
-    send(Hello(0 if scenario == "another version" else VERSION))
+    send(Hello())
     while isinstance(frame := read_frame(sys.stdin.buffer), Ask | Cancel):
         with Path(history).open("a") as file:
             file.write(json.dumps(noted(frame)) + "\n")

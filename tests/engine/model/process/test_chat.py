@@ -12,7 +12,7 @@ import llama_cpp
 
 from engine.model.chat import Call, ChatMessage, Speaker
 from engine.model.interface import Sampling
-from engine.model.llamacpp import LlamaModel
+from engine.model.llamacpp.model import LlamaModel
 from engine.model.process.chat import chat_replies, fit_into_context
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Chat

@@ -62,7 +62,7 @@ class TestParity:
             assert got.total == pytest.approx(one_by_one(llama, prefix, text), abs=1e-3)
             assert got.tokens == len(llama.tokenize(text.encode(), add_bos=False))
 
-    def test_neighbours_and_order_do_not_matter(
+    def test_neighbors_and_order_do_not_matter(
         self, exact: tuple[ModelProcess, llama_cpp.Llama]
     ) -> None:
         """Alone, in another order or twice, a pair has the same number within 1e-3."""

@@ -20,7 +20,7 @@ from engine.completeness.scoring import BoundaryScorer, ItemScore, LogItem, Ques
 from engine.model.batched_replies import generate
 from engine.model.generation import uniform_tasks
 from engine.model.interface import LoadOptions, Sampling
-from engine.model.llamacpp import LlamaModel
+from engine.model.llamacpp.model import LlamaModel
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import CountTokens, Generate, Machine
 from engine.model.prompt_files import frame, parse_prompt, prompt_text

@@ -10,7 +10,8 @@ import pytest
 from engine.base.errors import ModelError, ModelFileError
 from engine.model.gguf_file import F32, read_gguf
 from engine.model.interface import LoadOptions, Span, log_probs
-from engine.model.llamacpp import LlamaModel, quantize
+from engine.model.llamacpp.files import quantize
+from engine.model.llamacpp.model import LlamaModel
 from engine.model.process.log_probs import read_tokens
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Expand

@@ -57,7 +57,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def peers(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ToyPeer, ToyPeer]]:
-    """Two endpoints with the same model, in the catalogue as `one` and `two`, which require a key."""
+    """Two endpoints with the same model, in the catalog as `one` and `two`, which require a key."""
     monkeypatch.setenv("TOY_KEY", CANARY)
     with running("vllm") as first, running("vllm") as second:
         for name, peer in (("one", first), ("two", second)):

@@ -12,7 +12,7 @@ import pytest
 from engine.base.errors import UsageError
 from engine.completeness.scoring_request import PROBE_CONTEXT, ScoringRequest
 from engine.completeness.stages.scoring import ScoringStage
-from engine.goals.requests import ClusteringRequest
+from engine.goals.clustering_request import ClusteringRequest
 from engine.goals.stages.proposing import ProposeStage
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import DEFAULT_MODEL, FIRST_LAYERS
@@ -35,7 +35,7 @@ TREES = TreeRequest(TreeOptions(alpha=0.1))
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Iterator[OpenProject]:
-    """A project with one conversation; the catalogue has the models `large` and `other` too."""
+    """A project with one conversation; the catalog has the models `large` and `other` too."""
     with OpenProject(tmp_path / "p.wb", create=True) as opened:
         fill(opened.project, [talk("one", "Hello.", "Hello.")])
         for name in ("large", "other"):
@@ -126,7 +126,7 @@ class TestChoice:
         assert options(ScoringRequest(mode="tuned")) == LoadOptions()
 
     def test_gone(self, workspace: OpenProject) -> None:
-        """A chosen model that left the catalogue is an error that says how to choose another; no other model is used
+        """A chosen model that left the catalog is an error that says how to choose another; no other model is used
         instead.
         """
         workspace.models_in_use.use("large", ["scoring"])

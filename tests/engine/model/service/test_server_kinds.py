@@ -141,7 +141,7 @@ def test_an_estimate_before_there_are_groups(project: Path) -> None:
         assert workbench(*command).returncode == 0
         assert data(workbench(*command, "--estimate", "--json"))["costs"] == []
     assert {cost["stage"]: cost["requests"] for cost in costs} == {
-        "summarise": 12, "label": 3, "propose": 6,
+        "summarize": 12, "label": 3, "propose": 6,
     }  # fmt: skip
     assert len(server.bodies) == 21
     read = sum(text_pieces(body["messages"][0]["content"]) for body in server.bodies)

@@ -1,4 +1,4 @@
-"""The model service over a real catalogue and a hub on this machine: pulls in threads, rows, facts, removal."""
+"""The model service over a real catalog and a hub on this machine: pulls in threads, rows, facts, removal."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import DEFAULT_MODEL, Catalog
 from engine.model.catalog_files import read_manifest
+from engine.model.endpoints import pacing
 from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.endpoints.fleet import Prices
@@ -51,7 +52,7 @@ class TunedOnly(JobRunner):
 
 @dataclass
 class Bench:
-    """The service with its catalogue and the events it sent."""
+    """The service with its catalog and the events it sent."""
 
     models: ModelService
     catalog: Catalog
@@ -88,7 +89,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
 @pytest.fixture
 def hub(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
     """The hub that the service asks."""
-    monkeypatch.setattr(download, "FIRST_WAIT", 0.0)
+    monkeypatch.setattr(pacing, "FIRST_WAIT", 0.0)
     monkeypatch.delenv("HF_TOKEN", raising=False)
     with serving({NAME: Repository({FILE: tiny.read_bytes(), "tiny-q8.gguf": b"x"})}) as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
@@ -127,7 +128,7 @@ class TestPulls:
         assert bench.changed.wait(30)
         assert pull_row(bench).state == "done"
         found = row(bench, "tiny-f32")
-        assert (found.origin, found.source, found.licence) == ("pulled", NAME, "apache-2.0")
+        assert (found.origin, found.source, found.license) == ("pulled", NAME, "apache-2.0")
         assert found.size == tiny.stat().st_size
         assert found.fits is True
         facts = {fact.name: fact.value for fact in bench.models.facts("tiny-f32")}
@@ -197,7 +198,7 @@ class TestRows:
         gone.unlink()
         bench.catalog.add_adapter(adapter_file(tmp_path / "mine.gguf"))
         found = {one.name: one for one in bench.models.rows()}
-        assert found[DEFAULT_MODEL].licence == "apache-2.0"
+        assert found[DEFAULT_MODEL].license == "apache-2.0"
         assert (found["good"].problem, found["good"].memory is not None) == ("", True)
         assert "ends before its tensors do" in found["cut"].problem
         assert (found["gone"].problem, found["gone"].size) == ("its file is gone", None)

@@ -40,7 +40,7 @@ def tasks(project: Project, tmp_path: Path, form: Any) -> list[dict[str, Any]]:
     return found
 
 
-def labelled(task: dict[str, Any], *answers: tuple[str, str, Any]) -> dict[str, Any]:
+def labeled(task: dict[str, Any], *answers: tuple[str, str, Any]) -> dict[str, Any]:
     """A task of Label Studio as it exports it after these answers: verdict, note, person."""
     return {
         "id": 1,
@@ -82,14 +82,14 @@ def test_label_studio(project: Project, tmp_path: Path) -> None:
     unknown = {"data": {**found[5]["data"], "key": "a" * 16, "conversation": "elsewhere"}}
     changed = {"data": {**found[6]["data"], "key": "a" * 16}}
     answered = [
-        labelled(found[0], ("no", "no\nrefund", {"id": 4, "email": "ann@example.org"})),
-        labelled(found[1], ("no", "", 7)),
-        labelled(found[2], ("yes", "", 7)),
-        labelled(found[3], ("yes", "", 7), ("no", "", 8)),
-        labelled(found[4]),
-        labelled(unknown, ("yes", "", 7)),
-        labelled(changed, ("yes", "", 7)),
-        labelled(found[7], ("maybe", "", 7)),
+        labeled(found[0], ("no", "no\nrefund", {"id": 4, "email": "ann@example.org"})),
+        labeled(found[1], ("no", "", 7)),
+        labeled(found[2], ("yes", "", 7)),
+        labeled(found[3], ("yes", "", 7), ("no", "", 8)),
+        labeled(found[4]),
+        labeled(unknown, ("yes", "", 7)),
+        labeled(changed, ("yes", "", 7)),
+        labeled(found[7], ("maybe", "", 7)),
     ]
     dry = imported(project, tmp_path, answered, dry_run=True)
     assert stands(project) == before

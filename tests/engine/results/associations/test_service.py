@@ -9,6 +9,7 @@ import pytest
 
 from engine.base.conversation import Conversation, Message, ToolCall
 from engine.base.errors import NotFound, UsageError
+from engine.base.sign import Sign
 from engine.conversations.filters import parse_filter
 from engine.formats.records import Parsed
 from engine.goals.views.decision_log import DecisionLog
@@ -17,6 +18,8 @@ from engine.project.project import Project
 from engine.results.associations.formatting import conclusion, feature_text, notes
 from engine.results.associations.records import Associations, Split
 from engine.results.associations.service import AssociationService
+from engine.signs import tables as signs
+from engine.signs.records import SignReading
 from tests.engine.goals.service.goal_project import cluster
 from tests.engine.project.support import fill, give_scores, talk
 
@@ -207,7 +210,7 @@ def test_what_only_tells_goals_apart_is_no_association_within_them(tmp_path: Pat
 
 class TestSplit:
     def test_the_best_known_outcome_is_taken(self, tmp_path: Path) -> None:
-        """Imported outcomes go before states; without any it is said what would give one."""
+        """Imported outcomes go before states; without any it is said what is missing."""
         with Project.open(tmp_path / "a.wb", create=True) as project:
             fill(project, [talk(f"t{number}", f"hello {number}", "bye") for number in range(30)])
             with pytest.raises(NotFound, match="No outcome is known of 10"):
@@ -217,6 +220,22 @@ class TestSplit:
             fill(project, [desk(number) for number in range(40)], "b.jsonl")
             split = service_of(project).split()
             assert (str(split.first), split.outcome) == ("truth.reward<1", "failure")
+
+    def test_without_an_outcome_the_most_trouble_is_a_side(self, tmp_path: Path) -> None:
+        """Without verdicts and imported outcomes the conversations with the most signs of trouble stand against all
+        others, by a filter that lists can repeat; without signs there is no such side."""
+        with Project.open(tmp_path / "a.wb", create=True) as project:
+            fill(project, [talk(f"t{number}", f"hello {number}", "bye") for number in range(150)])
+            complaint = SignReading(Sign.COMPLAINT, 1, (0,), "user: useless")
+            signs_by_id = {key: [complaint] if key <= 15 else [] for key in range(1, 151)}
+            project.write(lambda conn: signs.put(conn, signs_by_id))
+            project.write(signs.compare)
+            split = service_of(project).split()
+            assert (str(split.first), str(split.second)) == ("trouble>=3.0", "")
+            assert "not who failed" in notes(service_of(project).associations(split))[0]
+            project.write(lambda conn: conn.execute("UPDATE trouble SET total = 0"))
+            with pytest.raises(NotFound, match="fewer show signs of trouble"):
+                service_of(project).split()
 
     def test_sides_are_named_by_filters_or_by_a_question(self, airline: Project) -> None:
         """A question has its answers no and yes as sides; naming both, or an unknown question, is refused."""

@@ -76,7 +76,7 @@ class TestTruths:
         assert truths.of_answers({"reward": 1}, 1) == [{}]
 
     def test_satisfaction(self) -> None:
-        """A satisfaction of up to 3 of 5 counts as not satisfied; both judgements of one answer are kept."""
+        """A satisfaction of up to 3 of 5 counts as not satisfied; both judgments of one answer are kept."""
         truth = {"satisfaction": [3, 4, None], "hallucination": [True, None, False]}
         assert truths.judges_answers(truth)
         assert truths.of_answers(truth, 3) == [

@@ -145,7 +145,7 @@ class TestRecord:
         """The import reads a play as a conversation of the data set, with its annotations as truth."""
         ending, _ = played(meeting(SETTING), leaves_after(2))
         assert ending.record is not None
-        assert RECLLMSIM.recognise(ending.record) is not None
+        assert RECLLMSIM.recognize(ending.record) is not None
         conversation = RECLLMSIM.read(ending.record, "x", None).conversation
         assert conversation.external_id.startswith("recsim/preparing-gifts/profile-3/")
         assert [message.content for message in conversation.messages] == [

@@ -32,7 +32,7 @@ KEYS: dict[str, Any] = {
 }
 
 
-def summarised(**changes: Any) -> Task:
+def summarized(**changes: Any) -> Task:
     """Three documents with two insights, in two shards."""
     return bound("summary", SHARDS, **{**KEYS, **changes})
 
@@ -52,7 +52,7 @@ class TestScore:
     def test_coverage_times_citation_averaged_over_insights(self) -> None:
         """One insight full with F1 2/3, one partial with F1 1: (1 * 2/3 + 1/2 * 1) / 2."""
         evaluation, asked = scored(
-            summarised(),
+            summarized(),
             "- Seats are liked [1].\n- Fares rose [2].",
             judge(verdict("FULL", 1), verdict("PARTIAL", 2)),
         )
@@ -62,7 +62,7 @@ class TestScore:
 
     def test_the_judge_chooses_among_the_lines(self) -> None:
         """Its reply is constrained to the three words and the numbers of lines that are not empty."""
-        _, asked = scored(summarised(), "- a\n\n- b", judge(verdict("NO", 0), verdict("NO", 0)))
+        _, asked = scored(summarized(), "- a\n\n- b", judge(verdict("NO", 0), verdict("NO", 0)))
         schema = json.loads(asked[0].sampling.json_schema or "")
         assert schema["properties"]["bullet_id"]["enum"] == [0, 1, 3]
         assert asked[0].messages[-1].content.count("Riders like the new seats.") == 1
@@ -74,7 +74,7 @@ class TestScore:
         the details say so.
         """
         evaluation, asked = scored(
-            summarised(), "- Seats [1, 3].", judge(bad, bad, bad, verdict("FULL", 1))
+            summarized(), "- Seats [1, 3].", judge(bad, bad, bad, verdict("FULL", 1))
         )
         assert evaluation.details["unjudged"] == 1
         assert evaluation.score == 0.0
@@ -101,7 +101,7 @@ class TestCitations:
 class TestPrompts:
     def test_no_prompt_gives_the_insights_away(self) -> None:
         """The assistant's prompts have the number of insights and none of their texts."""
-        task = summarised()
+        task = summarized()
         seen = task.system_prompt() + task.full_prompt()
         assert "about 2 bullet points" in seen
         assert "Riders like" not in seen
@@ -117,4 +117,4 @@ class TestPrompts:
     def test_bad_keys_are_refused(self, change: dict[str, Any]) -> None:
         """Documents without numbers, shards of unknown documents and insights without citations are refused."""
         with pytest.raises(BadInstruction):
-            summarised(**change)
+            summarized(**change)

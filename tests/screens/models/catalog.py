@@ -1,4 +1,4 @@
-"""A catalogue of small real files, made once a test process and copied for each test, and a hub to pull from."""
+"""A catalog of small real files, made once a test process and copied for each test, and a hub to pull from."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ role = "instruct"
 repository = "Qwen/Qwen2.5-3B-Instruct-GGUF"
 file = "q4_k_m"
 size = 2.1
-licence = "qwen-research"
+license = "qwen-research"
 note = "Good summaries for its size."
 [[set]]
 memory = 24
@@ -66,14 +66,14 @@ role = "instruct"
 repository = "Qwen/Qwen3-14B-GGUF"
 file = "Q4_K_M"
 size = 9.0
-licence = "apache-2.0"
+license = "apache-2.0"
 note = "Leaves room for long contexts on 24 GB."
 [[set.model]]
 role = "embedder"
 repository = "Qwen/Qwen3-Embedding-4B-GGUF"
 file = "Q4_K_M"
 size = 2.5
-licence = "apache-2.0"
+license = "apache-2.0"
 note = "Better vectors than the small one."
 """
 
@@ -84,7 +84,7 @@ note = "Better vectors than the small one."
 def weights(
     path: Path,
     name: str,
-    licence: str = "apache-2.0",
+    license: str = "apache-2.0",
     *,
     layers: int = 36,
     heads: int = 8,
@@ -99,7 +99,7 @@ def weights(
     """
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_name(name)
-    writer.add_license(licence)
+    writer.add_license(license)
     writer.add_context_length(40_960)
     writer.add_embedding_length(4096)
     writer.add_block_count(layers)
@@ -124,8 +124,8 @@ def weights(
 
 @cache
 def _made() -> Path:
-    """A folder with `data` and `cache` of a catalogue, and `files` that were added to it."""
-    folder = Path(tempfile.mkdtemp(prefix="catalogue-"))
+    """A folder with `data` and `cache` of a catalog, and `files` that were added to it."""
+    folder = Path(tempfile.mkdtemp(prefix="catalog-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     data, files = folder / "data", folder / "files"
     pulled = data / PULLED_FOLDER / "Qwen--Qwen3-8B-GGUF"
