@@ -362,11 +362,11 @@ class SimulationScreen(WorkbenchScreen[None]):
             return
         simulations = self.services.simulations
 
-        def chosen(request: SimulationRequest) -> None:
+        def on_choice(request: SimulationRequest) -> None:
             self.in_background(lambda: simulations.start(request), lambda job: None, group="start")
 
         def show(offers: SimulationOffers) -> None:
-            ask(self, SimulationRunForm(simulations, offers), chosen)
+            ask(self, SimulationRunForm(simulations, offers), on_choice)
 
         self.in_background(simulations.offers, show, group="offers")
 
