@@ -292,8 +292,6 @@ class GoalMembersScreen(Marking, DecisionScreen):
 
     def action_leave(self) -> None:
         """Leaves the search; goes back where there is none."""
-        if not self.is_attached or self._pruning:
-            return  # a second key while it closes
         line = self.query_one(FindLine)
         if line.is_open:
             line.close()

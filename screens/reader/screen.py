@@ -436,8 +436,6 @@ class ReaderScreen(WorkbenchScreen[int]):
 
     def action_leave(self) -> None:
         """Gives up finding, and goes back when nothing is looked for."""
-        if not self.is_attached or self._pruning:
-            return  # a second key while the screen closes does nothing
         line = self.query_one(FindLine)
         if line.is_open:
             line.close()
