@@ -329,10 +329,10 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         # The opening of the next step is how a model ends its own, and nothing that it says.
         said = segment.text.removesuffix(STEP_STOP) if ended else segment.text
         if segment.recorded_text is not None:
-            is_whole = ended and segment.recorded_text.strip() == said.strip()
-            beginning = one_line(segment.recorded_text, MAX_RECORDED_CHARACTERS)
-            only = "" if is_whole else f" only “{beginning}”"
-            tail.append(Piece(f" {RECORDED}{only}", base + self._tone("tone--accent", is_cursor)))
+            extent = "" if ended else " so far"
+            if segment.recorded_text.strip() != said.strip():
+                extent = f" only “{one_line(segment.recorded_text, MAX_RECORDED_CHARACTERS)}”"
+            tail.append(Piece(f" {RECORDED}{extent}", base + self._tone("tone--accent", is_cursor)))
         text = shown_text(said)
         style = base + self._tone("tone--found", is_cursor) if number in self._found else base
         if not text:

@@ -424,9 +424,14 @@ class NameStage(OneActStage):
             ]
             if len(rest) > 1:
                 numbers[np.isin(numbers, rest)] = rest[0]
-                names = phrase_labels(
+                joined_names = phrase_labels(
                     texts, numbers, distances, self._stored.seed, self._stored.text
                 )
+                names = {
+                    number: joined_names[number] if number == rest[0] else name
+                    for number, name in names.items()
+                    if number not in rest[1:]
+                }
                 self.joined = len(rest)
 
         def plan(current: MergeState) -> Iterator[GoalDecision]:
