@@ -15,15 +15,25 @@ from typing import Any, TypeVar
 from rich.cells import cell_len
 
 from engine.base.errors import FilterError, UsageError
-from engine.base.request_options import Option, options_of, read_value
+from engine.base.request_options import (
+    LARGEST_WHOLE_NUMBER,
+    Option,
+    must_be_whole,
+    options_of,
+    read_value,
+)
 from engine.base.text import display_safe
 from engine.conversations.filters import FILTER as FILTER_OPTION
 from engine.conversations.filters import Filter, parse_filter
 
 Run = TypeVar("Run", bound=Callable[..., Any])
 """A function that runs a command."""
+Number = TypeVar("Number", int, float)
+"""A whole number or another one."""
 Request = TypeVar("Request")
 """A dataclass that says what to run."""
+_OWN_READING = {"action", "choices", "nargs", "type"}
+"""Settings of an option that say how its text is read, or that it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +75,8 @@ def argument(*names: str, **settings: Any) -> Argument:
     default = settings.get("default")
     if isinstance(default, int | float | str) and default not in ("", argparse.SUPPRESS):
         settings["help"] += f" (default: {default})"
+    if names[0].startswith("-") and default != "" and not _OWN_READING & settings.keys():
+        settings["type"] = not_empty
     return Argument(names, settings)
 
 
@@ -212,36 +224,43 @@ def _with_place(error: FilterError, text: str) -> FilterError:
     )
 
 
-def share(text: str) -> float:
-    """Reads a number above 0 and at most 1."""
-    value = float(text)
-    if not 0 < value <= 1:
-        raise argparse.ArgumentTypeError("must be above 0 and at most 1")
-    return value
+def not_empty(text: str) -> str:
+    """Reads a text: an empty one is mostly a variable of a script that was never set."""
+    if not text:
+        raise argparse.ArgumentTypeError("it must not be empty")
+    return text
 
 
-def unit_interval(text: str) -> float:
-    """Reads a number from 0 to 1."""
-    value = float(text)
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError("must be from 0 to 1")
-    return value
+def _number_reader(
+    convert: Callable[[str], Number], allowed: Callable[[Number], bool], must: str
+) -> Callable[[str], Number]:
+    """Returns what reads a number for argparse.
+
+    Args:
+        must: What the number must be; completes "it must be ...".
+    """
+
+    def read(text: str) -> Number:
+        """Returns the number of a text; its errors are those that argparse prints."""
+        try:
+            value = convert(text)
+        except ValueError:
+            value = None
+        if value is None or not allowed(value):
+            raise argparse.ArgumentTypeError(f"it must be {must}")
+        return value
+
+    return read
 
 
-def above_zero(text: str) -> float:
-    """Reads a number above 0."""
-    value = float(text)
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError("must be above 0")
-    return value
-
-
-def positive(text: str) -> int:
-    """Reads a whole number above 0."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return value
+share = _number_reader(float, lambda value: 0 < value <= 1, "above 0 and at most 1")
+unit_interval = _number_reader(float, lambda value: 0 <= value <= 1, "from 0 to 1")
+above_zero = _number_reader(float, lambda value: 0 < value < math.inf, "a number above 0")
+from_zero = _number_reader(float, lambda value: 0 <= value < math.inf, "a number from 0 on")
+positive = _number_reader(int, lambda value: 1 <= value <= LARGEST_WHOLE_NUMBER, must_be_whole(1))
+whole_from_zero = _number_reader(
+    int, lambda value: 0 <= value <= LARGEST_WHOLE_NUMBER, must_be_whole(0)
+)
 
 
 # Words and options of several commands

@@ -9,6 +9,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 done with items not scored or quarantin
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import shlex
 import sys
@@ -286,7 +287,17 @@ def version_line() -> str:
 
 
 def _run(words: list[str], topic: list[str], offline: bool) -> int:
-    """Runs the command that the words name; returns the exit code. `topic` is what `help` is asked about."""
+    """Runs the command that the words name; returns the exit code. `topic` is what `help` is asked about.
+
+    Raises:
+        UsageError: The words are no command, or nothing in this folder or of these names can be a file.
+    """
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise UsageError(
+            "The current folder is no longer there.", "Go to another one: `cd ~`."
+        ) from None
     try:
         arguments = build_parser().parse_args(_with_joined_filters(_with_command(words)))
     except SystemExit as stop:  # after --help
@@ -321,6 +332,13 @@ def _run(words: list[str], topic: list[str], offline: bool) -> int:
         raise UsageError(
             f"“{strange}” is not in the encoding of the terminal.",
             "Use UTF-8, for instance with LC_ALL=C.UTF-8.",
+        ) from None
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        raise UsageError(
+            f"“{str(error.filename)[:40]}…” is too long for the name of a file.",
+            "Choose a shorter name.",
         ) from None
 
 

@@ -197,3 +197,21 @@ def is_in_use(path: str) -> bool:
     except OSError:
         return False
     return (status.st_dev, status.st_ino) in in_use
+
+
+APPLICATION_ID = 0x57_42_43_48
+"""Marks a SQLite file as a project of this program (`WBCH`)."""
+
+
+def is_project(path: str) -> bool:
+    """Returns whether a path leads to a project. One that this process has open is not opened a second time: closing it
+    would release the locks of SQLite.
+
+    Raises:
+        OSError: The file cannot be opened.
+    """
+    if is_in_use(path):
+        return True
+    with open(path, "rb") as file:
+        header = file.read(72)  # https://www.sqlite.org/fileformat.html, 1.3
+    return header.startswith(b"SQLite format 3\0") and header[68:] == APPLICATION_ID.to_bytes(4)

@@ -14,6 +14,9 @@ from typing import Any, Literal
 
 from engine.base.errors import UsageError
 
+LARGEST_WHOLE_NUMBER = 10**18 - 1
+"""The largest whole number that can be given; SQLite stores none from 2^63 on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Option:
@@ -109,10 +112,17 @@ def whole_number(
         metavar=metavar,
         label=label,
         convert=int,
-        allowed=lambda value: value == default or (value is not None and value >= least),
-        must=f"a whole number from {least} on",
+        allowed=lambda value: (
+            value == default or (value is not None and least <= value <= LARGEST_WHOLE_NUMBER)
+        ),
+        must=must_be_whole(least),
     )
     return declared(default, option)
+
+
+def must_be_whole(least: int) -> str:
+    """Returns what a whole number must be, to complete "it must be ..."."""
+    return f"a whole number from {least} on, with at most 18 digits"
 
 
 def share(

@@ -22,7 +22,7 @@ from engine.conversations.filters import Filter, ListQuery, Term
 from engine.conversations.text_checks import KIND_NAMES, KINDS
 from engine.goals.records import themes_of
 from engine.opener.conversations import ConversationService
-from engine.opener.first_reading import conversations_to_read
+from engine.opener.first_reading import FirstReading, conversations_to_read
 from engine.opener.key_figures import KeyFigures, imported_failures, month_change
 from engine.opener.open_project import OpenProject
 from engine.project.records import RunRow
@@ -251,7 +251,7 @@ class _Report:
         for question, clauses in answers.items():
             if clauses:
                 yield Paragraph(f"{question.rstrip('?')}: {'; '.join(clauses)}.", True)
-        for reading in conversations_to_read(self._services, self._filter, failures=True)[:QUOTED]:
+        for reading in self._readings[:QUOTED]:
             quote = self._quote(reading.row.id)
             reason = " · ".join(reading.reason.split(" · ")[:2])
             yield replace(quote, source=f"{quote.source}: {reason}", more_in=TO_READ)
@@ -417,6 +417,11 @@ class _Report:
             )
 
     @cached_property
+    def _readings(self) -> list[FirstReading]:
+        """What to read first; failures that a person judged are among them."""
+        return conversations_to_read(self._services, self._filter, failures=True)
+
+    @cached_property
     def _associations(self) -> Associations | None:
         """What goes with the outcome that is known best; None where too few have one."""
         service = self._services.associations
@@ -505,9 +510,26 @@ class _Report:
             yield from clustering_figures(measurements)
 
     def _to_read(self) -> Iterator[Block]:
-        """Yields conversations of the goals of which the fewest ended, quoted, and a list of those with the lowest
-        scores."""
-        worst = [goal for goal in self._by_completion if goal.scored >= MIN_SCORED][:WORST_GOALS]
+        """Yields the conversations with the most signs of trouble, one of each of the goals of which the fewest ended,
+        quoted, and those that broke off, the lowest scores first."""
+        if self._readings:
+            yield text_table(
+                "The conversations with the most signs of trouble",
+                ("conversation", "begins with", "why"),
+                tuple(
+                    (
+                        reading.row.external_id,
+                        one_line(reading.row.opening, LONG_OPENING_CHARACTERS),
+                        reading.reason,
+                    )
+                    for reading in self._readings
+                ),
+            )
+        worst = [
+            goal
+            for goal in self._by_completion
+            if goal.scored >= MIN_SCORED and goal.complete < goal.scored
+        ][:WORST_GOALS]
         parts = dict(self._parts)
         for goal in worst:
             yield Paragraph(
@@ -516,12 +538,13 @@ class _Report:
             part = parts[goal.label]
             yield self._quote(int(part.ids[np.nanargmin(part.score)]))
         ids = self._measured.ids[np.argsort(self._measured.score, kind="stable")]
-        count = min(int(self._measured.scored.sum()), CONVERSATIONS_TO_READ)
+        broken_off = self._measured.score < self._services.conversations.rule().threshold
+        count = min(int(broken_off.sum()), CONVERSATIONS_TO_READ)
         rows = self._services.conversations.rows(ids[:count].tolist())
         if not rows:
             return
         yield text_table(
-            "The conversations with the lowest scores",
+            "The conversations below the threshold, the lowest scores first",
             ("conversation", "score", "begins with", "what is left to do"),
             tuple(
                 (

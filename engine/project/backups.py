@@ -17,10 +17,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from engine.base.errors import NotAProject, ProjectDamaged, ProjectError
-from engine.base.files import atomic_replacement
+from engine.base.files import APPLICATION_ID, atomic_replacement
 from engine.project.connections import file_uri
 from engine.project.failures import translate_file_errors
-from engine.project.schema import APPLICATION_ID, SCHEMA, foreign_object
+from engine.project.schema import SCHEMA, foreign_object
 from engine.project.write_lock import WriteLock, check_log
 
 BACKUPS_KEPT = 5

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import sqlite3
+import stat
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -508,6 +509,10 @@ def _check_place(name: str, real: str, create: bool) -> bool:
     """
     if os.path.isdir(real):
         raise NotAProject(f"{name} is a folder.", "Name a file in it, for example project.wb.")
+    if os.path.exists(real) and stat.S_ISFIFO(
+        os.stat(real).st_mode
+    ):  # opening it would wait for a writer
+        raise NotAProject(f"{name} is a pipe.", "Name a file, for example project.wb.")
     if not os.path.exists(real):
         folder = os.path.dirname(real)
         if not os.path.isdir(folder):

@@ -18,11 +18,10 @@ from sqlite_utils import Database
 from sqlite_utils.db import ForeignKey
 
 from engine.base.errors import NotAProject, ProjectDamaged, ProjectError
-from engine.base.files import atomic_replacement
+from engine.base.files import APPLICATION_ID, atomic_replacement
 from engine.project import cjk_index
 from engine.project.connections import file_uri
 from engine.project.schema import (
-    APPLICATION_ID,
     FIRST_SCHEMA,
     SCHEMA,
     SchemaObject,

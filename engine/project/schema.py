@@ -20,13 +20,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.base.errors import NotAProject, ProjectTooNew, ProjectTooOld
+from engine.base.files import APPLICATION_ID
 from engine.project.views import VIEWS
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
-
-APPLICATION_ID = 0x57_42_43_48
-"""Marks a SQLite file as a project of this program (`WBCH`)."""
 
 FIRST_SCHEMA = 22
 """The number of the schema of version 1.0. Files of earlier numbers were never released."""

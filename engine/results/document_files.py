@@ -65,7 +65,9 @@ def check_place(path: Path, *, force: bool) -> None:
             f"A report cannot be written as {path.name}.", "Name a file.html or a file.md."
         )
     if os.path.exists(path) and not force:
-        raise ProjectError(f"{path} is there already.", "Choose another name; nothing was written.")
+        raise ProjectError(
+            f"{path} is there already.", "Choose another name, or add --force to write over it."
+        )
 
 
 def write_document(document: Document, path: Path, *, redact: bool = False) -> WrittenDocument:

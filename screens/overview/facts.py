@@ -11,7 +11,7 @@ from textual.content import Content
 from engine.base import number_format
 from engine.base.conversation import SUCCEEDED, State, Verdict
 from engine.base.sign import Sign
-from engine.base.text import middle_cut, one_line
+from engine.base.text import display_safe, middle_cut, one_line
 from engine.completeness.records import DecisionRule, Histogram, ScoreSet
 from engine.completeness.service.sets import in_force, name_of, reliability
 from engine.conversations.filter_fields import NO_VALUE
@@ -29,6 +29,7 @@ from screens.shell.workbench_screen import Figure
 from screens.widgets.curve import BINS
 from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS, fitting, rate_piece
 from screens.widgets.groups import label_of
+from screens.widgets.messages import wrap
 
 Piece = str | tuple[str, str]
 """A text, or a text and its style."""
@@ -38,6 +39,9 @@ MAX_NAME_CHARS = 40
 
 _READING_NAME_CHARACTERS = 20
 """Most characters of the name of a conversation to read first."""
+
+_MIN_ANSWER_CELLS = 20
+"""Fewest cells in which an answer is wrapped."""
 
 _QUESTION_CELLS = 21
 """Width of the questions that the overview answers, in cells."""
@@ -342,12 +346,16 @@ def answer_lines(
 
 
 def answer_content(line: AnswerLine, cells: int) -> Content:
-    """Returns a question and its answer as a line of at most so many cells; clauses that do not fit are left out."""
+    """Returns a question and its answer as a line of at most so many cells; clauses that do not fit are left out, but
+    the first one goes on below, since its end may be its figure."""
     tone = "$tone-borderline" if line.doubtful else ""
     question = f"{line.question:<{_QUESTION_CELLS}}"
-    return Content.assemble(
-        (question, "bold"), (fitting(line.clauses, cells - _QUESTION_CELLS), tone)
+    width = max(_MIN_ANSWER_CELLS, cells - _QUESTION_CELLS)
+    first = wrap(display_safe(line.clauses[0]), width)
+    answer = (
+        fitting(line.clauses, width) if len(first) == 1 else f"\n{'':{_QUESTION_CELLS}}".join(first)
     )
+    return Content.assemble((question, "bold"), (answer, tone))
 
 
 def _contents(overview: Overview) -> list[str]:

@@ -10,7 +10,18 @@ import pytest
 from engine.base.errors import UsageError
 from engine.base.request_options import Option, check, choice, declared, share, switch, whole_number
 from engine.conversations.filters import FILTER, Filter, parse_filter
-from workbench.arguments import PROJECT, one_of, read_request, request_arguments, takes, titled
+from workbench.arguments import (
+    PROJECT,
+    Argument,
+    from_zero,
+    number,
+    one_of,
+    read_request,
+    request_arguments,
+    takes,
+    titled,
+    unit_interval,
+)
 from workbench.arguments import argument as word
 from workbench.cli import build_parser
 
@@ -61,12 +72,36 @@ def test_each_kind_of_option_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("--size", "0"), ("--size", "x"), ("--at-least", "2"), ("--sort", "all")]
+    "words",
+    [
+        ("--size", "0"),
+        ("--size", "x"),
+        ("--size", "1" + 18 * "0"),
+        ("--at-least", "2"),
+        ("--sort", "all"),
+    ],
 )
 def test_a_value_that_cannot_be_is_refused_by_its_option(words: tuple[str, str]) -> None:
     """The error names the option."""
     with pytest.raises(argparse.ArgumentError, match=words[0]):
         request_of(*words)
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        (number("--limit", "so many"), "1" + 18 * "0"),
+        (word("--fall", type=unit_interval), "nan"),
+        (word("--price", type=from_zero), "inf"),
+        (word("--file"), ""),
+    ],
+)
+def test_a_value_that_nothing_can_use_is_refused_in_words(option: Argument, text: str) -> None:
+    """A number that SQLite cannot store or that is none, and the empty text of a variable that was never set."""
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    option.add_to(parser)
+    with pytest.raises(argparse.ArgumentError, match=r"it must (not )?be "):
+        parser.parse_args([f"{option.names[0]}={text}"])
 
 
 def test_the_request_refuses_what_the_option_refuses() -> None:

@@ -93,6 +93,18 @@ class TestWords:
         assert set(error) == {"error", "hint", "exit_code", "code"}
         assert (error["exit_code"], bool(error["error"]), bool(error["hint"])) == (code, True, True)
 
+    def test_a_name_that_no_file_can_have(self) -> None:
+        """A name that is too long for the system is refused as any other that is not there."""
+        done = workbench("models", "add", "a" * 5000)
+        assert (done.returncode, b"too long for the name of a file" in done.stderr) == (2, True)
+
+    def test_a_folder_that_is_gone(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """In a folder that was deleted nothing can be named, and that is said."""
+        monkeypatch.chdir(tmp_path)
+        tmp_path.rmdir()
+        done = workbench("status", "p.wb")
+        assert (done.returncode, b"no longer there" in done.stderr) == (2, True)
+
 
 @pytest.mark.parametrize(
     ("words", "shown"),

@@ -49,6 +49,11 @@ class TestCluster:
         assert all(group["label"] for group in merged["groups"])
         assert gaps["without"] == 1
 
+    def test_too_many_clusters(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """More clusters than the conversations fill are refused, where all would be left without a group."""
+        assert main([*CLUSTER, str(path), "--no-labels", "--k1", "25"]) == 1
+        assert "48 conversations cannot fill 25 clusters" in capsys.readouterr().err
+
     def test_reasons(self, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """What explains answers is clustered into reasons, newly when an answer has come; before there is an answer
         that is refused. Conversations without a reason are no gap, and goals stay goals in filters."""

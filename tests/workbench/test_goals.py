@@ -77,7 +77,10 @@ def test_merge_rename_pin_and_undo(run: Run) -> None:
 
 
 def test_split_and_move(run: Run, clustered: Project) -> None:
-    """A split is shown before it is made; conversations move to a group by their ids, or out of all."""
+    """A split is shown before it is made, into no more parts than there are members; conversations move to a group by
+    their ids, or out of all."""
+    code, error = run("split", "1", "--parts", "999")
+    assert (code, "cannot be split into 999 parts" in error["error"]) == (EXIT_USAGE, True)
     largest = run("list")["groups"][0]
     parts = run("split", "1", "--dry-run")
     assert sum(parts["parts"]) == largest["size"]

@@ -73,9 +73,9 @@ class TestList:
 
     def test_counts_by_a_field(self, project: Path) -> None:
         """--by counts what matches by the values of a field; one that is not there is refused with what is near."""
-        done = workbench("list", project, "--by", "date", "--filter", "name:web,app")
+        done = workbench("list", project, "--by", "month", "--filter", "name:web,app")
         assert [line.split() for line in done.stdout.decode().splitlines()] == [
-            ["date", "conversations"],
+            ["month", "conversations"],
             ["2026-04", "1"],
             ["2026-03", "1"],
         ]

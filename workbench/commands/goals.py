@@ -31,6 +31,7 @@ from workbench.arguments import (
     argument,
     number,
     one_of,
+    positive,
     several,
     share,
     switch,
@@ -67,7 +68,11 @@ def list_groups(arguments: argparse.Namespace) -> CommandResult:
         ]
     return CommandResult(
         [*lines, *_agreement_lines(agreements)]
-        or ["No groups. `workbench run cluster PROJECT` makes them."],
+        or [
+            "No group has a conversation that matches."
+            if arguments.filter
+            else "No groups. `workbench run cluster PROJECT` makes them."
+        ],
         {
             "groups": list(map(asdict, groups)),
             "themes": [
@@ -292,7 +297,7 @@ def move(arguments: argparse.Namespace) -> CommandResult:
     switch("--redo", "give again what was taken back last"),
     argument(
         "--act",
-        type=int,
+        type=positive,
         metavar="N",
         help="take back act N, also of the rule or a model (`export decisions` lists the acts)",
     ),

@@ -142,7 +142,7 @@ def _with_interrupted(runs: list[RunRow], project: Project) -> list[RunRow]:
     argument(
         "--by",
         metavar="FIELD",
-        help="count by the values of a field instead: goal, model, tool, date, meta.channel, ...",
+        help="count by the values of a field instead: goal, model, tool, month, meta.channel, ...",
     ),
 )
 def list_conversations(arguments: argparse.Namespace) -> int:
@@ -175,6 +175,9 @@ def _print_counts(
         UsageError: Conversations cannot be counted by the field.
         WorkbenchError: No conversation has this field of metadata or truth.
     """
+    title = field
+    if field == "month":  # as `compare --by` calls it
+        field = "date"
     if is_question(field):
         field = f"{QUESTION_FIELD}.{field}"
     if field not in COUNTABLE_FIELDS:
@@ -189,11 +192,11 @@ def _print_counts(
     values = workspace.conversations.values(field, filter)[:limit]
     if json:
         for value, count in values:
-            print(as_json({field: value, "conversations": count}))
+            print(as_json({title: value, "conversations": count}))
     else:
         written = FIELDS[field.partition(".")[0]].written
         rows = [(written(value), count or 0) for value, count in values]
-        print_text("\n".join(cell_lines([(field, "text"), ("conversations", "count")], rows)))
+        print_text("\n".join(cell_lines([(title, "text"), ("conversations", "count")], rows)))
         all_of_them = f" that match {filter}" if filter else ""
         narrate(
             f"Of {counted(len(workspace.conversations.ids(ListQuery(filter))), 'conversation')}{all_of_them}."

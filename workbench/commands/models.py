@@ -38,7 +38,7 @@ from engine.model.stages import measure_first_layers
 from engine.opener.egress_preview import egress_preview
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
-from workbench.arguments import PROJECT, above_zero, argument, switch, takes
+from workbench.arguments import PROJECT, above_zero, argument, from_zero, switch, takes
 from workbench.command_result import EXIT_DONE, EXIT_FAILED, CommandResult
 from workbench.narration import ask_first, narrate
 
@@ -62,7 +62,7 @@ def list_models(arguments: argparse.Namespace) -> CommandResult:
     argument(
         "--prices",
         nargs=2,
-        type=float,
+        type=from_zero,
         metavar=("READ", "WRITTEN"),
         help="what a million tokens cost, read and written",
     ),

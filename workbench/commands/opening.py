@@ -20,7 +20,15 @@ from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from engine.trees.options import Transform, TreeOptions
 from engine.trees.records import STEP_STOP, TreeRequest
-from workbench.arguments import argument, number, read_request, request_arguments, switch, takes
+from workbench.arguments import (
+    argument,
+    number,
+    read_request,
+    request_arguments,
+    switch,
+    takes,
+    whole_from_zero,
+)
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.commands import first_look
 from workbench.commands.first_look import show_rest
@@ -54,7 +62,7 @@ between which answers the model wavers."""
     argument("dir", nargs="?", default=FOLDER, help="folder for the project"),
     switch("--headless", "do not open the terminal screens"),
     number("--count", "conversations", CONVERSATIONS),
-    argument("--seed", type=int, default=SEED, help="seed of the samples"),
+    argument("--seed", type=whole_from_zero, default=SEED, help="seed of the samples"),
     switch("--samples-only", "import the samples and run nothing"),
 )
 def demo(arguments: argparse.Namespace) -> CommandResult | int:
@@ -161,7 +169,7 @@ THEMES = ("dark", "light", "high-contrast", "ansi")
     switch("--headless", "with log files: print the result, open no screens"),
     argument(
         "--minutes",
-        type=int,
+        type=whole_from_zero,
         metavar="N",
         help="with log files: for how long the model reads after the scores by words; 0: words only"
         " (default: until all is read)",

@@ -326,7 +326,10 @@ def _too_few_text(people: PeopleAgreement, name: str) -> str:
         help="answer for a conversation; an empty answer takes the one there is away; may be repeated",
     ),
     argument(
-        "--all", metavar="ANSWER", help="the same answer for all that --filter matches; needs --yes"
+        "--all",
+        type=str,
+        metavar="ANSWER",
+        help="the same answer for all that --filter matches; needs --yes",
     ),
     switch("--yes", "give --all to as many as the filter matches"),
     switch(

@@ -22,6 +22,7 @@ from workbench.arguments import (
     positive,
     switch,
     takes,
+    unit_interval,
 )
 from workbench.command_result import CommandResult
 from workbench.commands.goals import conversation
@@ -35,7 +36,7 @@ from workbench.text_tables import cell_lines
     PROJECT,
     argument(
         "--fall",
-        type=float,
+        type=unit_interval,
         default=MIN_SCORE_FALL,
         metavar="X",
         help="least fall of the score over a turn, 0 to 1: less finds more",

@@ -37,6 +37,7 @@ from workbench.arguments import (
     PROJECT,
     Argument,
     ArgumentGroup,
+    above_zero,
     argument,
     number,
     read_request,
@@ -245,7 +246,7 @@ def unusual_trees(arguments: argparse.Namespace) -> CommandResult:
     argument("conversation", help="its name, as `workbench list` shows it"),
     *GROWTH_ARGUMENTS,
     number("--step", "before the assistant's step N instead"),
-    argument("--seconds", type=float, help="stop after this many seconds"),
+    argument("--seconds", type=above_zero, help="stop after this many seconds"),
     argument("--property", metavar="P", help="bound the probability of `contains yes`, ..."),
     switch("--text", "print complete answers instead"),
 )

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, BinaryIO, Literal, cast
 
 from engine.base.errors import FormatError, TooMuch
-from engine.base.files import is_in_use
+from engine.base.files import is_project
 from engine.formats.json_values import BadRecord, json_text
 from engine.formats.opening.agent_stores import session_tables, stored_sessions
 from engine.formats.opening.bounds import LEAST_OF_RECORD, Bounds, Expansion, Reading
@@ -135,7 +135,7 @@ def is_other(name: str) -> bool:
 
 
 def contents(path: str, name: str, bounds: Bounds | None = None) -> list[Content]:
-    """Returns what a file has, at least one content that may be a log; of a project that is open, only its name.
+    """Returns what a file has, at least one content that may be a log; of a project, only its name.
 
     Args:
         name: Name of the file for conversations without an id.
@@ -147,8 +147,8 @@ def contents(path: str, name: str, bounds: Bounds | None = None) -> list[Content
     """
     size = os.path.getsize(path)
     expansion = Expansion(size, bounds or Bounds())
-    if is_in_use(path):
-        error = FormatError(f"{path} is an open project and not read as a log.", _HOW_TO_EXPORT)
+    if is_project(path):
+        error = FormatError(f"{path} is a project and not read as a log.", _HOW_TO_EXPORT)
         return [Content(path, name, size, kind="other", error=error)]
     file_contents = list(
         _contents(_File(path, label=path, name=name, size=size, depth=0, expansion=expansion))

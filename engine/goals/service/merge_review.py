@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 
 from engine.base.errors import NotYet, UsageError
+from engine.base.number_format import counted
 from engine.goals.clusters.clustering import split
 from engine.goals.labels.distinctive_words import distinctive_words
 from engine.goals.labels.phrase_labels import phrase_labels
@@ -375,10 +376,19 @@ class MergeReviewService:
     # Splits
 
     def split_preview(self, group_id: str, parts: int = 2) -> list[SplitPart]:
-        """Returns the parts into which k-means would split a group."""
+        """Returns the parts into which k-means would split a group.
+
+        Raises:
+            UsageError: The group has fewer members than parts.
+        """
         view = self.goals.view()
         view.state.group(group_id)
         space, members = self._cache.space(view.stored), view.members(group_id)
+        if parts > max(2, len(members)):
+            raise UsageError(
+                f"{counted(len(members), 'conversation')} cannot be split into {parts:,} parts.",
+                "Ask for fewer parts.",
+            )
         part_rows = split(space.rows_of(members), np.arange(len(members)), parts, SPLIT_SEED)
         words = self._words_of_parts(view, members, [members[rows] for rows in part_rows])
         rows_by_id = {row.conversation_id: row for row in self.goals.members(group_id)}

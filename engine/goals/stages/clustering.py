@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.base.errors import UsageError
 from engine.base.number_format import counted
 from engine.goals.clusters.clustering import MIN_MEMBERS, OUTLIER_DEVIATIONS, Clusters, cluster
 from engine.goals.clusters.kmeans import propose_k
@@ -138,7 +139,7 @@ class ClusterStage(CpuStage):
         """Clusters and stores the result; if there is a clustering with the same parameters, shows it instead.
 
         Raises:
-            UsageError: No conversation has a vector.
+            UsageError: No conversation has a vector, or more clusters are asked for than the conversations fill.
             Cancelled: `interrupt` was called.
         """
         self._check()
@@ -172,7 +173,12 @@ class ClusterStage(CpuStage):
         with self._project.reading() as conn:
             ids, rows = read_vectors(conn, self._embed.vector_key, self._embed.ids)
             report(0, f"{len(ids):,} vectors read")
-            k = self._k
+            k, least = self._k, 1 if self._paper else MIN_MEMBERS
+            if k is not None and k * least > max(len(ids), least):
+                raise UsageError(
+                    f"{counted(len(ids), 'conversation')} cannot fill {k:,} clusters of {least} or more.",
+                    f"Ask for {max(1, len(ids) // least):,} at most, or leave --k1 out.",
+                )
             if k is None:
                 k = min(propose_k(rows, self._seed), max(1, len(ids)))
                 report(0, f"{k} clusters proposed")
@@ -181,7 +187,7 @@ class ClusterStage(CpuStage):
                 k,
                 self._seed,
                 cut=None if self._paper else OUTLIER_DEVIATIONS,
-                least=1 if self._paper else MIN_MEMBERS,
+                least=least,
                 largest=self._largest,
                 note=lambda step, steps: report(0, f"{k} clusters, step {step} of {steps}"),
             )

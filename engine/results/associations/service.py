@@ -82,6 +82,7 @@ _SAME_MATTER = (
     {"turns", "messages", "length"},
     {"date", "since", "until"},
     {"sign", "trouble"},
+    {"trouble", "turns", "messages", "length"},  # of which the sign `long` is one
 )
 """Fields that say the same of a conversation, so that one of them explains no split by another."""
 

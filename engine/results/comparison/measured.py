@@ -219,7 +219,10 @@ def conversations_by_value(conn: sqlite3.Connection, field: str) -> dict[str, ar
     if not by_value and field in TIME_FIELDS:
         raise NotFound("No conversation has a date.", _date_hint(conn))
     if not by_value:
-        raise NotFound(f"No conversation has a {field}.", _field_hint(conn, field))
+        raise NotFound(
+            f"No conversation has a {field}.",
+            f"There are values of {', '.join(comparable_fields(conn)[:MAX_LISTED_KEYS])}.",
+        )
     return by_value
 
 
@@ -265,10 +268,10 @@ def _date_hint(conn: sqlite3.Connection) -> str:
 
 
 def _field_hint(conn: sqlite3.Connection, field: str) -> str:
-    """Returns the fields whose names are like `field`, otherwise the fields that there are, in a sentence."""
+    """Returns the fields whose names are like `field`, and the fields that there are, in sentences."""
     dotted = [key for name in FIELDS_WITH_KEYS for key in facets.keys(conn, f"{name}.")]
     names = [*_SELECT_VALUES, *facets.FIELDS, *dotted]
-    if similar := get_close_matches(field, names, MAX_SUGGESTIONS):
-        return f"Did you mean {', '.join(similar)}?"
+    similar = get_close_matches(field, names, MAX_SUGGESTIONS)
+    suggestion = f"Did you mean {' or '.join(similar)}? " if similar else ""
     listed = [*_SELECT_VALUES, *facets.FIELDS, *dotted[:MAX_LISTED_KEYS]]
-    return f"Fields: {', '.join(listed)}."
+    return f"{suggestion}Fields: {', '.join(listed)}."

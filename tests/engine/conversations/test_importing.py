@@ -333,19 +333,23 @@ class TestSharedText:
         assert found == [*(f"Buy {n}" for n in range(6)), self.PROMPT]
 
 
-def test_the_project_itself_is_no_log(tmp_path: Path) -> None:
-    """A folder that holds the project is imported without it, which is named as skipped, and stays locked."""
+def test_a_project_is_no_log(tmp_path: Path) -> None:
+    """A folder that holds the project is imported without it, which is named as skipped, and stays locked; so it is
+    with another project, whose tables would be read as if they were all."""
     path = tmp_path / "p.db"
+    other = tmp_path / "other.db"
+    Project.open(other, create=True).close()
     (tmp_path / "a.jsonl").write_text(line("a", "hello", "hi"))
     (tmp_path / "link.db").symlink_to(path)
     with Project.open(path, create=True) as project:
         stage, outcome = execute(project, tmp_path)
         assert isinstance(outcome, JobDone)
-        assert "hold no conversations: link.db, p.db, p.db-shm" in stage.sources[1].detection.why
+        assert "hold no conversations: link.db, other.db, p.db" in stage.sources[1].detection.why
         assert stage.new == 1
-        stage, outcome = execute(project, path)
-        assert isinstance(outcome, JobFailed)
-        assert "is an open project and not read as a log" in stage.refused[0].message
+        for refused in (path, other):
+            stage, outcome = execute(project, refused)
+            assert isinstance(outcome, JobFailed)
+            assert "is a project and not read as a log" in stage.refused[0].message
         assert in_child(lambda: is_locked(path))
 
 

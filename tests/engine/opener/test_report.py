@@ -218,8 +218,8 @@ def test_refused(services: OpenProject, tmp_path: Path) -> None:
 
 
 def test_what_people_judged(tmp_path: Path) -> None:
-    """Judged failures are counted among the judged ones, of the filter too, and quoted; the question stands with all
-    its answers."""
+    """Judged failures are counted among the judged ones, of the filter too, quoted, and named to be read first; the
+    question stands with all its answers."""
     with OpenProject(tmp_path / "p.wb", create=True) as project:
         names = ("no0", "no1", "yes0", "unsure0", "open0")
         refused = "I am sorry, I do not know."
@@ -237,6 +237,7 @@ def test_what_people_judged(tmp_path: Path) -> None:
     assert short.format("1 of 1", "1 of 1") in (tmp_path / "one.md").read_text("utf-8")
     assert "no share of all" in text
     assert text.count(": judged failed · ") == 2
+    assert "| no0 | Where is no0? | judged failed · " in text
     assert "| succeeded | people | no | 4 | 2 (50%) |" in text
     assert "| succeeded | people | unsure | 4 | 1 (25%) |" in text
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from pathlib import Path
 
 import pytest
 
-from engine.base.errors import ProjectError
+from engine.base.errors import NotAProject, ProjectError
+from engine.base.files import APPLICATION_ID
 from engine.project import runs, settings
 from engine.project.project import Project
-from engine.project.schema import APPLICATION_ID, SCHEMA
+from engine.project.schema import SCHEMA
 from tests.engine.project.support import check_whole, fill, in_child, talk
 
 
@@ -60,6 +62,12 @@ class TestOpening:
             Project.open(path, create=create)
         assert path.read_bytes() == before
         assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"]
+
+    def test_a_pipe(self, tmp_path: Path) -> None:
+        """A pipe is refused at once; opening it would wait for who writes into it."""
+        os.mkfifo(tmp_path / "pipe.wb")
+        with pytest.raises(NotAProject, match="is a pipe"):
+            Project.open(tmp_path / "pipe.wb", read_only=True)
 
     @pytest.mark.parametrize("create", [False, True])
     def test_a_database_of_another_program(self, tmp_path: Path, create: bool) -> None:

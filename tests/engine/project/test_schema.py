@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import ProjectError, ProjectTooOld
+from engine.base.files import APPLICATION_ID
 from engine.opener.conversations import ConversationService
 from engine.project import project as project_module
 from engine.project import schema
 from engine.project.project import Project
 from engine.project.schema import (
-    APPLICATION_ID,
     FIRST_SCHEMA,
     LAST_COMMIT_FOR_EARLIER_SCHEMAS,
     SCHEMA,

@@ -24,8 +24,10 @@ from engine.project.records import RunRow
 from screens.conversations.screen import ConversationsBehindScreen, ConversationsScreen
 from screens.goals.members_screen import GoalMembersScreen
 from screens.overview.facts import (
+    AnswerLine,
     LaterFigures,
     Overview,
+    answer_content,
     answer_lines,
     figures_of,
     load_overview,
@@ -97,6 +99,16 @@ class TestFigures:
             "14 records not read (Q says why)",
             "212 duplicates left out",
             "3 endings hidden from the model",
+        ]
+
+    def test_an_answer_that_does_not_fit_goes_on_below(self) -> None:
+        """The first clause of an answer is wrapped, not cut, since its end may be its figure."""
+        line = AnswerLine(
+            "change", "What changed?", ["share of “Printer” rose from 9.0% to 27.3%", "more"]
+        )
+        assert answer_content(line, 50).plain.splitlines() == [
+            "What changed?        share of “Printer” rose from",
+            "                     9.0% to 27.3%",
         ]
 
 
