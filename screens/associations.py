@@ -62,7 +62,7 @@ class AssociationScreen(ResultScreen[Associations]):
         super().on_mount()
         self.action_again()
 
-    def beside(self) -> Iterable[Widget]:
+    def companions(self) -> Iterable[Widget]:
         """Returns the conversation that shows what is under the cursor."""
         yield Preview(self.services)
 

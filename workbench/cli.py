@@ -56,15 +56,15 @@ The same step by step:
 `workbench help topics` lists what else is explained: pages, words, error codes."""
 """Printed where no command is named and no screen can be drawn."""
 
-FILTERS = ("--filter", "--a", "--b")
+FILTER_OPTIONS = ("--filter", "--a", "--b")
 """Options whose value is a filter."""
-_OFFLINE = "use no network, not even for endpoints and hubs that you named"
+_OFFLINE_HELP = "use no network, not even for endpoints and hubs that you named"
 """Help of `--offline`."""
 
-_BEFORE_COMMAND = ("-h", "--help", "--version", network_guard.FLAG)
+_GLOBAL_OPTIONS = ("-h", "--help", "--version", network_guard.FLAG)
 """Options that stand before a command, or without one."""
 
-_DATA = (["export"], ["watch"], ["prompts"])
+_DATA_COMMANDS = (["export"], ["watch"], ["prompts"])
 """Commands whose output is for programs also without `--json`."""
 
 
@@ -77,11 +77,11 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *args: Any, command: Command | None = None, **settings: Any) -> None:
         super().__init__(*args, **settings)
-        self._undeclared = command  # None once its options are declared
+        self._command_to_declare = command  # None once its options are declared
 
     def declare(self) -> None:
         """Imports the module of the command and declares its options, the first time it is called."""
-        command, self._undeclared = self._undeclared, None
+        command, self._command_to_declare = self._command_to_declare, None
         if command is None:
             return
         name, function = command.run.split(":")
@@ -90,7 +90,7 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("--json", action="store_true", help="print the result as JSON")
         # No default here: it would override `--offline` given before the command.
         self.add_argument(
-            network_guard.FLAG, action="store_true", default=argparse.SUPPRESS, help=_OFFLINE
+            network_guard.FLAG, action="store_true", default=argparse.SUPPRESS, help=_OFFLINE_HELP
         )
         for declared in getattr(module, function).__dict__.get("arguments", ()):
             declared.add_to(self)
@@ -142,21 +142,21 @@ def build_parser() -> Parser:
     parser.add_argument(
         "--version", action="store_true", help="print the version and what it runs on, and exit"
     )
-    parser.add_argument(network_guard.FLAG, action="store_true", help=_OFFLINE)
+    parser.add_argument(network_guard.FLAG, action="store_true", help=_OFFLINE_HELP)
     top = parser.add_subparsers(dest="command", metavar="COMMAND")
     groups: dict[str, argparse._SubParsersAction[Parser]] = {}
     for command in COMMANDS:
         first, _, second = command.words.partition(" ")
-        into = top
+        parsers = top
         if second:  # a command of a group, such as `goals split`
             if first not in groups:
                 group = GROUPS[first]
-                words = top.add_parser(first, help=group.help, description=group.description)
-                groups[first] = words.add_subparsers(
+                group_parser = top.add_parser(first, help=group.help, description=group.description)
+                groups[first] = group_parser.add_subparsers(
                     dest="subcommand", metavar=group.metavar, required=True
                 )
-            into = groups[first]
-        into.add_parser(
+            parsers = groups[first]
+        parsers.add_parser(
             second or first, help=command.help, description=command.help, command=command
         )
     return parser
@@ -168,7 +168,7 @@ def _with_joined_filters(words: Sequence[str]) -> list[str]:
     """
     joined: list[str] = []
     for word in words:
-        if joined and joined[-1] in FILTERS:
+        if joined and joined[-1] in FILTER_OPTIONS:
             joined[-1] += f"={word}"
         else:
             joined.append(word)
@@ -189,14 +189,14 @@ def _with_command(words: list[str]) -> list[str]:
     first, *rest = words
     commands = list(dict.fromkeys(command.words.split()[0] for command in COMMANDS))
     if first.startswith("-"):
-        if any(option.startswith(first) for option in _BEFORE_COMMAND):
+        if any(option.startswith(first) for option in _GLOBAL_OPTIONS):
             return words
         # A first word of `rest` that is a command shows that the option belongs behind it.
-        plain = next((word for word in rest if not word.startswith("-")), "")
-        if plain in commands and not os.path.exists(plain):
+        next_word = next((word for word in rest if not word.startswith("-")), "")
+        if next_word in commands and not os.path.exists(next_word):
             raise UsageError(
                 f"The option {first} stands before the command.",
-                f"The options of a command follow it; `workbench help {plain}` lists them.",
+                f"The options of a command follow it; `workbench help {next_word}` lists them.",
             )
         return ["open", *words]
     if first not in commands:
@@ -204,13 +204,15 @@ def _with_command(words: list[str]) -> list[str]:
             _refuse_unknown(first, "", commands, rest)
         return ["open", *words]
     if first in GROUPS and rest:
-        second, *further = rest
+        second, *rest_of_group = rest
         all_words = [command.words.split() for command in COMMANDS]
-        actions = [action for group, *more in all_words for action in more if group == first]
-        if not second.startswith("-") and second not in actions:
+        subcommands = [
+            word for group, *words_after in all_words for word in words_after if group == first
+        ]
+        if not second.startswith("-") and second not in subcommands:
             default = GROUPS[first].default
             if not default or not _may_be_project(second):
-                _refuse_unknown(second, f"{first} ", actions, further)
+                _refuse_unknown(second, f"{first} ", subcommands, rest_of_group)
             return [first, default, *rest]
     return words
 
@@ -225,24 +227,31 @@ def _may_be_project(word: str) -> bool:
     return os.path.exists(word) or bool(os.path.splitext(word)[1]) or os.sep in word
 
 
-def _refuse_unknown(word: str, before: str, known: Sequence[str], rest: Sequence[str]) -> NoReturn:
-    """Refuses a word that is no command; `before` is the group it stands in, `rest` what follows it.
+def _refuse_unknown(
+    word: str, group: str, commands: Sequence[str], rest: Sequence[str]
+) -> NoReturn:
+    """Refuses a word that is no command.
+
+    Args:
+        group: The group of commands before the word, with a space; empty for none.
+        commands: The commands that could stand in its place.
+        rest: The words after it.
 
     Raises:
         UsageError: Always, with the command that is most like the word, if one is.
     """
     import difflib
 
-    near = next(iter(difflib.get_close_matches(word, known, n=1)), None)
-    if near is not None:
-        meant = " ".join(["workbench", *f"{before}{near}".split(), *map(shlex.quote, rest)])
-        hint = f"Did you mean {near}? `{meant}`"
-    elif before:
-        hint = f"These exist: {', '.join(known)}."
+    similar = next(iter(difflib.get_close_matches(word, commands, n=1)), None)
+    if similar is not None:
+        suggestion = " ".join(["workbench", *f"{group}{similar}".split(), *map(shlex.quote, rest)])
+        hint = f"Did you mean {similar}? `{suggestion}`"
+    elif group:
+        hint = f"These exist: {', '.join(commands)}."
     else:
         hint = f"`workbench {word}.wb --create` makes a new project, `workbench --help` lists the commands."
-    what = f"There is no command `{before}{word}`"
-    raise UsageError(what + ("." if before or rest else f", and no project {word}."), hint)
+    message = f"There is no command `{group}{word}`"
+    raise UsageError(message + ("." if group or rest else f", and no project {word}."), hint)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -257,10 +266,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words[:1] == ["help"] and (not topic or _is_command(topic[0])):
         words = [*topic, "--help"]
     network_guard.install()
-    mask = os.umask(0o077)  # no rights for group and others
+    previous_mask = os.umask(0o077)  # no rights for group and others
     try:
         with like_ctrl_c(), checked_streams() as output:
-            _print_any_character(json or words[:1] in _DATA, json)
+            _make_output_encodable(json or words[:1] in _DATA_COMMANDS, json)
             try:
                 code = _run(words, topic, offline)
                 sys.stdout.flush()
@@ -272,7 +281,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                     return EXIT_DONE
                 return _print_error(output.lost, json)
     finally:
-        os.umask(mask)
+        os.umask(previous_mask)
 
 
 def version_line() -> str:
@@ -304,9 +313,9 @@ def _run(words: list[str], topic: list[str], offline: bool) -> int:
         if topic:
             name, *_ = topic
             explaining = import_module("workbench.commands.explaining")
-            for explained in explaining.topics_of(name):
-                more = f"More: `workbench help {explained.name}.md`\n"
-                print(f"\n{more if explained.kind == 'page' else explained.text}", end="")
+            for entry in explaining.topics_of(name):
+                reference = f"More: `workbench help {entry.name}.md`\n"
+                print(f"\n{reference if entry.kind == 'page' else entry.text}", end="")
         return int(stop.code or 0)
     if arguments.version:
         print(version_line())
@@ -326,11 +335,11 @@ def _run(words: list[str], topic: list[str], offline: bool) -> int:
         return int(result)
     except UnicodeEncodeError:
         # An argument whose bytes are no text in the encoding of the terminal has lone surrogates.
-        strange = next((word for word in words if word != without_surrogates(word)), None)
-        if strange is None:
+        undecodable = next((word for word in words if word != without_surrogates(word)), None)
+        if undecodable is None:
             raise
         raise UsageError(
-            f"“{strange}” is not in the encoding of the terminal.",
+            f"“{undecodable}” is not in the encoding of the terminal.",
             "Use UTF-8, for instance with LC_ALL=C.UTF-8.",
         ) from None
     except OSError as error:
@@ -342,14 +351,14 @@ def _run(words: list[str], topic: list[str], offline: bool) -> int:
         ) from None
 
 
-def _print_any_character(output: bool, errors: bool) -> None:
+def _make_output_encodable(is_output_data: bool, are_errors_data: bool) -> None:
     """Lets a terminal or a pipe that is not UTF-8 get \\u2013 instead of a character that it does not have.
 
     Args:
-        output, errors: Whether programs read standard output and standard error, which then are UTF-8 all the same:
-            \\xe9 is no JSON.
+        is_output_data: Whether programs read standard output; it then is UTF-8 all the same, because \\xe9 is no JSON.
+        are_errors_data: The same of standard error.
     """
-    for stream, for_programs in ((sys.stdout, output), (sys.stderr, errors)):
+    for stream, for_programs in ((sys.stdout, is_output_data), (sys.stderr, are_errors_data)):
         if isinstance(stream, TextIOWrapper) and stream.encoding.lower() != "utf-8":
             if for_programs:
                 stream.reconfigure(encoding="utf-8")

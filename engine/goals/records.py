@@ -86,7 +86,7 @@ class Clustering:
     """One clustering as it was made and stored.
 
     Attributes:
-        text, embedder: What stood for a goal, and what made the vectors; see `engine.goals.requests`.
+        text, embedder: What stood for a goal, and what made the vectors; see `engine.goals.clustering_request`.
         config_hash: Config hash over texts, vectors and parameters of the clustering.
         run_id: Id of the run that made it.
         created_at: ISO 8601 time.
@@ -96,7 +96,7 @@ class Clustering:
         outliers: Number of those that are in no cluster.
         without: Number of conversations without a goal text; `export` gives the reasons.
         vector_config: Config hash of the vectors.
-        paper: Whether it was made as Algorithm 1 of Soroka et al.; see `engine.goals.requests`.
+        paper: Whether it was made as Algorithm 1 of Soroka et al.; see `engine.goals.clustering_request`.
         goal_config: Config hash of the summaries; None where no summaries were clustered.
         label_config: Config hash of the labels that are shown.
         pair_config: Config hash of the answers on pairs that are shown; None before a model was asked.

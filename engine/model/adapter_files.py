@@ -19,7 +19,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -33,24 +33,8 @@ from engine.model.gguf_file import BF16, F16, F32, GgufFile, read_gguf
 _VERSION = "n1"
 """Version of the fingerprint; another way to compute it gets another one."""
 
-
-BASE_FINGERPRINT = "workbench.base_fingerprint"
-"""Key of `AdapterOrigin.base_fingerprint` in the metadata of an adapter."""
-
-BASE_NAME = "workbench.base_name"
-"""Key of `AdapterOrigin.base_name`."""
-
-DATA_FINGERPRINT = "workbench.data_fingerprint"
-"""Key of `AdapterOrigin.data_fingerprint`."""
-
-RECIPE = "workbench.recipe"
-"""Key of `AdapterOrigin.recipe`."""
-
-END_TOKEN = "workbench.end_token"
-"""Key of `AdapterOrigin.end_token`."""
-
-END_TAG = "workbench.end_tag"
-"""Key of `AdapterOrigin.end_tag`."""
+KEY_PREFIX = "workbench."
+"""Beginning of the key of each field of `AdapterOrigin` in the metadata of an adapter."""
 
 LORA_A, LORA_B = ".lora_a", ".lora_b"
 """Endings of the names of the two matrices that change a tensor: it becomes the tensor plus `B @ A`, scaled."""
@@ -166,29 +150,21 @@ class AdapterOrigin:
 
     def values(self) -> dict[str, str | int]:
         """Returns the known fields, by their keys in a GGUF file."""
-        texts = {
-            BASE_FINGERPRINT: self.base_fingerprint,
-            BASE_NAME: self.base_name,
-            DATA_FINGERPRINT: self.data_fingerprint,
-            RECIPE: self.recipe,
-            END_TAG: self.end_tag,
+        return {
+            KEY_PREFIX + name: value
+            for name, value in asdict(self).items()
+            if value not in ("", None)
         }
-        fields: dict[str, str | int] = {key: text for key, text in texts.items() if text}
-        if self.end_token is not None:
-            fields[END_TOKEN] = self.end_token
-        return fields
 
     @classmethod
     def of(cls, file: GgufFile) -> AdapterOrigin:
         """Reads the fields from an adapter's file."""
-        return cls(
-            base_fingerprint=file.text(BASE_FINGERPRINT),
-            base_name=file.text(BASE_NAME),
-            data_fingerprint=file.text(DATA_FINGERPRINT),
-            recipe=file.text(RECIPE),
-            end_token=file.number(END_TOKEN),
-            end_tag=file.text(END_TAG),
-        )
+        texts = {
+            field.name: file.text(KEY_PREFIX + field.name)
+            for field in fields(cls)
+            if field.name != "end_token"
+        }
+        return cls(**texts, end_token=file.number(KEY_PREFIX + "end_token"))
 
 
 def is_adapter(file: GgufFile) -> bool:
@@ -283,19 +259,17 @@ def _tensor_mismatch(name: str, adapter: GgufFile, base: GgufFile) -> str | None
     weights = base.tensors.get(target)
     if weights is None:
         return f"it changes {target!r}, which the model does not have"
-    if any(len(info.shape) < 2 for info in (a, b, weights)):
-        return f"its matrices for {target!r} have the wrong shape"
     # Shapes in the order of GGUF, the fastest dimension first: A (inputs, rank), B (rank, outputs), weights (inputs,
     # outputs). The embedding is looked up by rows, so there A and B lie the other way round.
-    (a_columns, a_rows), (b_columns, b_rows) = a.shape[:2], b.shape[:2]
-    adapter_shape = (b_rows, a_rows) if target == _EMBEDDING else (a_columns, b_rows)
-    if adapter_shape != weights.shape[:2] or (target != _EMBEDDING and a_rows != b_columns):
-        columns, rows = adapter_shape
-        weight_columns, weight_rows = weights.shape[:2]
-        return (
-            f"its matrices for {target!r} are for {columns} x {rows} weights,"
-            f" the model has {weight_columns} x {weight_rows}"
+    inputs, outputs = a.shape[:1], b.shape[1:2]
+    ranks_agree = a.shape[1:2] == b.shape[:1]
+    if target == _EMBEDDING:
+        inputs, outputs, ranks_agree = b.shape[1:2], a.shape[1:2], True
+    if weights.shape[:2] != inputs + outputs or not ranks_agree:
+        fitting, present = (
+            " x ".join(map(str, shape)) for shape in (inputs + outputs, weights.shape[:2])
         )
+        return f"its matrices for {target!r} are for {fitting} weights, the model has {present}"
     return None
 
 

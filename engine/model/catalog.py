@@ -342,12 +342,8 @@ class Catalog:
         """Stores the tuning result of a model for this machine, and its speed as that of the chosen format."""
         self._file.record("tuning", entry.path, result)
         speed = {"tokens_per_s": result["tokens_per_s"], "noise": result["noise"]}
-        self._file.record("speed", self._tuned_path(entry.path, result), speed)
-
-    def _tuned_path(self, shipped: Path, tuning: Mapping[str, Any]) -> Path:
-        """Returns the file that tuning chose; the shipped one if that is gone."""
-        tuned = self.cache / tuning["file"] if tuning["file"] else shipped
-        return tuned if tuned.is_file() else shipped
+        tuned_path, _ = self._best_weights(replace(entry, tuning=result))
+        self._file.record("speed", tuned_path, speed)
 
     def record_speed(self, model: LoadableModel, tokens_per_s: float, noise: float) -> None:
         """Stores speed and batch noise of a model as measured on this machine."""

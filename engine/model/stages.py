@@ -524,12 +524,9 @@ class TuningStage(Stage):
         self.result = tuning.result()
         self._catalog.record_tuning(self._entry, self.result)
         tuned_entry = replace(self._entry, tuning=self.result)
-        measuring = ThreadedWork(
+        ThreadedWork(
             lambda _: measure_first_layers(self._process, self._catalog, tuned_entry, self._text)
-        )
-        for _ in measuring.reports():
-            pass
-        measuring.result()
+        ).result()
         for model in self._models:
             layers = model.options.layers
             model.become(self._catalog.loadable(tuned_entry, model.adapter, layers))

@@ -27,6 +27,7 @@ from engine.model.interface import SPEED_TOKENS, LoadOptions, Span, TokenModel
 from engine.model.llamacpp.files import gpu_offload, quantize
 from engine.model.llamacpp.model import LlamaModel
 from engine.model.memory_plan import busy
+from engine.model.process.log_probs import read_tokens
 
 AS_SHIPPED = "as is"
 """Name of the format of the file as shipped, whatever it is."""
@@ -118,16 +119,7 @@ def _softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _top_tokens(model: TokenModel, tokens: Sequence[int]) -> NDArray[np.int64]:
     """Returns the most probable next token after each token of a text, shape (tokens,)."""
-    step = min(model.capacity.batch, model.capacity.rows)
-    model.clear()
-    tops = []
-    for position in range(0, len(tokens), step):
-        chunk = tokens[position : position + step]
-        tops.append(
-            model.decode([Span(chunk, position, (0,), tuple(range(len(chunk))))]).argmax(axis=1)
-        )
-    model.clear()
-    return np.concatenate(tops)
+    return np.array([distribution.top for distribution in read_tokens(model, tokens, ())])
 
 
 def tune(

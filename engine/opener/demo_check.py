@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.base.number_format import probability
+from engine.base.number_format import figure, probability
 from engine.base.text import one_line
 from engine.completeness.service.sets import in_force
 from engine.conversations.filters import ListQuery, parse_filter
@@ -61,7 +61,7 @@ class DemoCheck:
         """Returns the check in words."""
         ends = "endings: not tested"
         if self.auroc is not None and self.same_step is not None:
-            ends = f"endings: AUROC {self.auroc:.2f}, at the same step {self.same_step:.2f}"
+            ends = f"endings: AUROC {figure(self.auroc)}, at the same step {figure(self.same_step)}"
         change = "found" if self.change_found else "not found"
         return [
             "How right that is, as the truth of these conversations is known:",

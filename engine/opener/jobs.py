@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from engine.base.events import JobProgress
 from engine.completeness.records import Mode
@@ -18,6 +18,8 @@ from engine.project.records import Estimate, RunRow
 if TYPE_CHECKING:
     from engine.completeness.scoring_request import ScoringRequest
     from engine.completeness.service.runs import ScoringRuns
+    from engine.conversations.stages import CheckStage, ImportStage
+    from engine.signs.stages import SignStage
 
 
 class JobService:
@@ -57,8 +59,6 @@ class JobService:
 
     def start_import(self, paths: Sequence[str], request: ImportRequest = DEFAULT_IMPORT) -> int:
         """Starts an import and then a check of what it brought in the background; returns the job id."""
-        from engine.opener.import_stages import import_stages
-
         return self._runner.start(import_stages(self._project, paths, request))
 
     def cancel(self, job_id: int) -> None:
@@ -85,3 +85,32 @@ class JobService:
         """Quick. Returns one run with everything that determined its result; None if there is none of this id."""
         with self._project.reading() as conn:
             return runs.get(conn, run_id)
+
+
+def import_stages(
+    project: Project,
+    paths: Sequence[str],
+    request: ImportRequest = DEFAULT_IMPORT,
+    *,
+    stdin: BinaryIO | None = None,
+) -> tuple[ImportStage, SignStage, CheckStage]:
+    """Returns the stages of an import: what reads files, what looks for signs of trouble, and what checks what came.
+
+    Args:
+        paths: Files and folders; `-` is `stdin`.
+        request: How they are imported.
+    """
+    # Imported here: they bring readers and numpy, which what only shows an import does not wait for.
+    from engine.conversations.stages import CheckStage, ImportStage
+    from engine.signs.stages import SignStage
+
+    reading = ImportStage(
+        project,
+        paths,
+        format=request.format,
+        stdin=stdin,
+        all_branches=request.all_branches,
+        replace=request.replace,
+        most_unpacked=request.most_unpacked,
+    )
+    return reading, SignStage(project), CheckStage(project)

@@ -24,14 +24,14 @@ from engine.model.structured_replies import ask, fenced_log
 if TYPE_CHECKING:
     from engine.opener.open_project import OpenProject
 
-FORMS: Mapping[str, type[msgspec.Struct] | None] = {
+REPLY_FORMS: Mapping[str, type[msgspec.Struct] | None] = {
     "summary": None, "summary-json": GoalSummary, "paper-summary": None, "label-json": GoalLabel,
     "merge-json": MergeVerdict, "remaining": None, "remaining-json": OpenRequests,
 }  # fmt: skip
-"""The fields of the reply to each prompt that can be tried; None for a reply in plain text."""
+"""The type of the reply to each prompt that can be tried; None for a reply in plain text."""
 
-OF_GROUPS = ("label-json", "merge-json")
-"""The prompts around groups and pairs of groups; the others are laid around a log."""
+GROUP_PROMPTS = ("label-json", "merge-json")
+"""The prompts about groups and pairs of groups; the others are about a log."""
 
 
 class PromptTrial:
@@ -45,28 +45,29 @@ class PromptTrial:
         """Sends nothing yet.
 
         Args:
-            name: The prompt; its version in the project is tried beside the built-in one where they differ.
-            text: Tried in place of the version in the project; None for no other.
+            name: Name of the prompt; its version in the project is tried beside the built-in one where they differ.
+            text: A version to try in place of that in the project; None tries that in the project.
 
         Raises:
             UsageError: There is no such prompt that can be tried.
         """
-        if name not in FORMS:
+        if name not in REPLY_FORMS:
             raise UsageError(
                 f"The prompt {name} cannot be tried alone.",
-                f"These can be tried: {', '.join(FORMS)}.",
+                f"These can be tried: {', '.join(REPLY_FORMS)}.",
             )
         self._workspace, self.name = workspace, name
-        built_in, text = shipped_prompt(name), text or workspace.prompts.source(name)
-        self._versions = {"yours": text, "built in": built_in}
-        if text == built_in:
-            del self._versions["yours"]
+        built_in, own = shipped_prompt(name), text or workspace.prompts.source(name)
+        self._versions = (
+            {"built in": built_in} if own == built_in else {"yours": own, "built in": built_in}
+        )
         self._is_interrupted = False
         self._work: _TrialWork | None = None
 
     def replies(self, models: Sequence[str | None], count: int) -> dict[str, dict[str, str]]:
-        """Returns the replies about the first conversations, groups or pairs, by these and by column: version and
-        model.
+        """Returns the replies about the first conversations, groups or pairs, by the name of these and by column.
+
+        A column is a version of the prompt and a model.
 
         Args:
             models: Names of models; None is the one that the project uses for such work.
@@ -86,8 +87,8 @@ class PromptTrial:
             for version, source in self._versions.items():
                 column = f"{version} · {model.label}" if len(self._versions) > 1 else model.label
                 prompt = parse_prompt(self.name, source)
-                for item, reply in self._replies_of(model, prompt, count).items():
-                    replies.setdefault(item, {})[column] = reply
+                for subject, reply in self._ask(model, prompt, count).items():
+                    replies.setdefault(subject, {})[column] = reply
         return replies
 
     def interrupt(self) -> None:
@@ -96,14 +97,17 @@ class PromptTrial:
         if self._work is not None:
             self._work.interrupt()
 
-    def _replies_of(self, model: LoadableModel, prompt: Prompt, count: int) -> dict[str, str]:
-        """Returns the reply of one model about each item; of one with fields these, or why it cannot be read."""
+    def _ask(self, model: LoadableModel, prompt: Prompt, count: int) -> dict[str, str]:
+        """Returns the reply of one model about each conversation, group or pair, by its name.
+
+        A reply with fields is a line for each field, or the reason why it cannot be read.
+        """
         workspace = self._workspace
         self._work = work = _TrialWork(workspace, model)
         if self._is_interrupted:
             work.interrupt()
         work.load()
-        if prompt.name in OF_GROUPS:
+        if prompt.name in GROUP_PROMPTS:
             bodies = workspace.goal_stages().bodies(model, prompt, count)
         else:
             with workspace.project.reading() as conn:
@@ -111,20 +115,20 @@ class PromptTrial:
                 names = conversations.names(conn, ids).values()
                 rows = conversations.conversations_for(conn, ids)
             logs = dict(zip(names, (remaining_item(messages) for _, messages in rows), strict=True))
-            if FORMS[prompt.name] is None:
-                written = work.replies(list(logs.values()), prompt, lambda _count, _note: None)
-                texts = [(prompt.reply + reply.text).strip() for reply in written]
+            if REPLY_FORMS[prompt.name] is None:
+                replies = work.replies(list(logs.values()), prompt, lambda _count, _note: None)
+                texts = [(prompt.reply + reply.text).strip() for reply in replies]
                 return dict(zip(logs, texts, strict=True))
             bodies = {name: fenced_log(*log, work.room(prompt))[0] for name, log in logs.items()}
-        form = FORMS[prompt.name]
+        form = REPLY_FORMS[prompt.name]
         assert form is not None
-        replies = ask(work.process, prompt, form, list(bodies.values()))
+        structured_replies = ask(work.process, prompt, form, list(bodies.values()))
         return {
             name: reply.failure
             or "\n".join(
                 f"{key}: {value}" for key, value in msgspec.to_builtins(reply.fields).items()
             )
-            for name, reply in zip(bodies, replies, strict=True)
+            for name, reply in zip(bodies, structured_replies, strict=True)
         }
 
 
@@ -145,8 +149,8 @@ class _TrialWork(ModelWork):
 def trial_lines(replies: Mapping[str, Mapping[str, str]]) -> list[str]:
     """Returns the replies of `PromptTrial` as lines of text."""
     lines = []
-    for item, by_column in replies.items():
-        lines.append(item)
+    for subject, by_column in replies.items():
+        lines.append(subject)
         for column, reply in by_column.items():
             indented = reply.replace("\n", "\n" + " " * 6)
             lines.append(f"  {column}:\n      {indented}")

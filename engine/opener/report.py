@@ -327,7 +327,7 @@ class _Report:
         bins, _ = np.histogram(values, bins=BINS, range=(0.0, 1.0))
         yield Columns(
             "Conversations by score (0: goes on, 1: ends here)",
-            tuple((f"{index / BINS:.2f}", int(count)) for index, count in enumerate(bins)),
+            tuple((figure(index / BINS), int(count)) for index, count in enumerate(bins)),
             (rule.threshold, f"threshold {figure(rule.threshold)}"),
         )
 

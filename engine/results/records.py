@@ -12,7 +12,8 @@ from typing import Literal, get_args
 from engine.base.report_table import Metric, ReportTable
 from engine.base.request_options import Option, check, choice, declared, switch, whole_number
 from engine.base.statistics.intervals import Classification, Contrast, Curve, Interval
-from engine.completeness.records import Mode, ProbeFeatures
+from engine.completeness.records import Mode
+from engine.completeness.tables.score_sets import ScoreConfig
 
 RowKind = Literal["scores", "keywords", "position"]
 """What a row of the truncation test is: scores of a model, or a baseline that reads no score."""
@@ -33,6 +34,19 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
+class AdapterTraining:
+    """How an adapter was trained.
+
+    Attributes:
+        recipe: The training recipe; empty when neither the catalog nor a run records it.
+        conversations: Number of training conversations; None when unknown.
+    """
+
+    recipe: str = ""
+    conversations: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SeparationRow:
     """How well one score or rule separates whole from cut conversations.
 
@@ -43,11 +57,9 @@ class SeparationRow:
         matched: P(a whole conversation has a higher value than a longer one cut at the same boundary); None if no two
             conversations allow it.
         matched_pairs: Number of such pairs.
-        mode, features, model, adapter, config_hash: Configuration of the scores; None for a baseline. Only a probe has
-            `features`, what it reads; `model` is empty where it reads words alone.
+        config: How the scores were made; None for a baseline.
+        training: How the adapter of the scores was trained.
         scored: Number of the conversations asked for that it has a score for.
-        recipe, conversations: Recipe of the adapter, and number of conversations it was trained on; empty and None if
-            unknown.
         roc: Share of whole ones called complete against share of cut ones, over all thresholds.
         reliability: Mean value and share of whole ones by tenth of the value; empty where it is not shown.
     """
@@ -58,13 +70,8 @@ class SeparationRow:
     metrics: Classification
     matched: Interval | None = None
     matched_pairs: int = 0
-    mode: Mode | None = None
-    features: ProbeFeatures | None = None
-    model: str | None = None
-    adapter: str | None = None
-    config_hash: str | None = None
-    recipe: str = ""
-    conversations: int | None = None
+    config: ScoreConfig | None = None
+    training: AdapterTraining = AdapterTraining()
     roc: Curve = ()
     reliability: Curve = ()
 

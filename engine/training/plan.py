@@ -30,8 +30,8 @@ from engine.training.base import Base, Machine, base_for, this_machine
 from engine.training.config import FIRST_WORDS_TOKENS, RECIPE_SETTINGS, TrainConfig
 from engine.training.history import RunHistory
 from engine.training.records import TrainingEstimate
-from engine.training.request import SETTINGS, TrainingRequest
 from engine.training.run_files import DataPlan, free_name, machine_name, manifest_summary
+from engine.training.training_request import SETTINGS, TrainingRequest
 
 MAX_SURVEYED_CONVERSATIONS = 4_000
 """Most conversations that an estimate reads, evenly spread; a run reads them all."""

@@ -26,8 +26,8 @@ from engine.training.records import (
     TrainingEstimate,
     TrainingRun,
 )
-from engine.training.request import SETTINGS, TrainingRequest
 from engine.training.run_files import all_runs, run_named
+from engine.training.training_request import SETTINGS, TrainingRequest
 
 CHANGEABLE = ("rows", "recompute", "threads")
 """Settings that may change when a run is resumed: they affect how it is computed, not what is learned."""

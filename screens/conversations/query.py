@@ -158,20 +158,20 @@ class HitCounts:
         if not ids:
             return
 
-        def arrived(counts: dict[int, int]) -> None:
+        def on_result(counts: dict[int, int]) -> None:
             if words is self._filter:
                 self._counts.update(counts)
                 self._counted()
             self._read()
 
-        def failed(error: WorkbenchError) -> None:
+        def on_failure(error: WorkbenchError) -> None:
             self._read()
 
         background(
             self._node,
             lambda: {row_id: len(self._count(row_id, words)) for row_id in ids},
-            arrived,
-            failed,
+            on_result,
+            on_failure,
             group="hits",
         )
 

@@ -73,11 +73,11 @@ class SavedFiltersDialog(Dialog[str | None]):
             return
         name = list(self._filters)[position]
 
-        def gone(_: None) -> None:
+        def on_delete(_: None) -> None:
             self._filters.pop(name, None)
             self._fill(position)
 
-        write_in_order(self, lambda: self._saved.delete_filter(name), gone, self.show_error)
+        write_in_order(self, lambda: self._saved.delete_filter(name), on_delete, self.show_error)
 
 
 def _line(name: str, text: str) -> Content:
@@ -95,7 +95,7 @@ def ask_filter_name(screen: WorkbenchScreen[Any], wanted: Filter) -> None:
     if not screen.may_write():
         return
 
-    def chosen(name: str | None) -> None:
+    def on_choice(name: str | None) -> None:
         name = one_line(name or "", 60)
         if name:
             write_in_order(
@@ -105,13 +105,13 @@ def ask_filter_name(screen: WorkbenchScreen[Any], wanted: Filter) -> None:
                 screen.show_error,
             )
 
-    screen.app.push_screen(TextDialog("Save this filter as", placeholder="a name"), chosen)
+    screen.app.push_screen(TextDialog("Save this filter as", placeholder="a name"), on_choice)
 
 
 def choose_filter(screen: WorkbenchScreen[Any]) -> None:
     """Shows the saved filters; the screen then lists the conversations that match the chosen one."""
 
-    def chosen(text: str | None) -> None:
+    def on_choice(text: str | None) -> None:
         if text is None:
             return
         try:
@@ -123,6 +123,6 @@ def choose_filter(screen: WorkbenchScreen[Any]) -> None:
 
     def show(filters: dict[str, str]) -> None:
         dialog = SavedFiltersDialog(screen.services.saved, screen.may_write, filters)
-        screen.app.push_screen(dialog, chosen)
+        screen.app.push_screen(dialog, on_choice)
 
     screen.in_background(screen.services.saved.filters, show, group="saved")

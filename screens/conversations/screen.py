@@ -156,7 +156,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         """Restores the filter, order, columns and cursor of the last session."""
         saved = self.services.saved
 
-        def arrived(found: tuple[ListQuery, int | None, Sequence[str] | None]) -> None:
+        def on_result(found: tuple[ListQuery, int | None, Sequence[str] | None]) -> None:
             self._restored = True
             self.query_shown, place, columns = found
             self.columns_shown = columns or DEFAULT_COLUMNS
@@ -164,15 +164,15 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
             self._look_for()
             self._read(place)
 
-        def failed(error: WorkbenchError) -> None:
+        def on_failure(error: WorkbenchError) -> None:
             self.show_error(error)
-            arrived((ListQuery(), None, None))
+            on_result((ListQuery(), None, None))
 
         self.in_background(
             lambda: (*saved.view(), saved.columns() or self._default_columns()),
-            arrived,
+            on_result,
             group="listing",
-            failed=failed,
+            failed=on_failure,
         )
 
     def _default_columns(self) -> Sequence[str]:
@@ -192,43 +192,43 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         if other:
             self._columns.digits = None
 
-        def counted(listing: Listing) -> Listing:
+        def with_count(listing: Listing) -> Listing:
             return replace(listing, counts=read_counts(self.services, query))
 
         def read() -> Listing:
             ids = conversations.ids(query)
             listing = Listing(query, ids, first=self._fetch(ids[:PAGE]) if other else ())
-            return listing if other else counted(listing)
+            return listing if other else with_count(listing)
 
-        def arrived(listing: Listing) -> None:
+        def on_result(listing: Listing) -> None:
             self._show_listing(listing)
             if place is not None:
                 self.table.move_to_id(place)
             if listing.counts is None:
                 self.in_background(
-                    lambda: counted(listing), complete, group="listing", failed=failed
+                    lambda: with_count(listing), complete, group="listing", failed=on_failure
                 )
             else:
-                done()
+                on_done()
 
         def complete(listing: Listing) -> None:
             self._show_counts(listing)
-            done()
+            on_done()
 
-        def failed(error: WorkbenchError) -> None:
-            done()
+        def on_failure(error: WorkbenchError) -> None:
+            on_done()
             if query.filter and self._listing is not None:
                 self.query_one(FilterLine).complain(error)
             else:
                 self.show_error(error)
 
-        def done() -> None:
+        def on_done() -> None:
             self._reading = False
             if self._again:
                 pause = max(REFRESH_SECONDS, REFRESH_SHARE * (time.monotonic() - begun))
                 self.set_timer(pause, self.refresh_data)
 
-        self.in_background(read, arrived, group="listing", failed=failed)
+        self.in_background(read, on_result, group="listing", failed=on_failure)
 
     def _show_listing(self, listing: Listing) -> None:
         query = listing.query
@@ -359,7 +359,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
     def action_columns(self) -> None:
         """Asks which columns are shown."""
 
-        def chosen(keys: list[str] | None) -> None:
+        def on_choice(keys: list[str] | None) -> None:
             if keys is None:
                 return
             self.show_columns([*keys, FIXED])
@@ -372,7 +372,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
                 self.notify("Read-only: the columns are not remembered.", markup=False)
 
         choices = [(key, title) for key, title in COLUMN_TITLES.items() if key != FIXED]
-        self.app.push_screen(TicksDialog("Columns", choices, self.columns_shown), chosen)
+        self.app.push_screen(TicksDialog("Columns", choices, self.columns_shown), on_choice)
 
     def action_save_filter(self) -> None:
         """Asks for a name and saves the filter under it."""
@@ -416,7 +416,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
             return
         services = self.services
 
-        def chosen(run: QuestionRun) -> None:
+        def on_choice(run: QuestionRun) -> None:
             def start() -> int:
                 question = services.questions.find(run.text, keep=True, pattern=run.pattern)
                 return services.asking.start(question, run.request)
@@ -425,7 +425,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
 
         from screens.conversations.ask_form import AskForm  # it brings what models need
 
-        ask(self, AskForm(services, self.listed()), chosen)
+        ask(self, AskForm(services, self.listed()), on_choice)
 
     def action_export(self) -> None:
         """Asks for kind and file of an export of the marked conversations, else of all listed ones."""

@@ -191,11 +191,11 @@ class GoalMembersScreen(Marking, DecisionScreen):
     ) -> None:
         """Writes a split and goes back: the group that was split no longer exists."""
 
-        def done(decision: GoalDecision) -> None:
+        def on_done(decision: GoalDecision) -> None:
             then(decision)
             self.action_close()
 
-        write_in_order(self, work, done, self.show_error)
+        write_in_order(self, work, on_done, self.show_error)
 
     def action_move(self) -> None:
         """Asks for the group that the marked members move to."""
@@ -236,13 +236,13 @@ class GoalMembersScreen(Marking, DecisionScreen):
     def action_order(self) -> None:
         """Asks for the order."""
 
-        def chosen(order: MemberOrder | None) -> None:
+        def on_choice(order: MemberOrder | None) -> None:
             if order is not None and order != self._order:
                 self._order = order
                 self.refresh_data()
 
         choices = list(MEMBER_ORDERS.items())
-        self.app.push_screen(ChoiceDialog("Which first", choices, self._order), chosen)
+        self.app.push_screen(ChoiceDialog("Which first", choices, self._order), on_choice)
 
     def action_find(self) -> None:
         """Opens the search line."""
@@ -275,13 +275,13 @@ class GoalMembersScreen(Marking, DecisionScreen):
         if conversation_id is None:
             return
 
-        def chosen(answer: ReadingOrder | None) -> None:
+        def on_choice(answer: ReadingOrder | None) -> None:
             if answer is not None:
                 self._read(*answer)
 
         name = self._members[conversation_id].external_id
         self.app.push_screen(
-            SimilarDialog(self.services.merge_review.goals, conversation_id, name), chosen
+            SimilarDialog(self.services.merge_review.goals, conversation_id, name), on_choice
         )
 
     def action_copy_names(self) -> None:
@@ -292,8 +292,6 @@ class GoalMembersScreen(Marking, DecisionScreen):
 
     def action_leave(self) -> None:
         """Leaves the search; goes back where there is none."""
-        if not self.is_attached or self._pruning:
-            return  # a second key while it closes
         line = self.query_one(FindLine)
         if line.is_open:
             line.close()

@@ -15,8 +15,8 @@ from textual.binding import BindingType
 from engine.base import number_format
 from engine.base.request_options import options_of
 from engine.base.text import one_line
+from engine.goals.clustering_request import ClusteringRequest
 from engine.goals.records import EXPLANATION, ClusteringSummary, Decide, GoalText
-from engine.goals.requests import ClusteringRequest
 from engine.project.records import Estimate
 from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, choices_of
 

@@ -17,6 +17,7 @@ from textual.widgets import Static
 from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.conversations.filters import Filter, ListQuery, Term
+from engine.goals.clustering_request import ClusteringRequest
 from engine.goals.records import (
     ClusteringSummary,
     GoalDecision,
@@ -25,7 +26,6 @@ from engine.goals.records import (
     SplitProposal,
     themes_of,
 )
-from engine.goals.requests import ClusteringRequest
 from engine.opener.exports import ExportKind
 from engine.opener.open_project import OpenProject
 from engine.results.associations.records import Split
@@ -132,11 +132,11 @@ class GoalsScreen(DecisionScreen):
         self.goal_runs, self.runner = services.goal_stages(), services.runner
         self.clustering: ClusteringSummary | None = None
         self.groups: Sequence[GoalGroup] = ()
-        self._other_titles: list[str] = []
+        self._other_titles: list[str] = []  # titles of the clusterings that are not shown
         self._folded: set[str] = set()  # ids of the themes whose goals are not listed
         self.filter = Filter()
-        self._scores = ""
-        self._words: list[str] = []
+        self._scores_name = ""  # the name of the scores in force
+        self._search_words: list[str] = []  # the words that are searched for
         self._rows: Sequence[GoalGroup] = ()  # the groups and themes
         self.table = ItemTable(
             self._columns("goal"),
@@ -168,13 +168,13 @@ class GoalsScreen(DecisionScreen):
             groups = [] if shown is None else goals.groups(filter)
             return shown, other_titles, groups, score_sets.name_in_force()
 
-        def failed(error: WorkbenchError) -> None:
+        def on_failure(error: WorkbenchError) -> None:
             if filter:
                 self.query_one(FilterLine).complain(error)
             else:
                 self.show_error(error)
 
-        self.in_background(read, lambda parts: self._show(*parts), group="goals", failed=failed)
+        self.in_background(read, lambda parts: self._show(*parts), group="goals", failed=on_failure)
 
     def _columns(self, noun: str) -> list[Column[GoalGroup]]:
         """Returns the columns of the list; `noun` is what a group is."""
@@ -190,7 +190,7 @@ class GoalsScreen(DecisionScreen):
         scores: str,
     ) -> None:
         """Shows the groups, or what makes a first clustering."""
-        self._scores, self._other_titles = scores, other_titles
+        self._scores_name, self._other_titles = scores, other_titles
         self.query_one(FilterLine).complain(None)
         self.clustering, self.groups = shown, groups
         themes = [theme.as_group for theme in themes_of(groups) if not theme.single]
@@ -207,16 +207,16 @@ class GoalsScreen(DecisionScreen):
 
     def show_order(self) -> None:
         """Lists the groups with the words that are searched for, in the chosen order."""
-        groups = [group for group in self.groups if has_words(group, self._words)]
+        groups = [group for group in self.groups if has_words(group, self._search_words)]
         themes = {theme.as_group.id: theme for theme in themes_of(groups)}
         listed: list[GoalGroup] = []
         for row in self.table.ordered(theme.as_group for theme in themes.values()):
             listed.append(row)
             theme = themes[row.id]
-            if not theme.single and (self._words or row.id not in self._folded):
+            if not theme.single and (self._search_words or row.id not in self._folded):
                 listed += self.table.ordered(theme.goals)
         self.table.show_items(listed)
-        if self._words:
+        if self._search_words:
             self.query_one(FindLine).say(f"{len(groups):,} of {len(self.groups):,}")
         if self.clustering is not None:
             key = self._key_of("goals.clustering")
@@ -224,8 +224,10 @@ class GoalsScreen(DecisionScreen):
             summary = summary_content(
                 self.clustering, self.groups, other_titles=others, filtered=bool(self.filter)
             )
-            if self._scores:
-                summary = Content.assemble(summary, (f" · scores: {self._scores}", "$tone-muted"))
+            if self._scores_name:
+                summary = Content.assemble(
+                    summary, (f" · scores: {self._scores_name}", "$tone-muted")
+                )
             self.query_one("#summary", Static).update(summary)
         self._read_detail()
 
@@ -246,7 +248,7 @@ class GoalsScreen(DecisionScreen):
             self.notify(f"No clustering was made yet; {key} makes one.", markup=False)
         return self.clustering is not None
 
-    def _chosen(self) -> GoalGroup | None:
+    def _selected_group(self) -> GoalGroup | None:
         """Returns the group under the cursor; says what to do on a theme, and without a clustering."""
         if self._is_clustered() and self.row is not None and self.group is None:
             self.notify("This is a theme: choose one of its goals.", markup=False)
@@ -260,11 +262,11 @@ class GoalsScreen(DecisionScreen):
 
     def _read_detail(self) -> None:
         """Shows the group under the cursor in the pane, or the goals of a theme."""
-        group, goals, listed = self.row, self.goals, self.groups
+        group, goals, all_groups = self.row, self.goals, self.groups
         if group is None:
             return
         self.in_background(
-            lambda: read_detail(goals, group, listed),
+            lambda: read_detail(goals, group, all_groups),
             self.query_one(DetailPane).show,
             group="detail",
         )
@@ -277,7 +279,7 @@ class GoalsScreen(DecisionScreen):
 
     def on_find_line_changed(self, message: FindLine.Changed) -> None:
         """Lists only groups with these words in label or description."""
-        self._words = message.text.lower().split()
+        self._search_words = message.text.lower().split()
         self.show_order()
 
     def on_find_line_stepped(self, message: FindLine.Stepped) -> None:
@@ -297,9 +299,9 @@ class GoalsScreen(DecisionScreen):
                 self.action_fold(self.row.id not in self._folded)
             return
         if self.filter:
-            self.open_conversations(self._of(self.group))
+            self.open_conversations(self._filter_of(self.group))
         else:
-            self._open(self.group.id)
+            self._open_members(self.group.id)
 
     def action_fold(self, fold: bool) -> None:
         """Lists the goals of the theme under the cursor, or the theme only; of all themes, on a goal in none."""
@@ -317,7 +319,7 @@ class GoalsScreen(DecisionScreen):
         if row.theme:
             self.table.move_to_key(f"theme:{row.theme}")
 
-    def _of(self, group: GoalGroup) -> Filter:
+    def _filter_of(self, group: GoalGroup) -> Filter:
         """Returns the conversations of a group or theme that the filter matches."""
         value = group.theme if is_theme(group) else goal_value(group, self.groups)
         field = "goal" if self.clustering is None else self.clustering.clustering.noun
@@ -329,11 +331,12 @@ class GoalsScreen(DecisionScreen):
         group = self.row
         if group is None:
             return super().sides()
-        *terms, goal = self._of(group).terms
+        *terms, goal = self._filter_of(group).terms
         others = Filter((*terms, replace(goal, negated=True)))
-        return Split(self._of(group), others)
+        return Split(self._filter_of(group), others)
 
-    def _open(self, group_id: str | None) -> None:
+    def _open_members(self, group_id: str | None) -> None:
+        """Opens the members of a group; None opens the conversations in no group."""
         self.app.push_screen(GoalMembersScreen(self.services, self.feed, group_id, self.MODE))
 
     def action_judge(self) -> None:
@@ -342,17 +345,17 @@ class GoalsScreen(DecisionScreen):
         if not self._is_clustered() or group is None:
             return
         name = f"“{label_of(group, 40)}” {self.filter}".rstrip()
-        query = ListQuery(self._of(group))
+        query = ListQuery(self._filter_of(group))
 
-        def go(ids: array[int]) -> None:
+        def start_triage(ids: array[int]) -> None:
             self.triage_only(name, ids)
 
-        self.in_background(lambda: conversations.ids(query), go, group="judge")
+        self.in_background(lambda: conversations.ids(query), start_triage, group="judge")
 
     def action_outliers(self) -> None:
         """Opens the conversations that are in no group."""
         if self._is_clustered():
-            self._open(None)
+            self._open_members(None)
 
     def action_sort(self) -> None:
         """Asks for the order."""
@@ -384,17 +387,17 @@ class GoalsScreen(DecisionScreen):
     def action_clustering(self) -> None:
         """Asks which clustering is shown."""
 
-        def chosen(number: int | None) -> None:
+        def show_clustering(number: int | None) -> None:
             if number is not None and self.may_write():
                 self.write(lambda: self.goals.show(number))
 
-        def ask(rows: list[ClusteringSummary]) -> None:
+        def ask_which(rows: list[ClusteringSummary]) -> None:
             shown_id = self.clustering.clustering.id if self.clustering is not None else None
             choices = [(row.clustering.id, clustering_line(row)) for row in rows]
-            self.app.push_screen(ChoiceDialog("Clustering", choices, shown_id), chosen)
+            self.app.push_screen(ChoiceDialog("Clustering", choices, shown_id), show_clustering)
 
         if self._is_clustered():
-            self.in_background(self.goals.clusterings, ask, group="clusterings")
+            self.in_background(self.goals.clusterings, ask_which, group="clusterings")
 
     def action_leave(self) -> None:
         """Leaves the search, or the filter."""
@@ -403,7 +406,7 @@ class GoalsScreen(DecisionScreen):
             line.close()
         elif self.filter:
             self.query_one(FilterLine).put(Filter())
-            self._ask(Filter())
+            self._apply_filter(Filter())
 
     # Filter
 
@@ -414,16 +417,17 @@ class GoalsScreen(DecisionScreen):
     def filter_by(self, filter: Filter) -> None:
         """Counts only conversations that match a filter."""
         self.query_one(FilterLine).put(filter)
-        self._ask(filter)
+        self._apply_filter(filter)
 
-    def _ask(self, filter: Filter) -> None:
+    def _apply_filter(self, filter: Filter) -> None:
+        """Reads the groups again if the filter is another."""
         if filter != self.filter:
             self.filter = filter
             self.refresh_data()
 
     def on_filter_line_applied(self, message: FilterLine.Applied) -> None:
         """Counts only conversations that match the filter that was typed."""
-        self._ask(message.filter)
+        self._apply_filter(message.filter)
 
     def on_filter_line_exited(self) -> None:
         """Puts the focus back on the list."""
@@ -447,33 +451,35 @@ class GoalsScreen(DecisionScreen):
 
     def action_theme(self) -> None:
         """Asks for the theme of the group under the cursor: one there is, none, or a new one with a goal in none."""
-        group = self._chosen()
+        group = self._selected_group()
         if group is None or not self.may_write():
             return
         rows = [theme.as_group for theme in themes_of(self.groups)]
         others = [row for row in rows if row.id != group.id and row.theme != (group.theme or None)]
 
-        def chosen(key: str | None) -> None:
+        def place_group(key: str | None) -> None:
             if key is None:
                 return
             other = next((row for row in others if row.id == key), None)
             placed = [group.id] if other is None or is_theme(other) else [group.id, other.id]
             theme = "" if other is None else other.label
-            self.write(lambda: self.review.place(placed, theme), self._merged)
+            self.write(lambda: self.review.place(placed, theme), self._notify_decision)
 
         title = f"Put “{label_of(group, 40)}” under"
-        self.app.push_screen(GroupPicker(title, others, "no theme" if group.theme else ""), chosen)
+        self.app.push_screen(
+            GroupPicker(title, others, "no theme" if group.theme else ""), place_group
+        )
 
     def action_pin(self) -> None:
         """Pins the group under the cursor, or unpins it."""
-        group = self._chosen()
+        group = self._selected_group()
         if group is None or not self.may_write():
             return
         self.write(lambda: self.review.pin(group.id, on=not group.pinned))
 
     def action_split(self) -> None:
         """Splits the group under the cursor, after a preview of the parts."""
-        group = self._chosen()
+        group = self._selected_group()
         if group is not None and self.may_write():
             split_group(self, self.review, group, self.write)
 
@@ -485,11 +491,11 @@ class GoalsScreen(DecisionScreen):
         def read() -> tuple[list[SplitProposal], list[GoalGroup]]:
             return self.review.split_proposals(), self.goals.groups()
 
-        def ask(read_parts: tuple[list[SplitProposal], list[GoalGroup]]) -> None:
-            proposals, groups = read_parts
+        def ask_which(result: tuple[list[SplitProposal], list[GoalGroup]]) -> None:
+            proposals, groups = result
             by_id = {group.id: group for group in groups}
 
-            def chosen(group: str | None) -> None:
+            def split(group: str | None) -> None:
                 if group is not None:
                     split_group(self, self.review, by_id[group], self.write)
 
@@ -498,32 +504,35 @@ class GoalsScreen(DecisionScreen):
                 return
             choices = [(proposal.group_id, proposal_content(proposal)) for proposal in proposals]
             title = "May hold several goals; a pinned group is not listed"
-            self.app.push_screen(ChoiceDialog(title, choices), chosen)
+            self.app.push_screen(ChoiceDialog(title, choices), split)
 
-        self.in_background(read, ask, group="splits")
+        self.in_background(read, ask_which, group="splits")
 
     def action_merge(self) -> None:
         """Asks for a second group, shows the evidence, and merges the two."""
-        group = self._chosen()
+        group = self._selected_group()
         if group is None or not self.may_write():
             return
 
-        def read(other: str | None) -> None:
+        def show_evidence(other: str | None) -> None:
             if other:
-                self.in_background(lambda: self.review.pair(group.id, other), ask, group="pair")
+                self.in_background(
+                    lambda: self.review.pair(group.id, other), open_dialog, group="pair"
+                )
 
-        def ask(proposal: Proposal) -> None:
+        def open_dialog(proposal: Proposal) -> None:
             self.app.push_screen(MergeDialog(proposal), partial(merge, proposal))
 
         def merge(proposal: Proposal, label: str | None) -> None:
             if label is not None:
-                self.write(lambda: self.review.merge(proposal, label), self._merged)
+                self.write(lambda: self.review.merge(proposal, label), self._notify_decision)
 
         others = [other for other in self.groups if other.id != group.id]
         title = f"Merge “{label_of(group, 40)}” with"
-        self.app.push_screen(GroupPicker(title, others), read)
+        self.app.push_screen(GroupPicker(title, others), show_evidence)
 
-    def _merged(self, decision: GoalDecision) -> None:
+    def _notify_decision(self, decision: GoalDecision) -> None:
+        """Says what was decided."""
         self.notify(f"Done: {decision_text(decision)}.", markup=False)
 
     # Jobs
@@ -533,18 +542,18 @@ class GoalsScreen(DecisionScreen):
         if not self.may_write():
             return
 
-        def chosen(request: ClusteringRequest | None) -> None:
+        def start_run(request: ClusteringRequest | None) -> None:
             if request is not None:
                 self._start(lambda: self.runner.start(self.goal_runs.cluster_stages(request)))
 
-        def ask(read: tuple[list[str], bool]) -> None:
-            questions, paper = read
+        def open_form(result: tuple[list[str], bool]) -> None:
+            questions, paper = result
             form = GoalRunForm(self.goal_runs.estimate, self.clustering, questions, paper=paper)
-            self.app.push_screen(form, chosen)
+            self.app.push_screen(form, start_run)
 
         self.in_background(
             lambda: (self.services.questions.answered(), self.goal_runs.proposes_paper()),
-            ask,
+            open_form,
             group="form",
         )
 

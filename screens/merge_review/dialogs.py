@@ -223,12 +223,12 @@ def ask_move(
 ) -> None:
     """Asks for one of the members, then for a group; `then` gets both ids, an empty one for no group."""
 
-    def chosen(conversation: int | None) -> None:
+    def on_choice(conversation: int | None) -> None:
         if conversation is not None:
             pick_group(screen, "Move it to", partial(then, conversation), none=NO_GROUP)
 
     choices = [(member.conversation_id, one_line(member.text, 90)) for member in members]
-    screen.app.push_screen(ChoiceDialog("Move which member", choices), chosen)
+    screen.app.push_screen(ChoiceDialog("Move which member", choices), on_choice)
 
 
 def ask_least_similarity(
@@ -236,7 +236,7 @@ def ask_least_similarity(
 ) -> None:
     """Asks for the similarity of labels below which no pair is proposed; `current` is the present one."""
 
-    def answered(text: str | None) -> None:
+    def on_answer(text: str | None) -> None:
         if text is None:
             return
         value = 0.0 if text.strip() in ("0", "0.0", ".0") else probability_from(text)
@@ -246,4 +246,4 @@ def ask_least_similarity(
             then(value)
 
     title = "Propose no pair whose labels are less similar than (0: propose all)"
-    screen.app.push_screen(TextDialog(title, value=number_format.probability(current)), answered)
+    screen.app.push_screen(TextDialog(title, value=number_format.probability(current)), on_answer)

@@ -270,7 +270,7 @@ class MergeDeskScreen(DecisionScreen):
         pair = self._preferred or self.cursor.pair
         turn, skipped = self.cursor.turn, tuple(self.cursor.skipped)
 
-        def arrived(snapshot: ReviewSnapshot) -> None:
+        def on_result(snapshot: ReviewSnapshot) -> None:
             if turn == self.cursor.turn:
                 before, self._preferred = None if self._preferred else self.cursor.pair, None
                 self._show(snapshot)
@@ -279,12 +279,15 @@ class MergeDeskScreen(DecisionScreen):
             else:  # the person decided meanwhile, so this answer is outdated
                 self.read(None)
 
-        def failed(error: WorkbenchError) -> None:
+        def on_failure(error: WorkbenchError) -> None:
             self._preferred = None
             self.show_error(error)
 
         self.in_background(
-            lambda: read_review(self.review, skipped, pair), arrived, group="desk", failed=failed
+            lambda: read_review(self.review, skipped, pair),
+            on_result,
+            group="desk",
+            failed=on_failure,
         )
 
     def write(
@@ -301,17 +304,17 @@ class MergeDeskScreen(DecisionScreen):
         """
         self._unwritten += 1
 
-        def done(result: T) -> None:
+        def on_done(result: T) -> None:
             self._unwritten -= 1
             then(result)
             self.read(None)
 
-        def failed(error: WorkbenchError) -> None:
+        def on_failure(error: WorkbenchError) -> None:
             self._unwritten -= 1
             self.show_error(error)
             self.read(back)
 
-        write_in_order(self, work, done, failed)
+        write_in_order(self, work, on_done, on_failure)
 
     # Showing
 
@@ -458,7 +461,7 @@ class MergeDeskScreen(DecisionScreen):
         if not self.may_write():
             return
 
-        def chosen(listed: ListedPairs | None) -> None:
+        def on_choice(listed: ListedPairs | None) -> None:
             if listed is not None:
                 self.cursor.put(None)  # the pair that is shown may be among them
                 self.write(
@@ -469,7 +472,7 @@ class MergeDeskScreen(DecisionScreen):
                     ),
                 )
 
-        self.app.push_screen(dialog(self.review), chosen)
+        self.app.push_screen(dialog(self.review), on_choice)
 
     # Undo and redo
 
@@ -493,11 +496,11 @@ class MergeDeskScreen(DecisionScreen):
             return
         a, b = shown.proposal.a, shown.proposal.b
 
-        def chosen(side: Letter | None) -> None:
+        def on_choice(side: Letter | None) -> None:
             if side is not None:
                 then(a if side == "a" else b)
 
-        self.app.push_screen(SideDialog(title, a, b), chosen)
+        self.app.push_screen(SideDialog(title, a, b), on_choice)
 
     def action_rename(self) -> None:
         """Gives one of the two another label."""
@@ -575,11 +578,11 @@ class MergeDeskScreen(DecisionScreen):
         if not self.may_write():
             return
 
-        def started(job: int | None) -> None:
+        def on_start(job: int | None) -> None:
             state = "The model was asked about every pair." if job is None else "Asking the model."
             self.notify(state, markup=False)
 
-        self.in_background(self.review.start_asking, started, group="ask")
+        self.in_background(self.review.start_asking, on_start, group="ask")
 
     # Other screens
 

@@ -89,13 +89,13 @@ class ModelsScreen(WorkbenchScreen[None]):
         def read() -> tuple[list[ModelRow], list[PullRow]]:
             return self.models.rows(), self.models.pulls()
 
-        def arrived(rows_and_pulls: tuple[list[ModelRow], list[PullRow]]) -> None:
+        def on_result(rows_and_pulls: tuple[list[ModelRow], list[PullRow]]) -> None:
             """Shows what was read; the facts are read again when they are shown."""
             self.rows, pulls = rows_and_pulls
             self._facts = ("", ())
             self._show_pulls(pulls)
 
-        self.in_background(read, arrived, group="models", failed=self._show_problem)
+        self.in_background(read, on_result, group="models", failed=self._show_problem)
 
     def _show_problem(self, error: WorkbenchError) -> None:
         """Shows an error in the line above the list."""
@@ -184,17 +184,17 @@ class ModelsScreen(WorkbenchScreen[None]):
             self._busy = ""
             self._update_summary()
 
-        def ended(result: T) -> None:
+        def on_end(result: T) -> None:
             rest()
             done(result)
             self.refresh_data()
 
-        def failed(error: WorkbenchError) -> None:
+        def on_failure(error: WorkbenchError) -> None:
             rest()
             self.show_error(error)
             self.refresh_data()
 
-        self.in_background(work, ended, group="act", failed=failed)
+        self.in_background(work, on_end, group="act", failed=on_failure)
 
     def _idle(self) -> bool:
         """Returns whether no other work runs; shows which if one does."""
@@ -215,14 +215,14 @@ class ModelsScreen(WorkbenchScreen[None]):
     def _begin(self, request: HubRequest) -> None:
         """Begins to pull a file; the pull goes on by itself."""
 
-        def begun(name: str) -> None:
+        def on_start(name: str) -> None:
             self._pulled = name
             self.notify("It goes on in the background; p pauses it.", markup=False)
 
         self._act(
             f"asking for {one_line(request.file, 60)} …",
             lambda: self.models.pull(request.repository, request.file),
-            begun,
+            on_start,
         )
 
     def action_pause(self) -> None:
@@ -254,12 +254,12 @@ class ModelsScreen(WorkbenchScreen[None]):
             text = ", ".join(one_line(name, 60) for name in names)
             self.notify(f"{text} added.", markup=False)
 
-        def chosen(path: str) -> None:
+        def on_choice(path: str) -> None:
             if path.strip():
                 self._act("loading it once …", lambda: self.models.add(path.strip()), added)
 
         placeholder = "a .gguf file, a folder of them, or a training run"
-        ask(self, TextDialog("Add models", placeholder=placeholder), chosen)
+        ask(self, TextDialog("Add models", placeholder=placeholder), on_choice)
 
     def _model_here(self, what: str) -> ModelRow | None:
         """Returns the model or adapter under the cursor, or None if nothing can be done with it now."""
@@ -299,7 +299,7 @@ class ModelsScreen(WorkbenchScreen[None]):
             return
         name = row.name
 
-        def chosen(works: tuple[Work, ...]) -> None:
+        def on_choice(works: tuple[Work, ...]) -> None:
             self._act(
                 f"choosing {words.name_of(row)} …",
                 lambda: self.models.use(name, works),
@@ -307,7 +307,7 @@ class ModelsScreen(WorkbenchScreen[None]):
             )
 
         title = f"Use {words.name_of(row)} for"
-        ask(self, ChoiceDialog(title, words.works_to_choose(self.rows)), chosen)
+        ask(self, ChoiceDialog(title, words.works_to_choose(self.rows)), on_choice)
 
     def action_try(self) -> None:
         """Asks for a prompt, and shows what the model under the cursor replies to it."""
@@ -317,12 +317,12 @@ class ModelsScreen(WorkbenchScreen[None]):
         if row.kind == "adapter":
             self.notify("Training (7) chooses the adapter; r is for models.", markup=False)
             return
-        from engine.opener.prompt_trials import FORMS, PromptTrial  # they bring numpy
+        from engine.opener.prompt_trials import REPLY_FORMS, PromptTrial  # they bring numpy
 
-        def chosen(prompt: str) -> None:
+        def on_choice(prompt: str) -> None:
             self.app.push_screen(PromptTrialDialog(PromptTrial(self.services, prompt), row.name))
 
-        ask(self, ChoiceDialog("Try the prompt", [(name, name) for name in FORMS]), chosen)
+        ask(self, ChoiceDialog("Try the prompt", [(name, name) for name in REPLY_FORMS]), on_choice)
 
     def action_remove(self) -> None:
         """Removes what is under the cursor, once that is confirmed."""

@@ -268,7 +268,7 @@ class ReaderScreen(WorkbenchScreen[int]):
         """Asks for a turn by its number and goes there."""
         transcript = self.query_one(Transcript)
 
-        def answered(text: str | None) -> None:
+        def on_answer(text: str | None) -> None:
             if text is None or not text.strip():
                 return
             if text.strip().isdecimal() and 1 <= int(text) <= transcript.turns:
@@ -277,7 +277,7 @@ class ReaderScreen(WorkbenchScreen[int]):
                 self.notify(f"Turns go from 1 to {transcript.turns:,}.", markup=False)
 
         self.app.push_screen(
-            TextDialog("Go to turn", placeholder=f"1 to {transcript.turns:,}"), answered
+            TextDialog("Go to turn", placeholder=f"1 to {transcript.turns:,}"), on_answer
         )
 
     # Search
@@ -336,7 +336,7 @@ class ReaderScreen(WorkbenchScreen[int]):
         shown, read = self.conversation_id, self.query_one(Transcript).last_of_turn + 1
         step = sum(not message.hidden for message in self._facts.messages[:read])
 
-        def arrived(steps: list[int]) -> None:
+        def on_result(steps: list[int]) -> None:
             if not steps:
                 self.notify(
                     "No response tree was grown here; 4 and then r grows them.", markup=False
@@ -345,18 +345,18 @@ class ReaderScreen(WorkbenchScreen[int]):
             nearest = min(steps, key=lambda found: abs(found - step))
             self.app.push_screen(self.routes.tree(shown, nearest, self.MODE))
 
-        self.in_background(lambda: self.services.trees.steps(shown), arrived, group="trees")
+        self.in_background(lambda: self.services.trees.steps(shown), on_result, group="trees")
 
     def action_alike(self) -> None:
         """Shows the conversations whose goals are nearest, and reads on in them."""
 
-        def chosen(answer: ReadingOrder | None) -> None:
+        def on_choice(answer: ReadingOrder | None) -> None:
             if answer is not None:
                 self.open_reader(*answer)
 
         if self._facts is not None:
             name = self._facts.row.external_id
-            self.app.push_screen(self.routes.similar(self.conversation_id, name), chosen)
+            self.app.push_screen(self.routes.similar(self.conversation_id, name), on_choice)
 
     def action_request(self) -> None:
         """Says that another request begins with the current turn; where one does already, that none does."""
@@ -436,8 +436,6 @@ class ReaderScreen(WorkbenchScreen[int]):
 
     def action_leave(self) -> None:
         """Gives up finding, and goes back when nothing is looked for."""
-        if not self.is_attached or self._pruning:
-            return  # a second key while the screen closes does nothing
         line = self.query_one(FindLine)
         if line.is_open:
             line.close()

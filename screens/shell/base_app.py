@@ -13,19 +13,23 @@ from typing import IO, Any, TypeVar, cast
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
+from textual.actions import ActionParseResult
 from textual.app import App, ScreenStackError
 from textual.color import Color
 from textual.css.query import NoMatches
 from textual.css.stylesheet import Stylesheet
+from textual.dom import DOMNode
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter
+from textual.screen import Screen
 from textual.worker import WorkerFailed
 
 from engine.base.conversation import without_surrogates
 from engine.base.text import MAX_COMBINING_MARKS, display_safe, one_line
 from screens.shell.app_interface import Shell
 from screens.shell.themes import DARK_TONES, LIGHT_TONES, THEMES
+from screens.widgets.background import is_there
 
 ResultT = TypeVar("ResultT")
 """What an app returns when it has ended."""
@@ -74,6 +78,20 @@ class BaseApp(App[ResultT], inherit_bindings=False):
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Returns Textual's own filters, and the guard against control bytes."""
         return [*super().get_line_filters(), CONTROL_GUARD]
+
+    async def run_action(
+        self,
+        action: str | ActionParseResult,
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        """Runs an action as Textual does, but none of a screen whose widgets are not there yet, or not any more: a key
+        may arrive between the one that opens or closes a screen and what comes of it."""
+        if isinstance(default_namespace, Screen) and not (
+            default_namespace.is_mounted and is_there(default_namespace)
+        ):
+            return False
+        return await super().run_action(action, default_namespace, namespaces)
 
     def begin_session(self) -> None:
         """Draws again when the program is continued, and notifies of problems in the keymap and preferences files. To

@@ -59,11 +59,11 @@ class Dialog(Keyed, IgnoresLateEvents, ModalScreen[T], Generic[T]):
 def ask(node: DOMNode, dialog: Dialog[T | None], then: Callable[[T], object]) -> None:
     """Shows a dialog; `then` gets its answer, unless it was closed without one."""
 
-    def answered(answer: T | None) -> None:
+    def on_answer(answer: T | None) -> None:
         if answer is not None:
             then(answer)
 
-    node.app.push_screen(dialog, answered)
+    node.app.push_screen(dialog, on_answer)
 
 
 def confirm(
@@ -168,10 +168,10 @@ def ask_order(
         sort: Sorts it; by the same again, the other way round.
     """
 
-    def chosen(by: T) -> None:
+    def on_choice(by: T) -> None:
         sort(by)
 
-    ask(screen, ChoiceDialog("Sort by (the same again reverses it)", choices, now), chosen)
+    ask(screen, ChoiceDialog("Sort by (the same again reverses it)", choices, now), on_choice)
 
 
 def ask_column(screen: Screen[Any], table: ItemTable[Any], show: Callable[[], object]) -> None:
@@ -198,14 +198,14 @@ def ask_which_first(
         choose: Gets the order that is chosen.
     """
 
-    def chosen(order: T) -> None:
+    def on_choice(order: T) -> None:
         choose(order)
 
     choices = [
         (order, Content.assemble(name, (f"  {reason}", "$tone-muted")))
         for order, (name, reason) in orders.items()
     ]
-    ask(screen, ChoiceDialog("Which first", choices, now), chosen)
+    ask(screen, ChoiceDialog("Which first", choices, now), on_choice)
 
 
 class TicksDialog(Dialog[list[T] | None], Generic[T]):

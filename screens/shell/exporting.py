@@ -70,7 +70,7 @@ def ask_file(
             if that is to be shown in its place. Runs in a thread.
     """
 
-    def chosen(path: str | None) -> None:
+    def on_choice(path: str | None) -> None:
         """Writes the file and says so."""
         if path is None or not path.strip():
             return
@@ -87,7 +87,7 @@ def ask_file(
 
         screen.in_background(lambda: write(place), notify, group=f"export {place}")
 
-    screen.app.push_screen(TextDialog(title, value=proposed, placeholder="a new file"), chosen)
+    screen.app.push_screen(TextDialog(title, value=proposed, placeholder="a new file"), on_choice)
 
 
 def ask_export(
@@ -104,7 +104,7 @@ def ask_export(
     """
     exports = screen.services.exports
 
-    def chosen(kind: ExportKind | Literal["forms"] | None) -> None:
+    def on_choice(kind: ExportKind | Literal["forms"] | None) -> None:
         if kind == "forms":
             _ask_form(screen, ids)
         elif kind is not None:
@@ -118,7 +118,7 @@ def ask_export(
     choices: list[tuple[ExportKind | Literal["forms"], str]] = [*kinds]
     if any(kind == "conversations" for kind, _ in kinds):
         choices.append(("forms", "conversations for another program, or for people to judge"))
-    screen.app.push_screen(ChoiceDialog(title, choices), chosen)
+    screen.app.push_screen(ChoiceDialog(title, choices), on_choice)
 
 
 def _ask_form(screen: WorkbenchScreen[Any], ids: Sequence[int] | None) -> None:
@@ -131,7 +131,7 @@ def _ask_form(screen: WorkbenchScreen[Any], ids: Sequence[int] | None) -> None:
         places = " and ".join(one_line(str(file.absolute()), 120) for file in files)
         return " ".join([f"Wrote {number_format.counted(count, 'line')} to {places}.", *losses])
 
-    def chosen(form: ConversationForm | None) -> None:
+    def on_choice(form: ConversationForm | None) -> None:
         """Asks for the file of this form."""
         if form is None:
             return
@@ -144,4 +144,4 @@ def _ask_form(screen: WorkbenchScreen[Any], ids: Sequence[int] | None) -> None:
             lambda path: write(form, path),
         )
 
-    screen.app.push_screen(ChoiceDialog("Export conversations for", FORMS), chosen)
+    screen.app.push_screen(ChoiceDialog("Export conversations for", FORMS), on_choice)

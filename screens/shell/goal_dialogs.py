@@ -55,12 +55,12 @@ class DecisionScreen(WorkbenchScreen[None]):
     def write(self, work: Callable[[], T], then: Callable[[T], None] = lambda _: None) -> None:
         """Stores a decision after those before it, and reads the data again; `then` gets what `work` returned."""
 
-        def done(result: T) -> None:
+        def on_done(result: T) -> None:
             """Shows what the decision changed."""
             then(result)
             self.refresh_data()
 
-        write_in_order(self, work, done, self.show_error)
+        write_in_order(self, work, on_done, self.show_error)
 
     def action_undo(self) -> None:
         """Undoes the newest act of a person."""
@@ -194,13 +194,13 @@ def pick_group(
         none: The line for no group; empty leaves it out.
     """
 
-    def chosen(group: str) -> None:
+    def on_choice(group: str) -> None:
         then(group)
 
     def pick(groups: list[GoalGroup]) -> None:
         """Asks for one of the groups."""
         others = [group for group in groups if group.id != without]
-        ask(screen, GroupPicker(title, others, none), chosen)
+        ask(screen, GroupPicker(title, others, none), on_choice)
 
     screen.in_background(screen.services.merge_review.goals.groups, pick, group="groups")
 
@@ -302,7 +302,7 @@ def split_group(
         write: Called when the split is accepted, with what stores it and what is to be done afterwards.
     """
 
-    def chosen(parts: list[SplitPart]) -> None:
+    def on_choice(parts: list[SplitPart]) -> None:
         ids = [part.conversation_ids for part in parts]
         write(
             lambda: review.split(group.id, ids),
@@ -312,7 +312,7 @@ def split_group(
             ),
         )
 
-    ask(screen, SplitDialog(review, group), chosen)
+    ask(screen, SplitDialog(review, group), on_choice)
 
 
 def proposal_content(proposal: SplitProposal) -> Content:
@@ -331,9 +331,9 @@ def ask_label(
 ) -> None:
     """Asks for another label of a group; `then` gets it unless it is empty."""
 
-    def answered(text: str | None) -> None:
+    def on_answer(text: str | None) -> None:
         label = " ".join((text or "").split())
         if label:
             then(label)
 
-    screen.app.push_screen(TextDialog(title, value=group.label), answered)
+    screen.app.push_screen(TextDialog(title, value=group.label), on_answer)

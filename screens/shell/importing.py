@@ -345,11 +345,11 @@ class MappingDialog(Dialog[str | None]):
             ("leave", "Leave, and forget the changes"),
         ]
 
-        def chosen(answer: str | None) -> None:
+        def on_choice(answer: str | None) -> None:
             if answer == "leave" or (answer == "save" and self._save() is not None):
                 self.dismiss(None)
 
-        self.app.push_screen(ChoiceDialog("The mapping was changed", choices), chosen)
+        self.app.push_screen(ChoiceDialog("The mapping was changed", choices), on_choice)
 
 
 def trial_content(trial: Trial) -> Content:

@@ -137,7 +137,7 @@ def ask_tags(
         return
     conversations = number_format.counted(len(ids), "conversation")
 
-    def chosen(text: str) -> None:
+    def on_choice(text: str) -> None:
         words = [word for part in text.split(",") if (word := " ".join(part.split()))]
         try:
             value_by_name = {slug(word): None if word[0] == "-" else YES for word in words}
@@ -162,7 +162,7 @@ def ask_tags(
         title = f"Tag {conversations}"
         placeholder = "tags, with commas between them; -tag takes one away"
         help = Content.styled(tags_text(tags), "$tone-muted")
-        ask(screen, TextDialog(title, placeholder=placeholder, help=help), chosen)
+        ask(screen, TextDialog(title, placeholder=placeholder, help=help), on_choice)
 
     screen.in_background(screen.services.conversations.tags, show, group="tags")
 

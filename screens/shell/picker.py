@@ -107,10 +107,10 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
     def _look(self) -> None:
         """Reads the recent projects in the background."""
 
-        def failed(error: WorkbenchError) -> None:
+        def on_failure(error: WorkbenchError) -> None:
             self.push_screen(ErrorDialog(error))
 
-        background(self.screen, self.shell.recent, self._show, failed, group="recent")
+        background(self.screen, self.shell.recent, self._show, on_failure, group="recent")
 
     def _show(self, projects: list[RecentProject]) -> None:
         """Lists the ways to begin and the projects; the cursor stays where it was."""
@@ -173,7 +173,7 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
     def action_other(self) -> None:
         """Asks for the path of a project."""
 
-        def chosen(text: str | None) -> None:
+        def on_choice(text: str | None) -> None:
             """Opens the project, or says that there is none."""
             if not text or not text.strip():
                 return
@@ -184,13 +184,13 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
                 self._show_problem(f"There is no file {path}.", "n makes a new project.")
 
         self.push_screen(
-            TextDialog("Open a project", placeholder=f"path of a {SUFFIX} file"), chosen
+            TextDialog("Open a project", placeholder=f"path of a {SUFFIX} file"), on_choice
         )
 
     def action_new(self) -> None:
         """Asks for the path of a new project."""
 
-        def chosen(text: str | None) -> None:
+        def on_choice(text: str | None) -> None:
             """Makes the project, or says why it cannot be made there."""
             if not text or not text.strip():
                 return
@@ -208,7 +208,9 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
             else:
                 self.exit(Beginning("project", os.fspath(path)))
 
-        self.push_screen(TextDialog("New project", placeholder=f"name or path, {SUFFIX}"), chosen)
+        self.push_screen(
+            TextDialog("New project", placeholder=f"name or path, {SUFFIX}"), on_choice
+        )
 
     def action_forget(self) -> None:
         """Takes the project under the cursor off the list."""

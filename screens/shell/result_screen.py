@@ -1,4 +1,4 @@
-"""The base of screens that work out a result in the background: a summary, a table, and how it is to be read."""
+"""The base of screens that compute a result in the background: a summary, a table, and notes on how to read it."""
 
 from __future__ import annotations
 
@@ -31,41 +31,41 @@ class ResultScreen(WorkbenchScreen[None], Generic[T]):
     """The newest result."""
 
     def compose_body(self) -> ComposeResult:
-        """Yields the summary, the table, how it is to be read; or, without a result, why there is none."""
+        """Yields the summary, the table and the notes; or, without a result, a sentence on why there is none."""
         yield Static(id="summary")
         with Horizontal(id="result"):
             yield self.table
-            yield from self.beside()
+            yield from self.companions()
         yield Static(id="notes")
         yield Static(classes="empty", id="empty")
 
-    def beside(self) -> Iterable[Widget]:
-        """Returns what stands beside the table."""
+    def companions(self) -> Iterable[Widget]:
+        """Returns the widgets to the right of the table."""
         return ()
 
     def refresh_data(self) -> None:
-        """Keeps what is shown: a newer result is worked out when a person asks for it."""
+        """Does nothing: a newer result is computed only when a person asks for it."""
 
     def work_out(self, waiting: str, work: Callable[[], T], show: Callable[[T], None]) -> None:
         """Calls `work` on another thread, then `show`; meanwhile the screen says `waiting`."""
         self.query_one("#empty", Static).update(waiting)
-        self._show_only_sentence(True)
-        self.in_background(work, show, group="result", failed=self._failed)
+        self._show_sentence_only(True)
+        self.in_background(work, show, group="result", failed=self._show_failure)
 
     def show_result(self, result: T, summary: Content, notes: Sequence[str]) -> None:
         """Shows the texts of a result; the caller fills the table."""
         self.result = result
-        self._show_only_sentence(False)
+        self._show_sentence_only(False)
         self.query_one("#summary", Static).update(summary)
         self.query_one("#notes", Static).update(Content("\n".join(notes)))
         self.table.focus()
 
-    def _failed(self, error: WorkbenchError) -> None:
+    def _show_failure(self, error: WorkbenchError) -> None:
         """Shows an error in a dialog, and again what the screen showed before the work began."""
-        self.show_empty(self.NO_RESULT)  # takes the place of the waiting sentence
-        self._show_only_sentence(self.result is None)
+        self.show_empty(self.NO_RESULT)  # replaces the waiting sentence
+        self._show_sentence_only(self.result is None)
         self.show_error(error)
 
-    def _show_only_sentence(self, only: bool) -> None:
-        """Shows a sentence in place of the result, or the result."""
+    def _show_sentence_only(self, only: bool) -> None:
+        """Shows a sentence in place of the result if `only`, else the result."""
         self.set_class(only, "-empty")

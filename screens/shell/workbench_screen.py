@@ -313,12 +313,12 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
     def ask_scoring(self, first: Mode, listed: Filter | None = None) -> None:
         """Asks for the mode and the conversations of a scoring run, and starts it."""
 
-        def chosen(request: ScoringRequest) -> None:
+        def on_choice(request: ScoringRequest) -> None:
             self._start(lambda: self.services.jobs.start_scoring(request))
 
         from screens.shell.run_form import ScoringForm  # the first frame needs none
 
-        ask(self, ScoringForm(self.services.jobs, first, listed or Filter()), chosen)
+        ask(self, ScoringForm(self.services.jobs, first, listed or Filter()), on_choice)
 
     def listed(self) -> Filter | None:
         """Returns the filter of what the screen lists; None where it is no list."""
@@ -329,13 +329,13 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         if not self.may_write():
             return
 
-        def chosen(answer: tuple[str, str | None]) -> None:
+        def on_choice(answer: tuple[str, str | None]) -> None:
             path, format = answer
             self._start(lambda: self.services.jobs.start_import([path], ImportRequest(format)))
 
         from screens.shell.importing import ImportDialog  # it brings the readers of all formats
 
-        ask(self, ImportDialog(), chosen)
+        ask(self, ImportDialog(), on_choice)
 
     def resume(self, run: RunRow, mode: Mode) -> None:
         """Starts an interrupted run again, which goes on where it was; `mode` for runs that name none."""
@@ -418,7 +418,7 @@ def choose_figure(screen: WorkbenchScreen[Any], title: str, figures: Sequence[Fi
         return
     choices = [((index, False), _figure_line(figure)) for index, figure in enumerate(shown)]
 
-    def chosen(answer: tuple[int, bool]) -> None:
+    def on_choice(answer: tuple[int, bool]) -> None:
         """Opens the conversations behind the figure, or what goes with them."""
         index, why = answer
         if why:
@@ -426,7 +426,7 @@ def choose_figure(screen: WorkbenchScreen[Any], title: str, figures: Sequence[Fi
         else:
             screen.open_conversations(shown[index].filter)
 
-    ask(screen, FigureDialog(title, choices), chosen)
+    ask(screen, FigureDialog(title, choices), on_choice)
 
 
 class FigureDialog(ChoiceDialog[tuple[int, bool]]):

@@ -18,7 +18,8 @@ from engine.base.text import display_safe, one_line
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
 from engine.simulate.records import PlayItem, PlaySetting, SetResults, TranscriptLine
-from engine.simulate.request import (
+from engine.simulate.service.service import SimulationService
+from engine.simulate.simulation_request import (
     BOTH,
     FIELDS,
     KINDS,
@@ -28,7 +29,6 @@ from engine.simulate.request import (
     SimulationRequest,
     read_request,
 )
-from engine.simulate.service.service import SimulationService
 from screens.shell.dialogs import ask, ask_column
 from screens.shell.exporting import ask_file, copy
 from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
@@ -362,11 +362,11 @@ class SimulationScreen(WorkbenchScreen[None]):
             return
         simulations = self.services.simulations
 
-        def chosen(request: SimulationRequest) -> None:
+        def on_choice(request: SimulationRequest) -> None:
             self.in_background(lambda: simulations.start(request), lambda job: None, group="start")
 
         def show(offers: SimulationOffers) -> None:
-            ask(self, SimulationRunForm(simulations, offers), chosen)
+            ask(self, SimulationRunForm(simulations, offers), on_choice)
 
         self.in_background(simulations.offers, show, group="offers")
 

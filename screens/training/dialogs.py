@@ -15,8 +15,8 @@ from engine.base.text import one_line
 from engine.conversations.filter_completion import completions
 from engine.conversations.filters import parse_filter
 from engine.training.records import Choice, RunDetail, TrainingChoices, TrainingEstimate
-from engine.training.request import OPTIONS, TrainingRequest, read_request
 from engine.training.service import TrainingService, estimate_lines
+from engine.training.training_request import OPTIONS, TrainingRequest, read_request
 from screens.shell.reading_dialogs import ReadingDialog, reading_keys
 from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
 from screens.training import formatting

@@ -16,7 +16,7 @@ from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
 from engine.opener.open_project import OpenProject
 from engine.training.records import RunDetail, TrainingChoices, TrainingRun
-from engine.training.request import TrainingRequest
+from engine.training.training_request import TrainingRequest
 from screens.shell.dialogs import ask, confirm
 from screens.shell.exporting import copy
 from screens.shell.workbench_screen import WorkbenchScreen
@@ -29,7 +29,7 @@ from screens.widgets.line_plot import Cell, Line, LinePlot, loss_scale, share_sc
 from screens.widgets.row_table import ItemTable, RowTable
 
 T = TypeVar("T")
-"""What an act returns."""
+"""What changing a run returns."""
 
 POLL_SECONDS = 1.0
 """Seconds between two reads of the runs while one is running and the screen is in sight."""
@@ -40,10 +40,10 @@ IDLE_POLLS = 8
 ENDED = ("finished", "stopped", "failed", "interrupted")
 """The states of a run that no process works on any more."""
 
-SELECTION = "×"
+SELECTION_SIGN = "×"
 """Sign of a value that was measured on the selection part."""
 
-BEST = "◆"
+BEST_SIGN = "◆"
 """Sign of the best validation."""
 
 
@@ -71,14 +71,13 @@ class TrainingScreen(WorkbenchScreen[None]):
         self.training = services.training
         self.choices: TrainingChoices | None = None
         self.runs: Sequence[TrainingRun] = ()
-        self._reading = False  # a read is on its way
-        self._read_again = False  # another was asked for meanwhile
+        self._is_reading = False  # a read is on its way
+        self._must_read_again = False  # another was asked for meanwhile
         self._polls = 0
-        self._starting = False  # a run is being started
-        self._cursor_to: str | None = None  # the run to go to once it is listed
-        self._conversations: int | None = (
-            None  # how many the project has; None while they are counted
-        )
+        self._is_starting = False  # a run is being started
+        self._run_to_select: str | None = None  # the run to go to once it is listed
+        # Number of conversations of the project; None while they are counted.
+        self._conversations: int | None = None
         self.table = ItemTable(run_columns(), lambda run: run.name, id="runs")
 
     def compose_body(self) -> ComposeResult:
@@ -102,20 +101,22 @@ class TrainingScreen(WorkbenchScreen[None]):
     def poll(self) -> None:
         """Reads the runs again if that is due: often while one is running in sight, else seldom."""
         self._polls += 1
-        live = any(run.state == "running" for run in self.runs)
-        seldom = self._polls % IDLE_POLLS == 0
-        # Out of sight a running run is watched for its end; in sight the list is watched for runs started elsewhere.
-        often = live and self.is_active
-        if not self._reading and (often or (seldom and (live or self.is_active))):
+        is_running = any(run.state == "running" for run in self.runs)
+        if is_running and self.is_active:
+            is_due = True
+        else:
+            # Out of sight a running run is watched for its end, in sight the list for runs started elsewhere.
+            is_due = self._polls % IDLE_POLLS == 0 and (is_running or self.is_active)
+        if is_due and not self._is_reading:
             self.refresh_data()
 
     def refresh_data(self) -> None:
         """Reads the runs, and everything about the one under the cursor. A call during a read repeats it afterwards."""
-        if self._reading:
-            self._read_again = True
+        if self._is_reading:
+            self._must_read_again = True
             return
-        self._reading = True
-        training, cursor = self.training, self._cursor_to or self._name_here()
+        self._is_reading = True
+        training, cursor = self.training, self._run_to_select or self._name_here()
 
         def read() -> tuple[list[TrainingRun], RunDetail | None]:
             """Returns the runs of the project, and the one at the cursor or the first."""
@@ -125,21 +126,21 @@ class TrainingScreen(WorkbenchScreen[None]):
             detail = None if name is None else training.detail(name)
             return runs, detail
 
-        def arrived(result: tuple[list[TrainingRun], RunDetail | None]) -> None:
+        def show_result(result: tuple[list[TrainingRun], RunDetail | None]) -> None:
             self._show(*result)
             self._finish_read()
 
-        def failed(error: WorkbenchError) -> None:
+        def show_failure(error: WorkbenchError) -> None:
             self._show_read_error(error)
             self._finish_read()
 
-        self.in_background(read, arrived, group="runs", failed=failed)
+        self.in_background(read, show_result, group="runs", failed=show_failure)
 
     def _finish_read(self) -> None:
         """Ends a read, and reads again if that was asked for meanwhile."""
-        self._reading = False
-        if self._read_again:
-            self._read_again = False
+        self._is_reading = False
+        if self._must_read_again:
+            self._must_read_again = False
             self.refresh_data()
 
     def _show_read_error(self, error: WorkbenchError) -> None:
@@ -154,8 +155,8 @@ class TrainingScreen(WorkbenchScreen[None]):
         self.runs = runs
         self.set_class(not runs, "-empty")
         self.table.show_items(runs)
-        if self._cursor_to is not None and self.table.move_to_key(self._cursor_to):
-            self._cursor_to = None
+        if self._run_to_select is not None and self.table.move_to_key(self._run_to_select):
+            self._run_to_select = None
         if runs and self.focused is None:  # the list was hidden while it was empty
             self.table.focus()
         self._show_summary()
@@ -186,11 +187,11 @@ class TrainingScreen(WorkbenchScreen[None]):
         running = {run.name for run in self.runs if run.state == "running"}
         for run in runs:
             if run.name in running and run.state in ENDED:
-                broken = run.state in ("failed", "interrupted")
+                is_broken = run.state in ("failed", "interrupted")
                 self.notify(
                     formatting.ending_text(run),
-                    title=f"Training {formatting.name_of(run)}{f' {run.state}' if broken else ''}",
-                    severity="error" if broken else "information",
+                    title=f"Training {formatting.name_of(run)}{f' {run.state}' if is_broken else ''}",
+                    severity="error" if is_broken else "information",
                     markup=False,
                 )
 
@@ -213,12 +214,12 @@ class TrainingScreen(WorkbenchScreen[None]):
         if self.has_class("-empty"):
             self.show_empty(formatting.empty_state(missing, hint, self._conversations))
         self.query_one("#summary", Static).update(
-            formatting.summary_content(self.runs, self._starting, missing, hint)
+            formatting.summary_content(self.runs, self._is_starting, missing, hint)
         )
 
     def _show_starting(self, starting: bool) -> None:
         """Shows whether a run is being started."""
-        self._starting = starting
+        self._is_starting = starting
         self._show_summary()
 
     # The list
@@ -270,14 +271,14 @@ class TrainingScreen(WorkbenchScreen[None]):
 
     # Actions that write
 
-    def _act(self, name: str, work: Callable[[str], T], message: str) -> None:
-        """Does something to a run, says so, and reads again."""
+    def _change_run(self, name: str, work: Callable[[str], T], message: str) -> None:
+        """Changes a run on another thread, then says so and reads again."""
 
-        def done(_: T) -> None:
+        def show_change(_: T) -> None:
             self.notify(message, markup=False)
             self.refresh_data()
 
-        self.in_background(lambda: work(name), done, group=f"act on {name}")
+        self.in_background(lambda: work(name), show_change, group=f"act on {name}")
 
     def _writable_run(self) -> TrainingRun | None:
         """Returns the run under the cursor; None where there is none or the project is read-only."""
@@ -299,21 +300,21 @@ class TrainingScreen(WorkbenchScreen[None]):
     def _start_run(self, request: TrainingRequest) -> None:
         """Starts a run, whose data are written first."""
 
-        def started(name: str) -> None:
+        def show_start(name: str) -> None:
             self._show_starting(False)
             self.notify(
                 "It goes on when you quit.", title=f"Training {one_line(name, 40)}", markup=False
             )
-            self._cursor_to = name
+            self._run_to_select = name
             self.refresh_data()
 
-        def failed(error: WorkbenchError) -> None:
+        def show_failure(error: WorkbenchError) -> None:
             self._show_starting(False)
             self.show_error(error)
 
         self._show_starting(True)
         self.in_background(
-            lambda: self.training.start(request), started, group="start", failed=failed
+            lambda: self.training.start(request), show_start, group="start", failed=show_failure
         )
 
     def action_stop(self) -> None:
@@ -327,7 +328,7 @@ class TrainingScreen(WorkbenchScreen[None]):
         confirm(
             self,
             f"Stop {formatting.name_of(run)}?",
-            lambda: self._act(run.name, self.training.stop, "It ends after its step."),
+            lambda: self._change_run(run.name, self.training.stop, "It ends after its step."),
             yes="stop after this step: the best checkpoint becomes its adapter, R resumes it",
             no="let it run",
         )
@@ -340,7 +341,7 @@ class TrainingScreen(WorkbenchScreen[None]):
         if run.state in ("running", "finished"):
             self.notify(f"{formatting.name_of(run)} is {formatting.state_word(run)}.", markup=False)
             return
-        self._act(run.name, self.training.resume, "It continues at its last checkpoint.")
+        self._change_run(run.name, self.training.resume, "It continues at its last checkpoint.")
 
     def action_delete(self) -> None:
         """Deletes a run that is not running, after a question."""
@@ -353,7 +354,7 @@ class TrainingScreen(WorkbenchScreen[None]):
         confirm(
             self,
             f"Delete {formatting.name_of(run)}?",
-            lambda: self._act(run.name, self.training.delete, "It is deleted."),
+            lambda: self._change_run(run.name, self.training.delete, "It is deleted."),
             yes="delete its data, checkpoints and adapter; this cannot be undone",
         )
 
@@ -367,14 +368,14 @@ class TrainingScreen(WorkbenchScreen[None]):
             return
         name = None if run.in_use else run.name
 
-        def done(_: None) -> None:
+        def offer_scoring(_: None) -> None:
             self.refresh_data()
             if name is None:
                 self.notify("No adapter is in use any more.", markup=False)
             else:
                 self.action_score()
 
-        write_in_order(self, lambda: self.training.use(name), done, self.show_error)
+        write_in_order(self, lambda: self.training.use(name), offer_scoring, self.show_error)
 
     def action_score(self) -> None:
         """Shows what scoring with the adapter in use costs, and starts it."""
@@ -388,7 +389,7 @@ class RunPane(Vertical):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._detail: RunDetail | None = None
-        self._memory: int | None = None  # bytes
+        self._memory: int | None = None  # bytes that a run may use
 
     def compose(self) -> ComposeResult:
         """Yields the headline, why it failed, curves, and below them samples and log."""
@@ -403,7 +404,7 @@ class RunPane(Vertical):
 
     def show(self, detail: RunDetail | None, memory: int | None) -> None:
         """Shows a run, or nothing for None; `memory` is what a run may use, in bytes."""
-        before = self._detail
+        previous = self._detail
         self._detail, self._memory = detail, memory
         self.display = detail is not None
         if detail is None:
@@ -413,11 +414,11 @@ class RunPane(Vertical):
         line = self.query_one("#problem", Static)
         line.display = problem is not None
         line.update(problem or "")
-        if before is not None and _without_time(before) == _without_time(detail):
+        if previous is not None and _without_time(previous) == _without_time(detail):
             return  # drawing takes processor time from the training run
         self._show_curves(detail)
         self._show_texts()
-        if before is None or detail.run.name != before.run.name:
+        if previous is None or detail.run.name != previous.run.name:
             self.query_one("#about", VerticalScroll).scroll_home(animate=False)
 
     def on_resize(self) -> None:
@@ -459,44 +460,46 @@ def _without_time(detail: RunDetail) -> RunDetail:
 
 
 def last_step(detail: RunDetail) -> int:
-    """Returns the step at the right end of the curves: the last planned one while the run is running, else the last one
-    done.
+    """Returns the step at the right end of the curves: the last planned one of a run that is running, else the last
+    that was done.
     """
-    done = [point.step for point in detail.loss] + [point.step for point in detail.valid]
+    steps = [point.step for point in detail.loss] + [point.step for point in detail.valid]
     if detail.run.state == "running" and detail.run.steps:
-        done.append(detail.run.steps)
-    return max(done, default=1)
+        steps.append(detail.run.steps)
+    return max(steps, default=1)
 
 
 def loss_lines(detail: RunDetail) -> list[Line]:
     """Returns the loss of the steps, and over it that of the validations."""
-    selection = tuple((p.step, p.loss) for p in detail.valid if p.loss is not None)
+    selection = tuple((point.step, point.loss) for point in detail.valid if point.loss is not None)
     return [
         Line(tuple((point.step, point.loss) for point in detail.loss)),
-        Line(selection, "tone--bright", SELECTION),
+        Line(selection, "tone--bright", SELECTION_SIGN),
     ]
 
 
 def valid_lines(detail: RunDetail) -> list[Line]:
     """Returns the AUROC as a line with its best point, and F1 as points."""
-    auroc = tuple((p.step, p.auroc) for p in detail.valid if p.auroc is not None)
-    f1 = tuple((p.step, p.f1) for p in detail.valid if p.f1 is not None)
+    auroc = tuple((point.step, point.auroc) for point in detail.valid if point.auroc is not None)
+    f1 = tuple((point.step, point.f1) for point in detail.valid if point.f1 is not None)
     best = tuple((step, value) for step, value in auroc if step == detail.run.best_step)
     return [
         Line(auroc),
-        Line(f1, "tone--bright", SELECTION),
-        Line(best, "tone--accent", BEST),
+        Line(f1, "tone--bright", SELECTION_SIGN),
+        Line(best, "tone--accent", BEST_SIGN),
     ]
 
 
 def loss_title(detail: RunDetail) -> list[Cell]:
     """Returns the last loss of each kind, each after its sign."""
     newest = detail.loss[-1].loss if detail.loss else None
-    selection = next((p.loss for p in reversed(detail.valid) if p.loss is not None), None)
+    selection = next(
+        (point.loss for point in reversed(detail.valid) if point.loss is not None), None
+    )
     return [
         (" ⠒ loss ", "tone--accent"),
         (formatting.loss_text(newest), "tone--bright"),
-        (f"   {SELECTION} selection part ", "tone--muted"),
+        (f"   {SELECTION_SIGN} selection part ", "tone--muted"),
         (formatting.loss_text(selection), "tone--bright"),
     ]
 
@@ -504,13 +507,13 @@ def loss_title(detail: RunDetail) -> list[Cell]:
 def valid_title(detail: RunDetail) -> list[Cell]:
     """Returns the best AUROC and its F1, each after its sign."""
     run = detail.run
-    parts = [(" ⠒ AUROC ", "tone--accent"), (formatting.score_text(run.auroc), "tone--bright")]
+    cells = [(" ⠒ AUROC ", "tone--accent"), (formatting.score_text(run.auroc), "tone--bright")]
     if run.best_step is not None:
-        parts.append((f" {BEST} best at {run.best_step:,}", "tone--muted"))
-    parts += [
-        (f"   {SELECTION} F1 ", "tone--muted"),
+        cells.append((f" {BEST_SIGN} best at {run.best_step:,}", "tone--muted"))
+    cells += [
+        (f"   {SELECTION_SIGN} F1 ", "tone--muted"),
         (formatting.score_text(run.f1), "tone--bright"),
     ]
     if detail.valid:
-        parts.append((f"   n {detail.valid[-1].n:,}", "tone--muted"))
-    return parts
+        cells.append((f"   n {detail.valid[-1].n:,}", "tone--muted"))
+    return cells

@@ -174,7 +174,7 @@ class AnswersDialog(Dialog[int | None]):
         """Reads the answers."""
         row = self._item.row
 
-        def arrived(answers: list[Answer]) -> None:
+        def on_result(answers: list[Answer]) -> None:
             self.query_one("#about", Static).update(Content(kinds_text(answers)))
             self.table.show_items(answers)
             self._show_answer()
@@ -183,7 +183,7 @@ class AnswersDialog(Dialog[int | None]):
         background(
             self,
             lambda: self._trees.answers(row.conversation_id, row.step, row.config_hash),
-            arrived,
+            on_result,
             self.show_error,
             group="answers",
         )

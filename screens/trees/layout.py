@@ -37,7 +37,7 @@ class Segment:
         below: Probability of all leaves at or below it.
         entropy: Entropy in bits of the next token after its end; None where the model did not compute it.
         recorded: Whether the recorded answer goes through its first node.
-        recorded_ends: Whether the recorded answer leaves the tree, or ends, in it.
+        recorded_text: What of its text the recorded answer has, where this leaves the tree, or ends, in it; else None.
     """
 
     nodes: Sequence[int]
@@ -51,7 +51,7 @@ class Segment:
     below: float
     entropy: float | None
     recorded: bool
-    recorded_ends: bool
+    recorded_text: str | None
 
     @property
     def last(self) -> int:
@@ -109,7 +109,6 @@ class TreeLayout:
             if parent >= 0:
                 ends[parent] = max(ends[parent], ends[number])
                 leaves[parent] += leaves[number]
-        last_recorded = columns.recorded[-1] if columns.recorded else -1
         for number, (nodes, parent, depth, text) in enumerate(drafts):
             last = nodes[-1]
             self.segments.append(
@@ -126,9 +125,17 @@ class TreeLayout:
                     below=columns.below[nodes[0]],
                     entropy=columns.entropy[last],
                     recorded=nodes[0] in self._recorded,
-                    recorded_ends=last_recorded in nodes,
+                    recorded_text=self._recorded_text(nodes),
                 )
             )
+
+    def _recorded_text(self, nodes: Sequence[int]) -> str | None:
+        """Returns the text of the nodes up to the last one that the recorded answer goes through; None where that is
+        not among them."""
+        if not self.columns.recorded or self.columns.recorded[-1] not in nodes:
+            return None
+        data = b"".join(self.columns.spelling[node] for node in nodes if node in self._recorded)
+        return data.decode("utf-8", "replace")
 
     # Lookup
 
@@ -196,7 +203,12 @@ class TreeLayout:
         tree.
         """
         return next(
-            (number for number, segment in enumerate(self.segments) if segment.recorded_ends), None
+            (
+                number
+                for number, segment in enumerate(self.segments)
+                if segment.recorded_text is not None
+            ),
+            None,
         )
 
     def leaves_with(self, text: str) -> list[int]:

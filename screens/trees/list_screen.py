@@ -83,10 +83,10 @@ class TreeSetScreen(WorkbenchScreen[None]):
         """Reads the trees of the query."""
         query, trees = self._query, self.services.trees
 
-        def arrived(items_and_config: tuple[list[TreeItem], TreeConfig | None]) -> None:
+        def on_result(items_and_config: tuple[list[TreeItem], TreeConfig | None]) -> None:
             self._show_items(*items_and_config)
 
-        def failed(error: WorkbenchError) -> None:
+        def on_failure(error: WorkbenchError) -> None:
             if query.filter:
                 self.query_one(FilterLine).complain(error)
             else:
@@ -96,7 +96,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
             items, shown = trees.items(query), trees.shown()
             return items, next((c for c in trees.configs() if c.config_hash == shown), None)
 
-        self.in_background(read, arrived, group="listing", failed=failed)
+        self.in_background(read, on_result, group="listing", failed=on_failure)
 
     def _show_items(self, items: list[TreeItem], config: TreeConfig | None) -> None:
         """Shows the trees that were read."""
@@ -234,7 +234,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
             return
         trees = self.services.trees
 
-        def chosen(key: str | None) -> None:
+        def on_choice(key: str | None) -> None:
             if key is not None:
                 self.in_background(
                     lambda: trees.show(key), lambda _: self.refresh_data(), group="set"
@@ -248,7 +248,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
                 (c.config_hash, f"{format_config(c)} · {number_format.counted(c.trees, 'tree')}")
                 for c in configs[0]
             ]
-            self.app.push_screen(ChoiceDialog("Trees of", choices, configs[1]), chosen)
+            self.app.push_screen(ChoiceDialog("Trees of", choices, configs[1]), on_choice)
 
         self.in_background(lambda: (trees.configs(), trees.shown()), ask, group="configs")
 
@@ -258,11 +258,11 @@ class TreeSetScreen(WorkbenchScreen[None]):
             return
         query, trees = self._query, self.services.trees
 
-        def chosen(request: TreeRequest | None) -> None:
+        def on_choice(request: TreeRequest | None) -> None:
             if request is not None:
                 self._start(lambda: trees.start(request))
 
-        self.app.push_screen(TreeRunForm(trees, query), chosen)
+        self.app.push_screen(TreeRunForm(trees, query), on_choice)
 
 
 def _summary(

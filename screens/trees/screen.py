@@ -264,7 +264,7 @@ class TreeScreen(WorkbenchScreen[None]):
             same = shown is not None and shown.item.id == opened.item.id
             return opened, TreeView.lay_out(opened.nodes, before if same else None), turns
 
-        def arrived(result: tuple[OpenTree | None, Folding | None, list[TreeRow]]) -> None:
+        def on_result(result: tuple[OpenTree | None, Folding | None, list[TreeRow]]) -> None:
             opened, folding, turns = result
             self.query_one(TurnLine).show(turns, place[1])
             if opened is not None and folding is not None:
@@ -273,7 +273,7 @@ class TreeScreen(WorkbenchScreen[None]):
                 if pane.bounds is not None:
                     self._prove(pane.bounds.text)
 
-        self.in_background(read, arrived, group="tree")
+        self.in_background(read, on_result, group="tree")
 
     def _title(self, opened: OpenTree) -> None:
         """Shows the step and the name of the conversation in the title."""
@@ -302,11 +302,11 @@ class TreeScreen(WorkbenchScreen[None]):
         if pane.opened is None:
             return
 
-        def chosen(node: int | None) -> None:
+        def on_choice(node: int | None) -> None:
             if node is not None:
                 pane.view.go_to_node(node)
 
-        self.app.push_screen(AnswersDialog(self.services.trees, pane.opened.item), chosen)
+        self.app.push_screen(AnswersDialog(self.services.trees, pane.opened.item), on_choice)
 
     def action_tokens(self) -> None:
         """Shows the tokens of the path to the cursor."""
@@ -380,7 +380,7 @@ class TreeScreen(WorkbenchScreen[None]):
         """Asks for a property and shows bounds on its probability; an empty text hides them."""
         bounds = self.pane.bounds
 
-        def chosen(text: str | None) -> None:
+        def on_choice(text: str | None) -> None:
             if text is not None and text.strip():
                 self._prove(text.strip())
             elif text is not None:
@@ -392,7 +392,7 @@ class TreeScreen(WorkbenchScreen[None]):
                 value=bounds.text if bounds is not None else "",
                 placeholder="contains two years · equals yes · regex ^\\d+$ · json order.id=7",
             ),
-            chosen,
+            on_choice,
         )
 
     def _prove(self, text: str) -> None:
@@ -455,7 +455,7 @@ class TreeGrower:
         key = (row.config_hash, row.step, node)
         current_alpha = self._alphas.get(key, row.alpha)
 
-        def chosen(text: str | None) -> None:
+        def on_choice(text: str | None) -> None:
             if text is None:
                 return
             alpha = parse_alpha(text, row.alpha)
@@ -467,7 +467,7 @@ class TreeGrower:
 
         title = f"Grow on below “{one_line(segment.text, 30)}” to alpha"
         self._screen.app.push_screen(
-            TextDialog(title, value=f"{current_alpha / ALPHA_DIVISOR:.4g}"), chosen
+            TextDialog(title, value=f"{current_alpha / ALPHA_DIVISOR:.4g}"), on_choice
         )
 
     def grow_unread(self, opened: OpenTree) -> None:

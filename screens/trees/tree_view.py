@@ -14,8 +14,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from engine.base import number_format
-from engine.base.text import display_safe
-from engine.trees.records import NodeColumns
+from engine.base.text import display_safe, one_line
+from engine.trees.records import STEP_STOP, NodeColumns
 from engine.trees.tree import Kind
 from screens.trees.layout import Folding, Segment, TreeLayout
 from screens.widgets.formatting import TONES
@@ -32,6 +32,8 @@ KIND_LOOKS: dict[Kind, tuple[str, str, str]] = {
 
 RECORDED = "◀ said"
 """The sign of the recorded answer."""
+MAX_RECORDED_CHARACTERS = 20
+"""Most characters of the recorded answer that are quoted where it leaves the tree within a segment."""
 TEXT_WIDTH = 100
 """Text and indent are not stretched beyond this many columns."""
 INDENT = 2
@@ -323,12 +325,18 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         tail: list[Piece] = []
         if segment.forks and not self._folding.is_open(number):
             tail.append(Piece(f" ({segment.leaves:,})", muted))
-        if segment.recorded_ends:
-            tail.append(Piece(f" {RECORDED}", base + self._tone("tone--accent", is_cursor)))
-        text = shown_text(segment.text)
+        ended = segment.kind == Kind.ENDED
+        # The opening of the next step is how a model ends its own, and nothing that it says.
+        said = segment.text.removesuffix(STEP_STOP) if ended else segment.text
+        if segment.recorded_text is not None:
+            extent = "" if ended else " so far"
+            if segment.recorded_text.strip() != said.strip():
+                extent = f" only “{one_line(segment.recorded_text, MAX_RECORDED_CHARACTERS)}”"
+            tail.append(Piece(f" {RECORDED}{extent}", base + self._tone("tone--accent", is_cursor)))
+        text = shown_text(said)
         style = base + self._tone("tone--found", is_cursor) if number in self._found else base
         if not text:
-            text, style = ("end" if segment.kind == Kind.ENDED else "·"), muted
+            text, style = ("end" if ended else "·"), muted
         room_left = room - Strip([*head, *tail]).cell_length
         body = Strip([Piece(text, style)])
         if body.cell_length > room_left:

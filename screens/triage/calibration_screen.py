@@ -157,7 +157,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
             self._pin(None)
             return
 
-        def answered(text: str | None) -> None:
+        def on_answer(text: str | None) -> None:
             if text is None:
                 return
             try:
@@ -172,7 +172,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
                 )
 
         value = f"{report.rule.threshold:.3f}"
-        self.app.push_screen(TextDialog("Pin the threshold at", value=value), answered)
+        self.app.push_screen(TextDialog("Pin the threshold at", value=value), on_answer)
 
     def action_take_over(self) -> None:
         """Uses the threshold that the verdicts suggest, or says why they suggest none."""
@@ -198,7 +198,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
                 probes.take_over()
             return waits
 
-        def done(taken: bool) -> None:
+        def on_done(taken: bool) -> None:
             if taken:
                 self.notify("The newest probabilities of success are in force.", markup=False)
                 self.refresh_data()
@@ -206,7 +206,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
                 message = "No newer verdicts wait to be taken over about success."
                 self.notify(message, severity="warning", markup=False)
 
-        write_in_order(self, work, done, self.show_error)
+        write_in_order(self, work, on_done, self.show_error)
 
     def _pin(self, threshold: float | None) -> None:
         """Pins a threshold; None frees the pinned one."""

@@ -1,4 +1,4 @@
-"""What triage asks: the question, an answer that no single key gives, the note, and which are judged blind.
+"""Dialogs of triage: the question, an answer that no single key gives, the note, and a blind round.
 
 In a blind round a person judges conversations again without seeing the first answer, theirs or that of others.
 """
@@ -29,47 +29,51 @@ MAX_CONVERSATIONS_PER_ROUND = 10
 
 
 def ask_note(
-    screen: WorkbenchScreen[Any], conversation: int, written: Callable[[AnswerRow | None], None]
+    screen: WorkbenchScreen[Any], conversation: int, show: Callable[[AnswerRow | None], None]
 ) -> None:
-    """Asks for the note of a conversation; `written` gets the stored row."""
+    """Asks for the note of a conversation; `show` gets the row that was stored."""
     triage = screen.services.triage
     current = triage.current(conversation)
 
-    def answered(text: str | None) -> None:
+    def store_note(text: str | None) -> None:
         if text is not None:
-            write_in_order(
-                screen, lambda: triage.note(conversation, text), written, screen.show_error
-            )
+            write_in_order(screen, lambda: triage.note(conversation, text), show, screen.show_error)
 
-    screen.app.push_screen(TextDialog("Note", value=current.note if current else ""), answered)
+    screen.app.push_screen(TextDialog("Note", value=current.note if current else ""), store_note)
 
 
-def ask_question(screen: WorkbenchScreen[Any], now: str, choose: Callable[[str], None]) -> None:
-    """Lists the questions with the numbers of their answers; `choose` gets the name of the one that is chosen."""
+def ask_question(screen: WorkbenchScreen[Any], current: str, choose: Callable[[str], None]) -> None:
+    """Asks which question to answer, with the number of answers of each.
 
-    def arrived(rows: list[QuestionSummary]) -> None:
+    Args:
+        current: Name of the question under the cursor at first.
+        choose: Called with the name of the question that the person chooses.
+    """
+
+    def list_questions(rows: list[QuestionSummary]) -> None:
         choices = [
             (row.question.name, formatting.question_line(row))
             for row in rows
             if row.question.name != NOTE
         ]
-        ask(screen, ChoiceDialog("Which question", choices, now), choose)
+        ask(screen, ChoiceDialog("Which question", choices, current), choose)
 
-    screen.in_background(screen.services.questions.all, arrived, group="questions")
+    screen.in_background(screen.services.questions.all, list_questions, group="questions")
 
 
 def ask_answer(
-    screen: WorkbenchScreen[Any], question: Question, give: Callable[[str], None], chosen: str = ""
+    screen: WorkbenchScreen[Any], question: Question, give: Callable[[str], None], ticked: str = ""
 ) -> None:
     """Asks for an answer: a choice of the labels, several of them, or a line with a number or a text.
 
     Args:
-        chosen: A label that has a tick at first.
+        give: Called with the answer.
+        ticked: A label that has a tick at first; empty for none.
     """
     title = one_line(question.text, 120)
     labels = [(label, f"{label}  {help}") for label, help in question.labels.items()]
 
-    def typed(text: str) -> None:
+    def parse_answer(text: str) -> None:
         if text.strip():
             try:
                 give(question.answer(text))
@@ -77,27 +81,29 @@ def ask_answer(
                 screen.show_error(error)
 
     if question.kind == "several":
-        ticks = TicksDialog(title, labels, [chosen] * bool(chosen))
+        ticks = TicksDialog(title, labels, [ticked] * bool(ticked))
         ask(screen, ticks, lambda values: give(",".join(values)))
     elif question.labels:
         ask(screen, ChoiceDialog(title, labels), give)
     else:
-        ask(screen, TextDialog(title, placeholder=f"a {question.kind}"), typed)
+        ask(screen, TextDialog(title, placeholder=f"a {question.kind}"), parse_answer)
 
 
 def ask_round(
     screen: WorkbenchScreen[Any], question: str, begin: Callable[[BlindRound], None]
 ) -> None:
-    """Asks which conversations are judged blind, where there is a choice, and hands the round to `begin`; says why
-    where there are none."""
+    """Asks whose conversations are judged blind, where there is a choice, and hands the round to `begin`.
 
-    def arrived(loaded: tuple[TriageStatus, list[int], list[int]]) -> None:
+    Where there are none it says why.
+    """
+
+    def ask_whose(loaded: tuple[TriageStatus, list[int], list[int]]) -> None:
         status, own, others = loaded
         has_few = status.given < MIN_ANSWERS_FOR_REPEATS
         if has_few:
             own = []
 
-        def answered(of_others: bool | None) -> None:
+        def begin_round(of_others: bool | None) -> None:
             if of_others is not None:
                 begin(BlindRound(others if of_others else own, of_others=of_others))
 
@@ -106,21 +112,23 @@ def ask_round(
                 (True, f"{len(others)} that other people judged"),
                 (False, f"{len(own)} that you judged"),
             ]
-            screen.app.push_screen(ChoiceDialog("Judge blind", choices), answered)
+            screen.app.push_screen(ChoiceDialog("Judge blind", choices), begin_round)
         elif own or others:
-            answered(not own)
+            begin_round(not own)
         elif has_few:
-            early = (
+            reason = (
                 f"Blind repeats begin at {MIN_ANSWERS_FOR_REPEATS} answers;"
                 f" there are {status.given}."
             )
-            screen.notify(early, markup=False)
+            screen.notify(reason, markup=False)
         else:
             screen.notify("Everything but your newest answers was asked again.", markup=False)
 
     services = screen.services
     screen.in_background(
-        lambda: load_blind(services, question, MAX_CONVERSATIONS_PER_ROUND), arrived, group="blind"
+        lambda: load_blind(services, question, MAX_CONVERSATIONS_PER_ROUND),
+        ask_whose,
+        group="blind",
     )
 
 

@@ -176,7 +176,7 @@ class TriageScreen(WorkbenchScreen[None]):
     def _restore(self) -> None:
         """Restores the place of the last session."""
 
-        def arrived(place: TriagePlace) -> None:
+        def on_result(place: TriagePlace) -> None:
             self._place = place
             self._question_name = place.question
             self.order = place.order if place.order in ORDERS else "threshold"
@@ -187,7 +187,7 @@ class TriageScreen(WorkbenchScreen[None]):
             self.query_one(FilterLine).put(self.filter)
             self.read_queue(place)
 
-        self.in_background(self.services.triage.place, arrived, group="queue")
+        self.in_background(self.services.triage.place, on_result, group="queue")
 
     @property
     def _filter_in_force(self) -> Filter:
@@ -213,7 +213,7 @@ class TriageScreen(WorkbenchScreen[None]):
             self.show_status(loaded.status)
             self.show_current(again=place is None)  # its score may have changed
 
-        def failed(error: WorkbenchError) -> None:
+        def on_failure(error: WorkbenchError) -> None:
             if filter_in_force:
                 self.query_one(FilterLine).complain(error)
             else:
@@ -226,7 +226,7 @@ class TriageScreen(WorkbenchScreen[None]):
             ),
             show,
             group="queue",
-            failed=failed,
+            failed=on_failure,
         )
 
     def show_status(self, status: TriageStatus) -> None:
@@ -383,7 +383,7 @@ class TriageScreen(WorkbenchScreen[None]):
         item = self.queue.current
         self.queue.judge()
 
-        def failed(error: WorkbenchError) -> None:
+        def on_failure(error: WorkbenchError) -> None:
             self.queue.bring_back(conversation, item.why if item is not None else "")
             self.moved()
             self.show_error(error)
@@ -393,7 +393,7 @@ class TriageScreen(WorkbenchScreen[None]):
             self,
             lambda: triage.give(conversation, value, question=question),
             self._written,
-            failed,
+            on_failure,
         )
         self.moved()
 
@@ -590,13 +590,13 @@ class TriageScreen(WorkbenchScreen[None]):
         blind.go_on()
         triage, question = self.services.triage, self.question.name
 
-        def failed(error: WorkbenchError) -> None:
+        def on_failure(error: WorkbenchError) -> None:
             blind.back_to(conversation)
             self.moved()
             self.show_error(error)
 
         write_in_order(
-            self, lambda: triage.repeat(conversation, value, question), self._written, failed
+            self, lambda: triage.repeat(conversation, value, question), self._written, on_failure
         )
         self._go_on_blind()
 

@@ -92,20 +92,20 @@ def background(
         try:
             result = await in_thread(work)
         except WorkbenchError as error:
-            if _is_there(node):
+            if is_there(node):
                 failed(error)
         except Exception as error:
             logging.getLogger(__name__).exception("background work failed")
-            if _is_there(node):
+            if is_there(node):
                 failed(unforeseen(error))
         else:
-            if _is_there(node):
+            if is_there(node):
                 then(result)
 
     return node.run_worker(body, group=group, exclusive=True)
 
 
-def _is_there(node: DOMNode) -> bool:
+def is_there(node: DOMNode) -> bool:
     """Returns whether the widget is still mounted: the widgets of a closing screen go before its workers are
     cancelled.
     """
@@ -151,7 +151,7 @@ def write_in_order(
             logging.getLogger(__name__).exception("a write failed")
             failed(unforeseen(error))
         else:
-            if _is_there(node):
+            if is_there(node):
                 then(result)
 
     return node.run_worker(body, group="write")

@@ -177,12 +177,16 @@ class Preview(Vertical):
             transcript.look_for(words_pattern(words))
             transcript.show(facts.messages, facts.leaks, facts.row.signs, at_end=self._at_end)
 
-        def failed(error: WorkbenchError) -> None:
+        def on_failure(error: WorkbenchError) -> None:
             """Says why it cannot be read."""
             self.query_one(Static).update(Content.styled(one_line(error.message), "$tone-muted"))
 
         background(
-            self, lambda: load_facts(self._services, conversation_id), show, failed, group="preview"
+            self,
+            lambda: load_facts(self._services, conversation_id),
+            show,
+            on_failure,
+            group="preview",
         )
 
 

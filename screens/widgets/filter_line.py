@@ -264,14 +264,14 @@ class FilterLine(Keyed, Vertical):
             return
         self._values_of, self._values = question, ()
 
-        def arrived(values: Sequence[tuple[str, int | None]]) -> None:
+        def on_result(values: Sequence[tuple[str, int | None]]) -> None:
             """Offers the values, unless another field is written meanwhile."""
             if self._values_of == question:
                 self._values = values
                 self._offer_completions()
 
         # A rest that cannot be answered is told when the whole filter is applied.
-        background(self, lambda: read(field, rest), arrived, lambda _: None, group="values")
+        background(self, lambda: read(field, rest), on_result, lambda _: None, group="values")
 
     def _show_offers(self) -> None:
         """Shows the list of completions, or hides it while there are none, and its keys with it."""

@@ -316,12 +316,12 @@ class FindingView(ScrollView, inherit_bindings=False):
             self._show_hits(Hits(), jump=False)
             return
 
-        def arrived(hits: Hits) -> None:
+        def on_result(hits: Hits) -> None:
             """Takes the hits over, unless another search began meanwhile."""
             if number == self._search_number:
                 self._show_hits(hits, jump=jump)
 
-        background(self, work, arrived, self.search_failed, group="find")
+        background(self, work, on_result, self.search_failed, group="find")
 
     def _show_hits(self, hits: Hits, *, jump: bool) -> None:
         """Takes the hits over, and goes to the first from here if asked."""

@@ -370,24 +370,24 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         ids = self._ids
         page_ids = ids[page * PAGE : (page + 1) * PAGE]
 
-        def arrived(rows: list[RowT]) -> None:
+        def on_result(rows: list[RowT]) -> None:
             """Keeps the rows; after another order was shown they are fresh, but not a page of it."""
             self._keep(rows, page if ids is self._ids else None)
-            done()
+            on_done()
 
-        def failed(error: WorkbenchError) -> None:
+        def on_failure(error: WorkbenchError) -> None:
             """Counts the page as read, so that it is not tried again at each drawing."""
             self.post_message(self.Failed(error))
             if ids is self._ids:
                 self._keep((), page)
-            done()
+            on_done()
 
-        def done() -> None:
+        def on_done() -> None:
             """Draws what came and reads the next page."""
             self.refresh()
             self.call_next(self._load_next)
 
-        background(self, lambda: self._fetch(page_ids), arrived, failed, group="page")
+        background(self, lambda: self._fetch(page_ids), on_result, on_failure, group="page")
 
     def _keep(self, rows: Sequence[RowT], page: int | None) -> None:
         """Keeps rows in memory, for `page` of the present ids or for none; the oldest rows and pages make room."""

@@ -245,7 +245,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         messages, leaks, notes = self._messages, self._leaks, self._notes
         unfolded, raw = self._unfolded, self._raw
 
-        def arrived(layout: Layout) -> None:
+        def on_result(layout: Layout) -> None:
             """Shows the new lines at the place where the old ones were, or at the beginning or the last turn."""
             anchor = self._anchor()
             self._layout = layout
@@ -263,7 +263,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         background(
             self,
             lambda: Layout(messages, leaks, notes, width, unfolded, raw=raw),
-            arrived,
+            on_result,
             self._failed,
             group="layout",
         )

@@ -65,11 +65,11 @@ class WordPanel(VerticalScroll, can_focus=False):
             self._say(sum_content(found), found.for_end, found.against_end)
             transcript.mark(marks)
 
-        def failed(error: WorkbenchError) -> None:
+        def on_failure(error: WorkbenchError) -> None:
             self._say(Content(one_line(f"{error.message} {error.hint}", 300)))
             transcript.mark({})
 
-        background(self, read, show, failed, group="words")
+        background(self, read, show, on_failure, group="words")
 
     def _say(
         self, words: Content, for_end: Sequence[Reason] = (), against_end: Sequence[Reason] = ()

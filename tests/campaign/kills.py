@@ -101,8 +101,7 @@ TRAIN = (
     "--set", "max_tokens=400", "--set", "rank=4", "--set", "threads=1", "--epochs", "2", "--limit", "12", "--name", "r",
 )  # fmt: skip
 RECSIM = (
-    "simulate", "recsim", "{p}", "--limit", "2", "--turns", "2", "--user-tokens", "12", "--assistant-tokens", "12",
-    "--context", "2048",
+    "simulate", "recsim", "{p}", "--limit", "2", "--turns", "2", "--context", "2048",
 )  # fmt: skip
 SHARDED = (
     "simulate", "sharded", "{p}", "{f}/plums.json", "--max-tokens", "12", "--context", "2048",

@@ -173,7 +173,7 @@ def samples(path: Path) -> None:
         ("run", "complete", path, "--mode", "probe", "--no-remaining"),
         ("run", "cluster", path, "--no-labels"),
         ("run", "trees", path, "--limit", "4", "--nodes", "60", "--max-tokens", "12"),
-        ("simulate", "recsim", path, "--limit", "1", "--turns", "2", "--user-tokens", "8", "--assistant-tokens", "8"),
+        ("simulate", "recsim", path, "--limit", "1", "--turns", "2",),
     ):  # fmt: skip
         with redirect_stdout(io.StringIO()):
             code = workbench([*map(str, words), "--json"])

@@ -23,7 +23,7 @@ def test_the_page_of_errors_is_that_of_the_classes() -> None:
     assert command_reference.ERRORS.read_text(encoding="utf-8") == explaining.errors_page()
 
 
-@pytest.mark.parametrize("code", explaining.codes())
+@pytest.mark.parametrize("code", explaining.error_classes())
 def test_a_code_says_what_happened_why_and_what_to_do(code: str) -> None:
     """Each class of errors has the three paragraphs, and help finds it in any case."""
     (topic,) = explaining.topics_of(code.upper())
@@ -35,7 +35,7 @@ def test_a_code_says_what_happened_why_and_what_to_do(code: str) -> None:
 
 def test_every_error_for_a_person_has_a_code() -> None:
     """No class outside `engine/base/errors.py` is an error for a person, and each code is one that something raises."""
-    codes = explaining.codes()
+    codes = explaining.error_classes()
     raised, elsewhere = set(), set()
     for path in (path for root in ROOTS for path in (REPOSITORY / root).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -53,7 +53,7 @@ def test_an_error_is_printed_with_its_code(
 ) -> None:
     """On a terminal the code stands below the message, with --json in a field; help knows it and its exit code."""
     words = ["status", str(tmp_path / "none.wb")]
-    exits = exit_code(explaining.codes()["ProjectMissing"])
+    exits = exit_code(explaining.error_classes()["ProjectMissing"])
     assert main(words) == exits
     assert "(ProjectMissing: `workbench help ProjectMissing` says more)" in capsys.readouterr().err
     assert main([*words, "--json"]) == exits
@@ -62,9 +62,9 @@ def test_an_error_is_printed_with_its_code(
     Project.open(tmp_path / "empty.wb", create=True).close()
     assert main(["list", project, "--filter", "turns>", "--json"]) == EXIT_USAGE
     assert json.loads(capsys.readouterr().err)["code"] == "FilterError"
-    assert exit_code(explaining.codes()["FilterError"]) == EXIT_USAGE
-    assert main(["nonsense"]) == exit_code(explaining.codes()["UsageError"]) == EXIT_USAGE
-    assert exit_code(explaining.codes()["Paused"]) == EXIT_CANCELLED
+    assert exit_code(explaining.error_classes()["FilterError"]) == EXIT_USAGE
+    assert main(["nonsense"]) == exit_code(explaining.error_classes()["UsageError"]) == EXIT_USAGE
+    assert exit_code(explaining.error_classes()["Paused"]) == EXIT_CANCELLED
 
 
 def test_a_word_and_a_page_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,7 +80,7 @@ def test_a_word_and_a_page_are_explained(capsys: pytest.CaptureFixture[str]) -> 
     assert "(field of filters) the 50 conversations" in capsys.readouterr().out
     assert main(["help", "topics"]) == EXIT_DONE
     listed = capsys.readouterr().out
-    for word in (*explaining.glossary(), *explaining.codes(), "filters.md"):
+    for word in (*explaining.glossary(), *explaining.error_classes(), "filters.md"):
         assert word in listed
     assert main(["help", "fitlers"]) == EXIT_USAGE != EXIT_FAILED
     assert "filters" in capsys.readouterr().err

@@ -221,7 +221,10 @@ def test_the_token_of_the_hub(
         for words in (("search", "flights"), ("pull", "someone/flights")):
             assert output.run("models", *words).returncode == 1
         assert {key for key, _ in server.given} == {HUB}
-    assert "127.0.0.1" in output.run("doctor", "--json").stdout
+    found = output.run("doctor", "--json").stdout
+    assert "127.0.0.1" in found
+    checks = {check["name"]: check["status"] for check in json.loads(found)["checks"]}
+    assert checks["guard"] == "ok"  # the command turns it on
     assert HUB not in output.text
     assert places(tmp_path, HUB) == []
 

@@ -10,8 +10,8 @@ import pytest
 from engine.conversations.tables import conversations
 from engine.project.project import Project
 from engine.simulate.forms.form_session import Rules
-from engine.simulate.request import SimulationRequest
 from engine.simulate.service.forms import forms_of, profiles_of, rules_of
+from engine.simulate.simulation_request import SimulationRequest
 from workbench.arguments import read_request
 from workbench.cli import build_parser, main
 

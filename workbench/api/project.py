@@ -20,11 +20,11 @@ from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery
 from engine.conversations.import_request import ImportRequest
 from engine.conversations.selection import check_limit
+from engine.goals.clustering_request import ClusteringRequest
 from engine.goals.records import DEFAULT_TEXT, Decide, GoalDecision, GoalGroup, GoalText, Proposal
-from engine.goals.requests import ClusteringRequest
 from engine.jobs.contract import Stage
 from engine.opener.exports import ExportKind, export_lines
-from engine.opener.import_stages import import_stages
+from engine.opener.jobs import import_stages
 from engine.opener.open_project import OpenProject
 from engine.opener.table_export import table_lines
 from engine.questions.question import YES

@@ -32,10 +32,23 @@ MAX_PAGE_COLUMNS = 100
 """Columns of a page on a wide terminal."""
 ERROR_PARAGRAPHS = ("Why", "What to do")
 """Paragraphs of an error's docstring after the first one, which says what happened."""
-ERRORS, TOPICS = "errors", "topics"
+ALL_ERRORS, ALL_TOPICS = "errors", "topics"
+"""Names of the topics that list all error codes, and all topics."""
 
-_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_MARKDOWN_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+"""A link or a picture in Markdown; the group is its text."""
 _CODE_PATH = re.compile(r"(?: \(|, )?`(?:engine|screens|workbench|training)/[^`]*`\)?")
+"""A path in the code, with the parenthesis or comma before it."""
+_ERRORS_PAGE_HEAD = """\
+# Errors
+
+Every error has a code. On a terminal it stands below the message, with `--json` in the field `code`, on the screens in
+the dialog; in Python it is `error.code`. `workbench help CODE` shows what stands here. Codes stay; messages may change.
+
+This page is generated from `engine/base/errors.py`: `python -m tests.command_reference`.
+
+"""
+"""What stands before the codes on the page of errors, in Markdown."""
 
 
 class Topic(NamedTuple):
@@ -64,7 +77,7 @@ def explain(arguments: argparse.Namespace) -> CommandResult:
     name = " ".join(arguments.topic)
     topics = topics_of(name)
     if not topics:
-        topic_names = [TOPICS, ERRORS, *codes(), *glossary(), *FIELDS, *pages()]
+        topic_names = [ALL_TOPICS, ALL_ERRORS, *error_classes(), *glossary(), *FIELDS, *pages()]
         similar_names = difflib.get_close_matches(name, topic_names, n=3)
         suggestion = f"Similar: {', '.join(similar_names)}. " if similar_names else ""
         raise NotFound(
@@ -84,15 +97,15 @@ def explain(arguments: argparse.Namespace) -> CommandResult:
 
 
 def topics_of(name: str) -> list[Topic]:
-    """Returns what the topics of a name say; the name of a page may end in `.md`, which tells it from a command."""
+    """Returns the topics with a name; a page can be named with `.md`, which tells it from a command of its name."""
     plain = name.lower().removesuffix(PAGE_SUFFIX)
-    if plain == TOPICS:
-        return [Topic(TOPICS, "list", topic_list())]
-    if plain == ERRORS:
-        return [Topic(ERRORS, "page", errors_page())]
+    if plain == ALL_TOPICS:
+        return [Topic(ALL_TOPICS, "list", topic_list())]
+    if plain == ALL_ERRORS:
+        return [Topic(ALL_ERRORS, "page", errors_page())]
     topics = [
-        Topic(code, "error", error_text(kind))
-        for code, kind in codes().items()
+        Topic(code, "error", error_text(error_class))
+        for code, error_class in error_classes().items()
         if code.lower() == plain
     ]
     if name.lower() == plain:
@@ -113,10 +126,10 @@ def topics_of(name: str) -> list[Topic]:
 def topic_list() -> str:
     """Returns all topics, as Markdown."""
     lines = ["# Topics of `workbench help`", "", "Pages:", ""]
-    lines += [f"- `{name}{PAGE_SUFFIX}`: {_title(page)}" for name, page in pages().items()]
-    lines += [f"- `{ERRORS}`: all error codes", "", "Words of the glossary:", ""]
+    lines += [f"- `{name}{PAGE_SUFFIX}`: {_page_title(page)}" for name, page in pages().items()]
+    lines += [f"- `{ALL_ERRORS}`: all error codes", "", "Words of the glossary:", ""]
     lines += [", ".join(glossary()), "", "Fields of filters:", "", ", ".join(FIELDS), ""]
-    lines += ["Error codes:", "", ", ".join(codes()), ""]
+    lines += ["Error codes:", "", ", ".join(error_classes()), ""]
     return "\n".join(lines)
 
 
@@ -129,13 +142,11 @@ def pages() -> dict[str, Path]:
 
 
 def plain_links(text: str) -> str:
-    """Returns a page without what only a browser can follow: links are their text, and places in the code are left
-    out.
-    """
-    return _CODE_PATH.sub("", _LINK.sub(r"\1", text))
+    """Returns a page for a terminal: links become their text, and paths in the code are left out."""
+    return _CODE_PATH.sub("", _MARKDOWN_LINK.sub(r"\1", text))
 
 
-def _title(page: Path) -> str:
+def _page_title(page: Path) -> str:
     """Returns the first heading of a page."""
     with page.open(encoding="utf-8") as file:
         return file.readline().lstrip("# ").strip()
@@ -145,8 +156,8 @@ def _title(page: Path) -> str:
 
 
 def glossary() -> dict[str, tuple[str, str]]:
-    """Returns the words of the glossary, each with its section and its meaning; of a row of words each is one."""
-    words_by_name: dict[str, tuple[str, str]] = {}
+    """Returns section and meaning of each word of the glossary, by the word; the words of one row share them."""
+    entries: dict[str, tuple[str, str]] = {}
     section = ""
     page = pages().get("glossary")
     for line in page.read_text("utf-8").splitlines() if page else ():
@@ -155,49 +166,39 @@ def glossary() -> dict[str, tuple[str, str]]:
         elif line.startswith("| ") and not line.startswith("| word |"):
             words, _, meaning = line.strip("| ").partition(" | ")
             for word in plain_links(words).replace("`", "").split(", "):
-                words_by_name[word] = (section, plain_links(meaning))
-    return words_by_name
+                entries[word] = (section, plain_links(meaning))
+    return entries
 
 
 # Errors
 
 
-def codes() -> dict[str, type[WorkbenchError]]:
+def error_classes() -> dict[str, type[WorkbenchError]]:
     """Returns the classes of errors by their codes, in the order of `engine.base.errors`."""
     return {
-        name: kind
-        for name, kind in vars(errors).items()
-        if isinstance(kind, type) and issubclass(kind, WorkbenchError)
+        name: value
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and issubclass(value, WorkbenchError)
     }
 
 
 def errors_page() -> str:
     """Returns the page on all codes, in Markdown."""
-    return _ERRORS_PAGE_HEAD + "\n".join(error_text(kind) for kind in codes().values())
+    return _ERRORS_PAGE_HEAD + "\n".join(map(error_text, error_classes().values()))
 
 
-def error_text(kind: type[WorkbenchError]) -> str:
-    """Returns a code, what it stands for, why it happens and what to do, from the docstring of its class."""
-    return "\n".join([f"## {kind.__name__}", "", *_paragraphs(kind)])
+def error_text(error_class: type[WorkbenchError]) -> str:
+    """Returns what an error means, why it happens and what to do, from the docstring of its class, in Markdown."""
+    return "\n".join([f"## {error_class.__name__}", "", *_error_paragraphs(error_class)])
 
 
-def _paragraphs(kind: type[WorkbenchError]) -> Iterator[str]:
+def _error_paragraphs(error_class: type[WorkbenchError]) -> Iterator[str]:
     """Yields the paragraphs of an error's docstring, and its exit code."""
-    for paragraph in (inspect.getdoc(kind) or "").split("\n\n"):
-        first, _, rest = " ".join(paragraph.split()).partition(": ")
-        if first in ERROR_PARAGRAPHS:
-            yield f"*{first}:* {rest[:1].upper()}{rest[1:]}\n"
-        elif not first.startswith(("Args", "Attributes")):
-            yield " ".join(paragraph.split()) + "\n"
-    yield f"Exit code: {exit_code(kind)}\n"
-
-
-_ERRORS_PAGE_HEAD = """\
-# Errors
-
-Every error has a code. On a terminal it stands below the message, with `--json` in the field `code`, on the screens in
-the dialog; in Python it is `error.code`. `workbench help CODE` shows what stands here. Codes stay; messages may change.
-
-This page is generated from `engine/base/errors.py`: `python -m tests.command_reference`.
-
-"""
+    for paragraph in (inspect.getdoc(error_class) or "").split("\n\n"):
+        text = " ".join(paragraph.split())
+        heading, _, rest = text.partition(": ")
+        if heading in ERROR_PARAGRAPHS:
+            yield f"*{heading}:* {rest[:1].upper()}{rest[1:]}\n"
+        elif not heading.startswith(("Args", "Attributes")):
+            yield text + "\n"
+    yield f"Exit code: {exit_code(error_class)}\n"

@@ -24,11 +24,11 @@ from engine.completeness.stages.fitting import FittingStage
 from engine.conversations.import_request import DEFAULT_IMPORT, ImportRequest
 from engine.conversations.service import account_lines
 from engine.conversations.stages import CheckStage, ImportStage
-from engine.goals.requests import ClusteringRequest
+from engine.goals.clustering_request import ClusteringRequest
 from engine.jobs.contract import Stage
 from engine.jobs.progress import TimeLeft
 from engine.opener.first_reading import MAX_TO_READ, FirstReading, conversations_to_read
-from engine.opener.import_stages import import_stages
+from engine.opener.jobs import import_stages
 from engine.opener.open_project import OpenProject
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE
 from workbench.commands.goal_runs import shown_clustering

@@ -10,8 +10,8 @@ from typing import Any
 
 from engine.base.errors import UsageError
 from engine.base.text import one_line
+from engine.goals.clustering_request import ClusteringRequest
 from engine.goals.records import SplitProposal, subject_of_reasons
-from engine.goals.requests import ClusteringRequest
 from engine.goals.service.results import assignment_result, clustering_result, stability_result
 from engine.goals.service.runs import ABOUT_KEY
 from engine.opener.open_project import OpenProject

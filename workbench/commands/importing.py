@@ -25,7 +25,7 @@ from engine.formats.mapping_draft import MappingDraft, Trial
 from engine.formats.opening.bounds import Bounds
 from engine.formats.records import PLACES, Parsed, SourceReport, Unread
 from engine.formats.registry import mapping_folder, unusable_formats
-from engine.opener.import_stages import import_stages
+from engine.opener.jobs import import_stages
 from engine.opener.open_project import OpenProject
 from engine.signs.stages import SignStage
 from workbench.arguments import PROJECT, argument, read_request, request_arguments, switch, takes

@@ -19,7 +19,6 @@ from engine.model.endpoints.fleet import Prices
 from engine.model.hub.pulls import Pulls, unfinished
 from engine.model.memory_plan import MachineMemory, machine_memory
 from engine.model.process.process import ModelProcess
-from engine.model.process.requests import Tune
 from engine.model.records import WORKS, PullRow
 from engine.model.service import model_files
 from engine.model.service.adapter_in_use import adapter_in_use
@@ -34,7 +33,7 @@ from engine.model.service.model_files import (
     model_facts,
 )
 from engine.model.service.run_setup import ModelsInUse, bundled_logs
-from engine.model.stages import measure_first_layers
+from engine.model.stages import TuningStage
 from engine.opener.egress_preview import egress_preview
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
@@ -224,17 +223,15 @@ def open_catalog() -> Catalog:
 def _tune_model(catalog: Catalog, entry: ModelEntry) -> ModelEntry:
     """Compares the formats of a model with narration; returns its entry with the result."""
     process = ModelProcess(folders.log_dir() / "model.log")
+    stage = TuningStage(process, catalog, entry, bundled_logs())
     try:
-        request = Tune(entry.path, catalog.cache, bundled_logs())
-        result = process.ask(request, lambda _, note: narrate(f"  {note}"))
-        catalog.record_tuning(entry, result)
-        entry = catalog.entry(entry.name)
-        measure_first_layers(process, catalog, entry, request.text)
+        for progress in stage.run(run_id=0):
+            narrate(f"  {progress.note}")
     except KeyboardInterrupt:
         raise Cancelled("Tuning was cancelled; nothing was kept.") from None
     finally:
         process.close()
-    for candidate in result["candidates"]:
+    for candidate in (stage.result or {})["candidates"]:
         speed = candidate["tokens_per_s"]
         agreement = candidate["agreement"]
         narrate(
@@ -242,7 +239,7 @@ def _tune_model(catalog: Catalog, entry: ModelEntry) -> ModelEntry:
             f"  agrees with F32 on {'?' if agreement is None else f'{agreement:.1%}'}"
             f"  {candidate['verdict']}"
         )
-    return entry
+    return catalog.entry(entry.name)
 
 
 # Output

@@ -15,7 +15,7 @@ from engine.completeness.scoring_request import ScoringRequest
 from engine.conversations.import_request import ImportRequest
 from engine.jobs.contract import Stage
 from engine.opener.demo_check import check_demo
-from engine.opener.import_stages import import_stages
+from engine.opener.jobs import import_stages
 from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from engine.trees.options import Transform, TreeOptions

@@ -69,30 +69,28 @@ def run_complete(arguments: argparse.Namespace) -> CommandResult:
         new_set = next(
             (score_set for score_set in sets if score_set.config_hash == run.config_hash), None
         )
-        decided = workspace.score_sets.as_generated(run.config_hash) if request.paper else None
+        generated = workspace.score_sets.as_generated(run.config_hash) if request.paper else None
     lines = [headline(counts, rule), *set_lines(sets)]
     document: dict[str, Any] = {
         **counts_json(counts, rule),
         "scored_set": new_set and asdict(new_set),
         **sets_json(sets),
     }
-    if decided is not None:
-        document["as_generated"] = asdict(decided)
+    if generated is not None:
+        document["as_generated"] = asdict(generated)
         lines.append(
-            f"By what {decided.model} writes next: {decided.complete:,} ended (the end tag),"
-            f" {decided.incomplete:,} broken off"
+            f"By what {generated.model} writes next: {generated.complete:,} ended (the end tag),"
+            f" {generated.incomplete:,} broken off"
         )
-    notes = []
-    if new_set is None or new_set is in_force(sets):
-        unscored = counts.unscored
-        if unscored:
-            notes = [f"{unscored:,} conversations are not scored; `export scores` says why."]
-    else:
+    notes: list[str] = []
+    if new_set is not None and new_set is not in_force(sets):
         unscored = counts.conversations - new_set.scored
         notes = [
             f"Stored beside the scores in force: set {new_set.number}, {set_text(new_set, sets)}.",
             f"`workbench scores {arguments.project} --use {new_set.number}` shows them.",
         ]
+    elif unscored := counts.unscored:
+        notes = [f"{unscored:,} conversations are not scored; `export scores` says why."]
     return CommandResult(lines, document, EXIT_INCOMPLETE if unscored > 0 else EXIT_DONE, notes)
 
 
@@ -118,13 +116,15 @@ def list_scores(arguments: argparse.Namespace) -> CommandResult:
         sets = score_sets.all()
         if arguments.use is not None:
             numbers = "Numbers of sets"
-            chosen = set_named(arguments.use, sets, "scores", lambda s: str(s.number), numbers)
+            chosen = set_named(
+                arguments.use, sets, "scores", lambda score_set: str(score_set.number), numbers
+            )
             score_sets.use(chosen.config_hash)
             sets = score_sets.all()
         if arguments.why is not None:
             key = conversation(workspace, arguments.why)
             message = None if arguments.at is None else arguments.at - 1
-            return _reasons_result(workspace.word_reasons.of_conversation(key, message))
+            return _reasons_as_result(workspace.word_reasons.of_conversation(key, message))
     lines = [
         f"{'*' if score_set.in_force else ' '} {score_set.number:>2}  {score_set.config_hash[:8]}"
         f"  {set_text(score_set, sets)}"
@@ -134,25 +134,27 @@ def list_scores(arguments: argparse.Namespace) -> CommandResult:
     return CommandResult(lines, {"sets": [set_json(score_set, sets) for score_set in sets]})
 
 
-def _reasons_result(found: ScoreReasons) -> CommandResult:
+def _reasons_as_result(reasons: ScoreReasons) -> CommandResult:
     """Returns the reasons of a score, those for an end on the left and those against it on the right."""
-    sides = [("for an end", found.for_end), ("against", found.against_end)]
+    columns_of_sides = [("for an end", reasons.for_end), ("against", reasons.against_end)]
     columns: list[tuple[str, CellKind]] = []
-    for title, _ in sides:
+    for title, _ in columns_of_sides:
         columns += [(title, "share"), ("", "percent"), ("", "text"), ("message", "text")]
-    rows = zip_longest(*(map(_cells, side) for _, side in sides), fillvalue=("",) * 4)
-    others = [f"before any word {signed(found.intercept)}", f"other words {signed(found.rest)}"]
-    others += [] if found.states is None else [f"the model's states {signed(found.states)}"]
+    rows = zip_longest(
+        *(map(_reason_cells, side) for _, side in columns_of_sides), fillvalue=("",) * 4
+    )
+    others = [f"before any word {signed(reasons.intercept)}", f"other words {signed(reasons.rest)}"]
+    others += [] if reasons.states is None else [f"the model's states {signed(reasons.states)}"]
     lines = [
-        f"score {probability(found.p)} after message {found.message + 1};"
-        f" log-odds before calibration {signed(found.log_odds)}",
+        f"score {probability(reasons.p)} after message {reasons.message + 1};"
+        f" log-odds before calibration {signed(reasons.log_odds)}",
         *cell_lines(columns, [(*first, *second) for first, second in rows]),
         ", ".join(others),
     ]
-    return CommandResult(lines, asdict(found))
+    return CommandResult(lines, asdict(reasons))
 
 
-def _cells(reason: Reason) -> tuple[Cell, ...]:
+def _reason_cells(reason: Reason) -> tuple[Cell, ...]:
     """Returns the weight of a reason, its share, its words, and the message with its speaker."""
-    place = f"{reason.message + 1} {reason.role}"
-    return reason.weight, reason.share, one_line(in_words(reason), 40), place
+    message = f"{reason.message + 1} {reason.role}"
+    return reason.weight, reason.share, one_line(in_words(reason), 40), message

@@ -15,7 +15,6 @@ from engine.project.estimate_text import estimate_lines
 from engine.simulate.forms.table import FilledForm, filled_form, form_rows
 from engine.simulate.records import PlayRow
 from engine.simulate.recsim.play import by_task
-from engine.simulate.request import COMMON, FIELDS, OPTIONS, Kind, SimulationRequest
 from engine.simulate.service import forms as forms_service
 from engine.simulate.service import sharded as sharded_service
 from engine.simulate.service.result_tables import (
@@ -28,6 +27,7 @@ from engine.simulate.service.result_tables import (
 from engine.simulate.service.service import Simulation
 from engine.simulate.sharded.aptitude import ScoredPlay, aptitudes
 from engine.simulate.sharded.scenario import CONDITIONS, Condition, place_of
+from engine.simulate.simulation_request import COMMON, FIELDS, OPTIONS, Kind, SimulationRequest
 from workbench.arguments import PROJECT, Argument, argument, read_request, request_arguments, takes
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import narrate, run_stages
@@ -57,10 +57,10 @@ def sharded(arguments: argparse.Namespace) -> CommandResult:
         WorkbenchError: The instructions cannot be read, or a model cannot do this.
     """
     request = read_request(SimulationRequest, arguments, kind="sharded")
-    # Before a project is made for a file that cannot be read.
+    # A file that cannot be read is refused before a project is made.
     sharded_service.load_instructions(request.instructions)
     with OpenProject(Path(arguments.project), create=True) as workspace:
-        rows = played(workspace, workspace.simulations.simulation(request))
+        rows = play_scenarios(workspace, workspace.simulations.simulation(request))
     return report_of_plays(rows, request.conditions or CONDITIONS)
 
 
@@ -73,31 +73,32 @@ def forms(arguments: argparse.Namespace) -> CommandResult:
         WorkbenchError: A model cannot be had, or a file is no form.
     """
     request = read_request(SimulationRequest, arguments, kind="forms")
-    # Before a project is made for files that cannot be read.
-    forms_service.forms_of(request), forms_service.profiles_of(request)
+    # Files that cannot be read are refused before a project is made.
+    forms_service.forms_of(request)
+    forms_service.profiles_of(request)
     forms_service.rules_of(request)
     with OpenProject(Path(arguments.project), create=True) as workspace:
         simulation = workspace.simulations.simulation(request)
-        rows = played(workspace, simulation)
-    ended = [row for row in rows if row.reason is None]
-    filled = [filled_form(simulation.play.setting, row) for row in ended]
-    tables = [form_table(filled), module_table(ended)] if ended else []
+        rows = play_scenarios(workspace, simulation)
+    finished = [row for row in rows if row.reason is None]
+    filled = [filled_form(simulation.play.setting, row) for row in finished]
+    tables = [form_table(filled), module_table(finished)] if finished else []
     runs = [
         {
             "key": row.key,
             "conversation": row.conversation_id,
             **{name: value for name, value in row.result.items() if name not in LONG_RESULT_PARTS},
         }
-        for row in ended
+        for row in finished
     ]
     return CommandResult(
-        _lines(tables),
+        _tables_as_lines(tables),
         {
             "config": simulation.play.config_hash,
             "rows": [asdict(row) for row in form_rows(filled)],
             "runs": runs,
         },
-        exit_code(rows),
+        _exit_code(rows),
     )
 
 
@@ -111,18 +112,19 @@ def recsim(arguments: argparse.Namespace) -> CommandResult:
     request = read_request(SimulationRequest, arguments, kind="recsim")
     with OpenProject(Path(arguments.project), create=True) as workspace:
         simulation = workspace.simulations.simulation(request)
-        rows = played(workspace, simulation)
-    ended = [row for row in rows if row.reason is None]
+        rows = play_scenarios(workspace, simulation)
+    finished = [row for row in rows if row.reason is None]
     return CommandResult(
-        _lines(tables_of("recsim", rows)),
+        _tables_as_lines(tables_of("recsim", rows)),
         {
             "config": simulation.play.config_hash,
-            "tasks": [asdict(row) for row in by_task(row.result for row in ended)],
+            "tasks": [asdict(row) for row in by_task(row.result for row in finished)],
             "runs": [
-                {"key": row.key, "conversation": row.conversation_id, **row.result} for row in ended
+                {"key": row.key, "conversation": row.conversation_id, **row.result}
+                for row in finished
             ],
         },
-        exit_code(rows),
+        _exit_code(rows),
     )
 
 
@@ -134,35 +136,35 @@ def report_of_plays(rows: list[PlayRow], conditions: Sequence[Condition]) -> Com
         key=lambda row: (row.task, place_of(row.condition, conditions)),
     )
     return CommandResult(
-        _lines(tables_of("sharded", rows)),
+        _tables_as_lines(tables_of("sharded", rows)),
         {
             "aptitude": aptitude_json(table),
-            "instructions": _by_instruction(finished),
+            "instructions": _aptitude_by_instruction(finished),
             "replies": sharded_service.replies_by_condition(finished, conditions),
         },
-        exit_code(rows),
+        _exit_code(rows),
     )
 
 
-def _by_instruction(rows: Sequence[PlayRow]) -> list[dict[str, Any]]:
-    """Returns the same figures for each instruction alone."""
+def _aptitude_by_instruction(rows: Sequence[PlayRow]) -> list[dict[str, Any]]:
+    """Returns aptitude and unreliability of each instruction alone."""
     scores: dict[str, list[ScoredPlay]] = {}
     for score in sharded_service.scored(rows):
         scores.setdefault(score.instruction, []).append(score)
     return [
         {"task_id": task_id, **asdict(row)}
-        for task_id, several in scores.items()
-        for row in aptitudes(several)
+        for task_id, plays in scores.items()
+        for row in aptitudes(plays)
     ]
 
 
-def _lines(tables: Sequence[ReportTable]) -> list[str]:
-    """Returns tables as text; of one with many rows only what there is, because `--json` has them."""
+def _tables_as_lines(tables: Sequence[ReportTable]) -> list[str]:
+    """Returns tables as text; a table with many rows is only counted, because `--json` has them."""
     lines: list[str] = []
     for table in tables:
         count = len(table.rows)
-        shown = table_lines(table) if count <= MAX_ROWS else [f"{count:,} rows; --json has them."]
-        lines += [table.title, *shown, *table.notes, ""]
+        body = table_lines(table) if count <= MAX_ROWS else [f"{count:,} rows; --json has them."]
+        lines += [table.title, *body, *table.notes, ""]
     return lines[:-1]
 
 
@@ -197,7 +199,7 @@ def results(arguments: argparse.Namespace) -> CommandResult:
 # Plays, with narration
 
 
-def played(workspace: OpenProject, simulation: Simulation) -> list[PlayRow]:
+def play_scenarios(workspace: OpenProject, simulation: Simulation) -> list[PlayRow]:
     """Plays the scenarios that were not played yet, with narration; returns all their plays, in the order of the
     scenarios. Plays that broke off are named on standard error.
 
@@ -205,7 +207,7 @@ def played(workspace: OpenProject, simulation: Simulation) -> list[PlayRow]:
         WorkbenchError: A stage failed.
         Cancelled: A stage was cancelled from the keyboard.
     """
-    # A model that is tuned first may change its name.
+    # The estimate is of the model as it is now; one that is tuned first may become another.
     if not simulation.before:
         narrate("\n".join(estimate_lines(simulation.play.estimate())))
     run_stages(workspace, simulation.stages)
@@ -217,6 +219,6 @@ def played(workspace: OpenProject, simulation: Simulation) -> list[PlayRow]:
     return plays
 
 
-def exit_code(rows: list[PlayRow]) -> int:
+def _exit_code(rows: list[PlayRow]) -> int:
     """Returns the exit code: 3 where a play broke off, because the table then covers only the others."""
     return EXIT_INCOMPLETE if any(row.reason is not None for row in rows) else EXIT_DONE

@@ -24,8 +24,8 @@ from engine.training import process
 from engine.training.events import Event, read_events
 from engine.training.history import RunHistory
 from engine.training.records import TrainingRun
-from engine.training.request import OPTIONS, TrainingRequest, read_settings
 from engine.training.service import TrainingRuns, estimate_lines
+from engine.training.training_request import OPTIONS, TrainingRequest, read_settings
 from workbench.arguments import PROJECT, argument, read_request, request_arguments, switch, takes
 from workbench.command_result import EXIT_DONE, CommandResult
 from workbench.narration import ask_first, narrate, print_result

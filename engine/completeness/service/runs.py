@@ -19,8 +19,7 @@ from engine.completeness.scoring import Question
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.scoring_run import ModelReading, ScoringRun, estimate_scoring
 from engine.completeness.stages.fitting import FittingStage
-from engine.completeness.stages.reading_states import ReadingStage
-from engine.completeness.stages.refining import RefiningStage
+from engine.completeness.stages.reading_states import ReadingStage, RefiningStage
 from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.stages.scoring import ScoringStage, question_for
 from engine.conversations.selection import Selection

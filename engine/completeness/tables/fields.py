@@ -1,4 +1,4 @@
-"""Answers the terms of filters on scores, requests and remaining tasks."""
+"""Finds the conversations that match the terms of filters on scores, requests and remaining tasks."""
 
 from __future__ import annotations
 
@@ -26,32 +26,38 @@ from engine.conversations.tables.fields import (
 from engine.project.idset import IdSet
 
 _ROUNDING = 1e-9
-"""More than the rounding error of adding and subtracting scores."""
+"""A little more than the rounding error of a sum of two scores."""
 
-_REMAINING = "SELECT conversation_id FROM remaining WHERE score_config_hash = ? AND text <> ''"
+_REMAINING_SQL = "SELECT conversation_id FROM remaining WHERE score_config_hash = ? AND text <> ''"
+"""Selects the conversations with remaining tasks under a configuration of scores."""
 
 
 def in_state(rule: DecisionRule, config: str | None, state: State) -> tuple[str, tuple[Any, ...]]:
-    """Returns (SQL, parameters) that select the conversations in a state; for `unscored` those that are scored. It
-    reads a range of scores from the index and applies the exact rule to them."""
+    """Returns (SQL, parameters) that select the conversations in a state; for `unscored` those that are scored.
+
+    The SQL reads a range of scores from the index and applies the exact rule to them.
+
+    Args:
+        config: Hash of the configuration of the scores; None if none is in force.
+    """
     low, high = {
         State.COMPLETE: (rule.threshold + rule.band, 1.0),
         State.INCOMPLETE: (0.0, rule.threshold - rule.band),
         State.BORDERLINE: (rule.threshold - rule.band, rule.threshold + rule.band),
         State.UNSCORED: (0.0, 1.0),
     }[state]
-    text = (
+    range_sql = (
         "SELECT conversation_id FROM score"
         " WHERE config_hash = ? AND p_end_normalised BETWEEN ? AND ?"
     )
-    ends = (config, low - _ROUNDING, high + _ROUNDING)
+    range_parameters = (config, low - _ROUNDING, high + _ROUNDING)
     if state is State.UNSCORED:
-        return text, ends
-    exactly, parameters = state_sql(rule, "p_end_normalised")
-    return f"{text} AND {exactly} = ?", (*ends, *parameters, str(state))
+        return range_sql, range_parameters
+    exact_state, parameters = state_sql(rule, "p_end_normalised")
+    return f"{range_sql} AND {exact_state} = ?", (*range_parameters, *parameters, str(state))
 
 
-def _state(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+def _by_state(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns the conversations in one of the states of the term."""
     rule, config = score_sets.rule(conn), score_sets.hash_in_force(conn)
     result = among - among
@@ -61,47 +67,47 @@ def _state(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     return result
 
 
-def _p(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    """Returns those whose score is in the range of the term."""
-    inner = number("p_end_normalised", term)
-    sql = f"SELECT conversation_id FROM score WHERE config_hash = ? AND {inner.text}"
-    return of_statement(conn, among, sql, (score_sets.hash_in_force(conn), *inner.values))
+def _by_score_range(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns the conversations whose score is in the range of the term."""
+    condition = number("p_end_normalised", term)
+    sql = f"SELECT conversation_id FROM score WHERE config_hash = ? AND {condition.text}"
+    return of_statement(conn, among, sql, (score_sets.hash_in_force(conn), *condition.values))
 
 
-def _by_p(conn: sqlite3.Connection, among: IdSet) -> array[int]:
+def _in_score_order(conn: sqlite3.Connection, among: IdSet) -> array[int]:
     """Returns the scored conversations by their score."""
     rows = "FROM score WHERE config_hash = ? AND p_end_normalised IS NOT NULL"
     return in_order(conn, among, rows, "p_end_normalised", (score_sets.hash_in_force(conn),))
 
 
-def _requests(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    """Returns those whose number of requests is in the range of the term; a conversation without a count has one."""
-    inner = number("coalesce(requests, 1)", term)
+def _by_request_count(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns the conversations whose number of requests is in the range of the term; one without a count has one."""
+    condition = number("coalesce(requests, 1)", term)
     sql = (
         "SELECT id AS conversation_id FROM conversation"
-        f" LEFT JOIN ({REQUEST_COUNTS_SQL}) ON conversation_id = id WHERE {inner.text}"
+        f" LEFT JOIN ({REQUEST_COUNTS_SQL}) ON conversation_id = id WHERE {condition.text}"
     )
-    return of_statement(conn, among, sql, inner.values)
+    return of_statement(conn, among, sql, condition.values)
 
 
-def _remaining(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    """Returns those whose remaining tasks, written for the scores in force, have a part of the text."""
+def _by_remaining_tasks(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns the conversations whose remaining tasks, written for the scores in force, contain a text of the term."""
     config = score_sets.hash_in_force(conn)
     result, texts = among - among, named_values(term)
     if texts:
-        inner = parts("text", texts)
+        condition = parts("text", texts)
         result = of_statement(
-            conn, among, f"{_REMAINING} AND {inner.text}", (config, *inner.values)
+            conn, among, f"{_REMAINING_SQL} AND {condition.text}", (config, *condition.values)
         )
     return with_any_or_none(
-        term, among, result, lambda: of_statement(conn, among, _REMAINING, (config,))
+        term, among, result, lambda: of_statement(conn, among, _REMAINING_SQL, (config,))
     )
 
 
 FIELD_QUERIES: Mapping[str, FieldQuery] = {
-    "state": FieldQuery(_state, count_values=choice_counts(_state, FIELDS["state"].choices)),
-    "remaining": FieldQuery(_remaining, is_selective=True),
-    "p": FieldQuery(_p, _by_p),
-    "requests": FieldQuery(_requests),
+    "state": FieldQuery(_by_state, count_values=choice_counts(_by_state, FIELDS["state"].choices)),
+    "remaining": FieldQuery(_by_remaining_tasks, is_selective=True),
+    "p": FieldQuery(_by_score_range, _in_score_order),
+    "requests": FieldQuery(_by_request_count),
 }
-"""Answers terms on scores, requests and remaining tasks, by the name of the field."""
+"""The functions that find the conversations of a term, by the name of its field."""

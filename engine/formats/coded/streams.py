@@ -1,4 +1,4 @@
-"""Answers of models as the events of their streams, as a proxy saves them: a line each, or server-sent events."""
+"""Reads answers of models from the events of their streams, as a proxy saves them: lines, or server-sent events."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from engine.formats.messages.times import as_time
 from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.records import ParsedRecord, Reader
 
-_BEGINNINGS = ("message_start", "response.created")
+_FIRST_EVENTS = ("message_start", "response.created")
 """Types of events that begin an answer."""
-_EVENTS = frozenset((
-    *_BEGINNINGS, "content_block_start", "content_block_delta", "content_block_stop", "message_delta",
+_MESSAGE_EVENTS = frozenset((
+    *_FIRST_EVENTS, "content_block_start", "content_block_delta", "content_block_stop", "message_delta",
     "message_stop", "ping",
 ))  # fmt: skip
 """Types of events of Anthropic's streams, and those that begin one."""
-_RESPONSE_EVENTS = (
+_RESPONSE_PREFIXES = (
     "response.output_", "response.content_part", "response.function_call_arguments", "response.reasoning",
     "response.in_progress", "response.completed", "response.incomplete", "response.failed",
 )  # fmt: skip
 """Beginnings of the types of events of the Responses API."""
+_FACTS = ("model", "usage", "stop_reason", "finish_reason", "created", "created_at")
+"""Keys of an event that are facts of the answer; the last event with a key counts."""
 
 
 def _recognize(record: Any) -> str | None:
@@ -33,27 +35,27 @@ def _recognize(record: Any) -> str | None:
         return None
     kind = str(record.get("type"))
     is_chunk = record.get("object") == "chat.completion.chunk"
-    if not is_chunk and kind not in _EVENTS and not kind.startswith(_RESPONSE_EVENTS):
+    if not is_chunk and kind not in _MESSAGE_EVENTS and not kind.startswith(_RESPONSE_PREFIXES):
         return None
     return "the records are events of the stream of an answer"
 
 
 def _arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
     """Yields a frame for each answer; broken lines come first. The whole file is in memory at once."""
-    answers: dict[str, list[Frame]] = {}
-    current = ""
+    frames_by_answer: dict[str, list[Frame]] = {}
+    current = ""  # id of the answer that the events belong to
     for frame in frames:
         if frame.reason is not None or _recognize(frame.value) is None:
             yield frame._replace(reason=frame.reason or "it is no event of a stream")
             continue
         event = frame.value
-        begun = object_or_empty(event.get("message") or event.get("response"))
-        if event.get("type") in _BEGINNINGS:
-            current = str(begun.get("id") or frame.number)
+        if event.get("type") in _FIRST_EVENTS:
+            answer = object_or_empty(event.get("message") or event.get("response"))
+            current = str(answer.get("id") or frame.number)
         elif event.get("object") == "chat.completion.chunk":
             current = str(event.get("id"))
-        answers.setdefault(current, []).append(frame)
-    for name, members in answers.items():
+        frames_by_answer.setdefault(current, []).append(frame)
+    for name, members in frames_by_answer.items():
         value = {"id": name, "events": [member.value for member in members]}
         yield joined_frame(members, value, number=members[0].number, name=name or None)
 
@@ -69,15 +71,14 @@ def _read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     messages = read_in_turn(messages_answered(events))
     facts: dict[str, Any] = {}
     for event in events:
-        about = object_or_empty(event.get("message") or event.get("response") or event)
+        answer = object_or_empty(event.get("message") or event.get("response") or event)
         choice = next(iter(objects_in(event.get("choices"))), {})
-        for holder in (about, object_or_empty(event.get("delta")), choice, event):
-            known = ("model", "usage", "stop_reason", "finish_reason", "created", "created_at")
-            facts |= {key: holder[key] for key in known if holder.get(key) is not None}
-    began = as_time(facts.pop("created_at", None) or facts.pop("created", None))
+        for record_part in (answer, object_or_empty(event.get("delta")), choice, event):
+            facts |= {key: record_part[key] for key in _FACTS if record_part.get(key) is not None}
+    start_time = as_time(facts.pop("created_at", None) or facts.pop("created", None))
     name = str(record.get("id") or fallback_id)
     left_out = frozenset((id(record["events"]), position) for position in range(len(events)))
-    conversation = Conversation(name, tuple(messages), created_at=began)
+    conversation = Conversation(name, tuple(messages), created_at=start_time)
     return ParsedRecord(conversation, facts, left_out=left_out)
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from engine.model.embedders.tfidf import MAX_TEXT_CHARS, term_counter
 from engine.model.embedders.vectors import Numbers
 
-_WORD_DRAW = 0x776F
-"""Stands beside the seed for the draw of the texts, so that it differs from other draws ("wo")."""
+_SAMPLE_SALT = 0x776F
+"""Added to the seed of the sample of texts, so that it differs from other samples with that seed ("wo")."""
 MAX_TEXTS_FOR_WORDS = 500
 """Most texts of a cluster that are read; of more, a random sample."""
 
@@ -33,38 +33,38 @@ def distinctive_words(
     Returns:
         Words by cluster; empty for a cluster without a distinctive word.
     """
-    rng = np.random.default_rng([seed, _WORD_DRAW])
-    numbers = [int(number) for number in np.unique(labels) if number >= 0]
-    picked: list[str] = []
-    owners: list[int] = []
-    for index, number in enumerate(numbers):
-        rows = np.flatnonzero(labels == number)
+    rng = np.random.default_rng([seed, _SAMPLE_SALT])
+    cluster_numbers = [int(cluster) for cluster in np.unique(labels) if cluster >= 0]
+    sampled_texts: list[str] = []
+    cluster_indices: list[int] = []
+    for index, cluster in enumerate(cluster_numbers):
+        rows = np.flatnonzero(labels == cluster)
         if len(rows) > MAX_TEXTS_FOR_WORDS:
             rows = np.sort(rng.choice(rows, MAX_TEXTS_FOR_WORDS, replace=False))
-        picked += [texts[int(row)][:MAX_TEXT_CHARS] for row in rows]
-        owners += [index] * len(rows)
-    none: dict[int, tuple[str, ...]] = dict.fromkeys(numbers, ())
+        sampled_texts += [texts[int(row)][:MAX_TEXT_CHARS] for row in rows]
+        cluster_indices += [index] * len(rows)
+    no_words: dict[int, tuple[str, ...]] = dict.fromkeys(cluster_numbers, ())
     counter = term_counter(least=1, longest=1)
     try:
-        counts = counter.fit_transform(picked)
+        counts = counter.fit_transform(sampled_texts)
     except ValueError:  # no words at all
-        return none
+        return no_words
     counts.data[:] = 1  # a word counts once for a text
     from scipy.sparse import csr_matrix
 
-    # `groups` has the shape (clusters, texts), 1 where a text is of a cluster; `counts` (texts, words), 1 where it has
-    # a word. Their product counts texts by cluster and word.
-    where = (owners, np.arange(len(owners)))
-    groups = csr_matrix((np.ones(len(owners), dtype=np.float32), where))
-    shares = np.asarray((groups @ counts).todense())
-    shares /= np.bincount(owners)[:, None]
+    # `membership` has the shape (clusters, texts), 1 where a text is of a cluster; `counts` (texts, words), 1 where it
+    # has a word. Their product counts texts by cluster and word.
+    coordinates = (cluster_indices, np.arange(len(cluster_indices)))
+    membership = csr_matrix((np.ones(len(cluster_indices), dtype=np.float32), coordinates))
+    shares = np.asarray((membership @ counts).todense())
+    shares /= np.bincount(cluster_indices)[:, None]
     weights = shares * np.log1p(1 / np.maximum(shares.mean(axis=0), 1e-9))
-    names = counter.get_feature_names_out()
-    words_by_cluster = dict(none)
-    for index, number in enumerate(numbers):
+    terms = counter.get_feature_names_out()
+    words_by_cluster = dict(no_words)
+    for index, cluster in enumerate(cluster_numbers):
         # The columns are in alphabetical order, and so are words of equal weight.
-        best = np.argsort(-weights[index], kind="stable")[:count]
-        words_by_cluster[number] = tuple(
-            str(names[term]) for term in best if weights[index, term] > 0
+        top_columns = np.argsort(-weights[index], kind="stable")[:count]
+        words_by_cluster[cluster] = tuple(
+            str(terms[column]) for column in top_columns if weights[index, column] > 0
         )
     return words_by_cluster

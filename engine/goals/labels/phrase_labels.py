@@ -860,13 +860,13 @@ def _sentence(
     texts: Sequence[str], chosen: Phrase | None, find_phrases: Callable[[str], Sequence[Phrase]]
 ) -> str:
     """Returns the first sentence that asks for what the label says; else the first that asks for something; else the
-    first."""
-    first = asking = ""
+    longest of the first text, since a short one may only greet."""
+    longest = asking = ""
     for text in texts:
+        longest = longest or max(sentences(text), key=len, default="")
         for sentence in sentences(text):
             requests = [phrase for phrase in find_phrases(sentence) if phrase.request_index >= 0]
             if chosen and any(chosen.content <= phrase.content for phrase in requests):
                 return clipped(sentence, MAX_SENTENCE_CHARS)
             asking = asking or (sentence if requests else "")
-            first = first or sentence
-    return clipped(asking or first, MAX_SENTENCE_CHARS)
+    return clipped(asking or longest, MAX_SENTENCE_CHARS)

@@ -25,10 +25,10 @@ from engine.goals.labels.word_kinds import (
     ING_NOUNS,
     MASS_NOUNS,
     MAX_CHARS,
+    NOUNS_CLEAR_WITH_VERB,
     NUMBERS,
     PREPOSITIONS,
     REQUEST_VERBS,
-    TOLD_BY_VERB,
     VAGUE_STEMS,
     is_content,
     is_participle,
@@ -497,7 +497,9 @@ def _checked_phrase(
     if (
         not 2 <= len(words) <= MAX_PHRASE_WORDS
         or len(set(non_determiners)) < len(non_determiners)  # "get the route to get home"
-        or (stem(content[-1]) in VAGUE_STEMS and not (verb and content[-1] in TOLD_BY_VERB))
+        or (
+            stem(content[-1]) in VAGUE_STEMS and not (verb and content[-1] in NOUNS_CLEAR_WITH_VERB)
+        )
         or content[-1] in _VERBS_ONLY
         or content[-1].endswith("'s")
         or is_participle(content[-1])

@@ -1,4 +1,4 @@
-"""Kinds of English words that phrases are read by: closed lists, stems, and which words a noun phrase may have.
+"""Kinds of English words that phrases are read by: closed lists, stems, and the words that a noun phrase may contain.
 
 The lists are named for the word class that they hold. They are closed: no word is added by what texts contain.
 """
@@ -10,7 +10,6 @@ from functools import cache
 
 MAX_CHARS = 3_000
 """Most characters of a text that are read."""
-
 _TOKENS = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*|\S+")
 """A word with its apostrophes and hyphens, or another run of characters."""
 
@@ -118,6 +117,17 @@ MASS_NOUNS = word_set(
 """Nouns that have no indefinite article."""
 LY_WORDS = word_set("family supply assembly friendly")
 """Words that end as adverbs in -ly do, and are none."""
+_VAGUE_NOUNS = word_set(
+    "thing things stuff lot bit kind kinds sort sorts type types way ways time times help assistance question "
+    "questions request information info details detail option options example examples case anything idea ideas "
+    "suggestion suggestions recommendation recommendations name number date place answer list problem issue "
+    "reason look want need wants needs know think guess mean hope love prefer sense matter end part rest fact "
+    "chance difference differences pack pair piece bunch color colour inch people person guys sir madam user goal "
+    "goals task tasks step steps turn order size style quality ounce set package"
+)
+"""Heads of noun phrases that say little."""
+NOUNS_CLEAR_WITH_VERB = word_set("order item items orders size sizes")
+"""Heads of noun phrases that say little alone and much with a verb: "cancel an order"."""
 
 
 @cache
@@ -132,6 +142,10 @@ def stem(word: str) -> str:
     if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
         return word[:-1]
     return word
+
+
+VAGUE_STEMS = frozenset(map(stem, _VAGUE_NOUNS))
+"""Stems of heads that say little; a noun phrase of them alone is no label."""
 
 
 def words_of(text: str) -> set[str]:
@@ -164,18 +178,3 @@ def is_participle(word: str) -> bool:
     return (word.endswith("ing") and word not in ING_NOUNS) or (
         word.endswith("ed") and word not in ED_NOUNS
     )
-
-
-_VAGUE = word_set(
-    "thing things stuff lot bit kind kinds sort sorts type types way ways time times help assistance question "
-    "questions request information info details detail option options example examples case anything idea ideas "
-    "suggestion suggestions recommendation recommendations name number date place answer list problem issue "
-    "reason look want need wants needs know think guess mean hope love prefer sense matter end part rest fact "
-    "chance difference differences pack pair piece bunch color colour inch people person guys sir madam user goal "
-    "goals task tasks step steps turn order size style quality ounce set package"
-)
-"""Heads of noun phrases that say little."""
-VAGUE_STEMS = frozenset(map(stem, _VAGUE))
-"""Stems of heads that say little; a noun phrase of them alone is no label."""
-TOLD_BY_VERB = word_set("order item items orders size sizes")
-"""Heads that say little alone and much with a verb: "cancel an order"."""

@@ -15,11 +15,11 @@ from typing import Any
 from engine.base.errors import NotYet, UsageError, WorkbenchError
 from engine.conversations.filters import Filter
 from engine.conversations.selection import ALL, Selection
+from engine.goals.clustering_request import MAX_ASKED_PAIRS, ClusteringRequest
 from engine.goals.clusters.kmeans import proposed_range
 from engine.goals.paper import LABEL_PROMPT, MERGE_PROMPT
 from engine.goals.questions import LABEL_EXAMPLES, with_context
 from engine.goals.records import EXPLANATION, GOAL_TEXTS
-from engine.goals.requests import MAX_ASKED_PAIRS, ClusteringRequest
 from engine.goals.stages.assigning import AssignRequestsStage, AssignStage
 from engine.goals.stages.clustering import ClusterStage, GroupForecast, LabelStage
 from engine.goals.stages.deciding import DecideStage, NameStage
@@ -352,7 +352,7 @@ class GoalStages:
 
         Args:
             limit: Most pairs to ask about; None asks about all.
-            cluster: The stage before that makes the clustering; None takes the one that is shown.
+            cluster: The stage before that makes the clustering; None takes the one that is open.
             paper: Whether it asks in the words of the paper.
         """
         name = "merge-json" if model.follows_instructions else "merge"

@@ -391,7 +391,7 @@ class ProposeStage(OnClustering, ModelStage):
             waiting = self.waiting()
 
     def estimate_waiting(self) -> StageCost:
-        """Returns what asking endpoints about the pairs of the clustering that is shown costs; sends nothing."""
+        """Returns what asking endpoints about the undecided pairs costs; sends nothing."""
         pairs = self.waiting()[: self._limit]
         return self.estimate(pairs, len(pairs))
 

@@ -24,6 +24,7 @@ from engine.model.endpoints.dialects import (
     Ask,
     ListedToken,
     Step,
+    Written,
     apply_template,
     grammar_for,
     read_completion,
@@ -232,9 +233,16 @@ class Reader:
         self.tokenizer = LearnedTokens(ask, can)
         self._in_flight: dict[str | tuple[int, ...], asyncio.Task[Step | None]] = {}
 
-    def prompt(self, raw: RawPrompt) -> str | list[int]:
-        """Returns a raw prompt in the form that the endpoint takes."""
-        return list(raw.ids) if self.can.ids else raw.text
+    async def _complete(self, raw: RawPrompt, **options: Any) -> Written:
+        """Returns the most probable continuation of a raw prompt, which is sent in the form that the endpoint takes;
+        `options` are further fields of the request."""
+        body = {
+            "prompt": list(raw.ids) if self.can.ids else raw.text,
+            "temperature": 0,
+            "return_tokens_as_token_ids": True,
+            **options,
+        }
+        return read_completion(await self.ask("completions", body))
 
     async def tokenize_answer(self, text: str, ids: Sequence[int] | None = None) -> Continuation:
         """Returns a continuation with its tokens.
@@ -276,14 +284,7 @@ class Reader:
 
     async def _after(self, raw: RawPrompt) -> Step | None:
         """Requests what `top_after` returns."""
-        body: dict[str, Any] = {
-            "prompt": self.prompt(raw),
-            "max_tokens": 1,
-            "temperature": 0,
-            "logprobs": self.can.top,
-            "return_tokens_as_token_ids": True,
-        }
-        written = read_completion(await self.ask("completions", body))
+        written = await self._complete(raw, max_tokens=1, logprobs=self.can.top)
         step = next(iter(written.steps), None)
         return step if step is not None and step.top else None
 
@@ -293,15 +294,8 @@ class Reader:
         Raises:
             RequestRefused: It refuses the prompt, or tokenizes it differently.
         """
-        body = {
-            "prompt": self.prompt(raw),
-            "max_tokens": 1,
-            "echo": True,
-            "temperature": 0,
-            "logprobs": self.can.top,
-            "return_tokens_as_token_ids": True,
-        }
-        steps = read_completion(await self.ask("completions", body)).steps
+        written = await self._complete(raw, max_tokens=1, echo=True, logprobs=self.can.top)
+        steps = written.steps
         # Some endpoints list the one token that they write as well.
         if len(steps) - len(raw.ids) not in (0, 1):
             raise RequestRefused("The endpoint reads the prompt as other tokens.")
@@ -343,17 +337,10 @@ class Reader:
     async def _forced_log_p(self, raw: RawPrompt, answer: Continuation) -> float | None:
         """Returns the log-probability when a grammar forces the endpoint to write the text; None if it writes other
         tokens."""
-        body = {
-            "prompt": self.prompt(raw),
-            "max_tokens": len(answer.ids),
-            "temperature": 0,
-            "logprobs": 1,
-            "grammar": grammar_for(answer.texts_so_far[-1]),
-            "return_tokens_as_token_ids": True,
-        }
-        steps = read_completion(await self.ask("completions", body)).steps
+        grammar = grammar_for(answer.texts_so_far[-1])
+        written = await self._complete(raw, max_tokens=len(answer.ids), logprobs=1, grammar=grammar)
         total = 0.0
-        for index, step in enumerate(steps):
+        for index, step in enumerate(written.steps):
             chosen = step.chosen
             if index >= len(answer.ids) or chosen is None:
                 return None
@@ -362,7 +349,7 @@ class Reader:
             if not (same_id or same_text):
                 return None
             total += chosen.log_p
-        return total if len(steps) == len(answer.ids) else None
+        return total if len(written.steps) == len(answer.ids) else None
 
     async def _append(self, raw: RawPrompt, answer: Continuation, count: int) -> RawPrompt:
         """Returns a prompt with the first tokens of a continuation, which must be tokenized as exactly these."""

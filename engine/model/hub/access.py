@@ -127,12 +127,12 @@ class Hub:
         """Returns an HTTP client that follows no redirect. What it reads of refusals is limited."""
         import httpx2
 
-        def bound_refusal(answer: Any) -> None:
-            """Limits the answer if it is a refusal; the file itself may be of any size."""
+        def limit_refusal(answer: Any) -> None:
+            """Limits an answer that is no file: the file itself may be of any size."""
             if not answer.is_success:
                 self._limit(answer)
 
-        return httpx2.Client(event_hooks={"response": [bound_refusal]}, **self._settings())
+        return httpx2.Client(event_hooks={"response": [limit_refusal]}, **self._settings())
 
     def _settings(self) -> dict[str, Any]:
         """Returns the settings that all clients of the hub share."""

@@ -57,8 +57,7 @@ class Fetch:
         target: Path,
         *,
         stop: threading.Event,
-        arrived: Callable[[int], None],
-        on_redirect: Callable[[str], None],
+        report: Callable[[int, str], None],
     ) -> None:
         """Prepares a download; sends no request.
 
@@ -67,12 +66,13 @@ class Fetch:
             part: The file in the repository.
             target: Path of the file while it is incomplete.
             stop: When set, the download ends with Paused.
-            arrived: Called with the number of bytes in `target` after each piece.
-            on_redirect: Called with the host that the hub redirects the download to, before that host is asked.
+            report: Called after each piece with the number of bytes in `target` and the host that the hub redirects the
+                download to ("" for none), and once before that host is asked.
         """
         self._hub, self._repository, self._revision = hub, repository, revision
         self._part, self._target = part, target
-        self._stop, self._arrived, self._on_redirect = stop, arrived, on_redirect
+        self._stop, self._report = stop, report
+        self._redirect_host = ""
 
     def run(self) -> None:
         """Fetches until every byte is there.
@@ -152,7 +152,8 @@ class Fetch:
                 self._hub.host
             ):
                 raise HubError(f"{self._hub.host} sends the download to this machine.")
-            self._on_redirect(host)
+            self._redirect_host = host
+            self._report(self._bytes_on_disk(), host)
         return onward
 
     def _bad_redirect_error(self) -> HubError:
@@ -185,7 +186,7 @@ class Fetch:
                             "Remove the pull and begin again.",
                         )
                     file.write(piece)
-                    self._arrived(have)
+                    self._report(have, self._redirect_host)
                     if self._stop.is_set():
                         raise Paused("The pull is paused.", "Pull again to go on.")
         except OSError as error:

@@ -287,27 +287,21 @@ def _fetch(
 ) -> None:
     """Downloads the rest of one file, and reports after each piece."""
     other_bytes = plan.done - _size(plan.part(part))
-    redirect = ""
 
-    def arrived(count: int) -> None:
+    def report_file(count: int, redirect_host: str) -> None:
         """Reports the bytes of all files, with so many of this one."""
+        redirect = f"from {redirect_host}" if redirect_host else ""
         report("pulling", other_bytes + count, redirect=redirect)
 
-    def on_redirect(host: str) -> None:
-        """Remembers the host for all later reports."""
-        nonlocal redirect
-        redirect = f"from {host}"
-        report("pulling", plan.done, redirect=redirect)
-
+    manifest = plan.manifest
     Fetch(
         hub,
-        plan.manifest.repository,
-        plan.manifest.revision,
+        manifest.repository,
+        manifest.revision,
         part,
         plan.part(part),
         stop=stop,
-        arrived=arrived,
-        on_redirect=on_redirect,
+        report=report_file,
     ).run()
 
 

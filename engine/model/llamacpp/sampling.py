@@ -17,22 +17,22 @@ from engine.model.interface import Sampling
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\r": "\\r", "\n": "\\n"})
 """Characters that a literal of a grammar escapes."""
 
-_CANDIDATE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
+_TOKEN_DATA = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
 """The layout of llama.cpp's `llama_token_data`: a token that may be chosen."""
 
 
 def grammar_of(schema: str) -> str:
-    """Returns the grammar of a JSON schema, given as text; keys and values are written as themselves, whatever is in
-    them."""
+    """Returns the grammar of a JSON schema, given as text; keys and values stand in it as they are, whatever
+    characters they have."""
     converter = SchemaConverter(prop_order={}, allow_fetch=False, dotall=False, raw_pattern=False)
-    # The binding's own leaves backslashes as they are: a quote in a key or a value ends the literal, and JSON's escapes
-    # are taken for the grammar's.
-    converter._format_literal = _literal
+    # The converter's own method leaves backslashes as they are: a quote in a key or a value would end the literal, and
+    # the grammar would read the escapes of JSON as its own.
+    converter._format_literal = _escaped_literal
     converter.visit(converter.resolve_refs(json.loads(schema), "schema"), "")
     return str(converter.format_grammar())
 
 
-def _literal(literal: str) -> str:
+def _escaped_literal(literal: str) -> str:
     """Returns a text as a literal of a grammar; one that is JSON keeps the escapes that JSON needs, and no others."""
     try:
         text = json.dumps(json.loads(literal), ensure_ascii=False)
@@ -44,12 +44,14 @@ def _literal(literal: str) -> str:
 class Sampler:
     """Chooses tokens for one sequence, within a grammar when there is one."""
 
-    def __init__(self, vocab: Any, vocabulary: int, settings: Sampling, seed: int) -> None:
+    def __init__(self, vocab: Any, vocabulary_size: int, settings: Sampling, seed: int) -> None:
         """Builds llama.cpp's chain of samplers, and the grammar if there is one.
 
         Args:
-            vocab: The vocabulary of the model in llama.cpp.
-            vocabulary: Number of tokens in it.
+            vocab: llama.cpp's pointer to the vocabulary of the model.
+            vocabulary_size: Number of tokens in the vocabulary.
+            settings: Temperature, limits and JSON schema.
+            seed: Seed of the random choice.
 
         Raises:
             ModelError: The grammar cannot be parsed.
@@ -79,22 +81,22 @@ class Sampler:
                 raise ModelError(
                     "The JSON schema is none that llama.cpp can follow.", "Look at it."
                 )
-        self._candidates = np.zeros(vocabulary, dtype=_CANDIDATE)
+        self._candidates = np.zeros(vocabulary_size, dtype=_TOKEN_DATA)
 
     def pick(self, logits: NDArray[np.float32]) -> int:
-        """Returns the next token for one row of logits, shape (vocabulary,)."""
+        """Returns the next token for one row of logits, shape (tokens,)."""
         token = self._choose(logits, constrained=False)
         if self._grammar is not None:
             # Filtering the whole vocabulary is slow, so the free choice is tried against the grammar first.
-            if not self._allowed(token):
+            if not self._is_allowed(token):
                 token = self._choose(logits, constrained=True)
             llama_cpp.llama_sampler_accept(self._grammar, token)
         return token
 
     def _choose(self, logits: NDArray[np.float32], *, constrained: bool) -> int:
-        """Returns the choice for one row of logits, shape (vocabulary,), within the grammar if it is `constrained`."""
+        """Returns the choice for one row of logits, shape (tokens,), within the grammar if it is `constrained`."""
         candidates = self._candidates
-        # Anew each time, because the samplers sort the candidates.
+        # The ids are written anew each time, because the samplers sort the candidates.
         candidates["id"] = np.arange(len(candidates), dtype=np.int32)
         candidates["logit"] = logits
         array = _candidate_array(candidates)
@@ -103,11 +105,11 @@ class Sampler:
         llama_cpp.llama_sampler_apply(self._chain, ctypes.byref(array))
         return int(array.data[array.selected].id)
 
-    def _allowed(self, token: int) -> bool:
+    def _is_allowed(self, token: int) -> bool:
         """Returns whether the grammar allows a token now."""
-        candidates = np.array([(token, 0.0, 0.0)], dtype=_CANDIDATE)
+        candidates = np.array([(token, 0.0, 0.0)], dtype=_TOKEN_DATA)
         array = _candidate_array(candidates)
-        # It makes the logit of what it forbids -inf.
+        # The grammar sets the logit of a token that it forbids to -inf.
         llama_cpp.llama_sampler_apply(self._grammar, ctypes.byref(array))
         return bool(np.isfinite(array.data[0].logit))
 

@@ -1,7 +1,8 @@
 """Example probes: the examples that a person gave, and what the probes predict for every conversation.
 
 For each subject there are at most two: the one in force, which lists, filters and figures use, and a newer one, which
-was fitted to more examples and waits to be taken over.
+was fitted to more examples and waits to be taken over. The table `taught` has a row for each probe, `taught_value` one
+for each of its predictions.
 """
 
 from __future__ import annotations
@@ -61,13 +62,13 @@ def examples(conn: sqlite3.Connection, question: str) -> dict[int, bool]:
 def put(
     conn: sqlite3.Connection, probe: ExampleProbe, values: Sequence[Value], in_force: bool
 ) -> None:
-    """Stores a probe in place of the one of its subject; one in force takes the place of a newer one too."""
-    replaced = (0, 1) if in_force else (0,)
+    """Stores a probe in place of the newer one of its subject; if it is to be in force, in place of both."""
+    states_replaced = (0, 1) if in_force else (0,)
     conn.execute(
-        f"DELETE FROM taught WHERE subject = ? AND in_force IN ({placeholders(replaced)})",
-        (probe.subject, *replaced),
+        f"DELETE FROM taught WHERE subject = ? AND in_force IN ({placeholders(states_replaced)})",
+        (probe.subject, *states_replaced),
     )
-    key = conn.execute(
+    probe_id = conn.execute(
         "INSERT INTO taught (subject, in_force, marks, threshold, figures) VALUES (?, ?, ?, ?, ?)",
         (
             probe.subject,
@@ -79,7 +80,7 @@ def put(
     ).lastrowid
     conn.executemany(
         "INSERT INTO taught_value (taught_id, conversation_id, p, place) VALUES (?, ?, ?, ?)",
-        ((key, *value) for value in values),
+        ((probe_id, *value) for value in values),
     )
 
 
@@ -97,7 +98,7 @@ def get(conn: sqlite3.Connection, subject: str, in_force: bool = True) -> Exampl
         "SELECT threshold, marks, figures FROM taught WHERE subject = ? AND in_force = ?",
         (subject, int(in_force)),
     ).fetchone()
-    return None if row is None else ExampleProbe(subject, row[0], row[1], _test(row[2]))
+    return None if row is None else ExampleProbe(subject, row[0], row[1], _parse_test(row[2]))
 
 
 def newest(conn: sqlite3.Connection, subject: str) -> ExampleProbe | None:
@@ -110,7 +111,8 @@ def change(conn: sqlite3.Connection, subject: str) -> ExampleProbeChange | None:
     current, newer = get(conn, subject), get(conn, subject, in_force=False)
     if current is None or newer is None or newer.test is None:
         return None
-    up, down = conn.execute(
+    # How many conversations rise above the threshold, and how many fall below it.
+    rising, falling = conn.execute(
         "SELECT coalesce(sum(b.p >= ? AND a.p < ?), 0), coalesce(sum(b.p < ? AND a.p >= ?), 0)"
         " FROM taught AS old JOIN taught_value AS a ON a.taught_id = old.id"
         " JOIN taught AS new ON new.subject = old.subject AND new.in_force = 0"
@@ -118,7 +120,7 @@ def change(conn: sqlite3.Connection, subject: str) -> ExampleProbeChange | None:
         " WHERE old.subject = ? AND old.in_force = 1",
         (newer.threshold, current.threshold, newer.threshold, current.threshold, subject),
     ).fetchone()
-    return ExampleProbeChange(current, newer, up, down)
+    return ExampleProbeChange(current, newer, rising, falling)
 
 
 def success_of(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, float]:
@@ -151,7 +153,8 @@ def predictions(conn: sqlite3.Connection, subject: str) -> list[MachineAnswer]:
 
 
 def in_order(conn: sqlite3.Connection, subject: str) -> Iterator[tuple[int, float | None]]:
-    """Returns (conversation, probability) of what is no example of the newest probe, the most informative first."""
+    """Yields (conversation, probability) of the conversations that are no examples of the newest probe, the most
+    informative first."""
     return conn.execute(
         "SELECT conversation_id, p FROM taught_value WHERE taught_id ="
         " (SELECT id FROM taught WHERE subject = ? ORDER BY in_force LIMIT 1)"
@@ -202,19 +205,19 @@ def subjects(conn: sqlite3.Connection) -> list[str]:
     return [row[0] for row in rows]
 
 
-def _test(text: str | None) -> ExampleProbeTest | None:
-    """Returns the test of a probe from its stored JSON."""
+def _parse_test(text: str | None) -> ExampleProbeTest | None:
+    """Returns the test of a probe from its stored JSON; None where the probe has none."""
     if text is None:
         return None
-    raw: dict[str, Any] = json.loads(text)
-    rate = raw["rate"]
+    fields: dict[str, Any] = json.loads(text)
+    rate = fields["rate"]
     corrected = rate["corrected"]
     return ExampleProbeTest(
         **{
-            **raw,
-            "auroc": Interval(**raw["auroc"]),
-            "agreement": Share(**raw["agreement"]),
-            "precision": None if raw["precision"] is None else Share(**raw["precision"]),
+            **fields,
+            "auroc": Interval(**fields["auroc"]),
+            "agreement": Share(**fields["agreement"]),
+            "precision": None if fields["precision"] is None else Share(**fields["precision"]),
             "rate": CompletionRate(
                 **{**rate, "corrected": None if corrected is None else Interval(**corrected)}
             ),

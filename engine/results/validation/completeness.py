@@ -12,7 +12,7 @@ import contextlib
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import get_args
@@ -48,25 +48,35 @@ from engine.results.metrics.completeness import (
     places,
     truth_tables,
 )
-from engine.results.records import CompletenessTable, RowKind, SeparationRow, TruncationTest
+from engine.results.records import (
+    AdapterTraining,
+    CompletenessTable,
+    RowKind,
+    SeparationRow,
+    TruncationTest,
+)
 from engine.training.config import ConfigError, TrainConfig
 from engine.training.events import RunDirectory
 from engine.training.run_files import all_runs, manifest_of, part_to_test, run_named
 
-# How the adapters behind the scores were trained
+KEYWORDS = "keyword rule"
+"""Title of the row of the rule on closing words."""
 
+POSITION = "position alone"
+"""Title of the row of the regression on position and length."""
 
-@dataclass(frozen=True, slots=True)
-class AdapterTraining:
-    """How an adapter was trained.
+_BASELINES: Mapping[str, RowKind] = {KEYWORDS: "keywords", POSITION: "position"}
+"""The rows that need no model."""
 
-    Attributes:
-        recipe: The training recipe; empty when neither the catalog nor a run records it.
-        conversations: Number of training conversations; None when unknown.
-    """
+MIN_RELATIVE_COVERAGE = 0.5
+"""Least coverage of a row, relative to the scores with the best coverage. Scores below it get no row: the test uses
+only conversations that all rows cover, and these would be too few."""
 
-    recipe: str = ""
-    conversations: int | None = None
+_RECIPE_WORDS = {"no-end-tag": "without an end tag"}
+"""How a title names recipes that do not go by their own name."""
+
+HASH_CHARS_IN_TITLE = 8
+"""Characters of a config hash in titles that would otherwise be the same."""
 
 
 def adapter_trainings(
@@ -75,7 +85,7 @@ def adapter_trainings(
     configs: Sequence[ScoreConfig],
     runs_by_name: Mapping[str, RunDirectory],
 ) -> dict[str, AdapterTraining]:
-    """Returns how the adapter of each configuration was trained, by config hash; none for one without an adapter.
+    """Returns how the adapter of each configuration was trained, by config hash; the others have no adapter.
 
     An adapter file is recognized by its SHA-256 at the time of use, wherever it is now. If no file matches, the recipe
     comes from the training run of the same name.
@@ -112,28 +122,8 @@ def _entry_with(catalog: Catalog, sha256: str | None) -> AdapterEntry | None:
     return None
 
 
-KEYWORDS = "keyword rule"
-"""Title of the row of the rule on closing words."""
-
-POSITION = "position alone"
-"""Title of the row of the regression on position and length."""
-
-_BASELINES: Mapping[str, RowKind] = {KEYWORDS: "keywords", POSITION: "position"}
-"""The rows that need no model."""
-
-MIN_RELATIVE_COVERAGE = 0.5
-"""Least coverage of a row, relative to the scores with the best coverage. Scores below it get no row: the test uses
-only conversations that all rows cover, and these would be too few."""
-
-_RECIPE_WORDS = {"no-end-tag": "without an end tag"}
-"""How a title names recipes that do not go by their own name."""
-
-HASH_CHARS_IN_TITLE = 8
-"""Characters of a config hash in titles that would otherwise be the same."""
-
-
 @dataclass(frozen=True, slots=True)
-class _TestedConversations:
+class _TestableConversations:
     """The conversations to test, and how many were left out.
 
     Attributes:
@@ -178,7 +168,7 @@ def completeness_table(
     scored, places_by_id, scorings = data.scored, data.places_by_id, data.scorings
     on_step("drawing conversations")
     cuttable = sum(place.cut is not None for place in places_by_id.values())
-    draws = {
+    cut_tests = {
         title: cut_test(scoring, places_by_id, THRESHOLD) for title, scoring in scorings.items()
     }
     return CompletenessTable(
@@ -189,20 +179,21 @@ def completeness_table(
         single=len(places_by_id) - cuttable,
         n=cuttable,
         rows=tuple(
-            _row(
+            _separation_row(
                 title,
                 scoring,
                 places_by_id,
-                metrics=draws[title].classification(),
-                config=scored.configs.get(title),
-                origins=data.origins,
+                metrics=cut_tests[title].classification(),
+                config=config,
+                training=data.training_of(config),
             )
             for title, scoring in scorings.items()
+            for config in [scored.configs.get(title)]
         ),
         truths=truth_tables(scorings, places_by_id, data.claims),
-        trained=data.chosen.trained,
-        selecting=data.chosen.selecting,
-        contrasts=cut_contrasts(scorings, places_by_id, draws),
+        trained=data.testable.trained,
+        selecting=data.testable.selecting,
+        contrasts=cut_contrasts(scorings, places_by_id, cut_tests),
         left_out=scored.left_out,
     )
 
@@ -225,7 +216,7 @@ class _TestData:
     """What the truncation test reads of a project.
 
     Attributes:
-        chosen: The conversations of the query that may be tested.
+        testable: The conversations of the query that may be tested.
         external_ids: Id in the source of each conversation that is tested, at most as many as the test allows, by id.
         origins: How the adapter of each configuration was trained, by config hash.
         scored: The configurations of scores that get a row.
@@ -234,13 +225,21 @@ class _TestData:
         claims: Whether each claim about a tested conversation holds that is decided, by the id of the conversation.
     """
 
-    chosen: _TestedConversations
+    testable: _TestableConversations
     external_ids: Mapping[int, str]
     origins: Mapping[str, AdapterTraining]
     scored: _ScoredRows
     places_by_id: Mapping[int, Place]
     scorings: Mapping[str, Values]
     claims: Mapping[int, Mapping[str, bool]]
+
+    def training_of(self, config: ScoreConfig | None) -> AdapterTraining:
+        """Returns how the adapter of a configuration was trained; unknown for None, a baseline."""
+        return (
+            AdapterTraining()
+            if config is None
+            else self.origins.get(config.config_hash, AdapterTraining())
+        )
 
 
 def _read_test_data(
@@ -258,9 +257,9 @@ def _read_test_data(
             for config in configs
             if config.adapter in runs_by_name
         }
-        chosen = _choose_conversations(conn, query, test_part, list(runs_in_use.values()))
-        keys = list(chosen.external_ids)[: test.limit]
-        external_ids = {key: chosen.external_ids[key] for key in keys}
+        testable = _choose_conversations(conn, query, test_part, list(runs_in_use.values()))
+        keys = list(testable.external_ids)[: test.limit]
+        external_ids = {key: testable.external_ids[key] for key in keys}
         on_step("reading the scores")
         origins = adapter_trainings(conn, catalog, configs, runs_by_name)
         scored = _read_scored_rows(conn, configs, _titles(configs, origins), keys, test)
@@ -271,10 +270,10 @@ def _read_test_data(
             )
         places_by_id = _places_to_cut(scored.scorings, external_ids, test.seed)
         on_step("the keyword rule, and position alone")
-        scorings = {**scored.scorings, **_baselines(conn, places_by_id)}
+        scorings = {**scored.scorings, **_baseline_scorings(conn, places_by_id)}
         claims = claims_by_conversation(conn, external_ids.keys())
     return _TestData(
-        chosen=chosen,
+        testable=testable,
         external_ids=external_ids,
         origins=origins,
         scored=scored,
@@ -328,7 +327,7 @@ def _read_scored_rows(
     return _ScoredRows(
         {titles[config.config_hash]: config for config in covered},
         scorings,
-        tuple((titles[c.config_hash], len(values[c.config_hash])) for c in left_out),
+        tuple((titles[config.config_hash], len(values[config.config_hash])) for config in left_out),
     )
 
 
@@ -399,7 +398,7 @@ def _choose_conversations(
     query: ListQuery,
     test_part: Collection[str] | None,
     runs_in_use: Sequence[RunDirectory],
-) -> _TestedConversations:
+) -> _TestableConversations:
     """Returns the conversations of a query that no run in use was trained on or selected by.
 
     Args:
@@ -423,7 +422,7 @@ def _choose_conversations(
                 selecting += 1
             else:
                 external_ids[key] = external_id
-    return _TestedConversations(external_ids, trained, selecting)
+    return _TestableConversations(external_ids, trained, selecting)
 
 
 def _split_by_coverage(
@@ -432,9 +431,10 @@ def _split_by_coverage(
     """Returns the configurations that get a row, and those whose coverage is below `MIN_RELATIVE_COVERAGE`."""
     widest_coverage = max(map(len, values.values()))
     covered = [
-        c
-        for c in configs
-        if widest_coverage and len(values[c.config_hash]) >= MIN_RELATIVE_COVERAGE * widest_coverage
+        config
+        for config in configs
+        if widest_coverage
+        and len(values[config.config_hash]) >= MIN_RELATIVE_COVERAGE * widest_coverage
     ]
     return covered, [config for config in configs if config not in covered]
 
@@ -467,7 +467,9 @@ def _title(config: ScoreConfig, origins: Mapping[str, AdapterTraining]) -> str:
     return " ".join(filter(None, words))
 
 
-def _baselines(conn: sqlite3.Connection, places_by_id: Mapping[int, Place]) -> dict[str, Values]:
+def _baseline_scorings(
+    conn: sqlite3.Connection, places_by_id: Mapping[int, Place]
+) -> dict[str, Values]:
     """Scores the same boundaries without a model: by the keyword rule, and by a regression on position and length.
 
     There is none by position with fewer than `MIN_CONVERSATIONS_FOR_PROBE` conversations that can be cut, nearly equal
@@ -510,37 +512,26 @@ def _baselines(conn: sqlite3.Connection, places_by_id: Mapping[int, Place]) -> d
     return baselines
 
 
-def _row(
+def _separation_row(
     title: str,
     scoring: Values,
     places_by_id: Mapping[int, Place],
     metrics: Classification,
     config: ScoreConfig | None,
-    origins: Mapping[str, AdapterTraining],
+    training: AdapterTraining,
 ) -> SeparationRow:
     """Returns the row of one scoring; `config` is None for a baseline."""
     values, are_whole, _ = pairs(scoring, places_by_id)
     share, matched_pairs = matched_test(scoring, places_by_id)
-    row = SeparationRow(
+    return SeparationRow(
         name=title,
         kind="scores" if config else _BASELINES[title],
         scored=len(scoring),
         metrics=metrics,
         matched=share,
         matched_pairs=matched_pairs,
+        config=config,
+        training=training,
         roc=roc(values, are_whole),
         reliability=reliability(values, are_whole),
-    )
-    if config is None:
-        return row
-    origin = origins.get(config.config_hash, AdapterTraining())
-    return replace(
-        row,
-        mode=config.mode,
-        features=config.features,
-        model=config.model,
-        adapter=config.adapter,
-        config_hash=config.config_hash,
-        recipe=origin.recipe,
-        conversations=origin.conversations,
     )

@@ -97,23 +97,24 @@ def tested_on(table: CompletenessTable) -> str:
 
 def _truncation_row(row: SeparationRow, table: CompletenessTable) -> ReportRow:
     """Returns the row of one scoring or baseline."""
+    made = row.config
     return ReportRow(
         (row.name, *(_figure(row, column.key) for column in _CUT_COLUMNS[1:])),
         kind="method" if row.kind == "scores" else "baseline",
-        description=row.model or _WITHOUT_MODEL[row.kind],
+        description=(made and made.model) or _WITHOUT_MODEL[row.kind],
         conclusions=contrasts_about(row.name, main_contrasts(table)),
         curves=(row.reliability, row.roc),
         details={
             "kind": row.kind,
             "matched_pairs": row.matched_pairs,
-            "mode": row.mode,
-            "features": row.features,
-            "model": row.model,
-            "adapter": row.adapter,
-            "config_hash": row.config_hash,
+            "mode": made and made.mode,
+            "features": made and made.features,
+            "model": made and made.model,
+            "adapter": made and made.adapter,
+            "config_hash": made and made.config_hash,
             "scored": row.scored,
-            "recipe": row.recipe or None,
-            "conversations": row.conversations,
+            "recipe": row.training.recipe or None,
+            "conversations": row.training.conversations,
         },
     )
 

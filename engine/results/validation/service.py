@@ -164,7 +164,7 @@ def metrics_json(metrics: AllMetrics) -> dict[str, Any]:
 
 def _missing_for_completeness(table: CompletenessTable) -> list[Missing]:
     """Returns the modes without scores, and that there is no truth where there is none."""
-    modes = {row.mode for row in table.rows}
+    modes = {row.config.mode for row in table.rows if row.config}
     missing = [
         Missing(
             "completeness",

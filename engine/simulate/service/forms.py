@@ -30,7 +30,7 @@ from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.modules import MODULES
 from engine.simulate.forms.run import VARIANTS, FormRun
 from engine.simulate.play import BY_SCHEMA, PlannedPlays
-from engine.simulate.request import SimulationRequest
+from engine.simulate.simulation_request import SimulationRequest
 
 PROFILES_DIGEST_CHARS = 16
 """Characters of the digest of the profiles among the parameters of a simulation, each a hexadecimal digit."""

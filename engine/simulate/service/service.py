@@ -20,17 +20,17 @@ from engine.simulate.forms.table import FilledForm
 from engine.simulate.play import PlannedPlays
 from engine.simulate.records import PlayRow, PlaySetting, SetResults, TranscriptLine
 from engine.simulate.recsim.play import TASKS, Setting, profiles, recsim_scenarios, situations
-from engine.simulate.request import (
+from engine.simulate.service.forms import plan_forms
+from engine.simulate.service.result_tables import form_table, item_of, module_table, tables_of
+from engine.simulate.service.sharded import plan_sharded
+from engine.simulate.sharded.aptitude import ScoredPlay
+from engine.simulate.simulation_request import (
     Kind,
     SimulationOffers,
     SimulationRequest,
     as_request,
     request_as_json,
 )
-from engine.simulate.service.forms import plan_forms
-from engine.simulate.service.result_tables import form_table, item_of, module_table, tables_of
-from engine.simulate.service.sharded import plan_sharded
-from engine.simulate.sharded.aptitude import ScoredPlay
 from engine.simulate.stages import PlayStage
 
 SETTING = "simulations"

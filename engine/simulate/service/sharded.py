@@ -16,7 +16,6 @@ from engine.model.chat import Role
 from engine.model.interface import Sampling
 from engine.simulate.play import BY_SCHEMA, PlannedPlays
 from engine.simulate.records import PlayRow
-from engine.simulate.request import SimulationRequest
 from engine.simulate.sharded.aptitude import ScoredPlay
 from engine.simulate.sharded.instruction import (
     BUNDLED,
@@ -27,6 +26,7 @@ from engine.simulate.sharded.instruction import (
 from engine.simulate.sharded.play import ShardedScenario
 from engine.simulate.sharded.scenario import CATEGORIES, CONDITIONS, ONE_TURN, Setting
 from engine.simulate.sharded.tasks import task_for
+from engine.simulate.simulation_request import SimulationRequest
 
 _ASKS: Mapping[Role, Sampling] = {
     "assistant": Sampling(),

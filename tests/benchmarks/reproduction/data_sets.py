@@ -165,7 +165,7 @@ def _evaluated(
 def _rows(table: CompletenessTable, name: str, *, with_rules: bool) -> list[Evaluated]:
     return [
         Evaluated(
-            row.name if row.kind != "scores" else f"{row.model}, {name}",
+            row.name if row.config is None else f"{row.config.model}, {name}",
             table.n,
             table.coverage,
             row,

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from engine.base.conversation import Conversation, Message
+from engine.goals.clustering_request import ClusteringRequest
 from engine.goals.records import Decide
-from engine.goals.requests import ClusteringRequest
 from engine.goals.stages.deciding import DecideStage
 from engine.opener.open_project import OpenProject
 from tests.engine.goals import goal_runs

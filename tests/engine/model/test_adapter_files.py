@@ -54,7 +54,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
         "matrices for",
         {"shapes": {f"{V}.lora_a": (4, 576), f"{V}.lora_b": (192, 8)}},
     ),
-    "vectors": ("wrong shape", {"shapes": {f"{V}.lora_a": (576,), f"{V}.lora_b": (192,)}}),
+    "vectors": ("matrices for", {"shapes": {f"{V}.lora_a": (576,), f"{V}.lora_b": (192,)}}),
     "more layers": (
         "'blk.30.attn_v.weight', which the model does not have",
         {"shapes": {name.replace("blk.0", "blk.30"): shape for name, shape in FITTING.items()}},

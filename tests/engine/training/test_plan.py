@@ -17,9 +17,9 @@ from engine.training.base import Machine
 from engine.training.events import EventLog
 from engine.training.plan import TrainingPlanner
 from engine.training.presets import GIB
-from engine.training.request import TrainingRequest
 from engine.training.run_files import create_run
 from engine.training.service import TrainingRuns, TrainingService
+from engine.training.training_request import TrainingRequest
 from tests.engine.project.support import fill, talk
 from tests.engine.training.training_project import fill_with_talks
 

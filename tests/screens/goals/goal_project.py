@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.goals.requests import ClusteringRequest
+from engine.goals.clustering_request import ClusteringRequest
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings, measurements
 from engine.goals.tables.clusterings import Cluster, LabelEntry, Member

@@ -10,7 +10,7 @@ from textual.widgets import Static
 
 from engine.base.events import JobProgress
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.goals.requests import ClusteringRequest
+from engine.goals.clustering_request import ClusteringRequest
 from screens.conversations.screen import ConversationsBehindScreen
 from screens.goals.detail_pane import DetailPane
 from screens.goals.drift_screen import GoalDriftScreen

@@ -353,7 +353,7 @@ class TestDoing:
         monkeypatch.setattr(prompt_trials, "PromptTrial", Trial)
         async with opened(stocked(), mode="8") as pilot:
             await press(
-                pilot, "r", *["down"] * list(prompt_trials.FORMS).index("merge-json"), "enter"
+                pilot, "r", *["down"] * list(prompt_trials.REPLY_FORMS).index("merge-json"), "enter"
             )
             await until(pilot, lambda: "merge-json: same goal" in text(pilot))
             assert f"merge-json with {BUILT_IN}" in text(pilot)

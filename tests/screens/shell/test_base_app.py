@@ -7,7 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from textual.app import App
+from textual.app import App, ComposeResult
+from textual.screen import Screen
+from textual.widgets import Static
 
 from screens.shell.app_interface import Shell
 from screens.shell.picker import PickerApp
@@ -60,6 +62,32 @@ async def test_a_fault_is_told_without_values(
         assert "stumble" in text
         assert "KeyError" in text
         assert CANARY not in text
+
+
+class ScreenWithALine(Screen[None]):
+    """A screen whose key needs its widget."""
+
+    def compose(self) -> ComposeResult:
+        """Yields the widget."""
+        yield Static(id="line")
+
+    def action_leave(self) -> None:
+        """Looks for the widget."""
+        self.query_one("#line")
+
+
+async def test_a_key_before_the_widgets_of_its_screen() -> None:
+    """A key that arrives while a screen opens or closes does nothing; it once ended the program."""
+    app = PickerApp(Shell())
+    async with app.run_test() as pilot:
+        screen = ScreenWithALine()
+        opening = app.push_screen(screen)
+        assert not await app.run_action("leave", screen)
+        await opening
+        assert await app.run_action("leave", screen)
+        app.pop_screen()
+        await pilot.pause()
+        assert not await app.run_action("leave", screen)
 
 
 def look_for_a_widget(app: App[Any]) -> None:

@@ -14,8 +14,8 @@ from engine.project.project import Project
 from engine.project.records import Estimate
 from engine.simulate import tables as plays
 from engine.simulate.records import PlayRow, PlaySetting, TranscriptLine
-from engine.simulate.request import SimulationRequest, request_as_json
 from engine.simulate.service.service import SETTING, SimulationService
+from engine.simulate.simulation_request import SimulationRequest, request_as_json
 
 MODEL = "SmolLM2-135M-Instruct"
 SCORES = {"full": (0.75, 0.49), "concat": (0.7, 0.47), "sharded": (0.31, 0.31)}

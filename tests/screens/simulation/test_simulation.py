@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from engine.simulate.request import SimulationRequest
+from engine.simulate.simulation_request import SimulationRequest
 from screens.reader.screen import ReaderScreen
 from screens.shell.base_app import ControlGuard
 from screens.simulation.screen import SimulationScreen

@@ -9,8 +9,8 @@ import pytest
 from engine.conversations.filters import parse_filter
 from engine.training.config import TrainConfig
 from engine.training.records import TrainingEstimate
-from engine.training.request import TrainingRequest
 from engine.training.service import TrainingService
+from engine.training.training_request import TrainingRequest
 from screens.training.dialogs import TrainingRunForm
 from screens.training.screen import TrainingScreen
 from tests.screens.driving import opened, press, text, until

@@ -47,7 +47,7 @@ class TestWalking:
             assert "unexpanded .00" in shown[1]
             assert "leaves, no whole answer · " in shown[2]
             assert "entropy" in shown[2]
-            assert "◀ said" in text(pilot)
+            assert "◀ said so far" in text(pilot)
             first = layout(pilot).segments[0]
             assert f" {first.probability:.2f}"[2:] in shown[3]
 

@@ -12,10 +12,9 @@ from engine.base.conversation import Conversation
 from engine.base.events import Event, JobProgress
 from engine.completeness.records import ScoreSet
 from engine.completeness.service.sets import ScoreSets, name_of
-from engine.completeness.stages import refining
+from engine.completeness.stages import reading_states
 from engine.completeness.stages.fitting import FittingStage
-from engine.completeness.stages.reading_states import ReadingStage
-from engine.completeness.stages.refining import RefiningStage
+from engine.completeness.stages.reading_states import ReadingStage, RefiningStage
 from engine.conversations.stages import ImportStage
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner, RunOutcome
 from engine.model.process.process import ModelProcess
@@ -33,7 +32,7 @@ def single_layer(single_layer_weights: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(scored.WEIGHTS, str(single_layer_weights))
         patch.setattr("engine.jobs.contract.BLOCK_CHARS", 1)
-        patch.setattr(refining, "FIRST_READ", 24)
+        patch.setattr(reading_states, "FIRST_READ", 24)
         yield
 
 

@@ -220,3 +220,10 @@ def test_reasons_ask_for_nothing() -> None:
     ]
     (name,) = phrase_labels(reasons, np.zeros(8, np.int32), kind="explanation:frustrated").values()
     assert name.label == "Other reasons"
+
+
+def test_a_greeting_does_not_describe_a_group() -> None:
+    """Where no sentence asks for anything, the longest one of the most central text says what is wanted."""
+    days = ("Monday", "Tuesday", "Friday")
+    found = named([f"Good morning. The tunnel breaks down on {day}." for day in days])
+    assert found[0].description == "The tunnel breaks down on Monday."

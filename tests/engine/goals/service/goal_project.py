@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from engine.goals.requests import ClusteringRequest
+from engine.goals.clustering_request import ClusteringRequest
 from engine.goals.service.groups import GoalService
 from engine.goals.service.merge_review import MergeReviewService
 from engine.goals.service.runs import GoalStages

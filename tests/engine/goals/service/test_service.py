@@ -9,7 +9,7 @@ import pytest
 
 from engine.base.errors import UsageError
 from engine.conversations.filters import Filter
-from engine.goals.requests import ClusteringRequest
+from engine.goals.clustering_request import ClusteringRequest
 from engine.goals.service.groups import GoalService
 from engine.goals.service.merge_review import MergeReviewService
 from engine.project.project import Project

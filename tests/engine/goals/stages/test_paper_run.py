@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import UsageError
-from engine.goals.requests import ClusteringRequest
+from engine.goals.clustering_request import ClusteringRequest
 from engine.opener.open_project import OpenProject
 from tests.engine.goals import paper_project
 from tests.engine.model.endpoints.scripted_server import ScriptedServer

@@ -14,7 +14,7 @@ from engine.model.endpoints.model import EndpointModel
 from engine.model.generation import uniform_tasks
 from engine.model.interface import Sampling
 from engine.model.log_windows import log_tokens
-from engine.model.process.requests import Generate, LogProbs, WrittenReply
+from engine.model.process.requests import Generate, WrittenReply
 from engine.model.prompt_files import Prompt, frame
 from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
 from tests.engine.model.endpoints.toy_peer import Manner, says
@@ -112,21 +112,6 @@ class TestWhatIsRead:
             assert "of 60 steps left out" in (reply.note or "")
             prompts = [body["prompt"] for body in peers[0].completions]
             assert 300 < len(prompts[-1]) <= 600
-
-
-class TestGivenAnswers:
-    @pytest.mark.parametrize("manner", ["vllm", "llama-server", "llama-cpp-python"])
-    def test_log_probs(self, manner: Manner) -> None:
-        """The probabilities of given answers are exact, for one token and for several."""
-        from tests.engine.model.toy import START, log_prob
-
-        with endpoint(manner) as (model, _):
-            found = model.ask(LogProbs([("Is it so? ", ["y", "no"])], RAW))
-        prefix = [START, *b"Log:\nIs it so? \n\nNext:It"]
-        expected = [(log_prob(prefix, b"y"), 1), (log_prob(prefix, b"no"), 2)]
-        for (value, tokens), (wanted, count) in zip(found[0], expected, strict=True):
-            assert value == pytest.approx(wanted, abs=1e-5)
-            assert tokens == count
 
 
 def test_what_it_cost() -> None:

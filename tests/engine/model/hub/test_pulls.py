@@ -238,7 +238,7 @@ class TestSentOn:
         """A redirect from https to http is refused."""
         fetch = download.Fetch(
             Hub("https://hub.example", TOKEN), NAME, COMMIT, _part(content), tmp_path / "x",
-            stop=threading.Event(), arrived=lambda _: None, on_redirect=lambda _: None,
+            stop=threading.Event(), report=lambda _, __: None,
         )  # fmt: skip
         with pytest.raises(ModelError, match="unencrypted"):
             fetch._redirected("https://hub.example/a", "http://cdn.example/a", {})
@@ -247,7 +247,7 @@ class TestSentOn:
         """A redirect of a remote hub to this machine is refused."""
         fetch = download.Fetch(
             Hub("https://hub.example"), NAME, COMMIT, _part(content), tmp_path / "x",
-            stop=threading.Event(), arrived=lambda _: None, on_redirect=lambda _: None,
+            stop=threading.Event(), report=lambda _, __: None,
         )  # fmt: skip
         with pytest.raises(ModelError, match="to this machine"):
             fetch._redirected("https://hub.example/a", "https://127.0.0.1/a", {})

@@ -12,7 +12,7 @@ import pytest
 from engine.base.errors import UsageError
 from engine.completeness.scoring_request import PROBE_CONTEXT, ScoringRequest
 from engine.completeness.stages.scoring import ScoringStage
-from engine.goals.requests import ClusteringRequest
+from engine.goals.clustering_request import ClusteringRequest
 from engine.goals.stages.proposing import ProposeStage
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import DEFAULT_MODEL, FIRST_LAYERS

@@ -14,8 +14,8 @@ from engine.base.events import Event, JobEnded
 from engine.opener.open_project import OpenProject
 from engine.simulate.records import PlayRow
 from engine.simulate.recsim import play as recsim
-from engine.simulate.request import SimulationRequest
 from engine.simulate.service.result_tables import tables_of
+from engine.simulate.simulation_request import SimulationRequest
 
 REQUEST = SimulationRequest(
     "recsim",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.base.errors import UsageError
-from engine.simulate.request import (
+from engine.simulate.simulation_request import (
     COMMON,
     FIELDS,
     KINDS,

@@ -6,7 +6,13 @@ import pytest
 
 from engine.base.errors import UsageError
 from engine.conversations.filters import parse_filter
-from engine.training.request import OPTIONS, TYPED, TrainingRequest, read_request, read_settings
+from engine.training.training_request import (
+    OPTIONS,
+    TYPED,
+    TrainingRequest,
+    read_request,
+    read_settings,
+)
 
 
 def test_every_field_is_read() -> None:
