@@ -240,7 +240,7 @@ def fragments(shares: Vectors, numbers: Sequence[int]) -> list[list[int]]:
 
     among = shares[np.ix_(numbers, numbers)]
     count, sets = connected_components(np.maximum(among, among.T) >= MIN_FRAGMENT_MIXING, False)
-    members = [np.flatnonzero(sets == number) for number in range(count)]
+    members = [np.flatnonzero(sets == number).tolist() for number in range(count)]
     return [[numbers[row] for row in rows] for rows in members if len(rows) > 1]
 
 

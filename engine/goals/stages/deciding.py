@@ -31,6 +31,7 @@ from engine.goals.questions import Named
 from engine.goals.records import (
     DECIDE_THRESHOLD,
     Author,
+    Clustering,
     Evidence,
     GoalDecision,
     Ids,
@@ -39,7 +40,7 @@ from engine.goals.records import (
 )
 from engine.goals.stages.clustering import ClusterStage, GroupForecast, OnClustering
 from engine.goals.stages.proposing import PAIRS_PER_BLOCK, ProposeStage
-from engine.goals.tables.clusterings import Clustering, source_of
+from engine.goals.tables.clusterings import source_of
 from engine.goals.tables.texts import LazyTexts
 from engine.goals.views.clustering_view import ClusteringView
 from engine.goals.views.decision_log import DecisionLog, Plan
