@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from engine.base.conversation import Conversation, Message
+from engine.conversations.records import QuarantineRow
 from engine.project.project import Project
 from engine.simulate.demo.samples import write_jsonl
 from tests.command_line import data, workbench
 from tests.engine.project.support import begin_run
+from workbench.commands.listing import quarantine_lines
 
 TABLE = """\
 state       p  trouble  turns  messages  length  date        succeeded  tags  signs       source   name   opening
@@ -135,3 +137,14 @@ class TestFilterOption:
         assert told[0] == "workbench: There is no field “turnz”."
         assert told[1] == "  日本 turns>5 turnz:3"
         assert told[2] == "  " + " " * len("xxxx turns>5 ") + "^"
+
+
+def test_quarantined_records_of_one_reason_stand_on_one_line() -> None:
+    """Records of one file and one reason are one line with the first one's place; what is not read is counted."""
+    reasons = ("no role", "no role", "no text")
+    rows = [QuarantineRow(n, "a.csv", n + 1, reason, b"") for n, reason in enumerate(reasons)]
+    assert quarantine_lines(rows, 5) == [
+        "  quarantined: a.csv:1 and 1 record after it: no role",
+        "  quarantined: a.csv:3: no text",
+        "  quarantined: 2 more, in `Q` on the overview",
+    ]

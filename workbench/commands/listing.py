@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, get_args
 
@@ -25,6 +25,7 @@ from engine.conversations.filter_fields import (
     SortKey,
 )
 from engine.conversations.filters import Filter, ListQuery, Term, is_question
+from engine.conversations.records import QuarantineRow
 from engine.opener.conversations import ConversationRow, ConversationService
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
@@ -85,10 +86,7 @@ def status(arguments: argparse.Namespace) -> CommandResult:
         f"  shared: {block.conversations:,} of {shared.looked_at:,}, {block.role}: {one_line(block.text, 100)}"
         for block in shared.shown
     ]
-    lines += [
-        f"  quarantined: {one_line(row.source)}:{row.line or ''} {one_line(row.reason)}"
-        for row in quarantined
-    ]
+    lines += quarantine_lines(quarantined, counts.quarantined)
     lines += [
         f"  run {run.id} {run.stage} {run.state} {run.started_at[:16]} {one_line(run.message or '')}"
         for run in runs
@@ -113,6 +111,20 @@ def status(arguments: argparse.Namespace) -> CommandResult:
         ],
     }  # fmt: skip
     return CommandResult(lines, document)
+
+
+def quarantine_lines(rows: Sequence[QuarantineRow], count: int) -> list[str]:
+    """Returns the first of the records that could not be imported, those of one file and one reason on one line, and
+    how many of the `count` ones are not among them."""
+    lines = []
+    for (source, reason), same in groupby(rows, lambda row: (row.source, row.reason)):
+        first, *others = same
+        where = f"{one_line(source)}:{first.line or ''}"
+        more = f" and {counted(len(others), 'record')} after it" if others else ""
+        lines.append(f"  quarantined: {where}{more}: {one_line(reason)}")
+    if count > len(rows):
+        lines.append(f"  quarantined: {count - len(rows):,} more, in `Q` on the overview")
+    return lines
 
 
 RUN_JSON_FIELDS = (

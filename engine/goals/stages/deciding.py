@@ -449,7 +449,7 @@ class NameStage(OneActStage):
                 if sets:
                     members.join(sets)
                     sets_to_join += sets
-                    names = members.names(texts)
+                    names = members.names(texts, names)
         self.joined = len({number for numbers in sets_to_join for number in numbers})
 
         def plan(current: MergeState) -> Iterator[GoalDecision]:
@@ -523,15 +523,24 @@ class _Members:
             for number in others:
                 self._first_of[number] = first
 
-    def names(self, texts: LazyTexts) -> dict[int, Named]:
-        """Returns the names of all groups by their indices."""
+    def names(
+        self, texts: LazyTexts, before: Mapping[int, Named] | None = None
+    ) -> dict[int, Named]:
+        """Returns the names of all groups by their indices; a group that had a supported name before others were joined
+        does not lose it."""
         distances = np.zeros(len(self.ids), dtype=np.float32)
         for number in np.unique(self.numbers):
             is_member = self.numbers == number
             rows = self._rows[is_member]
             distances[is_member] = 1 - rows @ rows.mean(axis=0)
         seed, text = self._stored.seed, self._stored.text
-        return phrase_labels(texts, self.numbers, distances, seed, text)
+        names = phrase_labels(texts, self.numbers, distances, seed, text)
+        labels = {name.label for name in names.values()}
+        for number, name in names.items():
+            old = before.get(number) if before else None
+            if name.support is None and old and old.support and old.label not in labels:
+                names[number] = old
+        return names
 
 
 def _open_groups(state: MergeState) -> list[Group]:
