@@ -162,7 +162,7 @@ class GoalGroup:
         pinned: Whether it is excluded from merge proposals.
         made_of: Ids of the groups that it was made from by a decision; empty for a cluster.
         made_by: Id of the decision that made it; None for a cluster.
-        support: Share, in [0, 1], of the members with the content words of the label; None where it was not counted.
+        support: Share, in [0, 1], of the members who want what the label says; None where it was not counted.
         members_read: Number of members whose texts were read for that.
         theme: Label of its theme; empty where it is in none.
     """
@@ -242,7 +242,7 @@ def themes_of(groups: Sequence[GoalGroup]) -> list[Theme]:
 
 
 class Support(NamedTuple):
-    """How many of the members of a group whose texts were read have the content words of its name; `read` is at most
+    """How many of the members of a group whose texts were read want what its name says; `read` is at most
     the size of a sample."""
 
     members: int

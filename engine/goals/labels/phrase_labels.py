@@ -1,11 +1,12 @@
 """Names of clusters without a model, from phrases of their members.
 
-A name is supported by the members: its content words stand in at least half of them. Of the requests that are, one is
-chosen by the share of the members who make it, by its support, and by how much rarer its content words are in the other
-clusters; what many of the others ask for follows it. Where no request has that support, the name has the verb of most
-members ("Return something") with the quality of the things that they look for ("Look for long lasting things"), or the
-thing that most of them name ("Ask about dogs", "Get help with my account"). Members without any of these have no
-request in common, and the name says so, without support. Names of places, people and products are values, no part of a
+A name claims no more than members support: at least half have its content words, and ask for its act or for no other
+act on that thing. Of the requests that are supported, one is chosen by the share of the members who make it, by its
+support, and by how much rarer its content words are in the other clusters; what many of the others ask for follows it.
+Where no request has that support, the name has the verb of most members ("Return something"), the quality of the things
+that they look for ("Look for long lasting things"), or the things that most of them name ("Ask about dogs or owners",
+"Get help with my account", "Work with files"). Members without any of these have no request in common, and the name
+says so, without support. Names of places, people and products are values, no part of a
 phrase; they follow it where two clusters would have the same name ("Find a restaurant · Lebanese, Swedish").
 
 The *content* of a phrase is the set of the stems of its content words, without its verb: phrases of one content are
@@ -17,7 +18,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice, pairwise
@@ -48,6 +49,7 @@ from engine.goals.labels.word_kinds import (
     is_participle,
     stem,
     stems,
+    word_set,
     words_of,
 )
 from engine.goals.questions import Named, clipped
@@ -64,9 +66,9 @@ CENTRAL_MEMBERS = 10
 MAX_SENTENCE_CHARS = 220
 """Most characters of the description of a cluster."""
 MIN_SUPPORT = 0.5
-"""Least share of the members that contain the content words of a phrase which names the cluster."""
-NEARLY_HALF = 0.46
-"""Least support without one member."""
+"""Least share of the members that ask for what the name of the cluster says."""
+NEARLY_HALF = 0.445
+"""Least support less its standard error."""
 MIN_INSTRUCTION_WORDS = 8
 """What half of the members repeat word for word was written by a program, and is no request, where one sentence of it
 has this many words."""
@@ -80,26 +82,19 @@ LATER_REQUEST_DECAY = 0.5
 """The n-th request of a text counts 1 / (1 + LATER_REQUEST_DECAY n): what is asked for first is the goal more often."""
 ASIDE_WEIGHT = 0.1
 """Weight of a phrase outside requests."""
-MIN_CONTRAST = 0.2
-"""Least contrast of what is listed."""
 SMOOTHING = 0.05
 """Added to shares before they are divided by one another, so that a word which no other cluster has is not infinite."""
 SPECIFIC_FACTOR = 1.5
 """Factor for a phrase of more than one content word: "rental car" says more than "car"."""
 MIN_NAME_SHARE = 0.7
 """Least share of the uses of a word, within sentences, that begin with a capital letter where it is a name."""
-MIN_FILLED_SHARE = 0.5
-"""A longer phrase counts as much as a part of it where at least this share of the texts with the part contain the rest
-too: "find a rental car" as "find a car"."""
-MIN_FILLING_SHARE = 0.3
-"""Least weight of those who ask for the longer phrase, as a share of those who ask for the part."""
 FIXED_PAIR_SHARE = 0.75
 """A noun phrase is not cut where its words stand together in at least this share of the uses of the second: in "gas
 station", not in "cheap restaurant"."""
 MAX_CONTINUED_SHARE = 0.6
 """A phrase does not end with a word that a further word of a noun phrase, or an adverb as of a verb, follows in more
 than this share of its uses: "gluten" ("free"), "pick" ("up")."""
-MIN_ADDED_SHARE = 0.1
+MIN_ADDED_SHARE = 0.12
 """Least share of the members that a further thing adds to the support of a name; at least two members, which the first
 thing has, too."""
 MAX_REQUESTS = 3
@@ -108,19 +103,24 @@ MIN_ASKING = 1.5
 """Least weight of the members who ask for a request that a name lists: of one alone it says nothing."""
 MIN_LISTED_SHARE, MIN_LISTED_CONTRAST = 0.15, 1.0
 """Least share of the members that have a request which a name lists, and its least contrast."""
-MIN_LIST_SUPPORT, MIN_QUALITY_SUPPORT, MIN_TOPIC_CONTRAST = 0.55, 0.6, 1.8
-"""Least support of a list of requests and of a topic, and of a quality; and the least contrast of those two."""
-LISTED_SUPPORT, LEAST_SUPPORT = 0.7, 0.4
+MIN_LIST_SUPPORT, MIN_QUALITY_SUPPORT, MIN_THING_SUPPORT = 0.55, 0.7, 0.75
+"""Least support of a list of requests and of a topic, of a quality, and of a thing that members look for."""
+MIN_TOPIC_CONTRAST, MIN_TOPIC_MEMBERS = 1.8, 6
+"""Least contrast of a topic and of a quality; and the least number of members who name a topic that stands alone."""
+LISTED_SUPPORT, LEAST_SUPPORT = 0.8, 0.4
 """The support of a name from which on nothing more is listed; and the least of a name that a
 model writes."""
 MIN_ASKED_SHARE, MIN_CHOSEN_SHARE = 0.05, 0.15
 """Least weight of those who ask for a request that a name lists, and for the one that is the name, as a share of the
 members."""
+MIN_QUESTIONS, MIN_PARTLY_QUESTIONS = 0.4, 0.2
+"""Least share of the members that begin with a question where a name says that they ask about something; and where the
+last request of a list says so."""
 MAX_TELLING_WORDS, MIN_TELLING_SHARE = 2, 0.15
 """Most words that tell two clusters of one name apart, and the least share of the members that have such a word."""
 MIN_VERB_AGREEMENT = 0.6
 """Least share of the members' first requests that have one verb where a name lists things with it."""
-MIN_NOUNS = 3
+MIN_NOUNS = 4
 """Least number of different things of which members want a quality that names a cluster."""
 MIN_DETERMINER_SHARE = 0.2
 """Least share of the uses of a noun that have its commonest determiner where a name has it."""
@@ -129,10 +129,18 @@ GET_SHARE, MIN_VERB_SHARE = 0.2, 0.05
 which it stands for the verb of a phrase, too."""
 _WEAK_VERBS = {"": 1.0, "do": 1.0, "get": 0.5, "count": 0.5, "go": 1.0}
 """Verbs that say little, with their weights beside others for the same content; all others have 1."""
+_NEAR_EQUALS = (
+    word_set("book reserve buy make schedule purchase"),
+    word_set("organize plan throw arrange prepare"),
+    word_set("create make write generate develop build"),
+    word_set("remove delete clear"),
+    word_set("change update modify edit"),
+)
+"""Verbs of one act: who uses one of them asks for what another of them says."""
+_OPEN_VERBS = word_set("do go get find look search check see list count") | {""}
+"""Verbs that claim no more of an act than that somebody wants the thing."""
 _NO_ARTICLE_FACTOR = 0.5
 """How well a verb reads with a bare noun in the singular, 0–1: "set meeting"."""
-_ABOVE_PART = 1 + 1e-9
-"""Factor to the score of a part that a longer phrase gets, so that it stands just before the part."""
 _EDGE_PUNCTUATION = ".,;:!?()[]\"'“”"
 """Punctuation that is stripped from both ends of a word."""
 _PHRASE_DRAW = 0x7068
@@ -149,13 +157,6 @@ OTHER_REQUESTS, OTHER_REASONS = "Other requests", "Other reasons"
 """Labels of a cluster whose members have nothing in common."""
 
 
-class _Candidate(NamedTuple):
-    """A phrase that may label a cluster; the score only ranks it among others, the higher the better."""
-
-    score: float
-    phrase: Phrase
-
-
 class _Request(NamedTuple):
     """The weight of the members who ask for a content, as a share of all, and how they put it best."""
 
@@ -169,7 +170,12 @@ class _Cluster:
     def __init__(self, texts: Sequence[str], phrases: Sequence[Sequence[Phrase]]) -> None:
         self.texts = texts
         self.phrases = phrases
-        self.are_questions = sum(map(bool, map(_QUESTION.match, texts))) >= MIN_SUPPORT * len(texts)
+        question_share = sum(map(bool, map(_QUESTION.match, texts))) / len(texts)
+        self.are_questions = question_share >= MIN_QUESTIONS
+        self.are_partly_questions = MIN_PARTLY_QUESTIONS <= question_share < MIN_QUESTIONS
+        first_words = (text.split(maxsplit=1)[:1] for text in texts)
+        commands = sum(word.casefold() in REQUEST_VERBS for words in first_words for word in words)
+        self.are_commands = commands >= MIN_SUPPORT * len(texts)
         self._texts_with: defaultdict[str, set[int]] = defaultdict(set)
         self._forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for index, text in enumerate(texts):
@@ -191,15 +197,36 @@ class _Cluster:
         """Returns the share of the texts, in [0, 1], that contain all of these words, in any order and place."""
         return len(self.texts_with(content)) / len(self.texts)
 
-    def support(self, *contents: frozenset[str]) -> Support:
-        """Returns how many of the texts contain one of these contents."""
-        return Support(len(set().union(*map(self.texts_with, contents))), len(self.texts))
+    def texts_asking(self, request: Phrase) -> set[int]:
+        """Returns the indices of the texts that contain the content of a request, with a verb of its act. Where two
+        have one, others count that ask for no other act on it ("my parcel is late", of "track my parcel"), unless
+        members command."""
+        texts = self.texts_with(request.content)
+        if request.verb in _OPEN_VERBS or self.are_partly_questions:
+            return texts
+        near_equals = (verbs for verbs in _NEAR_EQUALS if request.verb in verbs)
+        verbs = frozenset({request.verb}).union(*near_equals)
+        acting = texts & set().union(*map(self._texts_with_verb, verbs))
+        if self.are_commands or len(acting) < 2:
+            return acting
+        return acting | {
+            index
+            for index in texts
+            if not any(
+                phrase.verb and request.content <= phrase.content for phrase in self.phrases[index]
+            )
+        }
 
-    def has(self, least: float, *contents: frozenset[str]) -> bool:
-        """Returns whether the share of the texts that contain one of these contents reaches a threshold, and nearly
-        half without one text, which may have it by chance."""
-        support = self.support(*contents)
-        return support.share >= least and support.members - 1 >= NEARLY_HALF * support.read
+    def support(self, *texts: set[int]) -> Support:
+        """Returns how many of the texts are in one of these sets of indices."""
+        return Support(len(set().union(*texts)), len(self.texts))
+
+    def has(self, least: float, *texts: set[int]) -> bool:
+        """Returns whether the share of the texts in one of these sets of indices reaches a threshold, and nearly half
+        less its standard error, because of few texts some are there by chance."""
+        share = self.support(*texts).share
+        error = math.sqrt(share * (1 - share) / len(self.texts))
+        return share >= least and share - error >= NEARLY_HALF
 
     def words(self) -> list[str]:
         """Returns the stems of the content words of the texts, and the pairs of signs, those of most texts first."""
@@ -220,33 +247,19 @@ class _Cluster:
 
     def verb_share(self, verb: str) -> float:
         """Returns the share of the texts, in [0, 1], that contain a form of a verb."""
+        return len(self._texts_with_verb(verb)) / len(self.texts)
+
+    def _texts_with_verb(self, verb: str) -> set[int]:
+        """Returns the indices of the texts that contain a form of a verb."""
         base = verb.removesuffix("e")
-        forms = (verb, f"{verb}s", f"{base}ing", f"{base}ed", f"{verb}{verb[-1]}ing")
-        texts = set().union(*(self._texts_with.get(form, set()) for form in forms))
-        return len(texts) / len(self.texts)
+        forms = (verb, f"{verb}s", f"{base}ing", f"{base}ed", f"{verb}{verb[-1:]}ing")
+        return set().union(*(self._texts_with.get(form, set()) for form in forms))
 
     def asks_about(self, verb: str) -> bool:
         """Returns whether members ask about what a phrase with this verb names: they ask questions, and the verb says
         little or most do not use it ("when do I play tennis?", not "schedule tennis")."""
-        is_plain = verb not in _WEAK_VERBS and _kind(verb) != "get"
-        says_little = verb in ("get", "count") or (is_plain and self.verb_share(verb) < MIN_SUPPORT)
-        return self.are_questions and says_little
-
-    @cached_property
-    def objects(self) -> dict[str, float]:
-        """Returns the stems of the nouns that requests ask for, each with the share of the texts, in (0, 1], that ask
-        for it: of "a chair for my room" the chair."""
-        counts: Counter[str] = Counter()
-        for text_phrases in self.phrases:
-            nouns = {
-                stem(phrase.words[-1])
-                for phrase in text_phrases
-                if phrase.request_index >= 0
-                and phrase.verb
-                and PREPOSITIONS.isdisjoint(phrase.words[len(_verb_of(phrase)) :])
-            }
-            counts.update(filter(_says_much, nouns))
-        return {word: count / len(self.texts) for word, count in counts.items()}
+        is_of_few = verb not in _OPEN_VERBS and self.verb_share(verb) < MIN_SUPPORT
+        return self.are_questions and (verb in ("get", "count", "list") or is_of_few)
 
     @cached_property
     def requests(self) -> dict[frozenset[str], _Request]:
@@ -354,11 +367,8 @@ def phrase_labels(
         for key, cluster_texts in sampled_texts.items()
     }
     chosen = {number: _best_request(number, clusters, usage) for number in numbers}
-    activity = _common_activity(clusters)
     asks = not subject_of_reasons(kind)
-    names = {
-        number: _name(number, chosen[number], clusters, usage, activity, asks) for number in numbers
-    }
+    names = {number: _name(number, chosen[number], clusters, usage, asks) for number in numbers}
     full_labels = _told_apart(names, clusters, usage)
     return {
         number: replace(
@@ -374,8 +384,8 @@ def support_of(label: str, texts: Sequence[str]) -> Support:
     """Returns how many of the texts of a cluster contain the content words of a label, its verb aside."""
     stripped = without_instructions(texts)
     cluster = _Cluster(stripped, [[] for _ in stripped])
-    words = stems(label) - REQUEST_VERBS | pairs(label)
-    return cluster.support(frozenset(words)) if words else Support(0, len(texts))
+    words = frozenset(stems(label) - REQUEST_VERBS | pairs(label))
+    return cluster.support(cluster.texts_with(words)) if words else Support(0, len(texts))
 
 
 def without_instructions(texts: Sequence[str]) -> list[str]:
@@ -473,8 +483,9 @@ class _Usage:
         words = (*self._before.get(noun, ()), noun)
         counts = {article: self._pairs[article, words[0]] for article in ("my", "the", "a", "an")}
         article = max(counts, key=counts.__getitem__)
-        plural = max((f"{noun}s", f"{noun}es"), key=self._words.__getitem__)
-        if article != "my" and 2 * self._words[plural] >= self._words[noun]:
+        plurals = (f"{noun}s", f"{noun}es", f"{noun[:-1]}ies" if noun.endswith("y") else "")
+        plural = max(plurals, key=self._words.__getitem__)
+        if article != "my" and 4 * self._words[plural] >= self._words[noun]:
             return " ".join((*words[:-1], plural))
         if stem(noun) != noun or counts[article] < MIN_DETERMINER_SHARE * self._words[words[0]]:
             return " ".join(words)
@@ -520,86 +531,33 @@ class _Usage:
 def _best_request(number: int, clusters: Mapping[int, _Cluster], usage: _Usage) -> Phrase | None:
     """Returns the supported request that says best what a cluster is; None where none is supported.
 
-    The score of a request is the share of the members who make it, times the square root of its support, times the
-    logarithm of how many times larger its support, or the share of those who use its verb, is than in the mean of the
-    other clusters.
+    The score of a request is the share of the members who make it, times the square root of the share of those who
+    have its content, times the contrast of that.
     """
-    this_cluster = clusters[number]
-    requests = this_cluster.requests
-    candidates = []
-    for content, (share, phrase) in requests.items():
-        inside = this_cluster.share(content)
+    cluster = clusters[number]
+    scores: dict[Phrase, float] = {}
+    for content, (share, phrase) in cluster.requests.items():
+        is_common = share >= MANY_ASKING
         if (
-            not this_cluster.has(MIN_SUPPORT, content)
-            or share < MIN_CHOSEN_SHARE
+            share < MIN_CHOSEN_SHARE
+            or not cluster.has(
+                MIN_SUPPORT if is_common else MIN_REQUEST_SUPPORT, cluster.texts_asking(phrase)
+            )
             or usage.has_value(phrase)
         ):
             continue
-        contrast = max(
-            _contrast(number, content, clusters), _verb_contrast(number, phrase.verb, clusters)
-        )
-        if contrast > (0 if share >= MANY_ASKING else MIN_TOPIC_CONTRAST):
-            score = share * math.sqrt(inside) * contrast
-            candidates.append(
-                _Candidate(score * (SPECIFIC_FACTOR if len(content) > 1 else 1.0), phrase)
-            )
-    candidates.sort(key=lambda candidate: -candidate.score)
-    supported = [
-        scored
-        for candidate in candidates
-        if (scored := _with_score_of_part(candidate, candidates, this_cluster)) is not candidate
-        or requests[candidate.phrase.content].share >= MANY_ASKING
-        or this_cluster.has(MIN_REQUEST_SUPPORT, candidate.phrase.content)
-    ]
-    return max(supported, key=lambda candidate: candidate.score).phrase if supported else None
+        contrast = _contrast(number, content, clusters)
+        if contrast > (0 if is_common else MIN_TOPIC_CONTRAST):
+            score = share * math.sqrt(cluster.share(content)) * contrast
+            scores[phrase] = score * (SPECIFIC_FACTOR if len(content) > 1 else 1.0)
+    return max(scores, key=scores.__getitem__, default=None)
 
 
 def _contrast(number: int, content: frozenset[str], clusters: Mapping[int, _Cluster]) -> float:
     """Returns the logarithm of how many times larger the share of a content is than in the mean of other clusters."""
-    return _log_ratio(number, {key: cluster.share(content) for key, cluster in clusters.items()})
-
-
-def _log_ratio(number: int, shares: Mapping[int, float]) -> float:
-    """Returns the logarithm of how many times larger the share of a cluster is than the mean of the others."""
-    others = [share for key, share in shares.items() if key != number]
+    others = [cluster.share(content) for key, cluster in clusters.items() if key != number]
     outside = sum(others) / max(1, len(others))
-    return math.log((shares[number] + SMOOTHING) / (outside + SMOOTHING))
-
-
-def _verb_contrast(number: int, verb: str, clusters: Mapping[int, _Cluster]) -> float:
-    """Returns the same of the verb of a phrase, which alone may tell what is wanted ("cancel an order"); 0 for a verb
-    that says little or that fewer members use than a name needs."""
-    if verb in _WEAK_VERBS:
-        return 0.0
-    shares = {key: cluster.verb_share(verb) for key, cluster in clusters.items()}
-    return _log_ratio(number, shares) if shares[number] >= MIN_SUPPORT else 0.0
-
-
-def _with_score_of_part(
-    candidate: _Candidate,
-    others: Sequence[_Candidate],
-    this_cluster: _Cluster,
-) -> _Candidate:
-    """Returns a longer phrase with the score of its best part, where most who mention the part mention the rest too.
-
-    Few put all of it into one phrase: who wants a car says elsewhere that it is to be rented.
-    """
-    phrase, requests = candidate.phrase, this_cluster.requests
-    inside = this_cluster.share(phrase.content)
-    for part in others:
-        if part.score <= candidate.score:  # they are sorted: all that follow are no better
-            break
-        added = phrase.content - part.phrase.content
-        if (
-            part.phrase.content < phrase.content
-            and _kind(part.phrase.verb) == _kind(phrase.verb)
-            and not added <= ADJECTIVES | {part.phrase.verb}  # "cheap" says how, not what
-            and inside >= MIN_FILLED_SHARE * this_cluster.share(part.phrase.content)
-            and requests[phrase.content].share
-            >= MIN_FILLING_SHARE * requests[part.phrase.content].share
-        ):
-            return _Candidate(part.score * _ABOVE_PART, phrase)
-    return candidate
+    return math.log((clusters[number].share(content) + SMOOTHING) / (outside + SMOOTHING))
 
 
 def _name(
@@ -607,7 +565,6 @@ def _name(
     chosen: Phrase | None,
     clusters: Mapping[int, _Cluster],
     usage: _Usage,
-    common_activity: tuple[str, ...],
     asks: bool,
 ) -> Named:
     """Returns the label of a cluster with its support: the chosen phrase, with what many of the other members ask for
@@ -618,66 +575,64 @@ def _name(
         asks: Whether the texts ask for something; reasons do not.
     """
     cluster = clusters[number]
-    verb = cluster.activity() or common_activity
+    verb = cluster.activity()
     is_search = bool(verb) and _kind(verb[0]) == "get"
-    activity = "find" if verb == ("get",) else " ".join(verb) or "get help with" * asks
+    about = "work with" if cluster.are_commands else "get help with"
+    activity = "find" if verb == ("get",) else " ".join(verb) or about * asks
     if not chosen and is_search and (quality := _shared_quality(number, clusters)):
         label = f"{activity} {' '.join(quality.words)}"
-        return Named(_spelled(label, usage), support=cluster.support(quality.content))
-    listed = _listed_requests(number, chosen, clusters, usage)
-    is_one = not chosen and len(listed) == 1
-    if is_one and _contrast(number, listed[0], clusters) < MIN_TOPIC_CONTRAST:
-        listed = []
-    least = MIN_SUPPORT if chosen else MIN_REQUEST_SUPPORT if is_one else MIN_LIST_SUPPORT
-    if listed and cluster.has(least, *listed):
-        phrases = [cluster.requests[content].phrase for content in listed]
-        label = _either(phrases, cluster)
-        return Named(_spelled(label, usage), support=cluster.support(*listed))
+        support = cluster.support(cluster.texts_with(quality.content))
+        return Named(_spelled(label, usage), support=support)
+    if not cluster.are_questions or (chosen and not cluster.asks_about(chosen.verb)):
+        requests = _listed_requests(number, chosen, clusters, usage)
+        texts = [cluster.texts_asking(request) for request in requests]
+        if requests and cluster.has(MIN_SUPPORT if chosen else MIN_LIST_SUPPORT, *texts):
+            label = _either(requests, cluster)
+            return Named(_spelled(label, usage), support=cluster.support(*texts))
     if (
         verb
         and not is_search
-        and cluster.has(MIN_SUPPORT, frozenset({verb[0]}))
-        and _verb_contrast(number, verb[0], clusters) >= MIN_TOPIC_CONTRAST
+        and cluster.has(MIN_REQUEST_SUPPORT, acting := cluster.texts_with(frozenset({verb[0]})))
+        and _contrast(number, frozenset({verb[0]}), clusters) >= MIN_TOPIC_CONTRAST
     ):
         label = f"{' '.join(verb)} something"
-        return Named(_spelled(label, usage), support=cluster.support(frozenset({verb[0]})))
-    nouns = set(cluster.objects) if is_search else cluster.heads()
-    if cluster.are_questions:
-        nouns |= {word for word in cluster.words() if usage.is_thing(cluster.form(word))}
-    if topic := _topic(number, clusters, usage, nouns):
-        noun = usage.topic(cluster.form(topic))
-        support = cluster.support(frozenset(stems(noun.casefold())))
-        return Named(_spelled(f"{activity} {noun}".strip(), usage), support=support)
+        return Named(_spelled(label, usage), support=cluster.support(acting))
+    if topics := _topics(number, clusters, usage, is_search=is_search):
+        nouns = [usage.topic(cluster.form(topic)) for topic in topics]
+        texts = [cluster.texts_with(frozenset(stems(noun.casefold()))) for noun in nouns]
+        label = f"{activity} {_joined(nouns)}".strip()
+        return Named(_spelled(label, usage), support=cluster.support(*texts))
     other = OTHER_REQUESTS if asks else OTHER_REASONS
     return Named(_spelled(f"{activity} other things", usage) if is_search else other)
 
 
-def _common_activity(clusters: Mapping[int, _Cluster]) -> tuple[str, ...]:
-    """Returns the activity of most clusters; empty where they have none in common."""
-    activities = Counter(filter(None, (cluster.activity() for cluster in clusters.values())))
-    kinds = Counter(_kind(activity[0]) for activity in activities.elements())
-    for kind, count in kinds.most_common(1):
-        if count >= MIN_VERB_AGREEMENT * len(clusters):
-            return next(verb for verb, _ in activities.most_common() if _kind(verb[0]) == kind)
-    return ()
-
-
 def _listed_requests(
     number: int, chosen: Phrase | None, clusters: Mapping[int, _Cluster], usage: _Usage
-) -> list[frozenset[str]]:
-    """Returns the contents of the requests that a name lists, the chosen one first."""
+) -> list[Phrase]:
+    """Returns the requests that a name lists, the chosen one first; one alone that was not chosen stands out."""
     cluster = clusters[number]
-    shares = {
-        content: request.share
+    requests = {content: request.phrase for content, request in cluster.requests.items()}
+    worth = {
+        content: math.sqrt(contrast) * request.share
         for content, request in cluster.requests.items()
         if request.share >= max(MIN_ASKED_SHARE, MIN_ASKING / len(cluster.texts))
         and cluster.share(content) >= MIN_LISTED_SHARE
-        and _contrast(number, content, clusters) >= MIN_LISTED_CONTRAST
+        and (contrast := _contrast(number, content, clusters)) >= MIN_LISTED_CONTRAST
         and len(content) <= 2
         and request.phrase.verb
         and not usage.has_value(request.phrase)
     }
-    return _cover(number, clusters, shares, MAX_REQUESTS, chosen)
+    texts = {content: cluster.texts_asking(requests[content]) for content in worth}
+    if chosen:
+        thing = chosen.content & {stem(chosen.words[-1])} or chosen.content  # who names it wants it
+        worth[chosen.content], requests[chosen.content] = math.inf, chosen
+        texts[chosen.content] = cluster.texts_asking(replace(chosen, content=thing))
+    listed = [requests[content] for content in _cover(cluster, worth, texts)]
+    if not chosen and len(listed) == 1:
+        stands_out = _contrast(number, listed[0].content, clusters) >= MIN_TOPIC_CONTRAST
+        has_support = cluster.has(MIN_REQUEST_SUPPORT, cluster.texts_asking(listed[0]))
+        return listed if stands_out and has_support else []
+    return listed
 
 
 def _shared_quality(number: int, clusters: Mapping[int, _Cluster]) -> Phrase | None:
@@ -697,7 +652,7 @@ def _shared_quality(number: int, clusters: Mapping[int, _Cluster]) -> Phrase | N
         for content, counts in wordings.items()
         if counts.total() >= max(2, MIN_ADDED_SHARE * len(cluster.texts))
         and len(nouns[content]) >= MIN_NOUNS
-        and cluster.has(MIN_QUALITY_SUPPORT, content)
+        and cluster.has(MIN_QUALITY_SUPPORT, cluster.texts_with(content))
         and (contrast := _contrast(number, content, clusters)) >= MIN_TOPIC_CONTRAST
     }
     if not worth:
@@ -709,21 +664,40 @@ def _shared_quality(number: int, clusters: Mapping[int, _Cluster]) -> Phrase | N
     )
 
 
-def _topic(
-    number: int, clusters: Mapping[int, _Cluster], usage: _Usage, nouns: Container[str]
-) -> str:
-    """Returns the stem of the noun that most members use and few others do; empty where there is none."""
+def _topics(
+    number: int, clusters: Mapping[int, _Cluster], usage: _Usage, *, is_search: bool
+) -> list[str]:
+    """Returns the stems of the nouns that most members use and few others do: one, or several that questions are
+    about; none where there are none."""
     cluster = clusters[number]
+    nouns = cluster.heads()
+    if cluster.are_questions:
+        nouns |= {
+            word
+            for word in cluster.words()
+            if cluster.share(frozenset({word})) >= MIN_LIST_SUPPORT
+            and usage.is_thing(cluster.form(word))
+        }
+    least_contrast = MIN_LISTED_CONTRAST if cluster.are_questions else MIN_TOPIC_CONTRAST
     worth = {
-        word: contrast * cluster.share(frozenset({word}))
-        for word in cluster.words()
-        if word in nouns
-        and not any(map(usage.is_name, usage.terms([cluster.form(word)])[0].casefold().split()))
-        and cluster.has(MIN_LIST_SUPPORT, frozenset({word}))
-        and cluster.support(frozenset({word})).members >= MIN_ECHOES
-        and (contrast := _contrast(number, frozenset({word}), clusters)) >= MIN_TOPIC_CONTRAST
+        frozenset({noun}): contrast
+        for noun in nouns
+        if not any(map(usage.is_name, usage.terms([cluster.form(noun)])[0].casefold().split()))
+        and cluster.share(frozenset({noun})) >= MIN_LISTED_SHARE
+        and (contrast := _contrast(number, frozenset({noun}), clusters)) >= least_contrast
     }
-    return max(worth, key=worth.__getitem__, default="")
+    texts = {content: cluster.texts_with(content) for content in worth}
+    topics = _cover(cluster, worth, texts)[: 1 if is_search else MAX_REQUESTS]
+    least = MIN_THING_SUPPORT if is_search else MIN_LIST_SUPPORT
+    common = [
+        topic
+        for topic in topics
+        if cluster.has(least, texts[topic]) and len(texts[topic]) >= MIN_TOPIC_MEMBERS
+    ]
+    is_list = cluster.are_questions and len(topics) > 1
+    if not cluster.has(least, *map(texts.__getitem__, topics)) or not (common or is_list):
+        return []
+    return [topic for (topic,) in topics]
 
 
 def _spelled(label: str, usage: _Usage) -> str:
@@ -735,40 +709,26 @@ def _spelled(label: str, usage: _Usage) -> str:
 
 
 def _cover(
-    number: int,
-    clusters: Mapping[int, _Cluster],
-    weights: Mapping[frozenset[str], float],
-    most: int,
-    chosen: Phrase | None = None,
+    cluster: _Cluster,
+    worth: Mapping[frozenset[str], float],
+    texts: Mapping[frozenset[str], set[int]],
 ) -> list[frozenset[str]]:
-    """Returns contents that members have and other clusters seldom: each time the one with the largest product of the
-    texts that it adds, its weight and the square root of its contrast.
-
-    Args:
-        most: Most contents of the list, which ends before where they have `LISTED_SUPPORT`.
-        chosen: The request that the list begins with; whoever names its last noun is taken to make it.
-    """
-    cluster = clusters[number]
-    worth = {
-        content: math.sqrt(contrast) * weight
-        for content, weight in weights.items()
-        if (contrast := _contrast(number, content, clusters)) > MIN_CONTRAST
-    }
-    listed = [chosen.content] if chosen else []
-    covered = cluster.texts_with(frozenset({stem(chosen.words[-1])})) if chosen else set()
+    """Returns contents that members have, at most `MAX_REQUESTS` and until they have `LISTED_SUPPORT`: each time the
+    one with the largest product of its worth and the number of texts that it adds."""
     count = len(cluster.texts)
-    min_added = max(min(2, (count + 1) // 2), MIN_ADDED_SHARE * count if chosen else 0)
-    while len(listed) < most and len(covered) < LISTED_SUPPORT * count:
+    listed: list[frozenset[str]] = []
+    covered: set[int] = set()
+    while len(listed) < MAX_REQUESTS and len(covered) < LISTED_SUPPORT * count:
         gains = {
-            content: len(texts - covered) * value
+            content: len(texts[content] - covered) * value
             for content, value in worth.items()
-            if len((texts := cluster.texts_with(content)) - covered) >= min_added
+            if len(texts[content] - covered) >= max(2, MIN_ADDED_SHARE * count)
             and not any(_alike(content, other) for other in listed)
         }
         if not gains:
             break
         listed.append(max(gains, key=gains.__getitem__))
-        covered |= cluster.texts_with(listed[-1])
+        covered |= texts[listed[-1]]
     return listed
 
 
@@ -795,17 +755,18 @@ def _verb_of(phrase: Phrase) -> tuple[str, ...]:
 
 
 def _either(requests: Sequence[Phrase], cluster: _Cluster) -> str:
-    """Returns requests as one, which repeats no verb: "find a lamp or a chair", "cancel a card or report a fraud". In
-    questions "ask about" is said for verbs that few use."""
+    """Returns requests as one, which repeats no verb: "find a lamp or a chair", "cancel a card or report a fraud".
+    Where some members ask questions, the last is "ask about a chair"."""
     parts: list[str] = []
     last_verb: tuple[str, ...] = ()
     kind = _kind(requests[0].verb)
     for phrase in sorted(requests, key=lambda phrase: _kind(phrase.verb) != kind):
-        phrase_verb = _verb_of(phrase)
-        verb = ("ask", "about") if cluster.asks_about(phrase.verb) else phrase_verb
+        verb = _verb_of(phrase)
         same = last_verb and _kind(verb[0]) == _kind(last_verb[0])
-        parts.append(" ".join((*(() if same else verb), *phrase.words[len(phrase_verb) :])))
+        parts.append(" ".join((*(() if same else verb), *phrase.words[len(verb) :])))
         last_verb = verb
+    if cluster.are_partly_questions and len(parts) > 1:
+        parts[-1] = f"ask about {parts[-1].removeprefix(' '.join(verb)).strip()}"
     return _joined(parts)
 
 

@@ -110,7 +110,7 @@ _ROLE = re.compile(
 _SENTENCES = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
 """What separates sentences: space after punctuation, CJK punctuation, and line ends."""
 _CLAUSES = re.compile(
-    r"[.!?;:,()\[\]{}\"“”<>|/\\…*#=+]+|\s[-–—]+\s|--+"
+    r"\.(?!\w)|[!?;:,()\[\]{}\"“”<>|/\\…*#=+]+|\s[-–—]+\s|--+"
     r"|\b(?:and|but|so|because|if|when|while|or|then|which|who|where|as|since)\b"
 )
 """What separates clauses: punctuation, dashes and conjunctions."""
@@ -166,10 +166,10 @@ _TAKE_PREPOSITION = word_set(
 _VERBS_ONLY = word_set(
     "add analyse analyze apply arrange assess attend borrow bring calculate carry choose collect complete configure "
     "confirm create decide delete deliver describe determine develop enter explain explore extract generate get give "
-    "go hear identify implement improve install join learn locate modify navigate organise organize pick prepare "
-    "receive recommend "
-    "recover redeem reduce register remind remove replace reschedule resolve restore retrieve see select sell send "
-    "solve speak submit subscribe suggest summarise summarize take teach tell translate upload verify withdraw write"
+    "go hear identify implement improve install join learn locate manage modify navigate organise organize pick "
+    "prepare receive recommend recover redeem reduce register remind remove replace reschedule resolve restore "
+    "retrieve see select sell send solve speak submit subscribe suggest summarise summarize take teach tell translate "
+    "upload verify withdraw write"
 )
 """Request verbs that no noun is spelled like, so that no noun phrase begins with one."""
 
@@ -178,8 +178,6 @@ PARTICLES = word_set("up out off on down back over")
 
 _LINKS = word_set("of for at in to from with on about")
 """Prepositions that may join two noun phrases."""
-
-_COLORS = word_set("black white red blue green grey gray pink brown purple yellow")
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,16 +468,15 @@ def qualities(sentence: str) -> Iterator[Quality]:
 
 def _modifiers(words: list[str]) -> Iterator[Quality]:
     """Yields one or two words that stand before a noun and its other modifiers: "long lasting", of "long lasting
-    lipstick"; one alone only where nothing else does, or where it is a color."""
+    lipstick"; one alone only where nothing else does."""
     runs = "".join("c" if is_content(word) else " " for word in words)
     for match in re.finditer("cc+", runs):
         *modifiers, noun = words[match.start() : match.end()]
         if is_participle(noun):
             continue
-        single = [(modifiers[0],)] if len(modifiers) == 1 or modifiers[0] in _COLORS else []
+        single = [(modifiers[0],)] if len(modifiers) == 1 else []
         for modifier in (*single, *pairwise(modifiers)):
-            is_degree = len(modifier) == 1 and modifier[0] in ADJECTIVES - _COLORS
-            if stem(modifier[-1]) == modifier[-1] and not is_degree:
+            if stem(modifier[-1]) == modifier[-1] and not ADJECTIVES.issuperset(modifier):
                 content = frozenset(map(stem, modifier))
                 yield Quality(Phrase((*modifier, "things"), content, "", -1), noun)
 
@@ -497,10 +494,8 @@ def _checked_phrase(
     if (
         not 2 <= len(words) <= MAX_PHRASE_WORDS
         or len(set(non_determiners)) < len(non_determiners)  # "get the route to get home"
-        or (
-            stem(content[-1]) in VAGUE_STEMS and not (verb and content[-1] in NOUNS_CLEAR_WITH_VERB)
-        )
-        or content[-1] in _VERBS_ONLY
+        or (stems[-1] in VAGUE_STEMS and not (verb and content[-1] in NOUNS_CLEAR_WITH_VERB))
+        or stems[-1] in _VERBS_ONLY
         or content[-1].endswith("'s")
         or is_participle(content[-1])
     ):

@@ -115,6 +115,8 @@ MASS_NOUNS = word_set(
     "code software advice feedback music homework content data traffic food furniture"
 )
 """Nouns that have no indefinite article."""
+IE_PLURALS = word_set("movies cookies calories smoothies hoodies brownies selfies zombies")
+"""Plurals of nouns in -ie."""
 LY_WORDS = word_set("family supply assembly friendly")
 """Words that end as adverbs in -ly do, and are none."""
 _VAGUE_NOUNS = word_set(
@@ -135,7 +137,7 @@ def stem(word: str) -> str:
     """Returns a word of lower case without the ending of a plural or a possessive: "cities" is "city", "boxes" "box",
     "cars" "car"; "bus" and "class" stay."""
     word = word.removesuffix("'s")
-    if len(word) > 4 and word.endswith("ies"):
+    if len(word) > 4 and word.endswith("ies") and word not in IE_PLURALS:
         return word[:-3] + "y"
     if len(word) > 4 and word.endswith(("sses", "xes", "ches", "shes")):
         return word[:-2]

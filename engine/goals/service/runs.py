@@ -179,8 +179,7 @@ class GoalStages:
                 )
             )
             if not model_labels:
-                log = self.queue_cache.decision_log
-                stages.append(NameStage(self.setup.project, log, cluster=clustering))
+                stages.append(NameStage(self.setup.project, self.queue_cache, cluster=clustering))
         if text in GOAL_TEXTS and not request.paper:  # the source has no themes
             stages.append(self.theme_stage(clustering))
         if decided_by == "ask" and propose is not None:

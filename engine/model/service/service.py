@@ -304,8 +304,6 @@ def _model_details(catalog: Catalog, facts: ModelFacts, machine: MachineMemory) 
                 f" {tuning['gain']:.1f} times as fast as the file",
             )
         )
-    if facts.first_layers is not None:
-        facts_shown.append(Fact("layers", facts.first_layers))
     return facts_shown
 
 
