@@ -18,7 +18,7 @@ from typing import Any
 from engine.completeness.records import DecisionRule
 from engine.model.endpoints.endpoint_book import EndpointEntry
 from screens.shell.keymap import PRESETS
-from workbench.launcher import Chosen
+from workbench.launcher import PreferenceValues
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGE = REPOSITORY / "docs" / "reference" / "settings.md"
@@ -45,7 +45,7 @@ def page() -> str:
         "This page is generated: `python -m tests.settings_reference`.",
         "## For you: preferences.json",
         "In the configuration folder. The program writes it; a file that cannot be read is moved aside.",
-        _table(("name", "default", "meaning"), _rows(Chosen)),
+        _table(("name", "default", "meaning"), _rows(PreferenceValues)),
         "## Your keys: keymap.toml",
         "In the configuration folder; `workbench keys` says where, and whether something in it is wrong. You write it."
         " Without it, each action has the keys of [the table of keys](../keys.md).",
