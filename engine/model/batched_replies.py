@@ -17,6 +17,7 @@ from itertools import pairwise
 
 from engine.model.generation import PARALLEL, GenerativeModel, Reply, Task, check_lengths, write
 from engine.model.interface import Capacity, Span, TokenModel
+from engine.model.prompt_files import common_length
 
 MIN_PREFIX_TOKENS = 32
 """Shortest prefix, in tokens, that is worth a sequence of its own."""
@@ -90,7 +91,7 @@ class _Plan:
         self._order = sorted(range(len(prompts)), key=lambda index: list(prompts[index]))
         # Between each prompt in sorted order and the next.
         self._common_lengths = [
-            _common_prefix_length(prompts[index], prompts[next_index])
+            common_length([prompts[index], prompts[next_index]])
             for index, next_index in pairwise(self._order)
         ]
         self._share(0, len(prompts), None, 0)
@@ -122,12 +123,6 @@ class _Plan:
         if len(cuts) < high - low - 1:
             for first, last in zip([low, *cuts], [*cuts, high], strict=True):
                 self._share(first, last, parent, start)
-
-
-def _common_prefix_length(first: Sequence[int], other: Sequence[int]) -> int:
-    """Returns the length of the common prefix of two prompts."""
-    shorter = min(len(first), len(other))
-    return next((index for index in range(shorter) if first[index] != other[index]), shorter)
 
 
 def share_prefixes(

@@ -305,7 +305,7 @@ def _decode_batch(
         free_tokens -= len(tokens)
     if capacity.separate:
         # Only spans of consecutive sequences are decoded together.
-        scheduled.sort(key=_sequence_of)
+        scheduled.sort(key=lambda entry: entry[0].sequence)
     rows = model.decode([span for _, span, _ in scheduled])
     ready = [writer for writer, _, is_complete in scheduled if is_complete]
     for writer, row in zip(ready, rows, strict=True):
@@ -313,12 +313,6 @@ def _decode_batch(
         writer.tokens.append(token)
         writer.data += model.token_bytes(token)
     return ready
-
-
-def _sequence_of(scheduled: tuple[_Writer, Span, bool]) -> int:
-    """Returns the sequence of the writer of a scheduled span."""
-    writer, _, _ = scheduled
-    return writer.sequence
 
 
 def _reply_if_ended(model: TokenModel, writer: _Writer) -> Reply | None:

@@ -13,9 +13,10 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import resources
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -149,16 +150,19 @@ def started(tokenizer: Tokenizer, text: str) -> list[int]:
     return tokens
 
 
+def common_length(token_lists: Sequence[Sequence[int]]) -> int:
+    """Returns the number of tokens with which all lists begin alike."""
+    alike = takewhile(lambda tokens: len(set(tokens)) == 1, zip(*token_lists, strict=False))
+    return sum(1 for _ in alike)
+
+
 def opening_tokens(tokenizer: Tokenizer) -> list[int]:
     """Returns the tokens with which every next step begins, whatever its number is."""
     # What two headers with different numbers share, at most the words before the number.
     first = tokenizer.tokenize(f"{STEP_OPENING} 2, STEP 3, user chat:\n")
     other = tokenizer.tokenize(f"{STEP_OPENING} 14, STEP 97, assistant (tool) chat:\n")
     bare = tokenizer.tokenize(STEP_OPENING)
-    common = 0
-    while common < min(len(first), len(other)) and first[common] == other[common]:
-        common += 1
-    return first[: min(common, len(bare))]
+    return first[: min(common_length([first, other]), len(bare))]
 
 
 def prompt_kinds() -> list[str]:

@@ -44,13 +44,6 @@ TEMPLATE_TOKENS = 64
 """Tokens reserved for what a chat template puts around one message."""
 
 
-def prompt_body(can: Capabilities, prompt: Prompt, log: str) -> dict[str, Any]:
-    """Returns the request body for a prompt around a log, with the beginning of the answer in the form the endpoint
-    takes."""
-    question = prompt.before + log + prompt.question
-    return chat_body(can, [ChatMessage("user", question)], prompt.reply)
-
-
 def chat_body(can: Capabilities, messages: Sequence[ChatMessage], opening: str) -> dict[str, Any]:
     """Returns the request body for messages with the beginning of the answer: prefilled if the endpoint can, else asked
     for."""
@@ -74,7 +67,8 @@ async def reply_to(
     Raises:
         RequestRefused: The endpoint refuses the message, or the answer begins otherwise.
     """
-    body = prompt_body(reader.can, prompt, log)
+    question = ChatMessage("user", prompt.before + log + prompt.question)
+    body = chat_body(reader.can, [question], prompt.reply)
     written = await complete(reader, "chat/completions", {**body, **settings})
     continuation = strip_opening(written, prompt.reply)
     if continuation is None and not reader.can.prefill:

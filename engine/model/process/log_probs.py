@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ from engine.model.generation import LIVE_CELLS
 from engine.model.interface import Span, TokenModel, log_probs
 from engine.model.log_windows import log_tokens
 from engine.model.process.requests import TokenDistribution
-from engine.model.prompt_files import Prompt, frame
+from engine.model.prompt_files import Prompt, common_length, frame
 
 HEAD_SEQUENCE = 0
 """Number of the sequence that holds the common beginning of all prefixes of a wave."""
@@ -196,13 +195,8 @@ def _numbered_continuations(question: PrefixQuestion) -> list[tuple[int, Sequenc
 def _common_length(prefixes: Sequence[Sequence[int]]) -> int:
     """Returns the length of the common beginning, which leaves at least one token of each prefix; 0 if it is too short
     to share."""
-    first_prefix, *_ = prefixes
-    longest_shared = min(map(len, prefixes)) - 1
-    shared_positions = takewhile(
-        lambda index: all(prefix[index] == first_prefix[index] for prefix in prefixes),
-        range(longest_shared),
-    )
-    shared = sum(1 for _ in shared_positions)
+    longest = min(map(len, prefixes)) - 1
+    shared = min(longest, common_length(prefixes))
     return shared if len(prefixes) > 1 and shared >= MIN_HEAD_TOKENS else 0
 
 
