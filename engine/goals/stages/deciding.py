@@ -11,6 +11,7 @@ import sqlite3
 from abc import abstractmethod
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Literal
 
@@ -424,11 +425,12 @@ class NameStage(OneActStage):
             ]
             if len(rest) > 1:
                 numbers[np.isin(numbers, rest)] = rest[0]
-                joined_names = phrase_labels(
+                joined_name = phrase_labels(
                     texts, numbers, distances, self._stored.seed, self._stored.text
-                )
+                )[rest[0]]
+                label = joined_name.label.partition(" · ")[0]  # the one rest is like no other
                 names = {
-                    number: joined_names[number] if number == rest[0] else name
+                    number: replace(joined_name, label=label) if number == rest[0] else name
                     for number, name in names.items()
                     if number not in rest[1:]
                 }
