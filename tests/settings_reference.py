@@ -17,7 +17,6 @@ from typing import Any
 
 from engine.completeness.records import DecisionRule
 from engine.model.endpoints.endpoint_book import EndpointEntry
-from engine.model.records import Recommended
 from screens.shell.keymap import PRESETS
 from workbench.launcher import PreferenceValues
 
@@ -66,10 +65,6 @@ def page() -> str:
                 ),
             ],
         ),
-        "## Models worth a try: recommended.toml",
-        "In the configuration folder; it takes the place of the list that comes with the program. You write it. A"
-        " `[[set]]` has `memory`, the GB of the machines that it is for, and a `[[set.model]]` for each model:",
-        _table(("name", "default", "meaning"), _rows(Recommended)),
         "## Models and endpoints: models.json, endpoints.json",
         "In the data folder. `workbench models` writes both; they are not meant to be edited. `models.json` has the"
         " paths of added models and adapters, their checksums, and what was measured of them on this machine."
