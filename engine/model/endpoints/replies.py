@@ -358,13 +358,13 @@ def value_probability(call: Call, steps: Sequence[Step]) -> float | None:
 
 def _values_begun(text: bytes, words: Mapping[str, Sequence[str]]) -> list[str]:
     """Returns the values of which a text is a beginning, or which it begins with."""
-    begun = text.decode("utf-8", "ignore").casefold()
+    beginning = text.decode("utf-8", "ignore").casefold()
     folded = ((value, word.casefold()) for value, several in words.items() for word in several)
     return [
         value
         for value, word in folded
-        if word.startswith(begun)
-        or (begun.startswith(word) and not begun[len(word) : len(word) + 1].isalnum())
+        if word.startswith(beginning)
+        or (beginning.startswith(word) and not beginning[len(word) : len(word) + 1].isalnum())
     ]
 
 
@@ -379,13 +379,14 @@ async def _drop_oldest(
     await reader.tokenizer.learn([message.content for message in messages])
     fitting = messages
 
-    def needed(kept: Sequence[ChatMessage]) -> int:
+    def count_tokens(remaining: Sequence[ChatMessage]) -> int:
         """Returns the tokens of messages; of those of the template only some dozens for each message are known."""
         return sum(
-            len(reader.tokenizer.tokenize(message.content)) + TEMPLATE_TOKENS for message in kept
+            len(reader.tokenizer.tokenize(message.content)) + TEMPLATE_TOKENS
+            for message in remaining
         )
 
-    while needed(fitting) > room:
+    while count_tokens(fitting) > room:
         shorter = without_oldest(fitting)
         if shorter is None:
             raise RequestRefused(
