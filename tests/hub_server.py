@@ -184,10 +184,9 @@ class _Handler(BaseHTTPRequestHandler):
         siblings = []
         for path, content in one.files.items():
             sha = hashlib.sha256(content).hexdigest()
-            lfs = {"size": len(content), "sha256": sha, "pointerSize": 134}
-            siblings.append(
-                {"rfilename": path, "size": len(content), "blobId": "0" * 40, "lfs": lfs}
-            )
+            size = one.sizes.get(path, len(content))
+            lfs = {"size": size, "sha256": sha, "pointerSize": 134}
+            siblings.append({"rfilename": path, "size": size, "blobId": "0" * 40, "lfs": lfs})
         self._json(
             {
                 **self._model(name, one, {"downloads", "likes", "gated", "tags", "lastModified"}),

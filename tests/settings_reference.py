@@ -17,9 +17,8 @@ from typing import Any
 
 from engine.completeness.records import DecisionRule
 from engine.model.endpoints.endpoint_book import EndpointEntry
-from engine.model.records import Recommended
 from screens.shell.keymap import PRESETS
-from workbench.launcher import Chosen
+from workbench.launcher import PreferenceValues
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGE = REPOSITORY / "docs" / "reference" / "settings.md"
@@ -46,7 +45,7 @@ def page() -> str:
         "This page is generated: `python -m tests.settings_reference`.",
         "## For you: preferences.json",
         "In the configuration folder. The program writes it; a file that cannot be read is moved aside.",
-        _table(("name", "default", "meaning"), _rows(Chosen)),
+        _table(("name", "default", "meaning"), _rows(PreferenceValues)),
         "## Your keys: keymap.toml",
         "In the configuration folder; `workbench keys` says where, and whether something in it is wrong. You write it."
         " Without it, each action has the keys of [the table of keys](../keys.md).",
@@ -66,10 +65,6 @@ def page() -> str:
                 ),
             ],
         ),
-        "## Models worth a try: recommended.toml",
-        "In the configuration folder; it takes the place of the list that comes with the program. You write it. A"
-        " `[[set]]` has `memory`, the GB of the machines that it is for, and a `[[set.model]]` for each model:",
-        _table(("name", "default", "meaning"), _rows(Recommended)),
         "## Models and endpoints: models.json, endpoints.json",
         "In the data folder. `workbench models` writes both; they are not meant to be edited. `models.json` has the"
         " paths of added models and adapters, their checksums, and what was measured of them on this machine."

@@ -33,9 +33,9 @@ KEYS_WIDTH = 20
 """Characters for the keys of a line of `workbench keys`."""
 
 MEANING_WIDTH = 48
-"""Characters for what they do."""
+"""Characters for what the keys do."""
 
-MOST_RECENT = 20
+MAX_RECENT_PROJECTS = 20
 """Most recent projects that are remembered."""
 
 
@@ -50,7 +50,7 @@ def choose_beginning(theme: str | None = None) -> Beginning | None:
     folders.log_to_file()
     app = PickerApp(load_shell(theme))
     beginning = app.run()
-    _check_end(app)
+    _raise_if_cancelled(app)
     return beginning
 
 
@@ -91,7 +91,7 @@ def show_project(
             # A full collection walks every object of all modules: .15 s, once in about every screen that is opened.
             gc.freeze()
             app.run()
-        _check_end(app)
+        _raise_if_cancelled(app)
         next_path = Path(app.next_project) if app.next_project is not None else None
         theme = None  # the theme may have been changed in the session
         if app.return_code:
@@ -101,7 +101,7 @@ def show_project(
             )
 
 
-def _check_end(app: PickerApp | WorkbenchApp) -> None:
+def _raise_if_cancelled(app: PickerApp | WorkbenchApp) -> None:
     """Raises Cancelled where a signal ended the app."""
     if app.interrupted:
         raise Cancelled("The screens were ended by a signal, or their terminal is gone.")
@@ -110,15 +110,15 @@ def _check_end(app: PickerApp | WorkbenchApp) -> None:
 def load_shell(theme: str | None = None, log: Path | None = None) -> Shell:
     """Returns the settings that the app starts with; `theme` takes precedence over the remembered one."""
     preferences = Preferences(folders.preferences_file())
-    chosen, problem = preferences.read()
+    values, problem = preferences.read()
     problems = [problem] if problem is not None else []
-    keymap, wrong = load_keymap()
-    theme_name = theme or chosen.theme
+    keymap, keymap_problems = load_keymap()
+    theme_name = theme or values.theme
     return Shell(
         theme=theme_name if theme_name in THEMES else next(iter(THEMES)),
-        annotator=chosen.annotator,
+        annotator=values.annotator,
         keymap=keymap,
-        problems=[*problems, *wrong],
+        problems=[*problems, *keymap_problems],
         log=str(log or ""),
         recent=lambda: recent_projects(preferences),
         remember_theme=preferences.choose_theme,
@@ -146,8 +146,8 @@ def load_keymap() -> tuple[dict[str, str], list[str]]:
 def recent_projects(preferences: Preferences) -> list[RecentProject]:
     """Returns the projects that were open, the newest first, with the size their files have now."""
     projects = []
-    chosen, _ = preferences.read()
-    for entry in chosen.recent:
+    values, _ = preferences.read()
+    for entry in values.recent:
         try:
             size = Path(entry.path).stat().st_size
         except OSError:
@@ -173,9 +173,9 @@ def key_lines(place: Place, changed: dict[str, str]) -> list[str]:
     """Returns a place and its keys as lines of text; a star marks those that `keymap.toml` changes."""
     lines = [f"{place.title}: {place.what}"]
     for action in place.actions:
-        shown = " ".join(shown_key(key) for key in action.keys)
+        keys = " ".join(shown_key(key) for key in action.keys)
         mark = "*" if action.id in changed else " "
-        lines.append(f" {mark}{shown:<{KEYS_WIDTH}} {action.meaning:<{MEANING_WIDTH}} {action.id}")
+        lines.append(f" {mark}{keys:<{KEYS_WIDTH}} {action.meaning:<{MEANING_WIDTH}} {action.id}")
     return [*lines, ""]
 
 
@@ -183,7 +183,7 @@ def key_lines(place: Place, changed: dict[str, str]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedProject:
     """A project, and when it was opened last, as ISO 8601 in UTC."""
 
     path: str
@@ -191,8 +191,8 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """The content of the file.
+class PreferenceValues:
+    """The content of the file of preferences.
 
     Attributes:
         theme: The colors of the screens (`T`); None until one was chosen.
@@ -202,72 +202,74 @@ class Chosen:
 
     theme: str | None = None
     annotator: str = ""
-    recent: tuple[Opened, ...] = field(default=())
+    recent: tuple[OpenedProject, ...] = field(default=())
 
 
 class Preferences:
-    """The file and what is in it; every change is written at once."""
+    """The file of preferences; every change is written at once."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def read(self) -> tuple[Chosen, str | None]:
+    def read(self) -> tuple[PreferenceValues, str | None]:
         """Returns the content of the file, and a message when it cannot be read, else None."""
         try:
-            return _parsed(json.loads(self.path.read_text("utf-8"))), None
+            return _parse_preferences(json.loads(self.path.read_text("utf-8"))), None
         except FileNotFoundError:
-            return Chosen(), None
+            return PreferenceValues(), None
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-            return Chosen(), (
+            return PreferenceValues(), (
                 f"The preferences in {self.path} cannot be read ({error}); defaults are used."
                 " Correct the file or delete it."
             )
 
     def choose_theme(self, name: str) -> None:
         """Remembers a theme."""
-        self._change(lambda chosen: replace(chosen, theme=name))
+        self._change(lambda values: replace(values, theme=name))
 
     def choose_annotator(self, name: str) -> None:
         """Remembers the name of the person who judges."""
-        self._change(lambda chosen: replace(chosen, annotator=name))
+        self._change(lambda values: replace(values, annotator=name))
 
     def opened(self, path: Path, now: datetime | None = None) -> None:
         """Remembers that a project was opened; it becomes the first of the recent ones."""
         full_path = os.path.abspath(os.path.expanduser(path))
         opened_at = (now or datetime.now(UTC)).isoformat(timespec="seconds")
 
-        def with_project_first(chosen: Chosen) -> Chosen:
+        def with_project_first(values: PreferenceValues) -> PreferenceValues:
             """Returns the preferences with this project before the others."""
-            others = tuple(entry for entry in chosen.recent if entry.path != full_path)
-            return replace(chosen, recent=(Opened(full_path, opened_at), *others)[:MOST_RECENT])
+            others = tuple(entry for entry in values.recent if entry.path != full_path)
+            return replace(
+                values, recent=(OpenedProject(full_path, opened_at), *others)[:MAX_RECENT_PROJECTS]
+            )
 
         self._change(with_project_first)
 
     def forget(self, path: str) -> None:
         """Takes a project off the recent ones."""
         self._change(
-            lambda chosen: replace(
-                chosen, recent=tuple(entry for entry in chosen.recent if entry.path != path)
+            lambda values: replace(
+                values, recent=tuple(entry for entry in values.recent if entry.path != path)
             )
         )
 
-    def _change(self, change: Callable[[Chosen], Chosen]) -> None:
+    def _change(self, change: Callable[[PreferenceValues], PreferenceValues]) -> None:
         """Writes a change; a folder that cannot be written is logged, and the session goes on."""
-        chosen, problem = self.read()
+        values, problem = self.read()
         try:
             create_private_folder(self.path.parent)
             if problem is not None:
                 os.replace(self.path, self.path.with_suffix(".broken"))
-            write_atomically(self.path, json.dumps(asdict(change(chosen)), indent=2) + "\n")
+            write_atomically(self.path, json.dumps(asdict(change(values)), indent=2) + "\n")
         except OSError as error:
             logging.getLogger(__name__).warning("preferences were not written: %s", error)
 
 
-def _parsed(content: dict[str, Any]) -> Chosen:
+def _parse_preferences(content: dict[str, Any]) -> PreferenceValues:
     """Returns the content of the file; where it has another form, raises one of the errors that `read` catches."""
     theme = content.get("theme")
     recent = tuple(
-        Opened(str(entry["path"]), str(entry["at"])) for entry in content.get("recent", ())
+        OpenedProject(str(entry["path"]), str(entry["at"])) for entry in content.get("recent", ())
     )
     annotator = str(content.get("annotator") or "")
-    return Chosen(str(theme) if theme is not None else None, annotator, recent)
+    return PreferenceValues(str(theme) if theme is not None else None, annotator, recent)

@@ -27,7 +27,7 @@ CONVERSATIONS_PER_PAGE = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Usable:
+class TrainableConversation:
     """A conversation that can be trained on.
 
     Attributes:
@@ -54,24 +54,26 @@ class Split:
         selection: To validate on while training, which selects the checkpoint; each text once.
         test: To test the adapter on at the end: all other held-out conversations with a text of their own.
         held_out: All conversations that are not trained on, `selection` and `test` included.
-        twins: How many are left out of training because another one has the same text.
-        beyond: How many are left out of training because of the limit.
+        twins: Number of conversations left out of training because another one has the same text.
+        beyond: Number of conversations left out of training because of the limit.
     """
 
-    train: tuple[Usable, ...]
-    selection: tuple[Usable, ...]
-    test: tuple[Usable, ...]
-    held_out: tuple[Usable, ...]
+    train: tuple[TrainableConversation, ...]
+    selection: tuple[TrainableConversation, ...]
+    test: tuple[TrainableConversation, ...]
+    held_out: tuple[TrainableConversation, ...]
     twins: int
     beyond: int
 
     def held_out_names(self) -> list[str]:
-        """Names of the held-out conversations, without those that a training conversation of another source has too."""
-        return _names(self.held_out, self.train)
+        """Returns the names of the held-out conversations, without those that a training conversation of another
+        source has too."""
+        return _names_in_one_part(self.held_out, self.train)
 
     def test_names(self) -> list[str]:
-        """Names of the test conversations, without those that one of another source in another part has too."""
-        return _names(self.test, (*self.train, *self.selection))
+        """Returns the names of the test conversations, without those that a conversation of another part has too, from
+        another source."""
+        return _names_in_one_part(self.test, (*self.train, *self.selection))
 
 
 def text_digest(texts: Sequence[str]) -> bytes:
@@ -84,14 +86,14 @@ def text_digest(texts: Sequence[str]) -> bytes:
     return digest.digest()
 
 
-def drawn(seed: int, what: str, digest: bytes) -> float:
-    """Returns a number in [0, 1) for one conversation; draws with different names `what` are independent."""
-    digest_bytes = hashlib.sha256(f"{seed}:{what}:".encode() + digest).digest()
+def uniform_draw(seed: int, purpose: str, digest: bytes) -> float:
+    """Returns a number in [0, 1) for one conversation; the numbers for different purposes are independent."""
+    digest_bytes = hashlib.sha256(f"{seed}:{purpose}:".encode() + digest).digest()
     return int.from_bytes(digest_bytes[:6], "big") / (1 << 48)
 
 
 def split(
-    usable: Iterable[Usable],
+    usable: Iterable[TrainableConversation],
     *,
     seed: int,
     held_out: float,
@@ -103,34 +105,36 @@ def split(
         held_out: Probability of each conversation to be held out, above 0 and below 1.
         limit: Most conversations to train on; None: all that are not held out.
     """
-    train: list[Usable] = []
-    held_out_list: list[Usable] = []
+    train: list[TrainableConversation] = []
+    held_out_list: list[TrainableConversation] = []
     digests: set[bytes] = set()
     twins = 0
     for conversation in usable:
-        if drawn(seed, "side", conversation.digest) < held_out:
+        if uniform_draw(seed, "side", conversation.digest) < held_out:
             held_out_list.append(conversation)
         elif conversation.digest in digests:
             twins += 1
         else:
             digests.add(conversation.digest)
             train.append(conversation)
-    chosen = _first(train, seed, limit)
-    selection = _selection(held_out_list, seed)
+    limited = _sample(train, seed, limit)
+    selection = _choose_selection(held_out_list, seed)
     selected_by = {conversation.digest for conversation in selection}
     return Split(
-        train=tuple(chosen),
+        train=tuple(limited),
         selection=tuple(selection),
         test=tuple(
             conversation for conversation in held_out_list if conversation.digest not in selected_by
         ),
         held_out=tuple(held_out_list),
         twins=twins,
-        beyond=len(train) - len(chosen),
+        beyond=len(train) - len(limited),
     )
 
 
-def _selection(held_out: Sequence[Usable], seed: int) -> list[Usable]:
+def _choose_selection(
+    held_out: Sequence[TrainableConversation], seed: int
+) -> list[TrainableConversation]:
     """Returns the conversations that select the checkpoint: those of the lowest draws, in the order given.
 
     Of two or more that can be cut one selects at least, and one is left to test.
@@ -140,14 +144,16 @@ def _selection(held_out: Sequence[Usable], seed: int) -> list[Usable]:
         for conversation in held_out
         if conversation.boundaries >= MIN_BOUNDARIES_TO_CUT
     }
-    draws = {digest: drawn(seed, "selection", digest) for digest in cuttable}
+    draws = {digest: uniform_draw(seed, "selection", digest) for digest in cuttable}
     count = sum(draw < SELECTION_SHARE for draw in draws.values())
     count = min(max(count, 1), len(cuttable) - 1, MAX_SELECTION_CONVERSATIONS)
     lowest = set(sorted(cuttable, key=draws.__getitem__)[: max(count, 0)])
     return [conversation for digest, conversation in cuttable.items() if digest in lowest]
 
 
-def _names(part: Sequence[Usable], others: Sequence[Usable]) -> list[str]:
+def _names_in_one_part(
+    part: Sequence[TrainableConversation], others: Sequence[TrainableConversation]
+) -> list[str]:
     """Returns the names of a part, each once, without those that one of the others has too."""
     other_names = {conversation.name for conversation in others}
     return list(
@@ -157,18 +163,20 @@ def _names(part: Sequence[Usable], others: Sequence[Usable]) -> list[str]:
     )
 
 
-def _first(conversations: list[Usable], seed: int, limit: int | None) -> list[Usable]:
+def _sample(
+    conversations: list[TrainableConversation], seed: int, limit: int | None
+) -> list[TrainableConversation]:
     """Returns at most `limit` of the conversations, drawn by the seed, in their order."""
     if limit is None or len(conversations) <= limit:
         return conversations
     order = sorted(
-        conversations, key=lambda conversation: drawn(seed, "order", conversation.digest)
+        conversations, key=lambda conversation: uniform_draw(seed, "order", conversation.digest)
     )
-    chosen = {conversation.key for conversation in order[:limit]}
-    return [conversation for conversation in conversations if conversation.key in chosen]
+    sampled_keys = {conversation.key for conversation in order[:limit]}
+    return [conversation for conversation in conversations if conversation.key in sampled_keys]
 
 
-def usable(conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[list[Usable]]:
+def usable(conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[list[TrainableConversation]]:
     """Yields those of these conversations that can be trained on (that have a boundary), in lists that may be empty."""
     for page in id_pages(conn, ids, CONVERSATIONS_PER_PAGE):
         external_ids = names(conn, page)
@@ -177,7 +185,7 @@ def usable(conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[list[Usable
             item = log_item(render_log(messages))
             if item.boundaries:
                 usable_page.append(
-                    Usable(
+                    TrainableConversation(
                         key,
                         external_ids[key],
                         text_digest(item.texts),

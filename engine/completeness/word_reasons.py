@@ -231,11 +231,11 @@ def explain(pieces: Sequence[LogPiece], end: int, weights: BoundaryWeights) -> S
     intercept = weights.intercept + float(weights.absent[len(last) :].sum())
     total = sum(abs(part.weight) for part in parts) + abs(intercept) + abs(states)
     shared = [replace(part, share=abs(part.weight) / (total or 1.0)) for part in parts]
-    told = [part for part in shared if part.share >= MIN_SHARE]
+    large_parts = [part for part in shared if part.share >= MIN_SHARE]
     log_odds = sum(part.weight for part in parts) + intercept + states
     return ScoreReasons(
         pieces[end].message,
-        tuple(sorted(told, key=lambda reason: -reason.share)),
+        tuple(sorted(large_parts, key=lambda reason: -reason.share)),
         sum(part.weight for part in shared if part.share < MIN_SHARE),
         intercept,
         weights.states,
@@ -298,11 +298,11 @@ def words_of_column(piece: LogPiece, column: int) -> str | None:
     words = split_words([read_text(piece)])
     single, pair = word_columns(words, [piece.role])
     end = len(words.hashes) - 1
-    found = [(index, index) for index in np.flatnonzero(single[1:end] == column) + 1]
-    found += [(index, index + 1) for index in np.flatnonzero(pair == column)]
-    if not found:
+    spans = [(index, index) for index in np.flatnonzero(single[1:end] == column) + 1]
+    spans += [(index, index + 1) for index in np.flatnonzero(pair == column)]
+    if not spans:
         return None
-    first, last = found[0]
+    first, last = spans[0]
     if first == 0 and last == end:
         return "is empty"
     inner = [index for index in (first, last) if 0 < index < end]

@@ -58,12 +58,17 @@ def read_merge(reply: str) -> tuple[bool | None, str]:
     """
     _, text = split_thinking(reply.strip())
     answer, *described = _DESCRIPTION.split(text, maxsplit=1)
-    said = find_verdict(answer) or _DECISION.search(answer)
-    first_sentence, *following = _SENTENCE.split(text[said.end() :] if said else text, maxsplit=1)
+    verdict_match = find_verdict(answer) or _DECISION.search(answer)
+    first_sentence, *following = _SENTENCE.split(
+        text[verdict_match.end() :] if verdict_match else text, maxsplit=1
+    )
     claim, *_ = _GROUNDS.split(first_sentence, maxsplit=1)
     verdict: bool | None = None
-    if said:
-        verdict = said.lastgroup is None or said[said.lastgroup].casefold() == "yes"
+    if verdict_match:
+        verdict = (
+            verdict_match.lastgroup is None
+            or verdict_match[verdict_match.lastgroup].casefold() == "yes"
+        )
     # Without a verdict in one word the first sentence decides, unless it only repeats the question.
     elif _MERGE.search(claim) and not _ECHO.search(claim):
         if _NO.search(claim):

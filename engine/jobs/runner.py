@@ -384,7 +384,7 @@ class JobRunner:
         reported = changed = self._clock()
         batches = running.stage.run(running.run_id)
         assert isinstance(batches, Generator)
-        told = False  # whether the stage was told that the job was cancelled
+        is_stage_cancelled = False  # whether the stage got the exception
         try:
             progress = next(batches, None)
             while progress is not None:
@@ -397,8 +397,8 @@ class JobRunner:
                 if now - changed >= CHANGED_SECONDS or progress.result:
                     changed = now
                     self._emit(DataChanged(self._tables_of(running.stage)))
-                if job.cancelled.is_set() and not told:
-                    told = True
+                if job.cancelled.is_set() and not is_stage_cancelled:
+                    is_stage_cancelled = True
                     progress = batches.throw(Cancelled("The work was cancelled."))
                 else:
                     progress = next(batches, None)

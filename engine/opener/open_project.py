@@ -313,9 +313,7 @@ class OpenProject:
         """The models of this machine as a person manages them."""
         from engine.model.service.service import ModelService
 
-        return ModelService(
-            self.run_setup, self.runner, folders.config_dir(), self.change_notifier("model")
-        )
+        return ModelService(self.run_setup, self.runner, self.change_notifier("model"))
 
     @made_once
     def conversations(self) -> ConversationService:

@@ -167,8 +167,8 @@ def _likeness(known: Known, marked: Ints) -> Floats:
         centered = products - along[:, None] - along[None, basis] + mean @ mean
         kernel = kernel + WORD_WEIGHT / spread * centered
     size, direction = np.linalg.eigh(np.asarray(kernel[basis], dtype=np.float64))
-    kept = size > 1e-6 * max(size.max(), 1e-9)
-    return np.asarray(kernel @ (direction[:, kept] / np.sqrt(size[kept])))
+    is_large = size > 1e-6 * max(size.max(), 1e-9)
+    return np.asarray(kernel @ (direction[:, is_large] / np.sqrt(size[is_large])))
 
 
 def _predict_log_odds(

@@ -13,7 +13,7 @@ from engine.base.errors import ModelError, NotFound
 from engine.base.folders import log_dir
 from engine.completeness.training_data import (
     MAX_SELECTION_CONVERSATIONS,
-    Usable,
+    TrainableConversation,
     items,
     split,
     usable,
@@ -87,7 +87,7 @@ class _Survey:
     """
 
     matched: int
-    usable: tuple[Usable, ...]
+    usable: tuple[TrainableConversation, ...]
     scale: float
 
 
@@ -254,13 +254,13 @@ class TrainingPlanner:
         cost = presets.TRAINING_COST * (RECOMPUTING_COST if config.recompute else 1)
         return scoring_speed / cost, False
 
-    def _tokens_per_char(self, base: Base, train: Sequence[Usable]) -> float:
+    def _tokens_per_char(self, base: Base, train: Sequence[TrainableConversation]) -> float:
         """Returns the tokens per character: counted on a sample of `train`, else assumed."""
         if base.path not in self._per_char:
             self._per_char[base.path] = self._count_sample(base, train) or 1 / CHARS_PER_TOKEN
         return self._per_char[base.path]
 
-    def _count_sample(self, base: Base, train: Sequence[Usable]) -> float | None:
+    def _count_sample(self, base: Base, train: Sequence[TrainableConversation]) -> float | None:
         """Returns the tokens per character of a sample of the logs; None where they cannot be counted."""
         if base.is_folder:
             return None
@@ -319,7 +319,9 @@ def _speed_settings(config: TrainConfig) -> tuple[object, ...]:
     return config.base, config.recipe, config.precision, config.recompute, config.four_bit
 
 
-def _tokens(conversations: Sequence[Usable], config: TrainConfig, tokens_per_char: float) -> float:
+def _tokens(
+    conversations: Sequence[TrainableConversation], config: TrainConfig, tokens_per_char: float
+) -> float:
     """Returns the number of tokens of conversations, of each at most what fits into one example."""
     return sum(
         min(conversation.chars * tokens_per_char, config.max_tokens)
@@ -341,7 +343,7 @@ def _data_plan(request: TrainingRequest, survey: _Survey) -> DataPlan:
     )
 
 
-def _most_labels(config: TrainConfig, train: Sequence[Usable]) -> int:
+def _most_labels(config: TrainConfig, train: Sequence[TrainableConversation]) -> int:
     """Returns the largest number of labels that one log can have."""
     if config.recipe == "boundary":
         # At each boundary the opening of a step header, and the words after it.

@@ -21,7 +21,7 @@ from engine.base.errors import NameTaken, NotFound, NotYet, ProjectError, UsageE
 from engine.base.files import create_private_folder, sync_tree, temporary_private_folder
 from engine.base.folders import version
 from engine.base.text import one_line
-from engine.completeness.training_data import Split, Usable, items
+from engine.completeness.training_data import Split, TrainableConversation, items
 from engine.model.catalog_files import cpu_name
 from engine.project import settings
 from engine.project.project import Project
@@ -305,7 +305,7 @@ def _write(project: Project, run: RunDirectory, config: TrainConfig, plan: DataP
     run.manifest.write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
 
 
-def _write_logs(conn: sqlite3.Connection, path: Path, part: Sequence[Usable]) -> str:
+def _write_logs(conn: sqlite3.Connection, path: Path, part: Sequence[TrainableConversation]) -> str:
     """Writes the logs of conversations into a data file, one a line, and returns its SHA-256."""
     names = {conversation.key: conversation.name for conversation in part}
     digest = hashlib.sha256()

@@ -187,7 +187,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         """Reads the list of the query, of another one than is shown the ids first; `place` moves the cursor."""
         query, conversations = self.query_shown, self.services.conversations
         other = self._listing is None or self._listing.query != query
-        begun = time.monotonic()
+        start_time = time.monotonic()
         self._reading, self._again = True, False
         if other:
             self._columns.digits = None
@@ -225,7 +225,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         def on_done() -> None:
             self._reading = False
             if self._again:
-                pause = max(REFRESH_SECONDS, REFRESH_SHARE * (time.monotonic() - begun))
+                pause = max(REFRESH_SECONDS, REFRESH_SHARE * (time.monotonic() - start_time))
                 self.set_timer(pause, self.refresh_data)
 
         self.in_background(read, on_result, group="listing", failed=on_failure)
@@ -313,10 +313,10 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         """Returns the filter of the list."""
         return self.query_shown.filter
 
-    def filter_by(self, wanted: Filter) -> None:
+    def filter_by(self, filter: Filter) -> None:
         """Lists the conversations that match a filter."""
-        self.query_one(FilterLine).put(wanted)
-        self.ask(replace(self.query_shown, filter=wanted))
+        self.query_one(FilterLine).put(filter)
+        self.ask(replace(self.query_shown, filter=filter))
 
     def action_edit_filter(self) -> None:
         """Goes into the filter line."""
@@ -465,15 +465,15 @@ class ConversationsBehindScreen(ConversationsScreen):
         Binding("escape,q", "close", "Back", key_display="esc"),
     ]
 
-    def __init__(self, services: OpenProject, feed: EngineFeed, wanted: Filter, mode: str) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed, filter: Filter, mode: str) -> None:
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
-        self._wanted = wanted
+        self._filter = filter
 
     def _restore(self) -> None:
         self._restored = True
-        self.query_shown = ListQuery(self._wanted)
-        self.query_one(FilterLine).put(self._wanted)
+        self.query_shown = ListQuery(self._filter)
+        self.query_one(FilterLine).put(self._filter)
         self._look_for()
         self._read()
 

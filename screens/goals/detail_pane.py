@@ -93,10 +93,11 @@ def detail_content(detail: GroupDetail, width: int) -> Content:
         text = display_safe(" ".join(group.description[:MAX_DESCRIPTION_CHARACTERS].split()))
         lines.append(Content.styled(text, "$tone-model"))
     if group.support is not None:
-        said = round(group.support * group.members_read)
+        member_count = round(group.support * group.members_read)
         lines.append(
             Content.styled(
-                f"the words of its name are in {said:,} of {group.members_read:,}", "$tone-muted"
+                f"the words of its name are in {member_count:,} of {group.members_read:,}",
+                "$tone-muted",
             )
         )
     if not is_theme(group):

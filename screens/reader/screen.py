@@ -342,7 +342,7 @@ class ReaderScreen(WorkbenchScreen[int]):
                     "No response tree was grown here; 4 and then r grows them.", markup=False
                 )
                 return
-            nearest = min(steps, key=lambda found: abs(found - step))
+            nearest = min(steps, key=lambda tree_step: abs(tree_step - step))
             self.app.push_screen(self.routes.tree(shown, nearest, self.MODE))
 
         self.in_background(lambda: self.services.trees.steps(shown), on_result, group="trees")

@@ -122,12 +122,12 @@ class TreeRunForm(RunForm[TreeRequest, Estimate]):
 def kinds_text(answers: Sequence[Answer]) -> str:
     """Returns how many texts are whole answers and how many only begin one, with their probability."""
     whole = [answer.probability for answer in answers if answer.end is Kind.ENDED]
-    begun = [answer.probability for answer in answers if answer.end is not Kind.ENDED]
+    beginnings = [answer.probability for answer in answers if answer.end is not Kind.ENDED]
     parts = [f"{whole_count(len(whole))} ({number_format.probability(sum(whole))} of all)"]
-    if begun:
+    if beginnings:
         glyphs = f"{KIND_LOOKS[Kind.CUT][0]} {KIND_LOOKS[Kind.LONG][0]}"
-        count = number_format.counted(len(begun), "beginning")
-        parts.append(f"{count} of others {glyphs} ({number_format.probability(sum(begun))})")
+        count = number_format.counted(len(beginnings), "beginning")
+        parts.append(f"{count} of others {glyphs} ({number_format.probability(sum(beginnings))})")
     return " · ".join(parts)
 
 

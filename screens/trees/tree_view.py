@@ -327,13 +327,13 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
             tail.append(Piece(f" ({segment.leaves:,})", muted))
         ended = segment.kind == Kind.ENDED
         # The opening of the next step is how a model ends its own, and nothing that it says.
-        said = segment.text.removesuffix(STEP_STOP) if ended else segment.text
+        own_text = segment.text.removesuffix(STEP_STOP) if ended else segment.text
         if segment.recorded_text is not None:
             extent = "" if ended else " so far"
-            if segment.recorded_text.strip() != said.strip():
+            if segment.recorded_text.strip() != own_text.strip():
                 extent = f" only “{one_line(segment.recorded_text, MAX_RECORDED_CHARACTERS)}”"
             tail.append(Piece(f" {RECORDED}{extent}", base + self._tone("tone--accent", is_cursor)))
-        text = shown_text(said)
+        text = shown_text(own_text)
         style = base + self._tone("tone--found", is_cursor) if number in self._found else base
         if not text:
             text, style = ("end" if ended else "·"), muted

@@ -57,12 +57,12 @@ class WordPanel(VerticalScroll, can_focus=False):
         message, messages, raw = transcript.last_of_turn, transcript.messages, transcript.raw
 
         def read() -> tuple[ScoreReasons, Marks]:
-            found = self._word_reasons.of_conversation(conversation_id, message)
-            return found, mark_spans(messages, found.reasons, raw=raw)
+            reasons = self._word_reasons.of_conversation(conversation_id, message)
+            return reasons, mark_spans(messages, reasons.reasons, raw=raw)
 
-        def show(shown: tuple[ScoreReasons, Marks]) -> None:
-            found, marks = shown
-            self._say(sum_content(found), found.for_end, found.against_end)
+        def show(result: tuple[ScoreReasons, Marks]) -> None:
+            reasons, marks = result
+            self._say(sum_content(reasons), reasons.for_end, reasons.against_end)
             transcript.mark(marks)
 
         def on_failure(error: WorkbenchError) -> None:
@@ -86,15 +86,15 @@ class WordPanel(VerticalScroll, can_focus=False):
             self.query_one(f"#words-{name}", Static).update(Content("\n").join(lines))
 
 
-def sum_content(found: ScoreReasons) -> Content:
+def sum_content(reasons: ScoreReasons) -> Content:
     """Returns the place, the score, and what beside words makes it."""
-    others = [f"before any word {signed(found.intercept)}", f"other words {signed(found.rest)}"]
-    if found.states is not None:
-        others.append(f"the model's states {signed(found.states)}")
+    others = [f"before any word {signed(reasons.intercept)}", f"other words {signed(reasons.rest)}"]
+    if reasons.states is not None:
+        others.append(f"the model's states {signed(reasons.states)}")
     return Content.assemble(
-        (f"{probability(found.p)} after message {found.message + 1}", "bold"),
+        (f"{probability(reasons.p)} after message {reasons.message + 1}", "bold"),
         (
-            f"  log-odds before calibration {signed(found.log_odds)}: {', '.join(others)}",
+            f"  log-odds before calibration {signed(reasons.log_odds)}: {', '.join(others)}",
             "$tone-muted",
         ),
     )
@@ -130,16 +130,16 @@ def mark_spans(messages: Sequence[MessageRow], reasons: Sequence[Reason], *, raw
             if part.reasoning or not reason.text or reason.kind == "speakers":
                 continue
             text, index = _without_blanks(safe_text(part.text))
-            wanted, _ = _without_blanks(safe_text(reason.text))
-            firsts = _found(text, wanted)
+            words, _ = _without_blanks(safe_text(reason.text))
+            firsts = _occurrences(text, words)
             if not part.call:
                 before = [
                     len(_without_blanks(message.content[:start])[0]) for start, _ in reason.places
                 ]
-                firsts = [first for first in before if text.startswith(wanted, first)]
+                firsts = [first for first in before if text.startswith(words, first)]
             elif reason.places:
                 continue
-            spans = [(index[first], index[first + len(wanted) - 1] + 1, style) for first in firsts]
+            spans = [(index[first], index[first + len(words) - 1] + 1, style) for first in firsts]
             marks.setdefault((reason.message, number), []).extend(spans)
     return {place: sorted(spans) for place, spans in marks.items()}
 
@@ -152,11 +152,11 @@ def _without_blanks(text: str) -> tuple[str, Sequence[int]]:
     return "".join(letter if len(letter) == 1 else "?" for letter in small), index
 
 
-def _found(text: str, wanted: str) -> list[int]:
-    """Returns where a text stands in another, without overlaps."""
+def _occurrences(text: str, words: str) -> list[int]:
+    """Returns the indices at which words begin in a text, without overlaps."""
     firsts = []
-    first = text.find(wanted)
-    while first >= 0 and wanted:
+    first = text.find(words)
+    while first >= 0 and words:
         firsts.append(first)
-        first = text.find(wanted, first + len(wanted))
+        first = text.find(words, first + len(words))
     return firsts

@@ -170,7 +170,7 @@ class ScreenProject:
             Endpoints(folders.data_dir(), folders.cache_dir()),
         )
         runner = TunedOnly(self.file, self.tuned)
-        return kind(setup, runner, folders.config_dir(), lambda: self.emit(_changed("model")))
+        return kind(setup, runner, lambda: self.emit(_changed("model")))
 
     def close(self) -> None:
         """Closes the file."""

@@ -195,25 +195,11 @@ def test_a_key_is_for_its_own_endpoint(tmp_path: Path) -> None:
         assert endpoints.entry_at(other) is None
 
 
-KEYRING = f"""
-def get_password(service, name):
-    return {HUB!r} if (service, name) == ("conversation-workbench", "HF_TOKEN") else None
-"""
-"""A module in the place of the package `keyring`, for a keyring that has the token."""
-
-
-@pytest.mark.parametrize("kept", ["environment", "keyring"])
 def test_the_token_of_the_hub(
-    kept: str, output: CommandOutput, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    output: CommandOutput, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The token reaches the hub, also one that refuses and repeats it; it is neither printed nor stored."""
     pytest.importorskip("huggingface_hub", reason="no hub can be asked without it")
-    if kept == "keyring":
-        ring = tmp_path.with_name(f"{tmp_path.name}-ring")
-        ring.mkdir()
-        (ring / "keyring.py").write_text(KEYRING, "utf-8")
-        monkeypatch.delenv("HF_TOKEN")
-        monkeypatch.setenv("PYTHONPATH", str(ring))
     with repeating() as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
         output.well("models", "search", "flights")

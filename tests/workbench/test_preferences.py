@@ -10,7 +10,7 @@ import pytest
 
 from engine.base import folders
 from workbench import cli
-from workbench.launcher import Chosen, Preferences, load_shell
+from workbench.launcher import Preferences, PreferenceValues, load_shell
 
 NOON = datetime(2026, 10, 1, 12, tzinfo=UTC)
 
@@ -46,12 +46,12 @@ class TestFile:
         preferences.path.parent.mkdir()
         preferences.path.write_bytes(content)
         chosen, problem = preferences.read()
-        assert chosen == Chosen()
+        assert chosen == PreferenceValues()
         assert problem is not None
         assert str(preferences.path) in problem
 
         preferences.choose_theme("ansi")
-        assert preferences.read() == (Chosen(theme="ansi"), None)
+        assert preferences.read() == (PreferenceValues(theme="ansi"), None)
         assert preferences.path.with_suffix(".broken").read_bytes() == content
 
 

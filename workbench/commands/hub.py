@@ -200,7 +200,7 @@ def _list_files(repository: HubRepository) -> CommandResult:
 
 def _list_recommended() -> CommandResult:
     """Returns the recommended models, in sets by the memory that they need."""
-    sets = recommended_sets(folders.config_dir(), machine_memory().larger)
+    sets = recommended_sets(machine_memory().larger)
     return CommandResult(
         [line for models in sets for line in _set_lines(models)],
         {"recommended": [asdict(models) for models in sets]},

@@ -314,8 +314,6 @@ def _model_summary(model: ModelFacts) -> str:
             f"runs as {tuning['chosen']}, {tuning['tokens_per_s']:,.0f} tokens/s,"
             f" {tuning['gain']:.1f} x as shipped"
         )
-    if model.first_layers is not None:
-        parts.append(model.first_layers)
     if model.license:
         parts.append(f"license {one_line(model.license, 30)}")
     if model.manifest is not None:

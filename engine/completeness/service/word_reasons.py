@@ -75,12 +75,12 @@ class WordReasons:
         pieces = render_log(messages)
         at = points[-1].message
         end = next(index for index, piece in enumerate(pieces) if piece.message == at)
-        found = explain(pieces, end, weights.at(conversation_id, at))
+        score_reasons = explain(pieces, end, weights.at(conversation_id, at))
         reasons = tuple(
             replace(reason, places=_in_content(messages[reason.message], reason.places))
-            for reason in found.reasons
+            for reason in score_reasons.reasons
         )
-        return replace(found, reasons=reasons, p=points[-1].p_end_normalised)
+        return replace(score_reasons, reasons=reasons, p=points[-1].p_end_normalised)
 
     def strongest(self, count: int) -> list[StrongWord]:
         """Returns the strongest words of all, at most `count` for an end and as many against one, strongest first.
@@ -107,28 +107,30 @@ class WordReasons:
         messages = [place.message for places in texts.places for place in places]
         strongest: list[StrongWord] = []
         for sign in (1, -1):
-            found: list[StrongWord] = []
+            words_of_sign: list[StrongWord] = []
             for column in np.argsort(-sign * mean)[: 4 * count].tolist():
                 rows = random.permutation(row_of[matrix.indices == column])[:ROWS_PER_WORD]
                 places = [(texts.ids[conversation_of[row]], messages[row]) for row in rows.tolist()]
-                told = self._told(places, column)
-                if told is None or mean[column] * sign <= 0:
+                speech = self._most_common_words(places, column)
+                if speech is None or mean[column] * sign <= 0:
                     continue  # who speaks, whatever the words are
-                word = StrongWord(*told, float(mean[column]), float(share[column]))
-                # A pair and its words are told once.
+                word = StrongWord(*speech, float(mean[column]), float(share[column]))
+                # A pair and its words are listed once.
                 if not any(
                     (word.role, word.distance) == (other.role, other.distance)
                     and _parts(word.text) & _parts(other.text)
-                    for other in found
+                    for other in words_of_sign
                 ):
-                    found.append(word)
-            strongest += found[:count]
+                    words_of_sign.append(word)
+            strongest += words_of_sign[:count]
         return strongest
 
-    def _told(self, places: Sequence[tuple[int, int]], column: int) -> tuple[str, Role, int] | None:
+    def _most_common_words(
+        self, places: Sequence[tuple[int, int]], column: int
+    ) -> tuple[str, Role, int] | None:
         """Returns the words that have a column at most of these boundaries, who speaks, and the distance."""
         distance, column = divmod(column, COLUMNS)
-        found: Counter[tuple[str, Role, int]] = Counter()
+        counts: Counter[tuple[str, Role, int]] = Counter()
         for log in logs_of(self._project, [key for key, _ in places]):
             for key, message in places:
                 if key != log.id:
@@ -136,8 +138,8 @@ class WordReasons:
                 end = next(i for i, piece in enumerate(log.pieces) if piece.message == message)
                 piece = log.pieces[end - distance]
                 if text := words_of_column(piece, column):
-                    found[text, piece.role, distance] += 1
-        return found.most_common(1)[0][0] if found else None
+                    counts[text, piece.role, distance] += 1
+        return counts.most_common(1)[0][0] if counts else None
 
 
 def _parts(text: str) -> set[str]:

@@ -206,5 +206,5 @@ def remaining_item(messages: Sequence[Message]) -> tuple[tuple[str, ...], int]:
     """Returns the pieces of a log, and the number of leading ones that every window keeps: 1 for a system message,
     else 0."""
     pieces = render_log(messages)
-    kept = int(bool(pieces) and pieces[0].role in ("system", "developer"))
-    return tuple(piece.text for piece in pieces), kept
+    leading_pieces = int(bool(pieces) and pieces[0].role in ("system", "developer"))
+    return tuple(piece.text for piece in pieces), leading_pieces

@@ -23,21 +23,29 @@ from engine.formats.messages.times import TIMES, as_time
 from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.records import ParsedRecord, Reader
 
-_INNER = ("message", "payload", "data", "msg", "event", "item", "entry", "body")
+_MESSAGE_KEYS = ("message", "payload", "data", "msg", "event", "item", "entry", "body")
 """Keys under which a line may have its message."""
-_ABOUT = ("metadata", "meta", "context", "attributes", "properties", "payload", "data")
+_SESSION_OBJECT_KEYS = (
+    "metadata",
+    "meta",
+    "context",
+    "attributes",
+    "properties",
+    "payload",
+    "data",
+)
 """Keys of an object in which a line may name its session."""
-_CONTENTS = ("content", "parts", "tool_calls", "text", "value")
+_CONTENT_KEYS = ("content", "parts", "tool_calls", "text", "value")
 """Keys of what a message says, the surest first."""
 _PART_ROLES = {"call": "assistant", "answer": "tool", "reasoning": "assistant"}
 """Roles of lines that are no message but a part of one."""
-_HEADERS = frozenset(
+_SESSION_START_TYPES = frozenset(
     ("session", "session_start", "session_started", "session_meta", "thread_started")
 )
 """Types of lines that begin a session."""
-_TIME_ENDS = ("timestamp", "time", "_at", "ts")
-"""Ends of the names of times; what else a line has that is a part belongs to the part."""
-_RENAMED = {"toolCallId": "tool_call_id", "toolName": "name"}
+_TIME_SUFFIXES = ("timestamp", "time", "_at", "ts")
+"""Ends of the names of times, which are facts of the message where a line is only a part of one."""
+_KEYS_RENAMED = {"toolCallId": "tool_call_id", "toolName": "name"}
 """Keys of an answer of a tool under other names."""
 
 
@@ -47,7 +55,7 @@ def _message_of(line: Any) -> ChatMessage | None:
         return None
     if is_of_autogen(line):
         return as_message(line)
-    inner = next((line[key] for key in _INNER if isinstance(line.get(key), dict)), line)
+    inner = next((line[key] for key in _MESSAGE_KEYS if isinstance(line.get(key), dict)), line)
     words = (holder.get(key) for key in ("role", "from", "type") for holder in (inner, line))
     role = next(
         (role for word in words if isinstance(word, str) and (role := role_named(word))), None
@@ -58,16 +66,18 @@ def _message_of(line: Any) -> ChatMessage | None:
     is_whole = inner is line
     if dot and is_whole:
         inner = {**line, "type": kind.removeprefix("custom_")}
-    content = next((key for key in _CONTENTS if isinstance(inner.get(key), str | list)), None)
-    about = {} if is_whole else line
-    facts = {key: value for key, value in about.items() if value is not inner and key != "type"}
+    content = next((key for key in _CONTENT_KEYS if isinstance(inner.get(key), str | list)), None)
+    around = {} if is_whole else line
+    facts = {key: value for key, value in around.items() if value is not inner and key != "type"}
     if is_response_item(inner):
         return {**facts, **inner}
     if role is not None and content is not None:
-        said = inner[content] if content != "tool_calls" else ""
-        rest = {_RENAMED.get(key, key): inner[key] for key in inner if key not in ("type", content)}
+        text = inner[content] if content != "tool_calls" else ""
+        rest = {
+            _KEYS_RENAMED.get(key, key): inner[key] for key in inner if key not in ("type", content)
+        }
         calls = {"tool_calls": inner["tool_calls"]} if content == "tool_calls" else {}
-        return {**facts, **rest, **calls, "role": role, "content": said}
+        return {**facts, **rest, **calls, "role": role, "content": text}
     columns = columns_of(inner)
     if columns is not None and columns.role is not None:
         role = role_of_speaker(speaker_word(inner[columns.role]))
@@ -77,7 +87,7 @@ def _message_of(line: Any) -> ChatMessage | None:
     part = part_kind(inner) if isinstance(inner.get("type"), str) else "unknown"
     if part not in _PART_ROLES:
         return None
-    times = {key: line[key] for key in line if plain_name(key).endswith(_TIME_ENDS)}
+    times = {key: line[key] for key in line if plain_name(key).endswith(_TIME_SUFFIXES)}
     return {**times, "role": _PART_ROLES[part], "content": [inner]}
 
 
@@ -103,26 +113,32 @@ def _arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
     """
     groups: dict[str, list[Frame]] = {}
     group_by_id: dict[str, str] = {}
-    linked: set[str] = set()  # groups in which a line names the one before it
-    current = ""
-    headed = False
+    linked_groups: set[str] = set()  # groups in which a line names the one before it
+    current = ""  # the group of the last line
+    has_session_start = False
     for frame in frames:
         line = _without_label(frame.value)
         if frame.reason is not None or not isinstance(line, dict):
             yield frame._replace(reason=frame.reason or "it is no line of a session")
             continue
         message = _message_of(line)
-        begins = message is None and plain_name(str(line.get("type"))) in _HEADERS
-        headed = headed or begins
+        begins = message is None and plain_name(str(line.get("type"))) in _SESSION_START_TYPES
+        has_session_start = has_session_start or begins
         own_id, parent = id_of(line), parent_of(line)
-        if named := _session_id(line, begins):
-            current = named
+        if session := _session_id(line, begins):
+            current = session
         elif parent in group_by_id:
             current = group_by_id[parent]
-        elif own_id and not headed and current in linked and _is_users(message):
+        elif (
+            own_id
+            and not has_session_start
+            and current in linked_groups
+            and _is_user_message(message)
+        ):
             current = own_id  # another root
         groups.setdefault(current, []).append(frame._replace(value=line))
-        linked.update([current] if parent else [])
+        if parent:
+            linked_groups.add(current)
         group_by_id.setdefault(own_id, current)
     for name, members in groups.items():
         value = {"id": name, "lines": [member.value for member in members]}
@@ -139,18 +155,18 @@ def _session_id(line: dict[str, Any], begins: bool) -> str:
     names: tuple[str, ...] = (*IDS, "id") if begins else IDS
     if is_response_item(line):  # its `call_id` is that of a call of a tool
         names = tuple(name for name in names if name != "call_id")
-    if named := named_column(line, names, (str, int)):
-        return str(line[named])
-    for key, about in line.items():
+    if id_key := named_column(line, names, (str, int)):
+        return str(line[id_key])
+    for key, value in line.items():
         name = plain_name(key)
-        if isinstance(about, dict) and (name in _ABOUT or name in IDS):
-            named = named_column(about, (*IDS, "id") if name in IDS else IDS, (str, int))
-            if named:
-                return str(about[named])
+        if isinstance(value, dict) and (name in _SESSION_OBJECT_KEYS or name in IDS):
+            id_key = named_column(value, (*IDS, "id") if name in IDS else IDS, (str, int))
+            if id_key:
+                return str(value[id_key])
     return ""
 
 
-def _is_users(message: ChatMessage | None) -> bool:
+def _is_user_message(message: ChatMessage | None) -> bool:
     """Returns whether a line has a message of the user."""
     return message is not None and message.get("role") == "user"
 
@@ -162,25 +178,26 @@ def _read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         BadRecord: No line has a message.
     """
     lines = objects_in(as_object(record).get("lines"))
-    left = other_branches(lines)
-    items: list[ChatMessage] = []
+    branch_positions = other_branches(lines)
+    chat_messages: list[ChatMessage] = []
     events: list[Any] = []
     for position, line in enumerate(lines):
         message = _message_of(line)
         if message is None:
             events.append(line)
-        elif position in left:
+        elif position in branch_positions:
             continue
-        elif items and _is_next_piece(items[-1], message):
-            items[-1] = {**items[-1], "content": items[-1]["content"] + message["content"]}
+        elif chat_messages and _is_next_piece(chat_messages[-1], message):
+            last = chat_messages[-1]
+            chat_messages[-1] = {**last, "content": last["content"] + message["content"]}
         else:
-            items += with_context_apart(message)
-    if any(map(is_response_item, items)):
-        items = response_items(items)
-    messages = read_in_turn(items)
+            chat_messages += with_context_apart(message)
+    if any(map(is_response_item, chat_messages)):
+        chat_messages = response_items(chat_messages)
+    messages = read_in_turn(chat_messages)
     fields: dict[str, Any] = {"events": events} if events else {}
-    if left:
-        fields[OTHER_BRANCHES] = [lines[position] for position in sorted(left)]
+    if branch_positions:
+        fields[OTHER_BRANCHES] = [lines[position] for position in sorted(branch_positions)]
     times = (as_time(line.get(key)) for line in lines for key in TIMES)
     conversation = Conversation(
         str(record.get("id") or fallback_id),

@@ -7,7 +7,7 @@ cosine) between rows of length 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -44,6 +44,14 @@ MIN_SETTLE_SHARE = 0.6
 
 SETTLE_ROUNDS = 3
 """Most rounds in which rows move."""
+
+MIN_FRAGMENT_MIXING = 0.25
+"""How much two clusters mix, in (0, 1], that are fragments of one goal. Where a goal is in many clusters the nearest
+rows of each are spread over the others, so it is less than the rule on merges asks for."""
+
+MIN_LOOSE_SHARE = 0.5
+"""Share of a cluster's members whose nearest rows outside are in clusters without a common request, from which it is
+one of them."""
 
 _SETTLE_BLOCK_ROWS = 4_096
 """Rows that vote at once; it bounds the memory, which grows with the square of the number of neighbors."""
@@ -216,6 +224,41 @@ def mixing(cosines: Vectors, labels: Numbers, k: int) -> Vectors:
     np.add.at(shares, (labels[order], own[nearest.argmax(axis=1)]), 1)
     shares[own] /= np.bincount(own_columns)[:, None]
     return shares
+
+
+def fragments(shares: Vectors, numbers: Sequence[int]) -> list[list[int]]:
+    """Returns those of some clusters that are fragments of one another: joined, over any number of steps, by pairs that
+    mix (`MIN_FRAGMENT_MIXING`), each set in ascending order.
+
+    Args:
+        shares: How all clusters mix, shape (k, k), as `mixing` returns it.
+        numbers: The clusters that may be joined, ascending.
+    """
+    if len(numbers) < 2:
+        return []
+    from scipy.sparse.csgraph import connected_components
+
+    among = shares[np.ix_(numbers, numbers)]
+    count, sets = connected_components(np.maximum(among, among.T) >= MIN_FRAGMENT_MIXING, False)
+    members = [np.flatnonzero(sets == number).tolist() for number in range(count)]
+    return [[numbers[row] for row in rows] for rows in members if len(rows) > 1]
+
+
+def loose_groups(shares: Vectors, numbers: Sequence[int]) -> list[list[int]]:
+    """Returns, as one set or none, those of some clusters that lie among one another: the nearest row outside
+    is in another of them for most of their members (`MIN_LOOSE_SHARE`).
+
+    Args:
+        shares: How all clusters mix, shape (k, k), as `mixing` returns it.
+        numbers: The clusters that may be joined, ascending.
+    """
+    if len(numbers) < 2:
+        return []
+    inside = shares[np.ix_(numbers, numbers)].sum(axis=1)
+    loose = [
+        number for number, share in zip(numbers, inside, strict=True) if share >= MIN_LOOSE_SHARE
+    ]
+    return [loose] if len(loose) > 1 else []
 
 
 def settle(near: NearestRows, labels: Numbers, fixed: Mask) -> Numbers:

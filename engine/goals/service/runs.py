@@ -179,8 +179,7 @@ class GoalStages:
                 )
             )
             if not model_labels:
-                log = self.queue_cache.decision_log
-                stages.append(NameStage(self.setup.project, log, cluster=clustering))
+                stages.append(NameStage(self.setup.project, self.queue_cache, cluster=clustering))
         if text in GOAL_TEXTS and not request.paper:  # the source has no themes
             stages.append(self.theme_stage(clustering))
         if decided_by == "ask" and propose is not None:
@@ -437,7 +436,9 @@ def _seconds(stage: str, conversations: int, earlier_runs: Sequence[RunRow]) -> 
     """
     for run in earlier_runs:
         if run.stage == stage and run.state == "done" and run.finished_at and run.done:
-            begun, ended = map(datetime.datetime.fromisoformat, (run.started_at, run.finished_at))
-            seconds = (ended - begun).total_seconds()
+            started_at, finished_at = map(
+                datetime.datetime.fromisoformat, (run.started_at, run.finished_at)
+            )
+            seconds = (finished_at - started_at).total_seconds()
             return seconds / run.done * conversations if stage in PER_CONVERSATION else seconds
     return None

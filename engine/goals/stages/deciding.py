@@ -7,25 +7,31 @@ each with its author, and can be undone like them. Pairs that a person refused a
 
 from __future__ import annotations
 
-import sqlite3
 from abc import abstractmethod
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from engine.base.errors import UsageError
 from engine.base.number_format import counted
-from engine.goals.clusters.neighbors import SETTLE_NEIGHBORS, Neighbors, settle
+from engine.goals.clusters.neighbors import (
+    SETTLE_NEIGHBORS,
+    Neighbors,
+    fragments,
+    loose_groups,
+    mixing,
+    settle,
+)
 from engine.goals.labels.phrase_labels import phrase_labels
 from engine.goals.merges.merge_state import Group, MergeState
+from engine.goals.questions import Named
 from engine.goals.records import (
     DECIDE_THRESHOLD,
     Author,
+    Clustering,
     Evidence,
     GoalDecision,
     Ids,
@@ -34,15 +40,15 @@ from engine.goals.records import (
 )
 from engine.goals.stages.clustering import ClusterStage, GroupForecast, OnClustering
 from engine.goals.stages.proposing import PAIRS_PER_BLOCK, ProposeStage
-from engine.goals.tables.clusterings import NONE, source_of
+from engine.goals.tables.clusterings import source_of
 from engine.goals.tables.texts import LazyTexts
-from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.clustering_view import ClusteringView
 from engine.goals.views.decision_log import DecisionLog, Plan
 from engine.goals.views.merge_queue import MergeQueueCache, QueueSnapshot
+from engine.goals.views.pair_table import MAX_MIXED_MEMBERS
 from engine.jobs.contract import CpuStage, Lane, OnProgress, Progress, ThreadedWork
 from engine.model.embedders.embedder import Embedder
-from engine.model.embedders.vectors import Mask
+from engine.model.embedders.vectors import Mask, Vectors
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.records import StageCost
@@ -51,6 +57,8 @@ ASKING_MARGIN = 0.2
 """Distance of the merge probability from the threshold within which the model is asked, because its answer may move the
 probability across the threshold. Farther away that is rare, and a small model on a CPU takes half a minute to
 answer."""
+_MIXING_DRAW = 0x6D69
+"""Stands beside the seed for the draw of members that are compared, so that it differs from other draws ("mi")."""
 
 
 def settle_moves(
@@ -389,25 +397,37 @@ class OneActStage(OnClustering, CpuStage):
 
 
 class NameStage(OneActStage):
-    """Renames, as one act, the current groups that no person named, by phrases of their members; and joins those whose
-    members have no request in common, the rest."""
+    """Renames, as one act, the current groups that no person named, by phrases of their members. Groups without a
+    request in common are joined before: the fragments of a goal, which few words tell from one another, and the rest.
+    """
 
     name = "name"
     title = "Naming groups"
     unit = "groups"
     renamed = joined = 0
-    """Number of groups that got another name, and of those that became the rest."""
+    """Number of groups that got another name, and of those without a common request that were joined."""
+
+    def __init__(
+        self,
+        project: Project,
+        queue_cache: MergeQueueCache,
+        *,
+        cluster: ClusterStage | None = None,
+    ) -> None:
+        """Reads nothing yet; see `OneActStage`."""
+        super().__init__(project, queue_cache.decision_log, cluster=cluster)
+        self._queue_cache = queue_cache
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
         text = f"Named {counted(self.renamed, 'group')} by phrases of their members"
         if self.joined:
-            text += f"; {self.joined:,} without a common request became one"
+            text += f"; joined {self.joined:,} without a common request"
         return text + "."
 
     def _find_decisions(self, report: OnProgress) -> Plan:
-        """Returns the plan that joins the rest and gives other groups their names; all are named together, so that no
-        two get the same."""
+        """Returns the plan that joins groups without a common request and gives groups their names; all are named
+        together, so that no two get the same."""
         state = self._decision_log.state(self._stored.id)
         groups = {group.id: group for group in _open_groups(state)}
         if not any(group.made_of or group.support is None for group in groups.values()):
@@ -415,43 +435,44 @@ class NameStage(OneActStage):
         report(0, "looking for labels")
         refused = {key for pair in (*state.refused, *state.forbidden) for key in pair}
         keys = list(state.current)
+        members = _Members(self._queue_cache, self._stored, state)
+        open_numbers = {
+            number for number, key in enumerate(keys) if key in groups and key not in refused
+        }
+        sets_to_join: list[list[int]] = []
         with self._project.reading() as conn:
-            texts, numbers, distances = self._read_members(conn, state)
-            names = phrase_labels(texts, numbers, distances, self._stored.seed, self._stored.text)
-            rest = [
-                number
-                for number, key in enumerate(keys)
-                if key in groups and key not in refused and names[number].support is None
-            ]
-            if len(rest) > 1:
-                numbers[np.isin(numbers, rest)] = rest[0]
-                joined_name = phrase_labels(
-                    texts, numbers, distances, self._stored.seed, self._stored.text
-                )[rest[0]]
-                label = joined_name.label.partition(" · ")[0]  # the one rest is like no other
-                names = {
-                    number: replace(joined_name, label=label) if number == rest[0] else name
-                    for number, name in names.items()
-                    if number not in rest[1:]
-                }
-                self.joined = len(rest)
+            texts = LazyTexts(conn, source_of(self._stored).shown, members.ids)
+            names = members.names(texts)
+            for find_sets in (fragments, fragments, loose_groups):
+                unnamed = [number for number in names if names[number].support is None]
+                sets = find_sets(members.mixing(), sorted(open_numbers.intersection(unnamed)))
+                if sets:
+                    members.join(sets)
+                    sets_to_join += sets
+                    names = members.names(texts, names)
+        self.joined = len({number for numbers in sets_to_join for number in numbers})
 
         def plan(current: MergeState) -> Iterator[GoalDecision]:
-            """Yields the merges of the rest, each of the group that the one before made, and the new names."""
-            for number in rest[1:]:
-                name = names[rest[0]]
-                yield GoalDecision(
-                    "merge",
-                    (keys[rest[0]], keys[number]),
-                    ((name.label, name.description),),
-                    author="auto",
-                    evidence={"rest": True},
-                )
-                keys[rest[0]] = next(reversed(current.current))
+            """Yields the merges, each of the group that the one before made, and the new names."""
+            renamable = set(groups)
+            for first, *others in sets_to_join:
+                name = names[members.number_of(first)]
+                for number in others:
+                    yield GoalDecision(
+                        "merge",
+                        (keys[first], keys[number]),
+                        ((name.label, name.description),),
+                        author="auto",
+                        evidence={"rest": True} if name.support is None else None,
+                    )
+                    keys[first] = next(reversed(current.current))
+                    renamable.add(keys[first])
             for number, name in names.items():
                 group = current.groups[keys[number]]
-                is_open = group.id in groups or group.is_rest
-                if is_open and (name.label, name.support) != (group.label, group.support):
+                if group.id in renamable and (name.label, name.support) != (
+                    group.label,
+                    group.support,
+                ):
                     self.renamed += 1
                     yield GoalDecision(
                         "rename",
@@ -463,20 +484,63 @@ class NameStage(OneActStage):
 
         return plan
 
-    def _read_members(
-        self, conn: sqlite3.Connection, state: MergeState
-    ) -> tuple[LazyTexts, npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-        """Returns the texts of the conversations, the index of the group of each in `state.current`, and its distance
-        to the center of the group, the arrays of shape (conversations,)."""
-        members, group_indices = state.group_indices(list(state.current))
-        ids, rows = read_vectors(conn, self._stored.vector_config, members)
-        numbers = np.full(len(ids), NONE, dtype=np.int32)
-        numbers[np.searchsorted(ids, members)] = group_indices
-        distances = np.zeros(len(ids), dtype=np.float32)
-        for number in range(len(state.current)):
-            is_member = numbers == number
-            distances[is_member] = 1 - rows[is_member] @ rows[is_member].mean(axis=0)
-        return LazyTexts(conn, source_of(self._stored).shown, ids), numbers, distances
+
+class _Members:
+    """The conversations of the current groups with their vectors, while groups are joined.
+
+    Attributes:
+        ids: Ids of the conversations that have a vector, ascending.
+        numbers: Index of the group of each in `MergeState.current`, that of the first where groups were joined.
+    """
+
+    def __init__(self, queue_cache: MergeQueueCache, stored: Clustering, state: MergeState) -> None:
+        space = queue_cache.space(stored)
+        ids, group_indices = state.group_indices(list(state.current))
+        has_vector = np.isin(ids, space.ids, assume_unique=True)
+        self.ids, self.numbers = ids[has_vector], group_indices[has_vector]
+        self._stored, self._rows = stored, space.rows_of(self.ids)
+        self._first_of = list(range(len(state.current)))
+        rows = np.arange(len(self.ids))
+        if len(rows) > MAX_MIXED_MEMBERS:
+            rng = np.random.default_rng([stored.seed, _MIXING_DRAW])
+            rows = np.sort(rng.choice(rows, MAX_MIXED_MEMBERS, replace=False))
+        self._sample, self._cosines = rows, self._rows[rows] @ self._rows[rows].T
+
+    def number_of(self, number: int) -> int:
+        """Returns the index under which the members of a group are counted."""
+        while (first := self._first_of[number]) != number:
+            number = first
+        return number
+
+    def mixing(self) -> Vectors:
+        """Returns how groups mix, shape (groups, groups); see `engine.goals.clusters.neighbors.mixing`."""
+        return mixing(self._cosines, self.numbers[self._sample], len(self._first_of))
+
+    def join(self, sets: Sequence[Sequence[int]]) -> None:
+        """Counts the members of each set of groups as those of its first one."""
+        for first, *others in sets:
+            self.numbers[np.isin(self.numbers, others)] = first
+            for number in others:
+                self._first_of[number] = first
+
+    def names(
+        self, texts: LazyTexts, before: Mapping[int, Named] | None = None
+    ) -> dict[int, Named]:
+        """Returns the names of all groups by their indices; a group that had a supported name before others were joined
+        does not lose it."""
+        distances = np.zeros(len(self.ids), dtype=np.float32)
+        for number in np.unique(self.numbers):
+            is_member = self.numbers == number
+            rows = self._rows[is_member]
+            distances[is_member] = 1 - rows @ rows.mean(axis=0)
+        seed, text = self._stored.seed, self._stored.text
+        names = phrase_labels(texts, self.numbers, distances, seed, text)
+        labels = {name.label for name in names.values()}
+        for number, name in names.items():
+            old = before.get(number) if before else None
+            if name.support is None and old and old.support and old.label not in labels:
+                names[number] = old
+        return names
 
 
 def _open_groups(state: MergeState) -> list[Group]:

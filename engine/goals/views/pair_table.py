@@ -33,7 +33,7 @@ MAX_MIXED_MEMBERS = 2_000
 """Most of these members that are compared with one another to tell which groups mix."""
 SEED = 0
 """Seed of the sample of members and of the TF-IDF of labels."""
-SPOKEN = 0.9
+SPOKEN_YES = 0.9
 """Probability of yes that a spoken yes counts as: less than sure, because nobody knows how sure the model was."""
 IN_PROCESS_EMBEDDERS = ("tfidf", "minilm")
 """Embedders that run in this process. The others serve one caller at a time, so they are not used for labels."""
@@ -95,12 +95,12 @@ class PairTable:
         """Returns the model's answer on a pair with its current members; None if it was not asked."""
         return self.answers.get(self.view.state.sides_key(*pair)) if self.answers else None
 
-    def nearest(self, key: str, but: str, count: int) -> tuple[tuple[str, float], ...]:
-        """Returns (label, cosine of the centers) of the `count` groups nearest to `key` other than `but`, nearest
+    def nearest(self, key: str, excluded: str, count: int) -> tuple[tuple[str, float], ...]:
+        """Returns (label, cosine of the centers) of the `count` groups nearest to `key`, without `excluded`, nearest
         first."""
         row = self.member[self.row_of[key]]
-        order = [self.keys[int(n)] for n in np.argsort(-row, kind="stable")]
-        nearest_keys = [other for other in order if other not in (key, but)][:count]
+        order = [self.keys[int(column)] for column in np.argsort(-row, kind="stable")]
+        nearest_keys = [other for other in order if other not in (key, excluded)][:count]
         groups = self.view.state.groups
         return tuple(
             (groups[other].label, float(row[self.row_of[other]])) for other in nearest_keys
@@ -170,8 +170,10 @@ class PairTables:
         """Returns the cosines of labels and descriptions of the groups, shape (groups, groups), and their scale over
         the original clusters."""
         cluster_texts = [
-            _as_text(c.label, c.description) if c.by_model else _as_text(" ".join(c.words), "")
-            for c in view.clusters
+            _as_text(cluster.label, cluster.description)
+            if cluster.by_model
+            else _as_text(" ".join(cluster.words), "")
+            for cluster in view.clusters
         ]
         # A label that is a phrase of members says less than their words, by which such groups are compared.
         text_by_name = {
@@ -190,8 +192,8 @@ class PairTables:
         if new_texts:
             self._label_vectors.update(zip(new_texts, embedder.embed(new_texts), strict=True))
         rows, cluster_rows = (
-            np.array([self._label_vectors[text] for text in listed], dtype=np.float64)
-            for listed in (texts, cluster_texts)
+            np.array([self._label_vectors[text] for text in text_list], dtype=np.float64)
+            for text_list in (texts, cluster_texts)
         )
         pairs = np.triu_indices(len(cluster_rows), 1)
         return np.clip(rows @ rows.T, -1, 1), RobustScale.of((cluster_rows @ cluster_rows.T)[pairs])
@@ -275,9 +277,9 @@ def pair_features(table: PairTable, pairs: Sequence[Pair]) -> Floats:
     first_rows, second_rows = rows_and_columns
     answers = [table.answer(pair) for pair in pairs]
 
-    def answered(field: Callable[[PairAnswer], float | None]) -> Floats:
+    def values_of(read: Callable[[PairAnswer], float | None]) -> Floats:
         """Returns a value of each answer, shape (pairs,); NaN where there is none."""
-        values = [None if answer is None else field(answer) for answer in answers]
+        values = [None if answer is None else read(answer) for answer in answers]
         return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
     return merge_probability.standardize(
@@ -286,9 +288,9 @@ def pair_features(table: PairTable, pairs: Sequence[Pair]) -> Floats:
         description=table.description[rows_and_columns],
         description_scale=table.description_scale,
         overlap=table.overlap[rows_and_columns],
-        likelihood=answered(lambda answer: answer.likelihood_ratio),
-        yes=answered(lambda answer: _probability(answer, answer.yes)),
-        yes_reversed=answered(lambda answer: _probability(answer, answer.yes_reversed)),
+        likelihood=values_of(lambda answer: answer.likelihood_ratio),
+        yes=values_of(lambda answer: _probability(answer, answer.yes)),
+        yes_reversed=values_of(lambda answer: _probability(answer, answer.yes_reversed)),
         sizes=(table.sizes[first_rows], table.sizes[second_rows]),
     )
 
@@ -297,7 +299,7 @@ def _probability(answer: PairAnswer, yes: float | None) -> float | None:
     """Returns the probability of yes of an answer; what was said without one counts as `SPOKEN`."""
     if yes is None or not answer.spoken:
         return yes
-    return SPOKEN if yes else 1 - SPOKEN
+    return SPOKEN_YES if yes else 1 - SPOKEN_YES
 
 
 def fit_merge_model(decisions: Sequence[GoalDecision]) -> MergeModel:

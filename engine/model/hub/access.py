@@ -1,7 +1,7 @@
 """Access to the hub, a server from which models are downloaded: its URL, the token, and its errors.
 
 What is covered: the hub's own host is let through the guard while a request runs, and no other; the token comes from
-the environment or the keyring of the system, goes to the hub's host only, encrypted (or to this machine), and is in no
+the environment, goes to the hub's host only, encrypted (or to this machine), and is in no
 message, no log and no file; answers about models are limited in bytes and in time, and whatever else they are than what
 was asked for is one error. What is not covered: what the hub notes of the requests that it answers.
 """
@@ -28,11 +28,8 @@ from engine.base.text import one_line
 DEFAULT_HUB = "https://huggingface.co"
 """The hub that is asked if `HF_ENDPOINT` names none."""
 
-KEYRING_SERVICE = "conversation-workbench"
-"""Name under which the keyring of the system may keep a token for this program."""
-
 TOKEN = "HF_TOKEN"
-"""Environment variable with the token, and its name in the keyring."""
+"""Environment variable with the token."""
 
 READ_SECONDS = 10.0
 """Seconds without an answer before a request fails."""
@@ -325,7 +322,7 @@ class Hub:
 
 
 def hub_from_environment() -> Hub:
-    """Returns the hub that `HF_ENDPOINT` names, else Hugging Face; its token from `HF_TOKEN`, else from the keyring.
+    """Returns the hub that `HF_ENDPOINT` names, else Hugging Face; its token from `HF_TOKEN`.
 
     Raises:
         UsageError: `HF_ENDPOINT` is no URL.
@@ -341,17 +338,7 @@ def hub_from_environment() -> Hub:
         raise no_url
     if parts.username or parts.password:
         raise UsageError("HF_ENDPOINT has a password in it.", f"Put a token into {TOKEN} instead.")
-    return Hub(url, os.environ.get(TOKEN, "").strip() or _from_keyring())
-
-
-def _from_keyring() -> str:
-    """Returns the token that the system's keyring keeps, where the package `keyring` is installed and has one."""
-    try:
-        import keyring
-
-        return str(keyring.get_password(KEYRING_SERVICE, TOKEN) or "")
-    except Exception:  # noqa: BLE001 - the many back ends of keyring raise what they like, and none is needed
-        return ""
+    return Hub(url, os.environ.get(TOKEN, "").strip())
 
 
 def hub_library() -> Any:

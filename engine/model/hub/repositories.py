@@ -10,25 +10,15 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from engine.base.errors import HubError, UsageError
 from engine.model.catalog_files import PartFile
 from engine.model.hub.access import Hub
-from engine.model.records import (
-    HubFile,
-    HubModel,
-    HubRepository,
-    Purpose,
-    Recommended,
-    RecommendedSet,
-)
+from engine.model.records import HubFile, HubModel, HubRepository, Recommended, RecommendedSet
 
-FILE = "recommended.toml"
-"""Name of the file with recommended models."""
-
-SHIPPED = Path(__file__).parents[1] / FILE
-"""The file that comes with the program."""
+RECOMMENDED = Path(__file__).parents[1] / "recommended.toml"
+"""The file with recommended models, in sets by rising memory."""
 
 _GB = 1_000_000_000
 """Bytes of a gigabyte, as makers of memory count."""
@@ -57,57 +47,28 @@ _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 """OWNER/NAME of a repository."""
 
 
-def recommended_sets(config: Path, memory: int | None = None) -> list[RecommendedSet]:
+def recommended_sets(memory: int | None = None) -> list[RecommendedSet]:
     """Returns the recommended sets, that for the smallest machines first.
 
     The largest set that is meant for a machine with so much memory is marked with `here`.
 
     Args:
-        config: The config folder; a `recommended.toml` there replaces the one of the program.
         memory: Bytes of memory of this machine; None if unknown.
-
-    Raises:
-        UsageError: Their file cannot be read.
     """
-    own = config / FILE
-    path = own if own.is_file() else SHIPPED
-    try:
-        content = tomllib.loads(path.read_text("utf-8"))
-        sets = sorted(map(_parse_set, content["set"]), key=lambda models: models.memory)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise UsageError(
-            f"{path} cannot be read: {what}.",
-            "Correct it, or delete it to have the program's own recommendations.",
-        ) from error
+    sets = [
+        RecommendedSet(
+            int(content["memory"] * _GB),
+            tuple(
+                Recommended(**{**model, "size": int(model["size"] * _GB)})
+                for model in content["model"]
+            ),
+        )
+        for content in tomllib.loads(RECOMMENDED.read_text("utf-8"))["set"]
+    ]
     fitting = [
         models for models in sets if memory is not None and memory >= models.memory * FITTING_SHARE
     ]
     return [replace(models, here=models in fitting[-1:]) for models in sets]
-
-
-def _parse_set(content: dict[str, Any]) -> RecommendedSet:
-    """Returns a set of the file; raises KeyError, TypeError or ValueError if it is none."""
-    return RecommendedSet(int(content["memory"] * _GB), tuple(map(_parse_model, content["model"])))
-
-
-def _parse_model(content: dict[str, Any]) -> Recommended:
-    """Returns a model of a set; raises as `_parse_set`."""
-    role = content["role"]
-    if role not in get_args(Purpose):
-        raise ValueError(f"role is {role!r}, not one of {', '.join(get_args(Purpose))}")
-    texts = [content[key] for key in ("repository", "file", "license", "note")]
-    if not all(isinstance(text, str) for text in texts):
-        raise TypeError("repository, file, license and note are texts")
-    repository, file, license, note = texts
-    return Recommended(
-        role=role,
-        repository=repository,
-        file=file,
-        size=int(content["size"] * _GB),
-        license=license,
-        note=note,
-    )
 
 
 def search(hub: Hub, text: str, limit: int = 20) -> list[HubModel]:

@@ -161,9 +161,11 @@ def _value_question(
     ends = list(accumulate(map(len, texts)))
     index = bisect_right(ends, place.start)
     # The value may begin within a token.
-    begun = texts[index][: place.start - ends[index] + len(texts[index])].decode("utf-8", "ignore")
+    value_start = texts[index][: place.start - ends[index] + len(texts[index])].decode(
+        "utf-8", "ignore"
+    )
     values = [place.value, *(value for value in words if value != place.value)]
-    answers = [tokenizer.tokenize(begun + value + place.after) for value in values]
+    answers = [tokenizer.tokenize(value_start + value + place.after) for value in values]
     return PrefixQuestion([*prompt, *reply.tokens[:index]], answers)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from engine.base import folders, number_format
 from engine.base.errors import ModelFileError, NotFound, UsageError
 from engine.model.adapter_files import is_adapter, refuse_other_base
-from engine.model.catalog import DEFAULT_MODEL, FIRST_LAYERS, AdapterEntry, Catalog, ModelEntry
+from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntry
 from engine.model.catalog_files import Manifest, delete_pulled, file_sha256, read_manifest
 from engine.model.gguf_file import GgufFile, read_gguf
 from engine.model.interface import LoadOptions
@@ -67,8 +67,6 @@ class ModelFacts:
         header: Header of the file that would be loaded; None if it cannot be read (`problem` has the reason).
         footprint: Memory that the file needs on this machine; None if unknown.
         tokens_per_s: Speed measured on this machine; None before it was measured.
-        first_layers: What mode `probe` reads with, in words; None for other models than the built-in one, and before
-            it was measured.
         manifest: Source of a pulled model; None for any other.
         problem: Why the file cannot be used; "" if it can be.
     """
@@ -78,7 +76,6 @@ class ModelFacts:
     header: GgufFile | None = None
     footprint: Footprint | None = None
     tokens_per_s: float | None = None
-    first_layers: str | None = None
     manifest: Manifest | None = None
     problem: str = ""
 
@@ -108,23 +105,12 @@ def model_facts(catalog: Catalog, entry: ModelEntry, machine: MachineMemory) -> 
         size = entry.path.stat().st_size if entry.path.is_file() else None
         problem = "its file is gone" if size is None else error.message
         return ModelFacts(entry, size, manifest=manifest, problem=problem)
-    memory_need = footprint(header, machine, runnable.options)
-    first_layers = None
-    if entry.name == DEFAULT_MODEL:
-        shortened = catalog.loadable(entry, layers=FIRST_LAYERS)
-        if shortened.tokens_per_s is not None:
-            copy_size = number_format.size(shortened.measured_file.stat().st_size)
-            first_layers = (
-                f"mode probe reads with its first {FIRST_LAYERS} layers,"
-                f" {shortened.tokens_per_s:,.0f} tokens/s, {copy_size}"
-            )
     return ModelFacts(
         entry,
         size=shipped.size,
         header=header,
-        footprint=memory_need,
+        footprint=footprint(header, machine, runnable.options),
         tokens_per_s=runnable.tokens_per_s,
-        first_layers=first_layers,
         manifest=manifest,
     )
 

@@ -51,18 +51,16 @@ class ModelService:
         self,
         setup: RunSetup,
         runner: JobRunner,
-        config: Path,
         changed: Callable[[], None],
     ) -> None:
         """Reads nothing yet.
 
         Args:
-            config: Folder with the user's own list of recommended models.
             changed: Called when the catalog or the project's choice of models changed.
         """
         self._catalog, self._in_use, self._setup = setup.catalog, setup.models, setup
         self._folder = Path(os.path.realpath(setup.project.path)).parent
-        self._runner, self._config, self._changed = runner, config, changed
+        self._runner, self._changed = runner, changed
         self._pulls = Pulls(self._catalog.data, changed)
 
     def close(self) -> None:
@@ -216,7 +214,7 @@ class ModelService:
 
     def recommended(self) -> list[RecommendedSet]:
         """Returns the recommended models, those for the smallest machines first."""
-        return recommended_sets(self._config, machine_memory().larger)
+        return recommended_sets(machine_memory().larger)
 
     def search(self, text: str) -> list[HubModel]:
         """Returns the repositories of the hub that have GGUF files and match the text."""
@@ -304,8 +302,6 @@ def _model_details(catalog: Catalog, facts: ModelFacts, machine: MachineMemory) 
                 f" {tuning['gain']:.1f} times as fast as the file",
             )
         )
-    if facts.first_layers is not None:
-        facts_shown.append(Fact("layers", facts.first_layers))
     return facts_shown
 
 

@@ -47,10 +47,10 @@ _TOKEN = re.compile(
 _SPLIT_SIGNS = (("> =", ">="), ("< =", "<="), ("! =", "!="))
 """Operators that small models split, and how they are joined."""
 
-_THIS_YEAR = re.compile(r"YEAR\s*\(\s*CURDATE\s*\(\s*\)\s*\)\s*", re.IGNORECASE)
+_CURRENT_YEAR = re.compile(r"YEAR\s*\(\s*CURDATE\s*\(\s*\)\s*\)\s*", re.IGNORECASE)
 """Matches the current year in the SQL of another database."""
 
-_YEAR_OF_DATA = "2020"
+_DATA_YEAR = "2020"
 """Replaces the current year, since the known answers are of this year."""
 
 
@@ -61,10 +61,10 @@ Kind = Literal["space", "name", "value", "sign"]
 Row = tuple[object, ...]
 """A row of a result."""
 
-_READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
+_READ_ACTIONS = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
 """The actions that queries may take."""
 
-_BUILDING = _READING | {
+_BUILD_ACTIONS = _READ_ACTIONS | {
     sqlite3.SQLITE_CREATE_TABLE,
     sqlite3.SQLITE_CREATE_INDEX,
     sqlite3.SQLITE_CREATE_VIEW,
@@ -93,22 +93,22 @@ def tokens(query: str, names: Set[str] = frozenset()) -> list[Token]:
     Args:
         names: Names of columns and tables in lower case; a text in double quotes that is not among them is a value.
     """
-    parts: list[Token] = []
+    query_tokens: list[Token] = []
     for match in _TOKEN.finditer(query):
         text = match.group()
         match match.lastgroup:
             case "string" | "number":
-                parts.append(Token("value", text))
+                query_tokens.append(Token("value", text))
             case "quoted":
                 is_name = text[1:-1].replace('""', '"').lower() in names
-                parts.append(Token("name" if is_name else "value", text))
+                query_tokens.append(Token("name" if is_name else "value", text))
             case "name":
-                parts.append(Token("name", text))
+                query_tokens.append(Token("name", text))
             case "space":
-                parts.append(Token("space", text))
+                query_tokens.append(Token("space", text))
             case _:
-                parts.append(Token("sign", text))
-    return parts
+                query_tokens.append(Token("sign", text))
+    return query_tokens
 
 
 def tidy(query: str) -> str:
@@ -121,18 +121,21 @@ def tidy(query: str) -> str:
     )
     for split, joined in _SPLIT_SIGNS:
         line = line.replace(split, joined)
-    return _THIS_YEAR.sub(_YEAR_OF_DATA, line).strip().removesuffix(";").strip()
+    return _CURRENT_YEAR.sub(_DATA_YEAR, line).strip().removesuffix(";").strip()
 
 
 def without_distinct(query: str) -> str:
     """Returns the query without any DISTINCT."""
-    return "".join(token.text for token in tokens(query) if not _is(token, "distinct"))
+    return "".join(token.text for token in tokens(query) if not _is_keyword(token, "distinct"))
 
 
 def is_ordered(query: str) -> bool:
-    """Whether ORDER BY occurs anywhere in a query."""
+    """Returns whether ORDER BY occurs anywhere in a query."""
     words = [token for token in tokens(query) if token.kind != "space"]
-    return any(_is(first, "order") and _is(second, "by") for first, second in pairwise(words))
+    return any(
+        _is_keyword(first, "order") and _is_keyword(second, "by")
+        for first, second in pairwise(words)
+    )
 
 
 def variants(query: str, gold: str, names: Set[str], limit: int) -> Iterator[str]:
@@ -144,19 +147,19 @@ def variants(query: str, gold: str, names: Set[str], limit: int) -> Iterator[str
     values = list(
         dict.fromkeys(token.text for token in tokens(gold, names) if token.kind == "value")
     )
-    parts = tokens(query, names)
-    value_indices = [index for index, token in enumerate(parts) if token.kind == "value"]
-    choices = [_own_first(parts[index].text, values) for index in value_indices]
+    query_tokens = tokens(query, names)
+    value_indices = [index for index, token in enumerate(query_tokens) if token.kind == "value"]
+    choices = [_own_first(query_tokens[index].text, values) for index in value_indices]
     if not value_indices or not values:
         return
-    for count, chosen in enumerate(product(*choices), 2):  # the query itself was the first
+    for count, combination in enumerate(product(*choices), 2):  # the query itself was the first
         if count > limit:
             return
-        texts = [token.text for token in parts]
-        for index, value in zip(value_indices, chosen, strict=True):
+        texts = [token.text for token in query_tokens]
+        for index, value in zip(value_indices, combination, strict=True):
             texts[index] = value
-        if (varied := "".join(texts)) != query:
-            yield varied
+        if (variant := "".join(texts)) != query:
+            yield variant
 
 
 def _own_first(value: str, values: Sequence[str]) -> list[str]:
@@ -167,8 +170,8 @@ def _own_first(value: str, values: Sequence[str]) -> list[str]:
     ]
 
 
-def _is(token: Token, word: str) -> bool:
-    """Whether a token is this word, in any case."""
+def _is_keyword(token: Token, word: str) -> bool:
+    """Returns whether a token is this word, in any case."""
     return token.kind == "name" and token.text.lower() == word
 
 
@@ -275,7 +278,7 @@ class Databases:
             if not self.files:
                 connections.append(_build(self.script, limits, deadline))
             for connection in connections:
-                _confine(connection, _READING, limits, deadline)
+                _confine(connection, _READ_ACTIONS, limits, deadline)
             yield connections
         except sqlite3.Error as error:
             raise Unrunnable(f"{type(error).__name__}: {error}") from error
@@ -332,7 +335,7 @@ def matches(answer: str, gold: str, databases: Databases, limits: Limits) -> str
 
 
 def same_rows(expected: Sequence[Row], answer_rows: Sequence[Row], *, ordered: bool) -> bool:
-    """Whether two results are equal for some order of the columns.
+    """Returns whether two results are equal for some order of the columns.
 
     Args:
         ordered: Rows are compared as lists; else as multisets.
@@ -344,7 +347,7 @@ def same_rows(expected: Sequence[Row], answer_rows: Sequence[Row], *, ordered: b
     width = len(expected[0])
     if len(answer_rows[0]) != width:
         return False
-    fits = [
+    candidates = [
         [
             index
             for index in range(width)
@@ -352,36 +355,37 @@ def same_rows(expected: Sequence[Row], answer_rows: Sequence[Row], *, ordered: b
         ]
         for position in range(width)
     ]
-    return _can_be_arranged(expected, answer_rows, ordered, fits, columns=())
+    return _can_be_arranged(expected, answer_rows, ordered, candidates, columns=())
 
 
 def _can_be_arranged(
     expected: Sequence[Row],
     answer_rows: Sequence[Row],
     ordered: bool,
-    fits: Sequence[Sequence[int]],
+    candidates: Sequence[Sequence[int]],
     columns: tuple[int, ...],
 ) -> bool:
-    """Whether the columns of `answer_rows` can be assigned to those of `expected`: by backtracking, where each step
-    compares the rows so far.
+    """Returns whether the columns of `answer_rows` can be assigned to those of `expected`.
+
+    It backtracks; each step compares the rows so far.
 
     Args:
-        fits: For each column of `expected`, the indices of the columns of `answer_rows` with the same values.
+        candidates: For each column of `expected`, the indices of the columns of `answer_rows` with the same values.
         columns: The columns that are assigned to the first ones of `expected` so far.
     """
-    if len(columns) == len(fits):
+    if len(columns) == len(candidates):
         return True
     tried_columns: set[tuple[object, ...]] = set()
-    for index in fits[len(columns)]:
+    for index in candidates[len(columns)]:
         column = tuple(row[index] for row in answer_rows)
         if index in columns or column in tried_columns:  # equal columns are interchangeable
             continue
         tried_columns.add(column)
-        chosen = (*columns, index)
-        beginnings = [row[: len(chosen)] for row in expected]
-        rearranged = [tuple(row[position] for position in chosen) for row in answer_rows]
+        assigned = (*columns, index)
+        beginnings = [row[: len(assigned)] for row in expected]
+        rearranged = [tuple(row[position] for position in assigned) for row in answer_rows]
         equal = beginnings == rearranged if ordered else Counter(beginnings) == Counter(rearranged)
-        if equal and _can_be_arranged(expected, answer_rows, ordered, fits, chosen):
+        if equal and _can_be_arranged(expected, answer_rows, ordered, candidates, assigned):
             return True
     return False
 
@@ -395,9 +399,9 @@ def _column(rows: Sequence[Row], index: int, ordered: bool) -> object:
 def _returns_rows(
     connection: sqlite3.Connection, query: str, expected: Sequence[Row], ordered: bool
 ) -> bool:
-    """Whether a query returns the expected rows; one that fails does not."""
+    """Returns whether a query returns the expected rows; one that fails does not."""
     try:
-        # One row more than wanted suffices to see that there are too many.
+        # One row more than expected suffices to see that there are too many.
         answer_rows = _rows(connection, query, len(expected) + 1)
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError):
         return False
@@ -413,7 +417,7 @@ def _rows(connection: sqlite3.Connection, query: str, limit: int) -> list[Row]:
 def _build(script: str, limits: Limits, deadline: float) -> sqlite3.Connection:
     """Returns a database in memory that a script has built."""
     connection = sqlite3.connect(":memory:")
-    _confine(connection, _BUILDING, limits, deadline)
+    _confine(connection, _BUILD_ACTIONS, limits, deadline)
     try:
         connection.executescript(script)
     except sqlite3.Error:
@@ -427,7 +431,7 @@ def _confine(
 ) -> None:
     """Confines a connection to some actions, a time and a length of values."""
 
-    def authorise(
+    def authorize(
         action: int, first: str | None, second: str | None, _database: str | None, _by: str | None
     ) -> int:
         """Allows the actions, and all functions but the one that loads extensions; called by SQLite."""
@@ -435,7 +439,7 @@ def _confine(
             return sqlite3.SQLITE_DENY if second == "load_extension" else sqlite3.SQLITE_OK
         return sqlite3.SQLITE_OK if action in allowed else sqlite3.SQLITE_DENY
 
-    connection.set_authorizer(authorise)
+    connection.set_authorizer(authorize)
     connection.set_progress_handler(lambda: int(time.monotonic() > deadline), _STEPS_PER_TIME_CHECK)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limits.value_bytes)
     connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
@@ -458,7 +462,7 @@ def _names(connection: sqlite3.Connection) -> frozenset[str]:
 
 
 def _has_rows(connection: sqlite3.Connection) -> bool:
-    """Whether a table of the database has a row."""
+    """Returns whether a table of the database has a row."""
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     return any(
         connection.execute(f"SELECT 1 FROM {_quote(str(name))} LIMIT 1").fetchone()

@@ -7,16 +7,17 @@ from hypothesis import strategies as st
 
 from engine.completeness.training_data import (
     MAX_SELECTION_CONVERSATIONS,
-    Usable,
+    TrainableConversation,
     split,
     text_digest,
 )
 
 
-def usable(count: int, boundaries: int = 3) -> list[Usable]:
+def usable(count: int, boundaries: int = 3) -> list[TrainableConversation]:
     """Conversations of different texts."""
     return [
-        Usable(n, f"c/{n}", text_digest([f"text {n}"]), boundaries, 10) for n in range(1, count + 1)
+        TrainableConversation(n, f"c/{n}", text_digest([f"text {n}"]), boundaries, 10)
+        for n in range(1, count + 1)
     ]
 
 
@@ -35,7 +36,9 @@ class TestSides:
         """Conversations with the same text are never on both sides; at most one of them is trained on."""
         every = usable(200)
         twins = [
-            Usable(one.key + 1000, f"twin/{one.key}", one.digest, one.boundaries, one.chars)
+            TrainableConversation(
+                one.key + 1000, f"twin/{one.key}", one.digest, one.boundaries, one.chars
+            )
             for one in every
         ]
         found = split([*every, *twins], seed=0, held_out=0.5)
@@ -49,7 +52,7 @@ class TestSides:
     def test_a_name_on_both_sides_is_not_named_as_held_out(self) -> None:
         """Names are unique within a source only: a name that was trained on in one source is not listed as held out."""
         found = split(
-            [Usable(n, "same", text_digest([str(n)]), 2, 1) for n in range(40)],
+            [TrainableConversation(n, "same", text_digest([str(n)]), 2, 1) for n in range(40)],
             seed=0,
             held_out=0.5,
         )
@@ -63,7 +66,10 @@ class TestThreeParts:
     @given(st.integers(2, 400), st.sampled_from([0.2, 0.5, 0.8]), st.integers(0, 3))
     def test_the_parts_share_nothing(self, count: int, share: float, seed: int) -> None:
         """No text is in two parts, and what is held out is in one of two."""
-        twins = [Usable(o.key + 1000, f"twin/{o.key}", o.digest, 3, 10) for o in usable(count)[::3]]
+        twins = [
+            TrainableConversation(o.key + 1000, f"twin/{o.key}", o.digest, 3, 10)
+            for o in usable(count)[::3]
+        ]
         found = split([*usable(count), *twins], seed=seed, held_out=share)
         train, selection, test = (
             {one.digest for one in part} for part in (found.train, found.selection, found.test)

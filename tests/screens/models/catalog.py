@@ -26,7 +26,8 @@ from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import DEFAULT_MODEL, Catalog, ModelEntry
 from engine.model.catalog_files import PULLED as PULLED_FOLDER
 from engine.model.catalog_files import Manifest, PartFile
-from engine.model.hub import download
+from engine.model.endpoints import pacing
+from engine.model.hub import repositories
 from engine.model.hub.pulls import PullPlan
 from engine.model.memory_plan import MachineMemory
 from engine.model.records import Fact, HubPage, ModelRow, PullRow
@@ -306,12 +307,14 @@ def known_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "machine_memory", lambda: MACHINE)
     monkeypatch.setattr(service, "free_space", lambda folder: FREE)
     folders.config_dir().mkdir(parents=True, exist_ok=True)
-    (folders.config_dir() / "recommended.toml").write_text(RECOMMENDED, "utf-8")
+    recommended = folders.config_dir() / "recommended.toml"
+    recommended.write_text(RECOMMENDED, "utf-8")
+    monkeypatch.setattr(repositories, "RECOMMENDED", recommended)
 
 
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     """Makes a hub of this machine the one that is asked."""
-    monkeypatch.setattr(download, "FIRST_WAIT", 0.0)
+    monkeypatch.setattr(pacing, "FIRST_WAIT", 0.0)
     monkeypatch.delenv("HF_TOKEN", raising=False)
     hub = Hub()
     monkeypatch.setenv("HF_ENDPOINT", hub.server.url)

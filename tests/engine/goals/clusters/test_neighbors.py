@@ -13,6 +13,8 @@ from engine.goals.clusters.neighbors import (
     SETTLE_NEIGHBORS,
     NearestRows,
     Neighbors,
+    fragments,
+    loose_groups,
     settle,
 )
 from engine.model.embedders.vectors import Numbers, Vectors, unit_rows
@@ -121,3 +123,16 @@ def test_the_same_whatever_groups_are_called(seed: int, rows: int, groups: int) 
     assert settle(near, renamed, nobody(labels)).tolist() == expected.tolist()
     assert set(labels[labels >= 0].tolist()) <= set(found.tolist())
     assert MIN_SETTLE_SHARE > 0.5
+
+
+def test_fragments_and_loose_groups() -> None:
+    """Clusters that mix are fragments of one goal, over several steps; a cluster whose nearest others are not among
+    those that may be joined stays alone."""
+    shares = np.zeros((5, 5), dtype=np.float32)
+    shares[0, 1], shares[1, 2], shares[2, 4] = 0.9, 0.3, 0.7
+    shares[3, 4], shares[4, 3] = 0.8, 0.8
+    assert fragments(shares, [0, 1, 2, 3]) == [[0, 1, 2]]
+    assert fragments(shares, [3, 4]) == [[3, 4]]
+    assert fragments(shares, [0, 3]) == fragments(shares, []) == []
+    assert loose_groups(shares, [2, 3, 4]) == [[2, 3, 4]]
+    assert loose_groups(shares, [0, 1, 3]) == loose_groups(shares, []) == []

@@ -107,7 +107,7 @@ def labels(decision_log: DecisionLog, key: int) -> list[str]:
 
 def name(project: Project, decision_log: DecisionLog) -> NameStage:
     """Runs the stage."""
-    stage = NameStage(project, decision_log)
+    stage = NameStage(project, MergeQueueCache(project, decision_log))
     (outcome,) = goal_runs.run(project, [stage])
     assert isinstance(outcome, JobDone)
     return stage
@@ -167,7 +167,7 @@ def test_rest(tmp_path: Path) -> None:
         before = labels(decision_log, key)
         stage = name(project, decision_log)
         assert stage.joined == 2
-        assert "2 without a common request became one" in stage.summary()
+        assert "joined 2 without a common request" in stage.summary()
         state = decision_log.state(key)
         assert sorted(labels(decision_log, key)) == ["Find a cheap flight", "Other requests"]
         (rest,) = (group for group in state.current if state.groups[group].is_rest)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import sys
 from collections.abc import Iterator
-from types import ModuleType
 
 import pytest
 
@@ -141,18 +139,6 @@ class TestQuiet:
 
 
 class TestWhichHub:
-    def test_keyring(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Without the variable the token comes from the keyring; a keyring that fails counts as empty."""
-        keyring = ModuleType("keyring")
-        keyring.get_password = lambda service, name: f"{service}/{name}"  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, "keyring", keyring)
-        assert hub_from_environment().token == "conversation-workbench/HF_TOKEN"
-        monkeypatch.setenv("HF_TOKEN", TOKEN)
-        assert hub_from_environment().token == TOKEN
-        monkeypatch.delenv("HF_TOKEN")
-        del keyring.get_password
-        assert hub_from_environment().token == ""
-
     @pytest.mark.parametrize(
         "url", ["hub.example", "ftp://hub.example", "https://", "http://[::1", "https://a:99999"]
     )

@@ -56,7 +56,6 @@ class Bench:
 
     models: ModelService
     catalog: Catalog
-    config: Path
     setup: RunSetup
     changed: threading.Event = field(default_factory=threading.Event)
     tuned: list[str] = field(default_factory=list)
@@ -77,12 +76,11 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     catalog = Catalog(tmp_path / "data", tmp_path / "cache")
     changed, tuned = threading.Event(), list[str]()
 
-    config = tmp_path / "config"
     with Project.open(tmp_path / "p.wb", create=True) as project:
         endpoints = Endpoints(tmp_path / "data", tmp_path / "cache")
         setup = RunSetup(project, cast(ModelProcess, None), catalog, endpoints)
-        models = ModelService(setup, TunedOnly(project, tuned), config, changed.set)
-        yield Bench(models, catalog, config, setup, changed, tuned)
+        models = ModelService(setup, TunedOnly(project, tuned), changed.set)
+        yield Bench(models, catalog, setup, changed, tuned)
         models.close()
 
 
@@ -148,7 +146,7 @@ class TestPulls:
         until(came_to(bench, "paused"))
 
         runner = TunedOnly(bench.setup.project, [])
-        later = ModelService(bench.setup, runner, bench.config, lambda: None)
+        later = ModelService(bench.setup, runner, lambda: None)
         (resting,) = later.pulls()
         assert (resting.state, resting.done, resting.repository) == ("paused", 3000, NAME)
         later.resume("tiny-f32")
