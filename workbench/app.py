@@ -31,6 +31,9 @@ from screens.widgets.background import all_written, in_thread
 from screens.widgets.jobs import EngineFeed, EngineMessage
 from screens.widgets.keyed import Keyed
 
+QUIT_SECONDS = 2.0
+"""Seconds that quitting waits for verdicts that are being written; it never waits for jobs."""
+
 
 @dataclass(frozen=True)
 class ScreenOpener:
@@ -149,9 +152,6 @@ class ScreenOpener:
 
 Subscribe = Callable[[Listener], Callable[[], None]]
 """Adds a listener to the engine's events and returns the function that removes it."""
-
-QUIT_SECONDS = 2.0
-"""Seconds that quitting waits for verdicts that are being written; it never waits for jobs."""
 
 
 def _commands() -> type[Provider]:

@@ -19,6 +19,9 @@ _MAX_LINKS = 40
 _MAX_ATTEMPTS = 50
 """Number of times that a folder is created before its lock is given up."""
 
+APPLICATION_ID = 0x57_42_43_48
+"""Marks a SQLite file as a project of this program (`WBCH`)."""
+
 
 @contextmanager
 def atomic_replacement(path: Path) -> Iterator[Path]:
@@ -197,10 +200,6 @@ def is_in_use(path: str) -> bool:
     except OSError:
         return False
     return (status.st_dev, status.st_ino) in in_use
-
-
-APPLICATION_ID = 0x57_42_43_48
-"""Marks a SQLite file as a project of this program (`WBCH`)."""
 
 
 def is_project(path: str) -> bool:

@@ -69,7 +69,7 @@ def plan_groups(segments: Sequence[Segment], chunk: int, head: int = 0) -> list[
     """
     # Sorted, those with an equal first chunk are neighbors. A run of neighbors takes the next one in while all still
     # share a chunk; what they share can only shrink.
-    order = sorted(range(len(segments)), key=lambda i: (segments[i].tokens[:chunk], i))
+    order = sorted(range(len(segments)), key=lambda index: (segments[index].tokens[:chunk], index))
     ungrouped: list[int] = []
     groups: list[Group] = []
     start = 0
@@ -112,7 +112,7 @@ class _Pick(NamedTuple):
     """One log-probability to take from a row.
 
     Attributes:
-        reading: What it is added to.
+        reading: The reading that it is added to.
         answer: The answer that the token belongs to.
         token: Id of the token whose log-probability is taken.
     """
@@ -127,9 +127,9 @@ class _ForkBatch:
     """Forks that one decode will take.
 
     Attributes:
-        spans: What is decoded on them.
-        picks_by_row: What is read from each row of these spans.
-        forks: Numbers of their sequences.
+        spans: The tokens to decode on the forks.
+        picks_by_row: The picks of each row of these spans.
+        forks: Numbers of the sequences of the forks.
     """
 
     spans: list[Span] = field(default_factory=list)
@@ -148,11 +148,11 @@ class Member:
 
     Attributes:
         index: Index of the segment.
-        tokens: Its tokens and, after a last mark at their end, those of the continuation but the last.
-        readings: One for each of `marks`.
-        marks: As those of the segment.
-        known_prefix: What a kept log already has of it.
-        picks: Position of a token -> what is read from the row after it.
+        tokens: Tokens of the segment and, after a last mark at their end, those of the continuation but the last.
+        marks: Marks of the segment.
+        readings: A reading for each mark.
+        known_prefix: The part of the segment that a kept log has already.
+        picks: The picks of the row after a token, by the position of the token.
     """
 
     index: int
@@ -163,7 +163,7 @@ class Member:
     picks: dict[int, list[_Pick]] = field(default_factory=dict)
 
     def add_pick(self, position: int, pick: _Pick) -> None:
-        """Adds what is read from the row after this position."""
+        """Adds a pick of the row after this position."""
         self.picks.setdefault(position, []).append(pick)
 
     def positions_to_read(self, start: int, stop: int) -> list[int]:
@@ -273,9 +273,9 @@ class Packer:
                 self.flush()
             stop = self._end_of_span(member, position)
             to_read = member.positions_to_read(position, stop)
-            offsets = tuple(read - position for read in to_read)
+            offsets = tuple(row_position - position for row_position in to_read)
             self._spans.append(Span(member.tokens[position:stop], position, (sequence,), offsets))
-            self._picks_by_row.extend(member.picks[read] for read in to_read)
+            self._picks_by_row.extend(member.picks[row_position] for row_position in to_read)
             self._batch_tokens += stop - position
             self._batch_rows += len(to_read)
             position = stop

@@ -17,7 +17,7 @@ from engine.completeness.records import (
     StateCounts,
 )
 from engine.completeness.tables import score_sets, scores
-from engine.completeness.tables.fields import in_state
+from engine.completeness.tables.fields import state_selection_sql
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.records import (
     CheckCounts,
@@ -166,10 +166,10 @@ def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
         ).fetchone()
         rule, config = score_sets.rule(conn), score_sets.hash_in_force(conn)
         states = {
-            state: _count(conn, matching_ids, *in_state(rule, config, state))
+            state: _count(conn, matching_ids, *state_selection_sql(rule, config, state))
             for state in (State.COMPLETE, State.INCOMPLETE, State.BORDERLINE)
         }
-        borderline, values = in_state(rule, config, State.BORDERLINE)
+        borderline, values = state_selection_sql(rule, config, State.BORDERLINE)
         borderline_above = f"{borderline} AND p_end_normalised >= ?", (*values, rule.threshold)
         return Counts(
             conversations=len(matching_ids),

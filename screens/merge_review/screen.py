@@ -56,6 +56,9 @@ MAX_MEMBERS = 24
 MAX_RECENT = 12
 """Most decisions that are shown beside the proposal on a wide terminal."""
 
+T = TypeVar("T")
+"""What storing a decision returns."""
+
 
 @dataclass(frozen=True, slots=True)
 class ShownProposal:
@@ -188,10 +191,6 @@ def _proposal_of(review: MergeReviewService, pair: Pair | None) -> Proposal | No
         return review.pair(a, b)
     except UsageError:
         return None
-
-
-T = TypeVar("T")
-"""What storing a decision returns."""
 
 
 class MergeDeskScreen(DecisionScreen):

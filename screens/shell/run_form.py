@@ -44,6 +44,23 @@ FORM_KEYS: list[BindingType] = [
 ]
 """The keys of a form. Each form sets them as its own `BINDINGS`; so the table of keys lists them under its name."""
 
+DEFAULT_MINUTES = 10
+"""For how long the model reads in mode `probe` if nothing else is typed; where reading takes less, all is read."""
+
+MODES_OF_FIELDS: dict[str, tuple[Mode, ...]] = {
+    "minutes": ("probe",),
+    "features": ("probe",),
+    "layers": ("probe",),
+    "adapter": ("probe", "tuned"),
+    "end_tag": ("tuned",),
+    "paper": ("base", "tuned"),
+    **dict.fromkeys(
+        ("model", "context", "remaining", "tune", "max_cost", "fresh"),
+        ("probe", "base", "tuned"),
+    ),
+}
+"""The modes in which a field means something; the others apply in every mode."""
+
 
 class FormChoice(NamedTuple):
     """One of the values of a field.
@@ -318,9 +335,6 @@ def refusal_content(error: WorkbenchError) -> Content:
     )
 
 
-DEFAULT_MINUTES = 10
-"""For how long the model reads in mode `probe` if nothing else is typed; where reading takes less, all is read."""
-
 MODES: dict[Mode, FormChoice] = {
     "words": FormChoice("words only", "The words of the last messages; no model, seconds."),
     "probe": FormChoice("words, then a model", "The model reads first what the words leave open."),
@@ -328,20 +342,6 @@ MODES: dict[Mode, FormChoice] = {
     "tuned": FormChoice("a model with an adapter", "The adapter in use, or one of yours."),
 }
 """The ways of scoring, each with what it does."""
-
-MODES_OF_FIELDS: dict[str, tuple[Mode, ...]] = {
-    "minutes": ("probe",),
-    "features": ("probe",),
-    "layers": ("probe",),
-    "adapter": ("probe", "tuned"),
-    "end_tag": ("tuned",),
-    "paper": ("base", "tuned"),
-    **dict.fromkeys(
-        ("model", "context", "remaining", "tune", "max_cost", "fresh"),
-        ("probe", "base", "tuned"),
-    ),
-}
-"""The modes in which a field means something; the others apply in every mode."""
 
 
 class ScoringForm(RunForm[ScoringRequest, Estimate]):

@@ -63,6 +63,15 @@ KIND_HELP: dict[Kind, str] = {
 _MAX_PLACEHOLDER_CHARS = 70
 """Most characters of a default that stands in an empty field."""
 
+OTHER_LINES = 12
+"""Lines of title, summary, note, footer, jobs bar and the shortest list of plays: the table gets the others."""
+
+_MAX_NAME_CHARS = 100
+"""Most characters of the name of the play."""
+
+_MAX_RESULT_CHARS = 200
+"""Most characters of the result, or of why the play broke off."""
+
 
 class SimulationRunForm(RunForm[SimulationRequest, Estimate]):
     """Asks what to play; estimates the calls and the time as the fields change."""
@@ -164,16 +173,6 @@ def _input(last: SimulationRequest, name: str, usual: Sequence[str] = ()) -> Inp
     else:
         text = str(value)
     return LineInput(display_safe(text), id=name, placeholder=placeholder)
-
-
-OTHER_LINES = 12
-"""Lines of title, summary, note, footer, jobs bar and the shortest list of plays: the table gets the others."""
-
-_MAX_NAME_CHARS = 100
-"""Most characters of the name of the play."""
-
-_MAX_RESULT_CHARS = 200
-"""Most characters of the result, or of why the play broke off."""
 
 
 class SimulationScreen(WorkbenchScreen[None]):

@@ -127,7 +127,7 @@ class TrainingScreen(WorkbenchScreen[None]):
             return runs, detail
 
         def show_result(result: tuple[list[TrainingRun], RunDetail | None]) -> None:
-            self._show(*result)
+            self._show_runs(*result)
             self._finish_read()
 
         def show_failure(error: WorkbenchError) -> None:
@@ -148,7 +148,7 @@ class TrainingScreen(WorkbenchScreen[None]):
         text = one_line(f"{error.message} {error.hint}")
         self.query_one("#summary", Static).update(Content.styled(text, "$tone-incomplete"))
 
-    def _show(self, runs: list[TrainingRun], detail: RunDetail | None) -> None:
+    def _show_runs(self, runs: list[TrainingRun], detail: RunDetail | None) -> None:
         """Shows the runs and the one under the cursor, and notifies of runs that ended."""
         self._notify_ends(runs)
         self.feed.publish_training(next((run for run in runs if run.state == "running"), None))
@@ -445,9 +445,9 @@ class RunPane(Vertical):
             empty=empty,
         )
         self.query_one("#valid", LinePlot).show(
-            valid_title(detail),
-            valid_lines(detail),
-            share_scale([value for line in valid_lines(detail) for _, value in line.points]),
+            validation_title(detail),
+            validation_lines(detail),
+            share_scale([value for line in validation_lines(detail) for _, value in line.points]),
             steps,
             marks=detail.resumed,
             empty="no validation yet",
@@ -478,7 +478,7 @@ def loss_lines(detail: RunDetail) -> list[Line]:
     ]
 
 
-def valid_lines(detail: RunDetail) -> list[Line]:
+def validation_lines(detail: RunDetail) -> list[Line]:
     """Returns the AUROC as a line with its best point, and F1 as points."""
     auroc = tuple((point.step, point.auroc) for point in detail.valid if point.auroc is not None)
     f1 = tuple((point.step, point.f1) for point in detail.valid if point.f1 is not None)
@@ -504,7 +504,7 @@ def loss_title(detail: RunDetail) -> list[Cell]:
     ]
 
 
-def valid_title(detail: RunDetail) -> list[Cell]:
+def validation_title(detail: RunDetail) -> list[Cell]:
     """Returns the best AUROC and its F1, each after its sign."""
     run = detail.run
     cells = [(" ⠒ AUROC ", "tone--accent"), (formatting.score_text(run.auroc), "tone--bright")]

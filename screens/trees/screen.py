@@ -42,6 +42,9 @@ from screens.widgets.finding import FindLine
 from screens.widgets.formatting import TONES
 from screens.widgets.jobs import EngineFeed
 
+ALPHA_DIVISOR = 4.0
+"""The dialog for growing on proposes the present alpha divided by this."""
+
 
 class TreePane(Vertical):
     """Shows one stored tree with its figures."""
@@ -198,10 +201,6 @@ class TurnLine(Widget):
             StyledText(f" · {row.leaves:,} leaves", base),
         ]
         return Strip([*cells, *words]).crop_extend(0, width, base)
-
-
-ALPHA_DIVISOR = 4.0
-"""The dialog for growing on proposes the present alpha divided by this."""
 
 
 class TreeScreen(WorkbenchScreen[None]):

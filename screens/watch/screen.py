@@ -40,6 +40,36 @@ LARGE_CHANGE = 0.1
 MAX_EVENT_CELLS = 80
 """Most cells of a source and of a goal in the text of an event."""
 
+LISTEN_SECONDS = 0.5
+"""Seconds between two looks at the events."""
+
+WAITING = EmptyState(
+    "No event yet. The past conversations are read first; then what is new is listed here.",
+    "shows how often each signal was right on past conversations",
+    "rules",
+)
+"""Shown until the first event of a watch."""
+
+NOTHING = EmptyState(
+    "Nothing is watched.\n\nA watch imports and scores what is new in a file or a folder, and lists it here.\n"
+    "It needs 20 past conversations in the project.",
+    "watches a file or a folder",
+    "watch",
+)
+"""Shown while nothing is watched."""
+
+MAX_PATH_CHARS = 40
+"""Most characters of the path that is watched."""
+
+MAX_FILTER_CHARS = 30
+"""Most characters of the words of the filter in the summary."""
+
+DEFAULT_IDLE_MINUTES = 10.0
+"""Minutes without growth after which a conversation is quiet, at first."""
+
+HELP = "New conversations of these logs, and new turns of old ones, are imported, scored and listed as they come."
+"""What a watch does, for the dialog."""
+
 
 def _time(row: LiveEvent) -> Sequence[Piece]:
     """Returns the time of an event, without its date."""
@@ -234,36 +264,6 @@ def _ended(first: int, last: int) -> Term:
 def _watched(value: str) -> Filter:
     """Returns the filter of one kind of watched conversations."""
     return Filter().with_choice("watched", value)
-
-
-LISTEN_SECONDS = 0.5
-"""Seconds between two looks at the events."""
-WAITING = EmptyState(
-    "No event yet. The past conversations are read first; then what is new is listed here.",
-    "shows how often each signal was right on past conversations",
-    "rules",
-)
-"""Shown until the first event of a watch."""
-
-NOTHING = EmptyState(
-    "Nothing is watched.\n\nA watch imports and scores what is new in a file or a folder, and lists it here.\n"
-    "It needs 20 past conversations in the project.",
-    "watches a file or a folder",
-    "watch",
-)
-"""Shown while nothing is watched."""
-
-MAX_PATH_CHARS = 40
-"""Most characters of the path that is watched."""
-
-MAX_FILTER_CHARS = 30
-"""Most characters of the words of the filter in the summary."""
-
-DEFAULT_IDLE_MINUTES = 10.0
-"""Minutes without growth after which a conversation is quiet, at first."""
-
-HELP = "New conversations of these logs, and new turns of old ones, are imported, scored and listed as they come."
-"""What a watch does, for the dialog."""
 
 
 class WatchScreen(WorkbenchScreen[None]):

@@ -66,7 +66,7 @@ from engine.trees.growth import Budget
 from engine.trees.model_requests import Grow
 from engine.trees.options import TreeOptions
 from screens.training.formatting import detail_text, headline, summary_content
-from screens.training.screen import loss_lines, valid_lines
+from screens.training.screen import loss_lines, validation_lines
 from tests.campaign.stopping import until_stopped
 from tests.engine.completeness.test_block import PROMPTED, item
 from tests.engine.completeness.test_endpoint_scoring import PLAIN, TAGGED
@@ -442,7 +442,7 @@ class Fuzz:
             history = RunHistory(run)
             detail = history.detail()
             history.tokens(), history.speed()
-            loss_lines(detail), valid_lines(detail)
+            loss_lines(detail), validation_lines(detail)
             shown = [
                 headline(detail.run, None),
                 summary_content([detail.run], False, "", ""),

@@ -57,6 +57,15 @@ TREE = TreeRequest(
 """One tree of the last answer, in a few seconds. Half the temperature keeps to what is likely, so that the tree shows
 between which answers the model wavers."""
 
+SQLITE_HEADER = b"SQLite format 3\x00"
+"""The first bytes of every SQLite file, and so of every project."""
+
+PROJECT_ENDINGS = ("", ".wb", ".db", ".sqlite", ".sqlite3")
+"""Endings with which a file that is not there may be meant as a new project; others are those of logs."""
+
+THEMES = ("dark", "light", "high-contrast", "ansi")
+"""The themes of `screens.shell.themes`, repeated here so that a wrong name is refused without importing the screens."""
+
 
 @takes(
     argument("dir", nargs="?", default=FOLDER, help="folder for the project"),
@@ -141,15 +150,6 @@ def _import_only(samples: Path, path: Path) -> CommandResult:
         EXIT_INCOMPLETE if counts.quarantined else EXIT_DONE,
         notes=[f"Built {path} in {duration(seconds)}. `workbench {path}` opens it."],
     )
-
-
-SQLITE_HEADER = b"SQLite format 3\x00"
-"""The first bytes of every SQLite file, and so of every project."""
-PROJECT_ENDINGS = ("", ".wb", ".db", ".sqlite", ".sqlite3")
-"""Endings with which a file that is not there may be meant as a new project; others are those of logs."""
-
-THEMES = ("dark", "light", "high-contrast", "ansi")
-"""The themes of `screens.shell.themes`, repeated here so that a wrong name is refused without importing the screens."""
 
 
 @takes(

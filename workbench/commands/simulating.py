@@ -50,7 +50,7 @@ def _kind_arguments(kind: Kind) -> list[Argument]:
     argument("instructions", help=OPTIONS["instructions"].help),
     *_kind_arguments("sharded"),
 )
-def sharded(arguments: argparse.Namespace) -> CommandResult:
+def simulate_sharded(arguments: argparse.Namespace) -> CommandResult:
     """Plays instructions under conditions; gives performance, aptitude and unreliability.
 
     Raises:
@@ -65,7 +65,7 @@ def sharded(arguments: argparse.Namespace) -> CommandResult:
 
 
 @takes(PROJECT, *_kind_arguments("forms"))
-def forms(arguments: argparse.Namespace) -> CommandResult:
+def simulate_forms(arguments: argparse.Namespace) -> CommandResult:
     """Has forms filled in conversation, in a project that is created if needed; gives the table of Hakimov et al.
     (2024).
 
@@ -103,7 +103,7 @@ def forms(arguments: argparse.Namespace) -> CommandResult:
 
 
 @takes(PROJECT, *_kind_arguments("recsim"))
-def recsim(arguments: argparse.Namespace) -> CommandResult:
+def simulate_recsim(arguments: argparse.Namespace) -> CommandResult:
     """Plays people with profiles who plan with an assistant; gives the results by task.
 
     Raises:
@@ -169,7 +169,7 @@ def _tables_as_lines(tables: Sequence[ReportTable]) -> list[str]:
 
 
 @takes(argument("projects", nargs="+", metavar="project", help="project files"))
-def results(arguments: argparse.Namespace) -> CommandResult:
+def list_results(arguments: argparse.Namespace) -> CommandResult:
     """Gives the tables of what was simulated here or elsewhere and imported: performance, aptitude and unreliability by
     task, condition and model, and models by forms.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.line_files import write_file
-from engine.base.number_format import bar, counted
+from engine.base.number_format import bar, counted, figure, small_probability
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
@@ -380,7 +380,8 @@ def summary(measures: Measures, whole: int) -> str:
         f"{measures.leaves} {'leaf' if measures.leaves == 1 else 'leaves'}, {whole} of them whole answers",
         counted(measures.answers, "distinct text"),
         f"best {best}",
-        f"covered {measures.covered:.2f}, pruned {measures.pruned:.2f}, unexpanded {measures.unexpanded:.2f}",
+        f"covered {figure(measures.covered)}, pruned {figure(measures.pruned)},"
+        f" unexpanded {figure(measures.unexpanded)}",
         f"entropy {measures.entropy_low:.1f}-{measures.entropy_high:.1f} bits",
     ]
     if measures.fork_entropy is not None:
@@ -413,9 +414,8 @@ def tree_lines(grown: Tree) -> list[str]:
             node = grown.nodes[child]
             kind = "" if grown.nodes[end].children else f"  ({grown.nodes[end].kind.name.lower()})"
             line = one_line(text, 60) or "·"
-            lines.append(
-                f"{bar(node.mass)} {node.mass:.3f} {masses[child]:.3f} {'  ' * depth}{line}{kind}"
-            )
+            share, below = small_probability(node.mass), small_probability(masses[child])
+            lines.append(f"{bar(node.mass)} {share:>5} {below:>5} {'  ' * depth}{line}{kind}")
             draw(grown.nodes[end].children, depth + 1)
 
     draw(grown.nodes[ROOT].children, 0)

@@ -124,7 +124,7 @@ class FittingStage(CpuStage):
         """The parameters that determine the scores: how they are fitted, and the conversations that were read."""
         states_hash = self._states_key()
         with self._project.reading() as conn:
-            ids = self._ids(conn)
+            ids = self._ids_to_score(conn)
             read = hidden_states.ids_with_entry(conn, states_hash)
             fingerprints = [hidden_states.fingerprint(conn, keys) for keys in (ids, read)]
         params = {**self.method, "states": states_hash, "conversations": fingerprints}
@@ -133,7 +133,7 @@ class FittingStage(CpuStage):
             params["drawn"] = probe.MAX_CONVERSATIONS
         return params
 
-    def _ids(self, conn: sqlite3.Connection) -> array[int]:
+    def _ids_to_score(self, conn: sqlite3.Connection) -> array[int]:
         """Returns the ids of the conversations to score, rising."""
         if self._features == "states":
             return hidden_states.ids_with_entry(conn, self._states_key())
@@ -143,7 +143,7 @@ class FittingStage(CpuStage):
         """Returns the number of conversations to score anew: none once all that was read so far is fitted to."""
         key = self.config_hash
         with self._project.reading() as conn:
-            return 0 if score_sets.is_stored(conn, key) else len(self._ids(conn))
+            return 0 if score_sets.is_stored(conn, key) else len(self._ids_to_score(conn))
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Fits, tests and stores the scores in batches; the last batch puts the set in force. Does nothing if the set
@@ -158,7 +158,7 @@ class FittingStage(CpuStage):
             if score_sets.is_stored(conn, key):
                 self._project.write(partial(self._put_in_force, config_hash=key))
                 return
-            ids = self._ids(conn)
+            ids = self._ids_to_score(conn)
         yield Progress(0, STEPS)
         results: list[KindFits] = []
         done = 0
@@ -174,17 +174,19 @@ class FittingStage(CpuStage):
             return
         (fits,) = results
         store = partial(self._store, run_id, key, ids, fits)
-        for _, note in self._run_on_thread(store, self._count):
+        for _, note in self._run_on_thread(store, self._note_counts):
             yield Progress(STEPS, STEPS, note)
         drawn = len(fits.training_set.external_ids) if len(ids) > probe.MAX_CONVERSATIONS else None
-        self._summary = f"Scored {counted(self._scored, 'conversation')} {_in_words(fits, drawn)}."
+        self._summary = (
+            f"Scored {counted(self._scored, 'conversation')} {_summary_text(fits, drawn)}."
+        )
         if self._part and fits.test is not None:
             # One of several: what changes from one to the next is enough.
-            figures = _in_figures(fits.test)
+            figures = _auroc_text(fits.test)
             self._summary = f"After {self._read_count:,} of {self._scored:,} read: {figures}."
         yield Progress(STEPS, STEPS)
 
-    def _count(self, counts: tuple[int, int]) -> None:
+    def _note_counts(self, counts: tuple[int, int]) -> None:
         """Takes how many conversations have a score, and how many of these one by states too, for the summary."""
         self._scored, self._read_count = counts
 
@@ -202,10 +204,10 @@ class FittingStage(CpuStage):
                 are read, and a fit to states is not required.
         """
         report(0, "reading words")
-        training_set = self._read(ids)
+        training_set = self._read_training_set(ids)
         if self._features == "both" and training_set.count_cuttable() < MIN_CONVERSATIONS_FOR_PROBE:
             self._on_states = True  # the bundled probe reads nothing else
-            training_set = self._read(ids)
+            training_set = self._read_training_set(ids)
         read = training_set.count_cuttable(training_set.boundaries.state_of_boundary >= 0)
         if self._features == "both" and not self._required and read < MIN_CONVERSATIONS_FOR_PROBE:
             raise NotYet(
@@ -215,15 +217,16 @@ class FittingStage(CpuStage):
         texts = training_set.boundaries.texts
         kinds = find_kinds(training_set.origins, texts.roles, texts.counts, texts.words)
         if len(kinds.names) < 2:
-            fit = self._fit(training_set, report)
-            test = self._test(training_set, fit.p, report)
-            every = np.arange(len(training_set.external_ids))
-            return KindFits(training_set, None, [KindFit("", every, training_set, fit, test)], test)
+            fit = self._fit_probes(training_set, report)
+            test = self._test_scores(training_set, fit.p, report)
+            all_conversations = np.arange(len(training_set.external_ids))
+            only_fit = KindFit("", all_conversations, training_set, fit, test)
+            return KindFits(training_set, None, [only_fit], test)
         # Of more than are learned from, some may be of a kind that none of these is of.
         has_unknown = len(ids) > len(training_set.external_ids)
         fits = self._fit_by_kind(training_set, kinds, report, has_unknown=has_unknown)
         p = fits.p
-        test = self._test(training_set, np.where(np.isnan(p), 0.5, p), report)
+        test = self._test_scores(training_set, np.where(np.isnan(p), 0.5, p), report)
         fits.test = test and replace(test, kinds=_kind_tests(fits.kind_fits))
         return fits
 
@@ -248,25 +251,25 @@ class FittingStage(CpuStage):
                 fit_of_kind.append(-1)
                 continue
             fit_of_kind.append(len(kind_fits))
-            fit = self._fit(part, report)
-            test = self._test(part, fit.p, report)
+            fit = self._fit_probes(part, report)
+            test = self._test_scores(part, fit.p, report)
             kind_fits.append(KindFit(name, conversations, part, fit, test))
         others = np.flatnonzero(kind_of_conversation < 0)
         if len(others) or has_unknown:
             has_state = training_set.boundaries.state_of_boundary >= 0
-            fit_to_all = self._fit(training_set, report)
+            fit_to_all = self._fit_probes(training_set, report)
             fit = fit_to_all.at_boundaries(training_set.boundary_rows(others), has_state)
             kind_fits.append(KindFit("", others, training_set.subset(others), fit, None))
         return KindFits(training_set, kinds.reindexed(fit_of_kind), kind_fits)
 
-    def _read(self, ids: Sequence[int]) -> TrainingSet:
+    def _read_training_set(self, ids: Sequence[int]) -> TrainingSet:
         """Returns the conversations to learn from, all of them or some that are drawn."""
         with self._project.reading() as conn:
             read = set(hidden_states.ids_with_entry(conn, self._states_key()))
         drawn = probe.sample_conversations(ids, read)
         tested = np.random.default_rng(probe_calibration.SEED).permutation(drawn)
         tested_ids = frozenset(tested[:MAX_TESTED_CONVERSATIONS].tolist())
-        boundaries = self._boundaries(drawn, tested_ids)
+        boundaries = self._read_boundaries(drawn, tested_ids)
         with self._project.reading() as conn:
             names_by_id = names(conn, boundaries.texts.ids)
             origins = origins_of(conn, boundaries.texts.ids)
@@ -277,7 +280,9 @@ class FittingStage(CpuStage):
             origins,
         )
 
-    def _boundaries(self, ids: Sequence[int], tested: frozenset[int] = frozenset()) -> Boundaries:
+    def _read_boundaries(
+        self, ids: Sequence[int], tested: frozenset[int] = frozenset()
+    ) -> Boundaries:
         """Reads the texts and the states of these conversations, given in rising order.
 
         Args:
@@ -305,7 +310,7 @@ class FittingStage(CpuStage):
         tokens = [entries[key].tokens if key in entries else 0 for key in texts.ids]
         return Boundaries(texts, reasons, tokens, states, state_of_boundary)
 
-    def _fit(self, training_set: TrainingSet, report: OnProgress) -> Fit:
+    def _fit_probes(self, training_set: TrainingSet, report: OnProgress) -> Fit:
         """Returns the fitted probes, or the bundled one where there are too few conversations.
 
         Raises:
@@ -359,7 +364,9 @@ class FittingStage(CpuStage):
             "Import more conversations, or score with --mode tuned.",
         )
 
-    def _test(self, training_set: TrainingSet, p: Floats, report: OnProgress) -> EndingTest | None:
+    def _test_scores(
+        self, training_set: TrainingSet, p: Floats, report: OnProgress
+    ) -> EndingTest | None:
         """Returns the test of scores of the boundaries, on the conversations for which the keyword rule was asked; None
         where too few of them can be cut."""
         texts, counts = training_set.boundaries.texts, training_set.counts
@@ -466,7 +473,7 @@ class FittingStage(CpuStage):
         learned_ids = frozenset(fits.training_set.boundaries.texts.ids)
         for first in range(0, len(ids), CONVERSATIONS_PER_TRANSACTION):
             part = ids[first : first + CONVERSATIONS_PER_TRANSACTION]
-            unseen = self._boundaries([key for key in part if key not in learned_ids])
+            unseen = self._read_boundaries([key for key in part if key not in learned_ids])
             with self._project.reading() as conn:
                 origins = origins_of(conn, unseen.texts.ids)
             p = fits.score_unseen(unseen, origins)
@@ -513,7 +520,7 @@ def _kind_tests(fits: Sequence[KindFit]) -> tuple[KindTest, ...]:
     )
 
 
-def _in_words(fits: KindFits, drawn: int | None) -> str:
+def _summary_text(fits: KindFits, drawn: int | None) -> str:
     """Returns which probe scored, and the result of its test, for the summary.
 
     Args:
@@ -531,10 +538,10 @@ def _in_words(fits: KindFits, drawn: int | None) -> str:
     if test is None:
         return f"{scored_by}; too few to test"
     number = counted(test.conversations, "conversation")
-    return f"{scored_by}; whole against cut: {_in_figures(test)}, {number}"
+    return f"{scored_by}; whole against cut: {_auroc_text(test)}, {number}"
 
 
-def _in_figures(test: EndingTest) -> str:
+def _auroc_text(test: EndingTest) -> str:
     """Returns the AUROC of a test with its interval."""
     auroc = test.auroc
     return f"AUROC {figure(auroc.value)} ({figure_range(auroc.low, auroc.high)})"

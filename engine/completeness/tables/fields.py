@@ -32,7 +32,9 @@ _REMAINING_SQL = "SELECT conversation_id FROM remaining WHERE score_config_hash 
 """Selects the conversations with remaining tasks under a configuration of scores."""
 
 
-def in_state(rule: DecisionRule, config: str | None, state: State) -> tuple[str, tuple[Any, ...]]:
+def state_selection_sql(
+    rule: DecisionRule, config: str | None, state: State
+) -> tuple[str, tuple[Any, ...]]:
     """Returns (SQL, parameters) that select the conversations in a state; for `unscored` those that are scored.
 
     The SQL reads a range of scores from the index and applies the exact rule to them.
@@ -60,9 +62,9 @@ def in_state(rule: DecisionRule, config: str | None, state: State) -> tuple[str,
 def _by_state(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns the conversations in one of the states of the term."""
     rule, config = score_sets.rule(conn), score_sets.hash_in_force(conn)
-    result = among - among
+    result = among - among  # empty
     for value in term.values:
-        scored = of_statement(conn, among, *in_state(rule, config, State(value)))
+        scored = of_statement(conn, among, *state_selection_sql(rule, config, State(value)))
         result |= among - scored if value == State.UNSCORED else scored
     return result
 
@@ -93,7 +95,7 @@ def _by_request_count(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdS
 def _by_remaining_tasks(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns the conversations whose remaining tasks, written for the scores in force, contain a text of the term."""
     config = score_sets.hash_in_force(conn)
-    result, texts = among - among, named_values(term)
+    result, texts = among - among, named_values(term)  # empty at first
     if texts:
         condition = parts("text", texts)
         result = of_statement(

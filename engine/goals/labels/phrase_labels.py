@@ -105,7 +105,7 @@ MIN_LISTED_SHARE, MIN_LISTED_CONTRAST = 0.15, 1.0
 """Least share of the members that have a request which a name lists, and its least contrast."""
 MIN_LIST_SUPPORT, MIN_QUALITY_SUPPORT, MIN_THING_SUPPORT = 0.55, 0.7, 0.75
 """Least support of a list of requests and of a topic, of a quality, and of a thing that members look for."""
-MIN_TOPIC_CONTRAST, MIN_TOPIC_MEMBERS = 1.8, 6
+MIN_TOPIC_CONTRAST, MIN_TOPIC_MEMBERS = 1.8, 5
 """Least contrast of a topic and of a quality; and the least number of members who name a topic that stands alone."""
 LISTED_SUPPORT, LEAST_SUPPORT = 0.8, 0.4
 """The support of a name from which on nothing more is listed; and the least of a name that a

@@ -87,12 +87,12 @@ async def complete(reader: Reader, name: str, body: Mapping[str, Any]) -> Writte
         RequestRefused: The endpoint refuses the request, or the model thought up to the limit and wrote no answer.
     """
     while True:
-        given = reader.thinking.tokens
-        limit = body["max_tokens"] + given
+        thinking_tokens = reader.thinking.tokens
+        limit = body["max_tokens"] + thinking_tokens
         written = read_completion(await reader.ask(name, {**body, "max_tokens": limit}))
         if not written.lacks_tokens:
             return written
-        more = next((tokens for tokens in THINKING_TOKENS if tokens > given), None)
+        more = next((tokens for tokens in THINKING_TOKENS if tokens > thinking_tokens), None)
         if more is None and written.text:
             return written
         if more is None:
@@ -333,27 +333,27 @@ def value_probability(call: Call, steps: Sequence[Step]) -> float | None:
         start, end = end, end + len(text)
         if end <= place.start:
             continue
-        of_value = of_others = 0.0
+        p_value = p_others = 0.0
         for token in step.top:
             reply = written[:start] + (token.text or b"")
             if len(reply) > place.start and reply.startswith(written[: place.start]):
-                values = _values_begun(reply[place.start :], words)
+                values = _possible_values(reply[place.start :], words)
                 if place.value in values:
-                    of_value += math.exp(token.log_p)
+                    p_value += math.exp(token.log_p)
                 elif values:
-                    of_others += math.exp(token.log_p)
-        if not of_value:
+                    p_others += math.exp(token.log_p)
+        if not p_value:
             return None
-        probability *= of_value / (of_value + of_others)
-        if len(_values_begun(written[place.start : end], words)) <= 1:
+        probability *= p_value / (p_value + p_others)
+        if len(_possible_values(written[place.start : end], words)) <= 1:
             break
     return probability
 
 
-def _values_begun(text: bytes, words: Mapping[str, Sequence[str]]) -> list[str]:
+def _possible_values(text: bytes, words: Mapping[str, Sequence[str]]) -> list[str]:
     """Returns the values of which a text is a beginning, or which it begins with."""
     beginning = text.decode("utf-8", "ignore").casefold()
-    folded = ((value, word.casefold()) for value, several in words.items() for word in several)
+    folded = ((value, word.casefold()) for value, forms in words.items() for word in forms)
     return [
         value
         for value, word in folded

@@ -129,11 +129,13 @@ def import_file_answers(
         NameTaken: Something answers the question under this name.
     """
     report = FileAnswersReport(" ".join(name.split()) or path.stem)
-    lines = list(_lines(path))
-    report.fields = _fields(lines, question.name, id_field, value_field, path)
+    lines = list(_read_lines(path))
+    report.fields = _find_fields(lines, question.name, id_field, value_field, path)
     with project.reading() as conn:
-        answers = _answers(conn, lines, question, report)
-    return _stored(project, question, answers, report, path.name, replace=replace, dry_run=dry_run)
+        answers = _answers_of_lines(conn, lines, question, report)
+    return _store_answers(
+        project, question, answers, report, path.name, replace=replace, dry_run=dry_run
+    )
 
 
 def import_field_answers(
@@ -147,7 +149,7 @@ def import_field_answers(
 ) -> FileAnswersReport:
     """Takes the values of a field of the truth or metadata of conversations as answers.
 
-    A list has a value for each message of one side: see `_joined`.
+    A list has a value for each message of one side: see `_answer_of_value`.
 
     Args:
         field: As in a filter: `truth.rating.Diversity`, `meta.stars`.
@@ -168,7 +170,7 @@ def import_field_answers(
             value = _value_at(fields or {}, path)
             has_field = has_field or value is not None
             try:
-                answer = _joined(question, key, value, conversation.messages)
+                answer = _answer_of_value(question, key, value, conversation.messages)
             except UsageError:
                 example = f"{conversation.external_id}: {value}"[:MAX_EXAMPLE_CHARACTERS]
                 report.outcomes.count("not_understood", example)
@@ -179,7 +181,9 @@ def import_field_answers(
             names = [key for start in ("truth.", "meta.") for key in facets.keys(conn, start)]
             fields_text = ", ".join(names[:MAX_FIELDS_SHOWN]) or "none"
             raise NotFound(f"No conversation has a field {field!r}.", f"Fields: {fields_text}.")
-    return _stored(project, question, answers, report, field, replace=replace, dry_run=dry_run)
+    return _store_answers(
+        project, question, answers, report, field, replace=replace, dry_run=dry_run
+    )
 
 
 def _value_at(fields: Mapping[str, Any], path: str) -> Any:
@@ -191,7 +195,7 @@ def _value_at(fields: Mapping[str, Any], path: str) -> Any:
     return _value_at(inner, rest) if rest and isinstance(inner, dict) else None
 
 
-def _joined(
+def _answer_of_value(
     question: Question, key: int, value: Any, messages: Sequence[Message]
 ) -> MachineAnswer | None:
     """Returns the answer of a value, or of a list of values of messages; None where there is none.
@@ -226,12 +230,12 @@ def _joined(
     cites: tuple[Cite, ...] = ()
     if len(indices) == len(values):
         cites = tuple(
-            (index, 0, 0) for index, each in zip(indices, values, strict=True) if each == answer
+            (index, 0, 0) for index, label in zip(indices, values, strict=True) if label == answer
         )
     return MachineAnswer(key, answer, None, "", cites)
 
 
-def _stored(
+def _store_answers(
     project: Project,
     question: Question,
     answers: Sequence[MachineAnswer],
@@ -282,7 +286,7 @@ def _stored(
     return report
 
 
-def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
+def _read_lines(path: Path) -> Iterator[Mapping[str, Any]]:
     """Yields the lines of a file, field -> value: of JSON Lines or JSON if it begins like them, else of CSV.
 
     Raises:
@@ -301,7 +305,7 @@ def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
     yield from csv.DictReader(text.splitlines(), dialect=dialect)
 
 
-def _fields(
+def _find_fields(
     lines: Iterable[Mapping[str, Any]], question: str, id_field: str, value_field: str, path: Path
 ) -> tuple[str, str]:
     """Returns the fields of ids and answers.
@@ -331,7 +335,7 @@ def _fields(
     return chosen[0], chosen[1]
 
 
-def _answers(
+def _answers_of_lines(
     conn: sqlite3.Connection,
     lines: Iterable[Mapping[str, Any]],
     question: Question,

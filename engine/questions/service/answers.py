@@ -28,6 +28,40 @@ from engine.questions.service.intake import (
 from engine.questions.tables import answers as stored_answers
 from engine.questions.tables import questions, second_answers
 
+_OUTCOME_WORDS: dict[Outcome, tuple[str, str]] = {
+    "given": ("verdict was given", "verdicts were given"),
+    "replaced": ("verdict replaced another one", "verdicts replaced others"),
+    "same": ("verdict was there already", "verdicts were there already"),
+    "conflicts": (
+        "conversation has another verdict, which stays in force; --replace gives the new one",
+        "conversations have other verdicts, which stay in force; --replace gives the new ones",
+    ),
+    "disagreements": (
+        "conversation got different verdicts from as many people; all are kept, none came into force",
+        "conversations got different verdicts from as many people; all are kept, none came into force",
+    ),
+    "unanswered": ("task has no answer", "tasks have no answer"),
+    "changed": (
+        "conversation has another text since it was exported; no verdict was given",
+        "conversations have another text since they were exported; no verdict was given",
+    ),
+    "unknown": ("id is not in this project", "ids are not in this project"),
+    "ambiguous": (
+        "id is that of several conversations here; no verdict was given",
+        "ids are those of several conversations here; no verdict was given",
+    ),
+    "not_understood": ("answer was not understood", "answers were not understood"),
+}
+"""Words for one and for several answers with each outcome."""
+
+_GAPS: tuple[Outcome, ...] = (
+    *("conflicts", "disagreements", "changed", "unknown", "ambiguous", "not_understood"),
+)
+"""Outcomes of answers that were not taken as they are."""
+
+_VERDICTS = frozenset(verdict.value for verdict in Verdict)
+"""The names of the verdicts, as answers write them."""
+
 
 @dataclass(frozen=True, slots=True)
 class ImportedAnswer:
@@ -217,40 +251,6 @@ Outcome = Literal[
     "not_understood",
 ]  # fmt: skip
 """What became of an answer."""
-
-_OUTCOME_WORDS: dict[Outcome, tuple[str, str]] = {
-    "given": ("verdict was given", "verdicts were given"),
-    "replaced": ("verdict replaced another one", "verdicts replaced others"),
-    "same": ("verdict was there already", "verdicts were there already"),
-    "conflicts": (
-        "conversation has another verdict, which stays in force; --replace gives the new one",
-        "conversations have other verdicts, which stay in force; --replace gives the new ones",
-    ),
-    "disagreements": (
-        "conversation got different verdicts from as many people; all are kept, none came into force",
-        "conversations got different verdicts from as many people; all are kept, none came into force",
-    ),
-    "unanswered": ("task has no answer", "tasks have no answer"),
-    "changed": (
-        "conversation has another text since it was exported; no verdict was given",
-        "conversations have another text since they were exported; no verdict was given",
-    ),
-    "unknown": ("id is not in this project", "ids are not in this project"),
-    "ambiguous": (
-        "id is that of several conversations here; no verdict was given",
-        "ids are those of several conversations here; no verdict was given",
-    ),
-    "not_understood": ("answer was not understood", "answers were not understood"),
-}
-"""Words for one and for several answers with each outcome."""
-
-_GAPS: tuple[Outcome, ...] = (
-    *("conflicts", "disagreements", "changed", "unknown", "ambiguous", "not_understood"),
-)
-"""Outcomes of answers that were not taken as they are."""
-
-_VERDICTS = frozenset(verdict.value for verdict in Verdict)
-"""The names of the verdicts, as answers write them."""
 
 
 @dataclass(slots=True)

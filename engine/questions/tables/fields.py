@@ -11,7 +11,7 @@ from engine.base.conversation import SUCCEEDED, State, Verdict, without_surrogat
 from engine.base.errors import NotFound
 from engine.completeness.records import DecisionRule
 from engine.completeness.tables import score_sets
-from engine.completeness.tables.fields import in_state
+from engine.completeness.tables.fields import state_selection_sql
 from engine.conversations.filter_fields import (
     FIELDS,
     QUESTION_FIELD,
@@ -228,7 +228,7 @@ def _disagreement(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     def scored(rule: DecisionRule, config: str | None) -> tuple[IdSet, IdSet]:
         """Returns the conversations that a rule calls complete, and those it calls incomplete."""
         complete, incomplete = (
-            of_statement(conn, among, *in_state(rule, config, state))
+            of_statement(conn, among, *state_selection_sql(rule, config, state))
             for state in (State.COMPLETE, State.INCOMPLETE)
         )
         return complete, incomplete

@@ -17,6 +17,9 @@ Speaker = Literal["system", "user", "assistant", "tool"]
 Place = Literal["anywhere", "first", "last"]
 """In which messages of the speaker a word stands: in any, in the first one, in the last one."""
 
+MOST_TROUBLE = "the most trouble"
+"""What the conversations with the most signs of trouble are called, which stand for failures that are not known."""
+
 
 @dataclass(frozen=True, slots=True)
 class WordFeature:
@@ -29,10 +32,6 @@ class WordFeature:
 
 Feature = WordFeature | Term
 """What a conversation has or has not: words, or any term of a filter that holds."""
-
-
-MOST_TROUBLE = "the most trouble"
-"""What the conversations with the most signs of trouble are called, which stand for failures that are not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import get_args
 
-from engine.base.conversation import Verdict, render_log
+from engine.base.conversation import LogPiece, Verdict, render_log
 from engine.base.errors import NotYet, UsageError, WorkbenchError
 from engine.base.statistics.bootstrap import THRESHOLD
 from engine.base.statistics.intervals import Classification
@@ -476,13 +476,11 @@ def _baseline_scorings(
     ones counted once.
     """
     keywords: dict[int, dict[int, float | None]] = {}
-    curves: list[list[Position]] = []
+    positions: list[list[Position]] = []
     shingles = []
     for page in id_pages(conn, list(places_by_id)):
         for key, messages in conversations.conversations_for(conn, page):
             pieces = render_log(messages)
-            piece_chars = [len(piece.text) for piece in pieces]
-            chars_so_far = list(accumulate(piece_chars))
             piece_of_message = {piece.message: index for index, piece in enumerate(pieces)}
             boundary_pieces = [
                 piece_of_message[message] for message in places_by_id[key].boundaries
@@ -491,25 +489,36 @@ def _baseline_scorings(
                 pieces[index].message: float(sounds_complete(pieces[: index + 1]))
                 for index in boundary_pieces
             }
-            curves.append(
-                [
-                    Position(number, chars_so_far[index], piece_chars[index])
-                    for number, index in enumerate(boundary_pieces)
-                ]
-            )
+            positions.append(_boundary_positions(pieces, boundary_pieces))
             shingles.append(shingle_overlap.log_shingles(pieces))
     baselines: dict[str, Values] = {KEYWORDS: keywords}
     groups = shingle_overlap.groups(shingles)
     # a conversation with two boundaries or more can be cut
-    cuttable = {int(group) for group, curve in zip(groups, curves, strict=True) if len(curve) > 1}
-    if len(cuttable) >= MIN_CONVERSATIONS_FOR_PROBE:
-        # the values of all curves one after the other, dealt back in the same order
-        values = iter(cross_fit_by_position(curves, groups).p.tolist())
+    cuttable_groups = {
+        int(group)
+        for group, boundaries in zip(groups, positions, strict=True)
+        if len(boundaries) > 1
+    }
+    if len(cuttable_groups) >= MIN_CONVERSATIONS_FOR_PROBE:
+        # the values of all conversations one after the other, dealt back in the same order
+        values = iter(cross_fit_by_position(positions, groups).p.tolist())
         baselines[POSITION] = {
             key: {message: next(values) for message in places_by_id[key].boundaries}
             for key in keywords
         }
     return baselines
+
+
+def _boundary_positions(
+    pieces: Sequence[LogPiece], boundary_pieces: Sequence[int]
+) -> list[Position]:
+    """Returns the number, the characters so far and the own characters of each boundary, by the index of its piece."""
+    piece_chars = [len(piece.text) for piece in pieces]
+    chars_so_far = list(accumulate(piece_chars))
+    return [
+        Position(number, chars_so_far[index], piece_chars[index])
+        for number, index in enumerate(boundary_pieces)
+    ]
 
 
 def _separation_row(
