@@ -10,7 +10,7 @@ import pytest
 
 from engine.model.embedders.tfidf import TfidfEmbedder
 from tests.benchmarks.goal_quality import main, measure, read
-from tests.engine.goals.groups import same_partition, wishes
+from tests.engine.goals.groups import wishes
 from workbench import cli
 
 
@@ -40,8 +40,8 @@ def test_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(("k1", "groups"), [(7, 7), (12, 6)])
 def test_the_program_does_what_is_measured(tmp_path: Path, k1: int, groups: int) -> None:
-    """Automatic merging in a project ends with the groups that the measurement ends with, from the same clusters; two
-    halves of a kind that do not mix stay apart."""
+    """Automatic merging in a project ends with the groups that the measurement ends with, from the same clusters, or
+    with some of them joined; two halves of a kind that do not mix stay apart."""
     texts, _ = wishes()
     file, project = tmp_path / "wishes.jsonl", str(tmp_path / "wishes.wb")
     records = [
@@ -68,5 +68,7 @@ def test_the_program_does_what_is_measured(tmp_path: Path, k1: int, groups: int)
     embedder.fit(texts)
     gold = np.zeros(len(texts), dtype=np.int32)
     one = measure(embedder.embed(texts), texts, gold, embedder, 0, k1, desk=False)
-    assert same_partition(program, one.labels)
-    assert len(set(found.values()) - {None}) == groups
+    labels = set(one.labels[one.labels >= 0].tolist())
+    assert len(labels) == groups
+    for label in labels:  # groups without a common request are joined when they are named
+        assert len(np.unique(program[one.labels == label])) == 1

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
 import sqlite3
-import threading
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
 from engine.base import folders
 from engine.base.conversation import Conversation
+from engine.completeness.tables import hidden_states
 from engine.jobs import contract
 from engine.model import catalog
 from engine.opener.open_project import OpenProject
@@ -170,12 +169,16 @@ def test_cancelled_it_goes_on(
     tune(single_layer_weights, folders.data_dir(), folders.cache_dir(), tokens_per_s=2000.0)
     project = tmp_path / "mine.wb"
     words = ["open", str(many), "-o", str(project), "--headless"]
-    ended = threading.Event()
-    interrupting = threading.Thread(target=_interrupt_when_read, args=(project, ended))
-    interrupting.start()
-    cancelled = workbench(*words)
-    ended.set()
-    interrupting.join()
+    store = hidden_states.add
+
+    def store_and_interrupt(*values: Any) -> None:
+        """Presses ctrl+c as soon as the states of the first conversations are there."""
+        store(*values)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(hidden_states, "add", store_and_interrupt)
+        cancelled = workbench(*words)
     assert cancelled.returncode == 130, cancelled.stderr.decode()
     assert b"goes on from there" in cancelled.stderr
     before = _read_count(project)
@@ -185,15 +188,6 @@ def test_cancelled_it_goes_on(
     assert again.returncode == 0
     assert f"{before} were read before".encode() in again.stderr
     assert _read_count(project) == MANY
-
-
-def _interrupt_when_read(project: Path, ended: threading.Event) -> None:
-    """Presses ctrl+c once the states of the first conversations are stored, unless the command ended before."""
-    while not ended.wait(0.02):
-        with contextlib.suppress(sqlite3.OperationalError):  # it is not made yet
-            if _read_count(project):
-                os.kill(os.getpid(), signal.SIGINT)
-                return
 
 
 def _read_count(project: Path) -> int:

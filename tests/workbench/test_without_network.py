@@ -143,7 +143,7 @@ ONLY_ON = {
     "conversations": "11 of 11",
     "triage": "n No",
     "trees": "leaves median",
-    "goals": "3 goals of 11",
+    "goals": "goal of 11 conversations",
     "desk": "N Never",
     "training": "0 runs",
     "models": "only s and p use the network",

@@ -7,7 +7,6 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -34,15 +33,15 @@ _RANGE = re.compile(r"bytes (?P<first>\d+)-\d+/(\d+|\*)")
 class _RetryLater(Exception):
     """The connection failed and may be tried again."""
 
-    def __init__(self, why: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(self, why: str, headers: Mapping[str, str] | None = None) -> None:
         """Creates the exception.
 
         Args:
             why: A sentence without its end.
-            headers: Headers of the answer, which may say how long to wait.
+            headers: Headers of the answer, which may say how long to wait; None for none.
         """
         super().__init__(why)
-        self.headers = headers
+        self.headers: Mapping[str, str] = headers or {}
 
 
 class Fetch:

@@ -43,9 +43,10 @@ class TestThemes:
         app = app_with(Shell(theme=name))
         async with app.run_test(size=(120, 36), notifications=True) as pilot:
             await settle(pilot)
-            await press(pilot, "2", "enter", "w", "escape", "q", "3", "question_mark", "escape")
+            await press(pilot, "2", "enter", "w", "escape", "3", "question_mark", "escape")
             await press(pilot, "ctrl+p", "escape", "1", "r", "escape")
-            assert "Overview" in text(pilot)
+            assert app.current_mode == "overview"
+            assert app.screen.is_modal is False
 
     @pytest.mark.parametrize(
         ("theme", "least"),
