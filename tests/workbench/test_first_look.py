@@ -176,9 +176,15 @@ def test_cancelled_it_goes_on(
         store(*values)
         os.kill(os.getpid(), signal.SIGINT)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(hidden_states, "add", store_and_interrupt)
-        cancelled = workbench(*words)
+    before_test = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # jobs of a shell ignore it
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(hidden_states, "add", store_and_interrupt)
+            cancelled = workbench(*words)
+    finally:
+        signal.signal(signal.SIGINT, before_test)
     assert cancelled.returncode == 130, cancelled.stderr.decode()
     assert b"goes on from there" in cancelled.stderr
     before = _read_count(project)
