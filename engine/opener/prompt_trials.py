@@ -57,10 +57,10 @@ class PromptTrial:
                 f"These can be tried: {', '.join(REPLY_FORMS)}.",
             )
         self._workspace, self.name = workspace, name
-        built_in, own = shipped_prompt(name), text or workspace.prompts.source(name)
-        self._versions = (
-            {"built in": built_in} if own == built_in else {"yours": own, "built in": built_in}
-        )
+        built_in, edited = shipped_prompt(name), text or workspace.prompts.source(name)
+        self._versions = {"built in": built_in}
+        if edited != built_in:
+            self._versions = {"yours": edited, **self._versions}
         self._is_interrupted = False
         self._work: _TrialWork | None = None
 

@@ -156,9 +156,9 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         """Restores the filter, order, columns and cursor of the last session."""
         saved = self.services.saved
 
-        def on_result(found: tuple[ListQuery, int | None, Sequence[str] | None]) -> None:
+        def on_result(view: tuple[ListQuery, int | None, Sequence[str] | None]) -> None:
             self._restored = True
-            self.query_shown, place, columns = found
+            self.query_shown, place, columns = view
             self.columns_shown = columns or DEFAULT_COLUMNS
             self.query_one(FilterLine).put(self.query_shown.filter)
             self._look_for()

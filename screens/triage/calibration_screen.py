@@ -198,8 +198,8 @@ class CalibrationScreen(WorkbenchScreen[None]):
                 probes.take_over()
             return waits
 
-        def on_done(taken: bool) -> None:
-            if taken:
+        def on_done(is_newer: bool) -> None:
+            if is_newer:
                 self.notify("The newest probabilities of success are in force.", markup=False)
                 self.refresh_data()
             else:

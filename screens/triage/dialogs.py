@@ -98,23 +98,23 @@ def ask_round(
     """
 
     def ask_whose(loaded: tuple[TriageStatus, list[int], list[int]]) -> None:
-        status, own, others = loaded
+        status, own_answers, others = loaded
         has_few = status.given < MIN_ANSWERS_FOR_REPEATS
         if has_few:
-            own = []
+            own_answers = []
 
         def begin_round(of_others: bool | None) -> None:
             if of_others is not None:
-                begin(BlindRound(others if of_others else own, of_others=of_others))
+                begin(BlindRound(others if of_others else own_answers, of_others=of_others))
 
-        if own and others:
+        if own_answers and others:
             choices = [
                 (True, f"{len(others)} that other people judged"),
-                (False, f"{len(own)} that you judged"),
+                (False, f"{len(own_answers)} that you judged"),
             ]
             screen.app.push_screen(ChoiceDialog("Judge blind", choices), begin_round)
-        elif own or others:
-            begin_round(not own)
+        elif own_answers or others:
+            begin_round(not own_answers)
         elif has_few:
             reason = (
                 f"Blind repeats begin at {MIN_ANSWERS_FOR_REPEATS} answers;"

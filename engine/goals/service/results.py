@@ -138,13 +138,13 @@ def assignment_lines(
                     "reason": reasons.get(conversation_id, NOT_ASSIGNED),
                 }  # fmt: skip
                 if conversation_id in index_of_group:
-                    own, to_centers = index_of_group[conversation_id], distances[conversation_id]
-                    nearest = to_centers.min() if own is None else to_centers[own]
+                    group, to_centers = index_of_group[conversation_id], distances[conversation_id]
+                    nearest = to_centers.min() if group is None else to_centers[group]
                     line |= {
-                        "cluster": None if own is None else keys[own],
-                        "label": None if own is None else view.state.groups[keys[own]].label,
+                        "cluster": None if group is None else keys[group],
+                        "label": None if group is None else view.state.groups[keys[group]].label,
                         "distance": max(0.0, float(nearest)),
-                        "reason": OUTLIER if own is None else None,
+                        "reason": OUTLIER if group is None else None,
                     }
                 yield line
 

@@ -31,7 +31,6 @@ from engine.goals.questions import Named
 from engine.goals.records import (
     DECIDE_THRESHOLD,
     Author,
-    Clustering,
     Evidence,
     GoalDecision,
     Ids,
@@ -43,9 +42,8 @@ from engine.goals.stages.proposing import PAIRS_PER_BLOCK, ProposeStage
 from engine.goals.tables.clusterings import source_of
 from engine.goals.tables.texts import LazyTexts
 from engine.goals.views.clustering_view import ClusteringView
-from engine.goals.views.decision_log import DecisionLog, Plan
+from engine.goals.views.decision_log import Plan
 from engine.goals.views.merge_queue import MergeQueueCache, QueueSnapshot
-from engine.goals.views.pair_table import MAX_MIXED_MEMBERS
 from engine.jobs.contract import CpuStage, Lane, OnProgress, Progress, ThreadedWork
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Mask, Vectors
@@ -57,8 +55,6 @@ ASKING_MARGIN = 0.2
 """Distance of the merge probability from the threshold within which the model is asked, because its answer may move the
 probability across the threshold. Farther away that is rare, and a small model on a CPU takes half a minute to
 answer."""
-_MIXING_DRAW = 0x6D69
-"""Stands beside the seed for the draw of members that are compared, so that it differs from other draws ("mi")."""
 
 
 def settle_moves(
@@ -359,7 +355,11 @@ class OneActStage(OnClustering, CpuStage):
     """Decides about the groups of a clustering and stores the decisions as one act."""
 
     def __init__(
-        self, project: Project, decision_log: DecisionLog, *, cluster: ClusterStage | None = None
+        self,
+        project: Project,
+        queue_cache: MergeQueueCache,
+        *,
+        cluster: ClusterStage | None = None,
     ) -> None:
         """Reads nothing yet.
 
@@ -367,7 +367,7 @@ class OneActStage(OnClustering, CpuStage):
             cluster: The stage before that makes the clustering; None takes the one that is open.
         """
         super().__init__(project)
-        self._decision_log, self._cluster = decision_log, cluster
+        self._queue_cache, self._cluster = queue_cache, cluster
 
     @cached_property
     def params(self) -> Mapping[str, Any]:
@@ -387,7 +387,7 @@ class OneActStage(OnClustering, CpuStage):
             yield Progress(done, None, note)
         self._check()
         (plan,) = results
-        count = len(self._decision_log.decide(self._stored.id, plan))
+        count = len(self._queue_cache.decision_log.decide(self._stored.id, plan))
         self._project.write(lambda conn: runs.count(conn, run_id, count, count))
         yield Progress(count, count)
 
@@ -407,17 +407,6 @@ class NameStage(OneActStage):
     renamed = joined = 0
     """Number of groups that got another name, and of those without a common request that were joined."""
 
-    def __init__(
-        self,
-        project: Project,
-        queue_cache: MergeQueueCache,
-        *,
-        cluster: ClusterStage | None = None,
-    ) -> None:
-        """Reads nothing yet; see `OneActStage`."""
-        super().__init__(project, queue_cache.decision_log, cluster=cluster)
-        self._queue_cache = queue_cache
-
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
         text = f"Named {counted(self.renamed, 'group')} by phrases of their members"
@@ -428,14 +417,15 @@ class NameStage(OneActStage):
     def _find_decisions(self, report: OnProgress) -> Plan:
         """Returns the plan that joins groups without a common request and gives groups their names; all are named
         together, so that no two get the same."""
-        state = self._decision_log.state(self._stored.id)
+        view = self._queue_cache.view(self._stored.id)
+        state = view.state
         groups = {group.id: group for group in _open_groups(state)}
         if not any(group.made_of or group.support is None for group in groups.values()):
             return lambda _: []  # no group is more than its cluster, which has its label
         report(0, "looking for labels")
         refused = {key for pair in (*state.refused, *state.forbidden) for key in pair}
         keys = list(state.current)
-        members = _Members(self._queue_cache, self._stored, state)
+        members = _Members(self._queue_cache, view)
         open_numbers = {
             number for number, key in enumerate(keys) if key in groups and key not in refused
         }
@@ -493,18 +483,15 @@ class _Members:
         numbers: Index of the group of each in `MergeState.current`, that of the first where groups were joined.
     """
 
-    def __init__(self, queue_cache: MergeQueueCache, stored: Clustering, state: MergeState) -> None:
-        space = queue_cache.space(stored)
+    def __init__(self, queue_cache: MergeQueueCache, view: ClusteringView) -> None:
+        space, state = queue_cache.space(view.stored), view.state
         ids, group_indices = state.group_indices(list(state.current))
         has_vector = np.isin(ids, space.ids, assume_unique=True)
         self.ids, self.numbers = ids[has_vector], group_indices[has_vector]
-        self._stored, self._rows = stored, space.rows_of(self.ids)
+        self._stored, self._rows = view.stored, space.rows_of(self.ids)
         self._first_of = list(range(len(state.current)))
-        rows = np.arange(len(self.ids))
-        if len(rows) > MAX_MIXED_MEMBERS:
-            rng = np.random.default_rng([stored.seed, _MIXING_DRAW])
-            rows = np.sort(rng.choice(rows, MAX_MIXED_MEMBERS, replace=False))
-        self._sample, self._cosines = rows, self._rows[rows] @ self._rows[rows].T
+        sampled_ids, self._cosines = queue_cache.sampled_cosines(view)
+        self._sampled_rows = np.searchsorted(self.ids, sampled_ids)
 
     def number_of(self, number: int) -> int:
         """Returns the index under which the members of a group are counted."""
@@ -514,7 +501,7 @@ class _Members:
 
     def mixing(self) -> Vectors:
         """Returns how groups mix, shape (groups, groups); see `engine.goals.clusters.neighbors.mixing`."""
-        return mixing(self._cosines, self.numbers[self._sample], len(self._first_of))
+        return mixing(self._cosines, self.numbers[self._sampled_rows], len(self._first_of))
 
     def join(self, sets: Sequence[Sequence[int]]) -> None:
         """Counts the members of each set of groups as those of its first one."""

@@ -9,12 +9,9 @@ import numpy.typing as npt
 
 from engine.base.number_format import counted
 from engine.goals.records import GoalDecision
-from engine.goals.stages.clustering import ClusterStage
 from engine.goals.stages.deciding import OneActStage
 from engine.goals.views.decision_log import Plan
-from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.contract import OnProgress
-from engine.project.project import Project
 
 MIN_QUANTILE = 0.9
 """Quantile of the similarities of all pairs of goals that the mean similarity within a theme reaches
@@ -76,21 +73,6 @@ class ThemeStage(OneActStage):
     themes = 0
     """Number of themes."""
 
-    def __init__(
-        self,
-        project: Project,
-        queue_cache: MergeQueueCache,
-        *,
-        cluster: ClusterStage | None = None,
-    ) -> None:
-        """Reads nothing yet.
-
-        Args:
-            cluster: The stage before that makes the clustering; None takes the one that is open.
-        """
-        super().__init__(project, queue_cache.decision_log, cluster=cluster)
-        self._cache = queue_cache
-
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
         return f"Put goals under {counted(self.themes, 'theme')}."
@@ -98,12 +80,12 @@ class ThemeStage(OneActStage):
     def _find_decisions(self, report: OnProgress) -> Plan:
         """Returns the plan of the decisions that give each goal the theme that it does not have yet."""
         report(0, "looking for themes")
-        view = self._cache.view(self._stored.id)
+        view = self._queue_cache.view(self._stored.id)
         state = view.state
         keys = [key for key in view.sizes if not state.groups[key].is_rest]
         if not keys:  # nobody asks for what others ask for
             return lambda _: []
-        centers = view.centers(keys, self._cache.space(view.stored)).astype(np.float64)
+        centers = view.centers(keys, self._queue_cache.space(view.stored)).astype(np.float64)
         themes = group_by_theme(centers @ centers.T)
         self.themes = len(themes)
         label_of = {}

@@ -17,6 +17,7 @@ from engine.goals.records import (
     Clustering,
     Evidence,
     GoalGroup,
+    Ids,
     MergeOrder,
     Pair,
     Proposal,
@@ -33,6 +34,7 @@ from engine.goals.views.pair_table import (
     pair_features,
 )
 from engine.model.embedders.embedder import Embedder
+from engine.model.embedders.vectors import Vectors
 from engine.project import settings
 from engine.project.project import Project
 from engine.project.sql import snapshot
@@ -251,6 +253,10 @@ class MergeQueueCache:
             if self._space is None or self._space[0] != version:
                 self._space = version, Space.read(conn, stored.vector_config)
             return self._space[1]
+
+    def sampled_cosines(self, view: ClusteringView) -> tuple[Ids, Vectors]:
+        """Returns the ids of a sample of members, ascending, and the cosine of each pair of them, shape (ids, ids)."""
+        return self._tables.sampled_cosines(view, self.space(view.stored))
 
     def embed_labels(self, stored: Clustering, embedder: Embedder) -> None:
         """Takes the embedder of a run for the labels of its clustering, until another clustering is read."""

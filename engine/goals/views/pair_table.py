@@ -16,7 +16,7 @@ from engine.goals.clusters.granularity import Granularity, granularity
 from engine.goals.clusters.neighbors import NearestRows, Neighbors, mixing, overlap
 from engine.goals.merges import merge_probability
 from engine.goals.merges.merge_probability import NAMES, MergeModel, RobustScale, prior_for, refit
-from engine.goals.records import Clustering, GoalDecision, Pair, PairAnswer
+from engine.goals.records import Clustering, GoalDecision, Ids, Pair, PairAnswer
 from engine.goals.tables import clusterings, vectors
 from engine.goals.tables import decisions as goal_answers
 from engine.goals.views.clustering_view import ClusteringView, Space
@@ -116,7 +116,7 @@ class PairTables:
         self._embedder: tuple[str, Embedder | None] | None = None
         self._label_vectors: dict[str, Vectors] = {}
         self._near: tuple[Space, Indices, NearestRows] | None = None
-        self._cosines: tuple[Space, Indices, Vectors] | None = None
+        self._cosines: tuple[Space, Ids, Vectors] | None = None
         self._granularity: tuple[int, Granularity] | None = None
         self._table: tuple[tuple[object, ...], PairTable] | None = None
 
@@ -157,6 +157,11 @@ class PairTables:
             )
             self._table = version, table
             return table
+
+    def sampled_cosines(self, view: ClusteringView, space: Space) -> tuple[Ids, Vectors]:
+        """Returns the ids of a sample of members, ascending, and the cosine of each pair of them, shape (ids, ids)."""
+        with self._guard:
+            return self._sampled_cosines(view, space)
 
     def embed_labels(self, vector_config: str, embedder: Embedder) -> None:
         """Takes an embedder for the labels of clusterings of these vectors, until one of others is read."""
@@ -236,17 +241,22 @@ class PairTables:
 
     def _mixing(self, view: ClusteringView, keys: Sequence[str], space: Space) -> Vectors:
         """Returns how each pair of groups mixes, shape (groups, groups), the larger of both directions."""
+        sampled_ids, cosines = self._sampled_cosines(view, space)
+        ids, numbers = view.state.group_indices(keys)
+        shares = mixing(cosines, numbers[np.searchsorted(ids, sampled_ids)], len(keys))
+        return np.maximum(shares, shares.T)
+
+    def _sampled_cosines(self, view: ClusteringView, space: Space) -> tuple[Ids, Vectors]:
+        """Returns the same as `sampled_cosines`; to be called with the guard."""
         if self._cosines is None or self._cosines[0] is not space:
             sample, _ = self._neighbors(view, space)
             if len(sample) > MAX_MIXED_MEMBERS:
                 rng = np.random.default_rng(SEED)
                 sample = np.sort(rng.choice(sample, MAX_MIXED_MEMBERS, replace=False))
             rows = space.rows[sample]
-            self._cosines = space, sample, rows @ rows.T
-        _, sample, cosines = self._cosines
-        ids, numbers = view.state.group_indices(keys)
-        shares = mixing(cosines, numbers[np.searchsorted(ids, space.ids[sample])], len(keys))
-        return np.maximum(shares, shares.T)
+            self._cosines = space, space.ids[sample], rows @ rows.T
+        _, sampled_ids, cosines = self._cosines
+        return sampled_ids, cosines
 
     def _neighbors(self, view: ClusteringView, space: Space) -> tuple[Indices, NearestRows]:
         """Returns the rows of a sample of members, and the nearest neighbors of each within the sample."""

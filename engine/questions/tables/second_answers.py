@@ -43,16 +43,16 @@ NAMED_OPINIONS = f"SELECT conversation_id, annotator FROM ({OPINIONS}) WHERE ann
 
 def disagreements_on(question: str) -> str:
     """SQL for (conversation_id) of everything on which people disagree about a question and nobody decided."""
-    own = f"v.question = '{slug(question)}' AND {NOT_UNDONE} AND {OF_THIS_TEXT}"
+    is_on_question = f"v.question = '{slug(question)}' AND {NOT_UNDONE} AND {OF_THIS_TEXT}"
     return (
         "SELECT o.conversation_id AS conversation_id"
         f" FROM ({opinions_on_question(question)}) AS o"
         " GROUP BY o.conversation_id HAVING count(DISTINCT o.verdict) > 1"
         " AND 2 * sum(o.verdict IS (SELECT v.value FROM answer AS v"
-        f" WHERE v.conversation_id = o.conversation_id AND v.kind = 'give' AND {own}"
+        f" WHERE v.conversation_id = o.conversation_id AND v.kind = 'give' AND {is_on_question}"
         " ORDER BY v.id DESC LIMIT 1)) <= count(*)"
         " AND (SELECT v.kind FROM answer AS v WHERE v.conversation_id = o.conversation_id"
-        f" AND v.target IS NULL AND {own} ORDER BY v.id DESC LIMIT 1) = 'repeat'"
+        f" AND v.target IS NULL AND {is_on_question} ORDER BY v.id DESC LIMIT 1) = 'repeat'"
     )
 
 
