@@ -103,7 +103,9 @@ def changed(adapter: Path, folder: Path, change: Callable[[dict[str, Any]], obje
 class TestRefusals:
     def test_too_large_for_it(self, llama: tuple[Any, Path, Path], tmp_path: Path) -> None:
         """A number that 16 bits cannot hold is refused."""
-        folder = changed(llama[2], tmp_path, lambda found: [t.mul_(1e6) for t in found.values()])
+        folder = changed(
+            llama[2], tmp_path, lambda tensors: [t.mul_(1e6) for t in tensors.values()]
+        )
         with pytest.raises(ModelError, match="16 bits cannot hold"):
             convert(folder, llama[0].config, tmp_path / "a.gguf", AdapterOrigin())
 

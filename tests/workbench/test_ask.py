@@ -69,13 +69,13 @@ def test_a_pattern_answers_once(path: str, capsys: pytest.CaptureFixture[str]) -
 def test_a_question_in_words(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The text of a question makes a yes-no question, which people answer, or a pattern beside it; a word that is
     none is refused."""
-    asked = run(capsys, "ask", path, "Is the lamp broken?")
-    assert asked == {"question": "is-the-lamp-broken", "by": "person", "conversations": 4}
+    printed = run(capsys, "ask", path, "Is the lamp broken?")
+    assert printed == {"question": "is-the-lamp-broken", "by": "person", "conversations": 4}
     assert main(["answers", path, "is-the-lamp-broken", "--give", "c1", "yes"]) == 0
     assert names(capsys, path, "is-the-lamp-broken:yes") == ["c1"]
     for pattern in ("unable, afraid", "/unable|afraid/"):
-        asked = run(capsys, "ask", path, "Was it refused?", "--pattern", pattern)
-        assert {"by": "pattern", "counts": {"no": 2, "yes": 2}} in asked["answers"]
+        printed = run(capsys, "ask", path, "Was it refused?", "--pattern", pattern)
+        assert {"by": "pattern", "counts": {"no": 2, "yes": 2}} in printed["answers"]
     assert main(["ask", path, "refused", "--pattern", "sorry"]) == 2
     assert main(["ask", path, "broken"]) == 2
     assert "Questions are" in capsys.readouterr().err

@@ -38,10 +38,10 @@ def positive(part: dict[str, Any], *names: str) -> None:
 class TestParts:
     def test_import(self, tmp_path: Path) -> None:
         """The import is measured on generated messages, beside a bare import as a baseline."""
-        found = quick(tmp_path, "import")["import"]
-        assert found["messages"] >= 300
-        positive(found, "messages_per_s", "bare_messages_per_s", "fraction_of_bare_sqlite")
-        positive(found, "mapped_messages_per_s", "mapped_fraction_of_coded")
+        results = quick(tmp_path, "import")["import"]
+        assert results["messages"] >= 300
+        positive(results, "messages_per_s", "bare_messages_per_s", "fraction_of_bare_sqlite")
+        positive(results, "mapped_messages_per_s", "mapped_fraction_of_coded")
 
     def test_model(self, shallow_weights: Path, tmp_path: Path) -> None:
         """Scoring is measured on the default model, and both ways of scoring agree within its noise."""

@@ -99,10 +99,10 @@ def test_sub_agents_are_conversations_and_single_calls_metadata() -> None:
 
 def said(*records: Any) -> list[list[Said]]:
     """Returns the conversations of records: the role and the text of each message, of a call its name."""
-    found = parsed(json.dumps(list(records)).encode())
+    records_read = parsed(json.dumps(list(records)).encode())
     return [
         [(m.role, m.content or m.tool_calls[0].name) for m in record.conversation.messages]
-        for record in found
+        for record in records_read
     ]
 
 
@@ -195,12 +195,12 @@ def test_a_call_given_the_same_again_after_a_call_of_tools_is_the_next_step() ->
     def answer(text: str) -> str:
         return json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": text}]}])
 
-    asked = {"gen_ai__operation__name": "chat", "gen_ai__input__messages": request}
+    request_attributes = {"gen_ai__operation__name": "chat", "gen_ai__input__messages": request}
     tool = {"gen_ai__operation__name": "execute_tool", "gen_ai__tool__name": "look"}
     spans = (
-        span(1, **asked, gen_ai__output__messages=answer(shown)),
+        span(1, **request_attributes, gen_ai__output__messages=answer(shown)),
         span(2, **tool, gen_ai__tool__call__result="rain"),
-        span(3, **asked, gen_ai__output__messages=answer("Yes.")),
+        span(3, **request_attributes, gen_ai__output__messages=answer("Yes.")),
     )
     assert said(*spans) == [LOOKED]
 

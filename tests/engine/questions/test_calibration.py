@@ -52,8 +52,8 @@ class TestByHand:
     def test_rogan_gladen(self) -> None:
         """50% called complete with sensitivity .8 and specificity .9 are (.5 + .9 - 1) / .7 = 57% complete."""
         errors = np.tile([0.8, 0.9], (101, 1))
-        found = Calibration("", 0.5, 1.0, errors)
-        rate = completion_rate(found, states(50_000, 100_000, 100_000)).corrected
+        calibration = Calibration("", 0.5, 1.0, errors)
+        rate = completion_rate(calibration, states(50_000, 100_000, 100_000)).corrected
         assert rate is not None
         assert rate.value == pytest.approx(0.4 / 0.7)
         half = 1.96 * (0.25 / 100_000) ** 0.5 / 0.7

@@ -44,8 +44,8 @@ class TestClassification:
 
     def test_calibration_error(self) -> None:
         """The calibration error is the mean distance of score and share over ten bins, each weighted by its size."""
-        found = figures([0.12, 0.18, 0.9, 0.94], [False, True, True, True])
-        assert found["ece"] == pytest.approx((2 * 0.35 + 2 * 0.08) / 4)
+        measured = figures([0.12, 0.18, 0.9, 0.94], [False, True, True, True])
+        assert measured["ece"] == pytest.approx((2 * 0.35 + 2 * 0.08) / 4)
 
     def test_what_cannot_be_asked(self) -> None:
         """With one kind only, missing labels, or values outside [0, 1], there are no figures."""

@@ -105,14 +105,14 @@ def test_why_there_are_none(project: Project) -> None:
 def test_the_strongest_of_all(project: Project, scored_by_words: Project) -> None:
     """Each side has its words, strongest first, and each stands in the logs; without words there are none."""
     assert WordReasons(project).strongest(5) == []
-    found = WordReasons(scored_by_words).strongest(5)
-    weights = [word.weight for word in found]
+    reasons = WordReasons(scored_by_words).strongest(5)
+    weights = [word.weight for word in reasons]
     assert weights[:5] == sorted(weights[:5], reverse=True)
     assert weights[5:] == sorted(weights[5:])
     assert min(weights[:5]) > 0 > max(weights[5:])
     with scored_by_words.reading() as conn:
         rows = list(conversations.conversations_for(conn, range(1, COUNT + 1)))
     said = "".join(message.seen.lower() for _, messages in rows for message in messages)
-    for word in found:
+    for word in reasons:
         text = word.text.removeprefix("begins with ").removeprefix("ends with ")
         assert all(part in said for part in text.split())

@@ -61,14 +61,14 @@ class TestIndex:
         """
         vectors = many()
         rows = np.arange(10, 200)
-        found = Neighbors(vectors).of_rows(rows, 8)
+        nearest = Neighbors(vectors).of_rows(rows, 8)
         cosines = vectors[rows] @ vectors.T
         cosines[np.arange(len(rows)), rows] = -2
         exact = np.argsort(-cosines, axis=1)[:, :8]
-        hits = sum(len(np.intersect1d(a, b)) for a, b in zip(found.rows, exact, strict=True))
+        hits = sum(len(np.intersect1d(a, b)) for a, b in zip(nearest.rows, exact, strict=True))
         assert hits / exact.size > 0.95
-        assert not np.isin(found.rows, [3, 500]).any()
-        assert (np.diff(found.distances, axis=1) >= 0).all()
+        assert not np.isin(nearest.rows, [3, 500]).any()
+        assert (np.diff(nearest.distances, axis=1) >= 0).all()
 
 
 def near_of(vectors: Vectors) -> NearestRows:

@@ -92,8 +92,8 @@ def test_language_of_the_members() -> None:
 
 def test_names_as_they_are_written() -> None:
     """Abbreviations keep their capitals."""
-    found = named(["Please write a SQL query", "Write an SQL query.", "write a SQL query"], FLIGHTS)
-    assert found[0].label == "Write a SQL query"
+    names = named(["Please write a SQL query", "Write an SQL query.", "write a SQL query"], FLIGHTS)
+    assert names[0].label == "Write a SQL query"
 
 
 @pytest.mark.parametrize("texts", [[""], ["7402", "12"], ["yes", "ok"], ["…", "\n"], ["é"]])

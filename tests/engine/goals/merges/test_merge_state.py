@@ -80,11 +80,11 @@ class TestMerging:
             state.apply(decided(1, "merge", *sides))
         assert groups_of(state) == groups_of(base())
 
-    @pytest.mark.parametrize("said", ["apart", "never", "pin"])
-    def test_a_person_outranks_a_rule(self, said: DecisionKind) -> None:
+    @pytest.mark.parametrize("kind", ["apart", "never", "pin"])
+    def test_a_person_outranks_a_rule(self, kind: DecisionKind) -> None:
         """An automatic rule merges neither what a person refused nor what a person pinned; a person may."""
-        sides = ("c0",) if said == "pin" else ("c0", "c1")
-        state = after(decided(1, said, *sides))
+        sides = ("c0",) if kind == "pin" else ("c0", "c1")
+        state = after(decided(1, kind, *sides))
         with pytest.raises(UsageError, match="A person"):
             state.apply(decided(2, "merge", "c0", "c1", author="auto"))
         state.apply(decided(2, "merge", "c0", "c1"))

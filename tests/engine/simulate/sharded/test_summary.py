@@ -62,11 +62,11 @@ class TestScore:
 
     def test_the_judge_chooses_among_the_lines(self) -> None:
         """Its reply is constrained to the three words and the numbers of lines that are not empty."""
-        _, asked = scored(summarized(), "- a\n\n- b", judge(verdict("NO", 0), verdict("NO", 0)))
-        schema = json.loads(asked[0].sampling.json_schema or "")
+        _, requests = scored(summarized(), "- a\n\n- b", judge(verdict("NO", 0), verdict("NO", 0)))
+        schema = json.loads(requests[0].sampling.json_schema or "")
         assert schema["properties"]["bullet_id"]["enum"] == [0, 1, 3]
-        assert asked[0].messages[-1].content.count("Riders like the new seats.") == 1
-        assert "Fares went up" not in asked[0].messages[-1].content
+        assert requests[0].messages[-1].content.count("Riders like the new seats.") == 1
+        assert "Fares went up" not in requests[0].messages[-1].content
 
     @pytest.mark.parametrize("bad", ["{", verdict("FULL", 9)])
     def test_a_bad_verdict_is_asked_again_and_then_counts_as_no_coverage(self, bad: Any) -> None:
