@@ -50,7 +50,6 @@ LONGEST = (
     "screens/training/test_dialogs.py",
     "screens/goals/test_goals.py",
     "engine/completeness/test_real_model.py",
-    "screens/simulation/test_simulation.py",
     "screens/reader/test_reader.py",
     "screens/models/test_models.py",
     "screens/validation/test_validation.py",

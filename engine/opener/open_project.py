@@ -93,7 +93,7 @@ TABLES_BY_STAGE = {
     "ask": frozenset({"answer"}),
     "tune": frozenset({"model"}),
     "watch": frozenset({"conversation", "message", "source"}),
-    "simulate": frozenset({"conversation", "message", "source", "play"}),
+    "simulate": frozenset({"conversation", "message", "source"}),
     **dict.fromkeys(GOAL_STAGES, frozenset({"goal"})),
 }
 """Names of the tables that a stage changes, by its name, so that screens know what to read again."""
@@ -442,10 +442,10 @@ class OpenProject:
 
     @made_once
     def simulations(self) -> SimulationService:
-        """Lists and starts simulations."""
+        """Plays conversations with known truth, and reads what was played."""
         from engine.simulate.service.service import SimulationService
 
-        return SimulationService(self.run_setup, self.runner)
+        return SimulationService(self.run_setup)
 
     @made_once
     def watches(self) -> WatchService:

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.base.report_table import ReportTable
-
 
 @dataclass(frozen=True, slots=True)
 class PlaySetting:
@@ -34,14 +32,6 @@ class PlaySetting:
     def source(self) -> str:
         """The name of the source that the conversations of these plays are stored with."""
         return f"{self.kind}-{self.config_hash[:6]}"
-
-    @property
-    def summary(self) -> str:
-        """Seed, temperature and language, as far as the setting has them, as text."""
-        shown = ("seed", "temperature", "language")
-        return " · ".join(
-            f"{name} {self.params[name]}" for name in shown if self.params.get(name) is not None
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,30 +83,3 @@ class TranscriptLine:
     note: str | None
     seed: int
     sampling: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class PlayItem:
-    """One play, as a screen lists it.
-
-    Attributes:
-        id: Id in the project.
-        name: Its key without the kind.
-        conversation_id: The stored conversation; None if the play gave none.
-        summary: The result in a few words.
-        reason: Why it broke off, or None.
-    """
-
-    id: int
-    name: str
-    conversation_id: int | None
-    summary: str
-    reason: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class SetResults:
-    """The tables and the plays of one set."""
-
-    tables: tuple[ReportTable, ...]
-    plays: tuple[PlayItem, ...]

@@ -5,19 +5,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, get_args
 
-from engine.base.errors import UsageError
-from engine.base.request_options import (
-    Option,
-    check,
-    declared,
-    one_of,
-    options_of,
-    read_values,
-    whole_number,
-)
+from engine.base.request_options import Option, check, declared, one_of, options_of, whole_number
 from engine.model.chat import Role
 from engine.simulate.forms.form import PAPER_PEOPLE, TOPICS
 from engine.simulate.forms.form_session import ProfileScope
@@ -271,62 +262,5 @@ class SimulationRequest:
         return chosen or self.model
 
 
-@dataclass(frozen=True, slots=True)
-class SimulationOffers:
-    """The choices for a new request.
-
-    Attributes:
-        models: Names of models; the one that the project uses for simulations is first.
-        last: The last request, or None.
-        usual_conditions: The conditions of the default.
-        forms: Name and subject of each bundled form.
-        variants: Ways to fill a form.
-        tasks: What users with profiles plan.
-        languages: Languages of their conversations.
-    """
-
-    models: tuple[str, ...]
-    last: SimulationRequest | None = None
-    usual_conditions: tuple[str, ...] = CONDITIONS
-    forms: tuple[tuple[str, str], ...] = tuple(TOPICS.items())
-    variants: tuple[str, ...] = VARIANTS
-    tasks: tuple[str, ...] = TASKS
-    languages: tuple[Language, ...] = LANGUAGES
-
-
 OPTIONS: Mapping[str, Option] = options_of(SimulationRequest)
 """The option of each field of a request, by its name."""
-
-
-def read_request(kind: Kind, texts: Mapping[str, str]) -> SimulationRequest:
-    """Returns the request that a person typed.
-
-    Args:
-        texts: Texts by the names of the fields; one that is missing or empty takes its default.
-
-    Raises:
-        UsageError: A text cannot be used; the message names the field.
-    """
-    return SimulationRequest(kind, **read_values(OPTIONS, texts, tuple(texts)))
-
-
-def as_request(value: Mapping[str, Any]) -> SimulationRequest:
-    """Returns a request from its JSON.
-
-    Raises:
-        UsageError: It is none; another version of the program may have written it.
-    """
-    known: dict[str, Any] = {
-        name: tuple(field) if isinstance(field, list) else field for name, field in value.items()
-    }
-    try:
-        if known.get("kind") not in KINDS:
-            raise TypeError("kind")
-        return SimulationRequest(**known)
-    except (TypeError, UsageError) as error:
-        raise UsageError("The stored request cannot be read.", "Make a new one.") from error
-
-
-def request_as_json(request: SimulationRequest) -> dict[str, Any]:
-    """Returns a request as JSON values."""
-    return asdict(request)

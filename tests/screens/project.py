@@ -53,7 +53,6 @@ from engine.training.service import TrainingService
 from tests.engine.goals.service.goal_project import stages_of
 from tests.engine.model.service.test_service import TunedOnly
 from tests.screens.samples import CONFIG, SCORED, Sample, boundary, samples, store
-from tests.screens.simulation.played import ScriptedSimulations
 from tests.screens.stand_ins import RecordedJobs, RecordedRunner
 from tests.screens.training.training_runs import HeldTrainers
 from tests.screens.trees.fake_trees import RecordedTrees
@@ -142,7 +141,6 @@ class ScreenProject:
         self.tuned: list[str] = []
         self.models: ModelService = self.model_service(ModelService)
         self.validation = ValidationService(self.file, self.catalog)
-        self.simulations = ScriptedSimulations(self.file)
         self.watches = WatchService(
             self.file,
             RecordedRunner(self.file, self.jobs),
@@ -217,7 +215,6 @@ class ScreenProject:
         made.network = self.network
         made.models = self.models
         made.validation = self.validation
-        made.simulations = self.simulations
         made.watches = self.watches
         return made
 

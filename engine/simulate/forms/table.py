@@ -35,20 +35,18 @@ class FilledForm(NamedTuple):
         model: The model of the assistant.
         variant: The way to fill the form: `modular` or `baseline`; with `, free` where replies followed no schema.
         result: The figures of `FormScores` by name, with `form` and `ended`.
-        play_id: Id of the play; None where it was imported.
     """
 
     model: str
     variant: str
     result: Mapping[str, Any]
-    play_id: int | None = None
 
 
 def filled_form(setting: PlaySetting, play: PlayRow) -> FilledForm:
     """Returns a form that was filled in a play of a setting."""
     free = not setting.params["rules"]["schemas"]
     variant = f"{play.result['variant']}, free" if free else play.result["variant"]
-    return FilledForm(setting.models.get("assistant", ""), variant, play.result, play.id)
+    return FilledForm(setting.models.get("assistant", ""), variant, play.result)
 
 
 def _form_order(form: str) -> tuple[int, str]:

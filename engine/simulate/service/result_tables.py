@@ -7,27 +7,21 @@ given: FULL gives the instruction as it is, and other conditions are compared wi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from engine.base.number_format import counted
 from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
 from engine.base.text import one_line
-from engine.formats.form_runs import FormScores
 from engine.simulate.forms.table import FilledForm, by_module, form_rows
-from engine.simulate.records import PlayItem, PlayRow
+from engine.simulate.records import PlayRow
 from engine.simulate.recsim.play import by_task
 from engine.simulate.service.sharded import replies_by_condition, scored
 from engine.simulate.sharded.aptitude import Aptitude, aptitudes
-from engine.simulate.sharded.scenario import ALL_CONDITIONS, CATEGORIES, ONE_TURN, place_of
+from engine.simulate.sharded.scenario import ALL_CONDITIONS, CATEGORIES, place_of
 
 _MAX_NAME_CHARS = 80
 """Most characters of the name of a row."""
-
-_DIGEST = re.compile(r"@[0-9a-f]{8}(?=/)")
-"""Part of a key that distinguishes instructions with the same id; not shown."""
 
 
 _CONDITION_COLUMN = ReportColumn("condition", "text", description="How the instruction was given.")
@@ -89,28 +83,6 @@ def tables_of(kind: str, rows: Sequence[PlayRow]) -> tuple[ReportTable, ...]:
     return tuple(make(ended)) if make is not None and ended else ()
 
 
-def item_of(row: PlayRow) -> PlayItem:
-    """Returns a row of the list of plays."""
-    name = _DIGEST.sub("", row.key.partition("/")[2] or row.key)
-    summarize = _SUMMARIES.get(row.kind)
-    summary = summarize(row.result) if summarize is not None and row.reason is None else ""
-    return PlayItem(row.id, name, row.conversation_id, summary, row.reason)
-
-
-def _row(cells: Iterable[Cell], plays: Sequence[PlayRow], **results: Any) -> ReportRow:
-    """Returns a row with the ids of the plays that it counts.
-
-    Args:
-        results: Keys of `PlayRow.result`, with the values that a play must have to be listed behind this row.
-    """
-    play_ids = (
-        play.id
-        for play in plays
-        if all(play.result[key] == value for key, value in results.items())
-    )
-    return ReportRow(tuple(cells), plays=tuple(play_ids))
-
-
 # Sharded conversations
 
 
@@ -150,14 +122,9 @@ _APTITUDE_COLUMNS = (
 """The columns of performance, aptitude and unreliability, in the order of `_aptitude_cells`."""
 
 
-def aptitude_table(rows: Sequence[Aptitude], plays: Sequence[PlayRow] = ()) -> ReportTable:
+def aptitude_table(rows: Sequence[Aptitude]) -> ReportTable:
     """Returns a row for each task, condition and model; the model is named where there are several. P, A90 and U90-10
-    are also given as shares of those of the condition FULL, as Laban et al. tell them.
-
-    Args:
-        plays: Listed behind the rows. Their `conv_type` is the condition: with the number of merged shards and
-            temperatures.
-    """
+    are also given as shares of those of the condition FULL, as Laban et al. tell them."""
     full_rows = _full_by_task_and_model(rows)
     has_models = len({row.model for row in rows}) > 1
     table = []
@@ -165,7 +132,7 @@ def aptitude_table(rows: Sequence[Aptitude], plays: Sequence[PlayRow] = ()) -> R
         cells: list[Cell] = [row.condition, one_line(row.task, _MAX_NAME_CHARS)]
         cells += [one_line(row.model, _MAX_NAME_CHARS)] if has_models else []
         cells += [row.instructions, *_aptitude_cells(row, full_rows)]
-        table.append(_row(cells, plays, task=row.task, conv_type=row.condition, model=row.model))
+        table.append(ReportRow(tuple(cells)))
     columns = (
         _CONDITION_COLUMN,
         ReportColumn("task", "text", description="Kind of the instruction."),
@@ -183,7 +150,7 @@ def _sharded(plays: Sequence[PlayRow]) -> list[ReportTable]:
     """Returns the tables of sharded conversations: by condition, and the kinds of replies."""
     rows = sorted(aptitudes(scored(plays)), key=lambda row: place_of(row.condition, ALL_CONDITIONS))
     by_task = sorted(rows, key=lambda row: row.task)
-    return [aptitude_table(by_task, plays), *_categories(plays)]
+    return [aptitude_table(by_task), *_categories(plays)]
 
 
 def _categories(plays: Sequence[PlayRow]) -> list[ReportTable]:
@@ -195,7 +162,7 @@ def _categories(plays: Sequence[PlayRow]) -> list[ReportTable]:
     if not rows:
         return []
     names = ("condition", "turns", "stand_ins", *CATEGORIES)
-    table = [_row([row[name] for name in names], plays, condition=row["condition"]) for row in rows]
+    table = [ReportRow(tuple(row[name] for name in names)) for row in rows]
     columns = (
         _CONDITION_COLUMN,
         ReportColumn("turns", "count", description="Times that the user spoke."),
@@ -256,15 +223,6 @@ def _aptitude_cells(row: Aptitude, full_rows: Mapping[tuple[str, str], Aptitude]
     ]
 
 
-def _sharded_summary(result: Mapping[str, Any]) -> str:
-    """Returns the score of a sharded conversation, and how much of the instruction was revealed."""
-    score = result["score"]
-    text = "no attempt" if score is None else f"score {100 * score:.0f}"
-    if result["condition"] in ONE_TURN:
-        return text
-    return f"{text} · {counted(result['turns'], 'turn')} · {result['revealed']} of {result['shards']} shards"
-
-
 # Forms
 
 
@@ -288,21 +246,12 @@ def module_table(plays: Sequence[PlayRow]) -> ReportTable:
 
 
 def form_table(filled_forms: Sequence[FilledForm]) -> ReportTable:
-    """Returns models by forms, as in Tables 1 and 2 of Hakimov et al., and the means over forms of their Figure 2, with
-    the plays behind each row."""
+    """Returns models by forms, as in Tables 1 and 2 of Hakimov et al., and the means over forms of their Figure 2."""
     rows = [
-        ReportRow(
-            (
+        ReportRow((
                 one_line(row.model, _MAX_NAME_CHARS), row.variant, row.form or "all", row.runs, row.complete,
                 row.failed, row.fields, row.turns, row.repetitions, row.filled_share, row.success, row.efficiency,
                 row.filled_score, row.score,
-            ),
-            plays=tuple(
-                filled.play_id
-                for filled in filled_forms
-                if filled.play_id is not None
-                and (filled.model, filled.variant) == (row.model, row.variant)
-                and row.form in ("", filled.result["form"])
             ),
         )
         for row in form_rows(filled_forms)
@@ -313,36 +262,19 @@ def form_table(filled_forms: Sequence[FilledForm]) -> ReportTable:
     return ReportTable("models by form", _FORM_COLUMNS, tuple(rows), (note,))
 
 
-def _forms_summary(result: Mapping[str, Any]) -> str:
-    """Returns the scores of a filled form, and how the run ended."""
-    required = "{} of {}".format(*result["required"])
-    text = f"{FormScores.of(result).headline} · {counted(result['turns'], 'turn')} · required {required}"
-    return f"{text} · ended by {result['ended']}"
-
-
 # Users with profiles
 
 
 def _recsim(plays: Sequence[PlayRow]) -> list[ReportTable]:
     """Returns the table of users with profiles, a row for each task."""
     table = [
-        _row(
-            [
-                row.task, row.conversations, row.turns, row.goodbyes, round(row.user_chars),
-                round(row.assistant_chars), row.stand_ins,
-            ],
-            plays,
-            task=row.task,
-        )
+        ReportRow((
+            row.task, row.conversations, row.turns, row.goodbyes, round(row.user_chars),
+            round(row.assistant_chars), row.stand_ins,
+        ))
         for row in by_task(play.result for play in plays)
     ]  # fmt: skip
     return [ReportTable("by task", _TASK_COLUMNS, tuple(table))]
-
-
-def _recsim_summary(result: Mapping[str, Any]) -> str:
-    """Returns the number of turns, and how the conversation ended."""
-    ended = "goodbye" if result["ended"] == "goodbye" else "out of turns"
-    return f"{counted(result['turns'], 'turn')} · {ended}"
 
 
 _TABLES: Mapping[str, Callable[[Sequence[PlayRow]], list[ReportTable]]] = {
@@ -350,10 +282,3 @@ _TABLES: Mapping[str, Callable[[Sequence[PlayRow]], list[ReportTable]]] = {
     "recsim": _recsim,
 }
 """Makes the tables of the ended plays of each kind but forms, which are compared over all sets of a project."""
-
-_SUMMARIES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    "sharded": _sharded_summary,
-    "forms": _forms_summary,
-    "recsim": _recsim_summary,
-}
-"""Describes a result of each kind in a few words."""
