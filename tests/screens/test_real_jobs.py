@@ -17,7 +17,7 @@ from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.endpoint_book import EndpointEntry
 from engine.model.endpoints.fleet import Prices
 from engine.opener.open_project import OpenProject
-from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from engine.simulate.demo import sample_conversations, write_jsonl
 from screens.shell.run_form import ScoringForm
 from screens.widgets.controls import Cycle
 from tests.engine.model.tuned import tune

@@ -17,7 +17,7 @@ from engine.model.catalog import embedded_model
 from engine.model.llamacpp.model import LlamaModel
 from engine.opener.open_project import OpenProject
 from engine.project import runs
-from engine.simulate.demo.samples import write_jsonl
+from engine.simulate.demo import write_jsonl
 from engine.trees.records import TreeRequest
 from tests.engine.model.weights import SMALL, write_adapter
 

@@ -23,7 +23,7 @@ from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Generate, ModelClient
 from engine.model.prompt_files import Prompt
 from engine.opener.model_process import endpoint_handlers
-from engine.simulate.demo.samples import sample_conversations
+from engine.simulate.demo import sample_conversations
 from engine.trees.growth import Budget
 from engine.trees.model_requests import Grow, places
 from engine.trees.options import TreeOptions

@@ -19,7 +19,7 @@ from engine.base.errors import UsageError
 from engine.base.events import JobEnded
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
-from engine.simulate.demo.samples import write_jsonl
+from engine.simulate.demo import write_jsonl
 from tests.command_line import data, workbench
 from tests.engine.model.endpoints.toy_peer import NAMES, ToyPeer, running, says
 from tests.engine.model.toy import END
