@@ -54,7 +54,6 @@ LONGEST = (
     "screens/models/test_models.py",
     "screens/validation/test_validation.py",
     "workbench/test_simulate_forms.py",
-    "engine/simulate/service/test_service.py",
     "screens/trees/test_list.py",
     "engine/simulate/test_stages.py",
     "screens/test_real_jobs.py",

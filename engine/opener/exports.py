@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 ExportKind = Literal[
     "scores", "answers", "proposals", "conversations", "table", "trees", "clusters", "assignments",
-    "decisions", "transcripts", "requests",
+    "decisions", "requests",
 ]  # fmt: skip
 """What can be exported."""
 
@@ -130,10 +130,6 @@ def export_lines(
 
         for part, source, known in request_conversations(conn, ids):
             yield {**conversation_line(part, source), EXPORT_OBJECT: known}
-    elif kind == "transcripts":
-        from engine.simulate.tables import transcript_lines
-
-        yield from transcript_lines(conn, ids)
     else:
         from engine.opener.conversation_forms import exported
 

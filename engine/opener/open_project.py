@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from engine.results.comparison.service import ComparisonService
     from engine.results.validation.service import ValidationService
     from engine.results.watch.service import WatchService
-    from engine.simulate.service.service import SimulationService
+    from engine.simulate.service import SimulationService
     from engine.training.service import TrainingService
     from engine.trees.service import TreeService
 
@@ -443,7 +443,7 @@ class OpenProject:
     @made_once
     def simulations(self) -> SimulationService:
         """Plays conversations with known truth, and reads what was played."""
-        from engine.simulate.service.service import SimulationService
+        from engine.simulate.service import SimulationService
 
         return SimulationService(self.run_setup)
 

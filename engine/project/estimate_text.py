@@ -17,7 +17,7 @@ def estimate_lines(estimate: Estimate) -> list[str]:
     model, and what that is asked for; then the cost of each stage that asks endpoints, and of all of them."""
     if not estimate.items:
         return ["Nothing is left to do: all of this was done, or no conversation matches."]
-    count = counted(estimate.items, estimate.unit)
+    count = counted(estimate.items, "conversation")
     if estimate.tokens == 0:
         return [f"{count} read already; only the fit is left, which takes seconds"]
     if estimate.of is not None:  # the time that was asked for ends before all are read

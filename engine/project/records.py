@@ -79,7 +79,7 @@ class Estimate:
     """Estimated cost of a run on this machine.
 
     Attributes:
-        items: Number of conversations, plays or others that are left to do.
+        items: Number of conversations that are left to do.
         tokens: Number of their tokens; None if unknown, where no model reads them, and where `costs` has them.
         tokens_per_second: Speed of the model on this machine; None if it was not measured.
         seconds: Time that they take; None where no speed was measured.
@@ -88,7 +88,6 @@ class Estimate:
         of: Number of conversations that are left, where the time is over before; None where all are done.
         costs: Of each stage that asks endpoints.
         asked: What the model is asked for in a clustering: any of `summaries`, `labels`, `merges`.
-        unit: What `items` counts, in the singular.
     """
 
     items: int
@@ -100,4 +99,3 @@ class Estimate:
     of: int | None = None
     costs: tuple[StageCost, ...] = ()
     asked: tuple[str, ...] = ()
-    unit: str = "conversation"
