@@ -309,7 +309,7 @@ class Records:
                 raise FormatError(
                     f"{self._content.label} holds no conversations: its records are sharded tasks, which hold"
                     " instructions.",
-                    "`workbench simulate sharded` plays them.",
+                    "`workbench simulate sharded` plays those of math and actions.",
                 )
             what = _describe_other_file(sample, head)
             if what or not any(values):  # no fields that could be mapped
