@@ -36,7 +36,7 @@ ELSEWHERE = {
     "requests list": "`conversations`, each with its `requests`, the first included: [requests](../requests.md)",
     "requests mark": "`conversation` and its `requests` now: [requests](../requests.md)",
     "requests undo": "the mark that was `undone`: conversation, turn, whether a request began; null without one",
-    "simulate forms": "the rows of `simulate results` for what was played, its `source` in the project, and the `plays`,"
+    "simulate forms": "the rows of `simulate results` for what was played, its `source`, and the `plays`,"
     " each with its counts and its conversation: [simulation](../simulation.md#forms)",
     "simulate recsim": "as `simulate forms`: [RecLLMSim](../recllmsim.md)",
     "simulate results": "`aptitude`, a row for each task, condition and model:"
