@@ -7,9 +7,9 @@ from __future__ import annotations
 
 MAPS = frozenset(
     {
-        "added", "by_sign", "conflicts", "correlations", "dates", "decisions", "features", "figures", "filters",
+        "added", "by_sign", "conflicts", "correlations", "decisions", "features", "figures", "filters",
         "kept_from_models", "languages", "means", "not_read", "orphans", "people", "personal",
-        "reasons", "redacted", "rows", "several_ids", "undated", "unknown_parts",
+        "reasons", "redacted", "rows", "undated", "unknown_parts",
     }
 )  # fmt: skip
 """Objects whose names are data, such as names of people."""
@@ -187,7 +187,6 @@ MEANINGS = {
     "calibrate: covered": "share of the scored conversations in a decile that has a verdict",
     "created_at": "time that the log gives",
     "cut": "conversations that are cut",
-    "dates": "fields of the metadata from which the time of a conversation was taken",
     "decision": "the decision",
     "decisions": "decisions on merges, by their kind",
     "description": "one sentence",
@@ -369,7 +368,6 @@ MEANINGS = {
     "other": "the second of the two",
     "others": "others that were compared",
     "offline: others": "what else keeps the program offline",
-    "out_of_order": "conversations whose messages are not in the order of their times",
     "outliers": "conversations in no cluster",
     "output": "the file that was written",
     "outside": "conversations outside all groups",
@@ -434,7 +432,6 @@ MEANINGS = {
     "remedy": "what would help",
     "removed": "copies that were removed",
     "repeated": "decisions that are in force now",
-    "import: sources[].characters.repeated": "characters that a message has once and the file several times",
     "repository": "repository on the hub",
     "revision": "commit on the hub",
     "role": "what it is for",
@@ -455,7 +452,6 @@ MEANINGS = {
     "seed": "seed of all that is random",
     "seeds": "number of seeds",
     "sets": "the sets of scores",
-    "several_ids": "ids that several records have",
     "shares": "the shares or means on both sides",
     "sha256": "SHA-256 of the file",
     "share": "share of the conversations",

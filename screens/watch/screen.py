@@ -23,7 +23,6 @@ from engine.results.watch.chart import Chart
 from engine.results.watch.service import MAX_EVENTS, LiveEvent, RulesInForce, WatchRequest
 from engine.results.watch.signals import PRECISION, signal_name
 from screens.shell.dialogs import Dialog, TextDialog, ask, hint_line
-from screens.shell.importing import PathSuggester
 from screens.shell.reading_dialogs import ReadingDialog, reading_keys
 from screens.shell.workbench_screen import Figure, WorkbenchScreen, choose_figure
 from screens.widgets.controls import Card, LineInput
@@ -503,7 +502,7 @@ class WatchDialog(Dialog[tuple[str, WatchRequest] | None]):
         with Vertical(classes="dialog") as box:
             box.border_title = Content("Watch logs as they grow")
             yield Static("File or folder", classes="field")
-            yield LineInput(self._path, placeholder="logs/", suggester=PathSuggester(), id="path")
+            yield LineInput(self._path, placeholder="logs/", id="path")
             yield Static(
                 "A conversation is quiet after so many minutes without growth", classes="field"
             )
@@ -511,11 +510,7 @@ class WatchDialog(Dialog[tuple[str, WatchRequest] | None]):
             yield Static("Least precision of a signal on past conversations", classes="field")
             yield LineInput(f"{PRECISION:g}", id="precision")
             yield Static(Content.styled(HELP, "$tone-muted"), id="problem")
-            yield Static(
-                hint_line(
-                    ("enter", "starts"), ("↑↓", "field"), ("→", "completes"), ("escape", "cancels")
-                )
-            )
+            yield Static(hint_line(("enter", "starts"), ("↑↓", "field"), ("escape", "cancels")))
 
     def on_input_submitted(self) -> None:
         """Answers if every field can be understood."""
