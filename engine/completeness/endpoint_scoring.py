@@ -54,7 +54,7 @@ def refuse_curve(model: EndpointModel, question: Question) -> None:
     """
     if question.states:
         model.refuse("hidden states", "its interface has probabilities only")
-    model.refuse("curves of completeness", no_curve(model.can, question.prompt, question.end_tag))
+    model.refuse("curves of completeness", no_curve(model.can, question.prompt))
 
 
 def _score(model: EndpointModel, request: Score, report: Callable[[int], None]) -> list[ItemScore]:
@@ -158,8 +158,7 @@ class _EndpointAsker:
         | question | asked | end | continuation |
         |---|---|---|---|
         | a prompt | around the log | the prompt's text | the prompt's text |
-        | no prompt, an end tag | the log alone | the end tag | a step header |
-        | no prompt, no end tag | the log alone | the end-of-text token | a step header |
+        | no prompt | the log alone | the end-of-text token | a step header |
 
         Raises:
             RequestRefused: The endpoint does not lay the prompt out or does not show the tokens of an answer.
@@ -172,8 +171,6 @@ class _EndpointAsker:
         header_tokens = await tokens.opening()
         header = await text_of(reader.ask, reader.can.tokens, header_tokens)
         other = await reader.tokenize_answer(header, header_tokens)
-        if question.end_tag:
-            return cls(reader, around, await reader.tokenize_answer(question.end_tag), other)
         end = Continuation((tokens.end_token,), ("", ""))
         return cls(reader, around, end, other)
 

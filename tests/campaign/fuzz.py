@@ -69,7 +69,8 @@ from screens.training.formatting import detail_text, headline, summary_content
 from screens.training.screen import loss_lines, validation_lines
 from tests.campaign.stopping import until_stopped
 from tests.engine.completeness.test_block import PROMPTED, item
-from tests.engine.completeness.test_endpoint_scoring import PLAIN, TAGGED
+from tests.engine.completeness.test_endpoint_scoring import PLAIN
+from tests.engine.completeness.test_endpoint_scoring import RAW as RAW_QUESTION
 from tests.engine.formats.test_golden import INPUTS
 from tests.engine.formats.test_hostile import check
 from tests.engine.model.endpoints.test_replies import CHAT, LOGS, RAW
@@ -468,7 +469,7 @@ class Fuzz:
         address = parse_address(peer.url)
         asker = EndpointClient(address, sleep=at_once, attempts=2, seconds=2)
         prompt = choice.choice((RAW, CHAT))
-        question = choice.choice((Question(None), TAGGED, PROMPTED))
+        question = choice.choice((Question(None), RAW_QUESTION, PROMPTED))
         (folder / "asked.txt").write_text(f"{manner} {what} {prompt.name} {question}")
 
         def read() -> None:

@@ -112,15 +112,15 @@ def no_reading(can: Capabilities) -> str | None:
     return None
 
 
-def no_curve(can: Capabilities, prompt: Prompt | None, end_tag: str | None) -> str | None:
+def no_curve(can: Capabilities, prompt: Prompt | None) -> str | None:
     """Returns why the probability of the end at each boundary is not available, or None."""
     if prompt is None:
         if reason := no_reading(can):
             return reason
-        if end_tag is None and can.end_token is None:
+        if can.end_token is None:
             return "it does not say what its model's end-of-text token is; say it with --end-token when adding it"
-        if end_tag is None and not can.named:
-            return "it names tokens by their texts, and the end-of-text token has none; an --end-tag can be read"
+        if not can.named:
+            return "it names tokens by their texts, and the end-of-text token has none"
         return None
     return no_laid_out(can, prompt) or no_reading(can)
 

@@ -188,9 +188,8 @@ def work_lines(can: Capabilities) -> list[str]:
     fields = no_fields(can)
     reasons: dict[str, str | None] = {
         "replies": no_writing(can, summary),
-        "curves": no_curve(can, None, None),
-        "curves with an end tag in words": no_curve(can, None, "END"),
-        "curves with the prompt of mode `base`": no_curve(can, base, None),
+        "curves": no_curve(can, None),
+        "curves with the prompt of mode `base`": no_curve(can, base),
         "labels of goals": fields,
         "answers to questions": fields,
         "merge questions": fields,

@@ -10,12 +10,14 @@ import pytest
 from engine.base.errors import UsageError
 from engine.completeness.model_requests import Score
 from engine.completeness.scoring import BoundaryScorer, ItemScore, LogItem, Question, score_block
+from engine.model.prompt_files import Prompt
 from tests.engine.completeness.test_block import PROMPTED, TALK, item, long_talk
 from tests.engine.model.endpoints.toy_endpoint import endpoint
 from tests.engine.model.endpoints.toy_peer import Manner, ToyPeer, says
 from tests.engine.model.toy import ToyModel
 
-TAGGED = Question(None, "<end>")
+RAW = Question(Prompt("raw", False, "", "", "", "<end>", "\n\nTURN", (), 0))
+"""A question of an own prompt that is not laid out as messages."""
 PLAIN = [replace(message, content=message.content.replace("<|end|>", "!")) for message in TALK]
 """The talk without a control token, which endpoints read otherwise than the model process."""
 
@@ -38,7 +40,7 @@ def same(found: list[ItemScore], expected: list[ItemScore]) -> None:
 
 
 class TestParity:
-    @pytest.mark.parametrize("question", [Question(None), TAGGED, PROMPTED])
+    @pytest.mark.parametrize("question", [Question(None), RAW, PROMPTED])
     @pytest.mark.parametrize("manner", ["vllm", "llama-server"])
     def test_same_curves(self, manner: Manner, question: Question) -> None:
         """Servers that name tokens by ids give every probability exactly, in their list or not."""
@@ -123,7 +125,7 @@ class TestHonesty:
         monkeypatch.setattr(ToyPeer, "post", joins)
         empty = [replace(PLAIN[0], content=""), *PLAIN[1:]]
         with endpoint("llama-cpp-python") as (model, _):
-            scores = model.ask(Score([item(empty, 2, 4), item(PLAIN, 2, 4)], TAGGED))
+            scores = model.ask(Score([item(empty, 2, 4), item(PLAIN, 2, 4)], RAW))
         assert [score.unscored for score in scores] == [None, None]
         notes = [score.note for score in scores]
         assert notes == [

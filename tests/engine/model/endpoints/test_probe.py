@@ -64,12 +64,11 @@ class TestWhatIsFound:
 
 class TestWhatIsEnough:
     def reasons(self, can: Capabilities) -> list[bool]:
-        """Whether it is enough for: replies, a curve to the end token, one to a tag, base, answers, trees."""
+        """Whether it is enough for: replies, a curve to the end token, base, answers, trees."""
         asked = [
             no_writing(can, SUMMARY),
-            no_curve(can, None, None),
-            no_curve(can, None, "END"),
-            no_curve(can, BASE, None),
+            no_curve(can, None),
+            no_curve(can, BASE),
             no_reading(can),
             no_tree(can),
         ]
@@ -78,11 +77,11 @@ class TestWhatIsEnough:
     @pytest.mark.parametrize(
         ("manner", "enough"),
         [
-            ("vllm", [1, 1, 1, 1, 1, 1]),
-            ("llama-server", [1, 1, 1, 1, 1, 1]),
-            ("llama-cpp-python", [1, 0, 1, 0, 1, 1]),
-            ("chat", [1, 0, 0, 0, 0, 0]),
-            ("bare", [1, 0, 0, 0, 0, 0]),
+            ("vllm", [1, 1, 1, 1, 1]),
+            ("llama-server", [1, 1, 1, 1, 1]),
+            ("llama-cpp-python", [1, 0, 0, 1, 1]),
+            ("chat", [1, 0, 0, 0, 0]),
+            ("bare", [1, 0, 0, 0, 0]),
         ],
     )
     def test_each_server(self, manner: Manner, enough: list[int]) -> None:

@@ -111,8 +111,8 @@ class TestLlamaCppPython:
     def test_curves(
         self, in_process: ModelProcess, over_http: EndpointModel, items: list[LogItem]
     ) -> None:
-        """Probabilities of an end tag and of a continuation equal those of the model process at every boundary."""
-        question = Question(None, " Thanks")
+        """Probabilities of both answers to a prompt equal those of the model process at every boundary."""
+        question = Question(replace(PROMPT, question="", end=" Thanks", continuation="\n\nTURN"))
         expected, scores = (
             model.ask(Score(items[:1], question)) for model in (in_process, over_http)
         )
@@ -185,7 +185,7 @@ class TestTransformersServe:
         assert replies(model, talk) == replies(here, talk)
         here.close()
         with pytest.raises(UsageError, match="no log-probabilities"):
-            model.ask(Score(items, Question(None, "\n")))
+            model.ask(Score(items, Question(None)))
         (place,) = places(render_log(shortest(1)[0].messages), "last-answer")
         with pytest.raises(UsageError, match="no log-probabilities"):
             model.ask(Grow([place], TreeOptions(alpha=0.1), Budget()))
