@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from engine.results.associations.service import AssociationService
     from engine.results.comparison.service import ComparisonService
     from engine.results.validation.service import ValidationService
-    from engine.results.watch.service import WatchService
+    from engine.results.watch.watching import WatchService
     from engine.simulate.service.service import SimulationService
     from engine.training.service import TrainingService
     from engine.trees.service import TreeService
@@ -450,7 +450,7 @@ class OpenProject:
     @made_once
     def watches(self) -> WatchService:
         """Watches files that grow."""
-        from engine.results.watch.service import WatchService
+        from engine.results.watch.watching import WatchService
 
         return WatchService(
             self.project,
