@@ -286,9 +286,9 @@ class ContextTooSmall(ModelError):
 class RequestRefused(ModelError):
     """A model or its server could not answer one request; others may succeed.
 
-    Why: No honest answer exists, for instance because a server does not give the probabilities that are needed.
+    Why: No honest answer exists, for instance because a text is too long for a server that takes whole texts only.
 
-    What to do: Mostly nothing: the conversation keeps no score, with this reason. `workbench models add URL` tests
+    What to do: Mostly nothing: the conversation keeps no result, with this reason. `workbench models add URL` tests
     again what a server can do.
     """
 
