@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
-from engine.base import folders
+from engine.base import folders, network_guard
 from engine.base.errors import Cancelled, WorkbenchError
 from engine.base.events import DataChanged, Event, Listener, ModelRestarted
 from engine.completeness.tables import fields as completeness_fields
@@ -181,6 +181,12 @@ class OpenProject:
         if "endpoints" in made:
             self.endpoints.close()
         self.project.close()
+
+    @property
+    def offline_by(self) -> str | None:
+        """What keeps the program offline, by name; None where endpoints that were named may be reached."""
+        switch = network_guard.switch()
+        return None if switch is None else switch.name
 
     # Parts
 

@@ -10,7 +10,6 @@ from textual.app import RenderResult
 from textual.content import Content
 from textual.widget import Widget
 
-from engine.base import network_guard
 from engine.base.text import one_line
 from engine.opener.open_project import OpenProject
 
@@ -132,7 +131,7 @@ class TitleLine(Widget):
     def _badges(self, width: int) -> Content:
         """Returns the badges: offline, and read-only with the reason."""
         offline = Content("")
-        if network_guard.switch() is not None:
+        if self._project.offline_by is not None:
             offline = Content.styled(" offline ", "bold $tone-accent")
         why = self._project.read_only
         if why is None:
@@ -163,9 +162,9 @@ class TitleLine(Widget):
         why = self._project.read_only
         if why is not None:
             self.notify(one_line(why), title="Read-only", severity="warning", markup=False)
-        switch = network_guard.switch()
+        switch = self._project.offline_by
         if switch is not None:
-            self.notify(f"No network is used, by {switch.name}.", title="Offline", markup=False)
+            self.notify(f"No network is used, by {switch}.", title="Offline", markup=False)
 
 
 def titles_of(mode: str, length: Length) -> list[str]:
