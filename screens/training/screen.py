@@ -123,8 +123,11 @@ class TrainingScreen(WorkbenchScreen[None]):
             runs = training.runs()
             names = [run.name for run in runs]
             name = cursor if cursor in names else next(iter(names), None)
-            detail = None if name is None else training.detail(name)
-            return runs, detail
+            if name is None:
+                return runs, None
+            detail = training.detail(name)
+            # The run may have ended since the list was read: both must say the same.
+            return [detail.run if run.name == name else run for run in runs], detail
 
         def show_result(result: tuple[list[TrainingRun], RunDetail | None]) -> None:
             self._show_runs(*result)
@@ -163,11 +166,15 @@ class TrainingScreen(WorkbenchScreen[None]):
         self._show_detail(detail)
 
     def _show_detail(self, detail: RunDetail | None) -> None:
-        """Shows a run below the list; reads the right one if the cursor has moved meanwhile."""
+        """Shows a run below the list; reads again if the cursor has moved, or the run has ended, meanwhile."""
         here = self.run_here
-        if detail is not None and here is not None and detail.run.name != here.name:
-            self._read_detail()
-            return
+        if detail is not None and here is not None:
+            if detail.run.name != here.name:
+                self._read_detail()
+                return
+            if detail.run.state != here.state:
+                self.refresh_data()
+                return
         memory = None if self.choices is None else self.choices.memory
         self.query_one(RunPane).show(detail, memory)
 
