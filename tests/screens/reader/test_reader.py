@@ -10,7 +10,7 @@ from screens.conversations.screen import ConversationsScreen
 from screens.widgets.curve import Curve
 from screens.widgets.row_table import RowTable
 from screens.widgets.transcript import Transcript
-from tests.screens.driving import lines, opened, press, text, until
+from tests.screens.driving import lines, opened, press, text
 from tests.screens.project import project, project_of
 from tests.screens.samples import conversation
 
