@@ -29,13 +29,6 @@ ELSEWHERE = {
     "goals review": "how many were `reviewed` now, and the `decisions` that are left, each as `export decisions` has"
     " it",
     "open": "as `demo`: `workbench open FILE --headless --json`",
-    "requests find": "`conversations` that were looked at, and the number of `further_requests`, without the"
-    " first of each: [requests](../requests.md)",
-    "requests goals": "`assigned` requests and `novel` ones, which are like no goal; for each of the `goals` its"
-    " requests, those after the first of a conversation, and their states: [requests](../requests.md)",
-    "requests list": "`conversations`, each with its `requests`, the first included: [requests](../requests.md)",
-    "requests mark": "`conversation` and its `requests` now: [requests](../requests.md)",
-    "requests undo": "the mark that was `undone`: conversation, turn, whether a request began; null without one",
     "simulate forms": "a row for each form and variant: [simulation](../simulation.md#forms)",
     "simulate recsim": "what was played: [RecLLMSim](../recllmsim.md)",
     "simulate results": "`aptitude`, a row for each task, condition and model: [sharded tasks](../sharded-tasks.md);"
