@@ -29,13 +29,6 @@ ELSEWHERE = {
     "goals review": "how many were `reviewed` now, and the `decisions` that are left, each as `export decisions` has"
     " it",
     "open": "as `demo`: `workbench open FILE --headless --json`",
-    "requests find": "`conversations` that were looked at, and the number of `further_requests`, without the"
-    " first of each: [requests](../requests.md)",
-    "requests goals": "`assigned` requests and `novel` ones, which are like no goal; for each of the `goals` its"
-    " requests, those after the first of a conversation, and their states: [requests](../requests.md)",
-    "requests list": "`conversations`, each with its `requests`, the first included: [requests](../requests.md)",
-    "requests mark": "`conversation` and its `requests` now: [requests](../requests.md)",
-    "requests undo": "the mark that was `undone`: conversation, turn, whether a request began; null without one",
     "simulate forms": "a row for each form and variant: [simulation](../simulation.md#forms)",
     "simulate recsim": "what was played: [RecLLMSim](../recllmsim.md)",
     "simulate results": "`aptitude`, a row for each task, condition and model: [sharded tasks](../sharded-tasks.md);"
@@ -359,7 +352,6 @@ MEANINGS = {
     "nowhere": "characters that went nowhere",
     "number": "its number",
     "of": "of how many",
-    "offline": "whether the project stays offline",
     "ok": "whether all is well",
     "one": "the first of the two",
     "opening": "beginning of the first message",
@@ -367,7 +359,6 @@ MEANINGS = {
     "orphans": "rows that belong to nothing, by table",
     "other": "the second of the two",
     "others": "others that were compared",
-    "offline: others": "what else keeps the program offline",
     "outliers": "conversations in no cluster",
     "output": "the file that was written",
     "outside": "conversations outside all groups",
@@ -544,7 +535,6 @@ MEANINGS = {
     "validate verdicts: verdicts": "validation of the scores by verdicts ([validation](../validation.md))",
     "verified": "the files",
     "warning": "whether more text was lost than should be",
-    "weighted": "kappa with quadratic weights",
     "weights": "bytes of the weights",
     "what": "what it is",
     "whole": "whether nothing was lost",

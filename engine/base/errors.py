@@ -373,7 +373,7 @@ class TrainingFailed(WorkbenchError):
 class NetworkRefused(WorkbenchError):
     """The program did not go to the network.
 
-    Why: It is to stay offline (`--offline`, a setting of the project, a variable), or nobody asked for this address.
+    Why: It is to stay offline (`--offline` or a variable), or nobody asked for this address.
 
     What to do: To allow it, turn the setting off that the message names. See `workbench help security`.
     """
