@@ -22,8 +22,8 @@ import numpy as np
 
 from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
 from engine.base.text import one_line
-from engine.formats.form_runs import FormScores
 from engine.simulate.forms.form import TOPICS
+from engine.simulate.forms.form_scores import FormScores
 from engine.simulate.forms.run import BAD_OUTPUTS
 from engine.simulate.sharded.play import CONDITIONS
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Literal
 
-from engine.formats.form_runs import Field, fields, is_field
 from engine.model.chat import Call, ChatMessage, Completion, Role
 from engine.model.prompt_files import filled
 from engine.model.reply_forms import UnreadableReply, json_objects
 from engine.model.structured_replies import ask_until_read
 from engine.simulate.forms.form import Profile, facts_for
+from engine.simulate.forms.form_scores import Field, fields, is_field
 from engine.simulate.play import RunOver
 
 TEXT_CHARS = 300

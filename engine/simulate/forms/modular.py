@@ -22,9 +22,9 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.formats.form_runs import Path, fields
 from engine.model.chat import Call, Completion
 from engine.simulate.forms.form import copy_answers, node_at
+from engine.simulate.forms.form_scores import Path, fields
 from engine.simulate.forms.form_session import (
     TEXT,
     FormSession,

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.formats.form_runs import fields
 from engine.model.chat import Call, Completion
 from engine.model.prompt_files import prompt_texts
 from engine.simulate.forms.form import Form, Profile, read_form
+from engine.simulate.forms.form_scores import fields
 from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.run import FormRun, Variant
 from engine.simulate.play import EndedPlay
@@ -87,18 +87,6 @@ def played(
     (one,) = play_all([scenario], script, parallel=1)
     assert one.reason is None
     return one
-
-
-def files_of(over: EndedPlay) -> dict[str, Any]:
-    """The files in which the source stores such a run, by name, without those that no reader needs."""
-    result = over.ending.result
-    names = ("form", "variant", "run", "required_right", "optional_right")
-    return {
-        "config.json": {"model": "small-model", **{name: result[name] for name in names}},
-        "dialogue.json": result["dialogue"],
-        "filled-form.json": result["filled"],
-        "transcript.json": {"interactions": result["interactions"]},
-    }
 
 
 def prompt_of(call: Call) -> str:
