@@ -402,16 +402,11 @@ class OpenProject:
 
     @made_once
     def trees(self) -> TreeService:
-        """Lists, grows and compares response trees."""
+        """Lists and grows response trees."""
         from engine.goals.tables.groups import goals_of
         from engine.trees.service import TreeService
 
-        return TreeService(
-            self.run_setup,
-            self.runner,
-            self.change_notifier("tree"),
-            goals_of,
-        )
+        return TreeService(self.run_setup, self.runner, goals_of)
 
     @made_once
     def goals(self) -> GoalService:

@@ -62,9 +62,6 @@ from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from engine.training.events import RunDirectory
 from engine.training.history import RunHistory
 from engine.training.run_files import runs_folder
-from engine.trees.growth import Budget
-from engine.trees.model_requests import Grow
-from engine.trees.options import TreeOptions
 from screens.training.formatting import detail_text, headline, summary_content
 from screens.training.screen import loss_lines, validation_lines
 from tests.campaign.stopping import until_stopped
@@ -76,7 +73,6 @@ from tests.engine.model.endpoints.test_replies import CHAT, LOGS, RAW
 from tests.engine.model.endpoints.toy_endpoint import at_once, capabilities
 from tests.engine.model.endpoints.toy_peer import NAMES, Handler, Manner, running
 from tests.engine.model.toy import END
-from tests.engine.trees.test_endpoint_growth import PLACE
 from tests.screens.training.training_runs import finish, write_run
 from workbench.cli import main as workbench
 from workbench.commands import train
@@ -462,7 +458,7 @@ class Fuzz:
         manner = choice.choice(MANNERS)
         peer, what = (
             self.peers[manner],
-            choice.choice(("probe", "models", "embed", "score", "write", "grow")),
+            choice.choice(("probe", "models", "embed", "score", "write")),
         )
         peer.server.RequestHandlerClass.seed = str(choice.random())  # type: ignore[attr-defined]
         address = parse_address(peer.url)
@@ -487,13 +483,11 @@ class Fuzz:
             model.load(Path(), LoadOptions())
             if what == "score":
                 model.ask(Score([item(PLAIN, 2, 4)], question))
-            elif what == "write":
+            else:
                 for reply in model.ask(
                     Generate(LOGS, prompt, sampling=Sampling(), max_tokens=8, stop=(), seed=3)
                 ):
                     f"{reply.text}{reply.note}".encode()
-            else:
-                model.ask(Grow([PLACE], TreeOptions(alpha=0.05, max_tokens=2), Budget(nodes=20)))
 
         return read
 

@@ -146,10 +146,3 @@ def no_fields(can: Capabilities) -> str | None:
     if not can.chat:
         return "it continues raw texts only"
     return None if can.structure else "its replies have no fields, however it is asked for them"
-
-
-def no_tree(can: Capabilities) -> str | None:
-    """Returns why response trees are not available, or None."""
-    if not can.completions:
-        return "it answers messages only, and cannot continue a raw text"
-    return None if can.top else "its completions give no log-probabilities"

@@ -240,18 +240,6 @@ class EndpointBook:
             endpoint_gives_fields=no_fields(can) is None,
         )
 
-    def that_gave(
-        self, fingerprints: Mapping[str, Any], options: LoadOptions
-    ) -> LoadableModel | None:
-        """Returns the model of an earlier run by its fingerprints; None if it is another model or an endpoint was
-        changed."""
-        urls = fingerprints.get("endpoints", ())
-        names = tuple(name for name, entry in self._entries.items() if entry.url in urls)
-        if not names or len(names) != len(urls):
-            return None
-        model = self.loadable(names, options)
-        return model if model.fingerprints == dict(fingerprints) else None
-
     def _entries_alike(self, names: tuple[str, ...]) -> list[EndpointEntry]:
         """Returns the entries of these names.
 

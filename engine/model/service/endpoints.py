@@ -10,13 +10,7 @@ from typing import Any
 from engine.base.errors import UsageError
 from engine.base.text import one_line
 from engine.model.catalog import LoadableModel
-from engine.model.endpoints.capabilities import (
-    Capabilities,
-    no_curve,
-    no_fields,
-    no_tree,
-    no_writing,
-)
+from engine.model.endpoints.capabilities import Capabilities, no_curve, no_fields, no_writing
 from engine.model.endpoints.client import Address, parse_address
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.endpoints.fleet import Fleet
@@ -194,7 +188,6 @@ def work_lines(can: Capabilities) -> list[str]:
         "labels of goals": fields,
         "answers to questions": fields,
         "merge questions": fields,
-        "trees": no_tree(can),
     }
     possible = [work for work, reason in reasons.items() if reason is None]
     lines = [f"gives {', '.join(possible)}"] if possible else []

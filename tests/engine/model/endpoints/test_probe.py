@@ -8,13 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from engine.base.errors import ModelError
-from engine.model.endpoints.capabilities import (
-    Capabilities,
-    no_curve,
-    no_reading,
-    no_tree,
-    no_writing,
-)
+from engine.model.endpoints.capabilities import Capabilities, no_curve, no_reading, no_writing
 from engine.model.endpoints.client import parse_address
 from engine.model.endpoints.probe import probe
 from engine.model.prompt_files import parse_prompt, prompt_text
@@ -64,25 +58,24 @@ class TestWhatIsFound:
 
 class TestWhatIsEnough:
     def reasons(self, can: Capabilities) -> list[bool]:
-        """Whether it is enough for: replies, a curve to the end token, one to a tag, base, answers, trees."""
+        """Whether it is enough for: replies, a curve to the end token, one to a tag, base, answers."""
         asked = [
             no_writing(can, SUMMARY),
             no_curve(can, None, None),
             no_curve(can, None, "END"),
             no_curve(can, BASE, None),
             no_reading(can),
-            no_tree(can),
         ]
         return [reason is None for reason in asked]
 
     @pytest.mark.parametrize(
         ("manner", "enough"),
         [
-            ("vllm", [1, 1, 1, 1, 1, 1]),
-            ("llama-server", [1, 1, 1, 1, 1, 1]),
-            ("llama-cpp-python", [1, 0, 1, 0, 1, 1]),
-            ("chat", [1, 0, 0, 0, 0, 0]),
-            ("bare", [1, 0, 0, 0, 0, 0]),
+            ("vllm", [1, 1, 1, 1, 1]),
+            ("llama-server", [1, 1, 1, 1, 1]),
+            ("llama-cpp-python", [1, 0, 1, 0, 1]),
+            ("chat", [1, 0, 0, 0, 0]),
+            ("bare", [1, 0, 0, 0, 0]),
         ],
     )
     def test_each_server(self, manner: Manner, enough: list[int]) -> None:

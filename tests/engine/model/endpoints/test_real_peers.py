@@ -24,9 +24,6 @@ from engine.model.process.requests import Generate, ModelClient
 from engine.model.prompt_files import Prompt
 from engine.opener.model_process import endpoint_handlers
 from engine.simulate.demo.samples import sample_conversations
-from engine.trees.growth import Budget
-from engine.trees.model_requests import Grow, places
-from engine.trees.options import TreeOptions
 from engine.trees.tree import Kind, Tree
 from tests.engine.model.endpoints.peers import CONTEXT, llama_cpp_python, transformers_serve
 from tests.engine.model.tiny import SPECIAL
@@ -175,7 +172,7 @@ class TestTransformersServe:
     def test_replies_and_no_more(
         self, url: str, base: tuple[Path, Path], items: list[LogItem], tmp_path: Path
     ) -> None:
-        """The greedy replies are the same; without log-probabilities curves and trees are refused."""
+        """The greedy replies are the same; without log-probabilities curves are refused."""
         can = probe(parse_address(url))
         assert (can.completions, can.top, can.echo, can.tokens) == (True, 0, False, "")
         model = asking(url, can)
@@ -186,6 +183,3 @@ class TestTransformersServe:
         here.close()
         with pytest.raises(UsageError, match="no log-probabilities"):
             model.ask(Score(items, Question(None, "\n")))
-        (place,) = places(render_log(shortest(1)[0].messages), "last-answer")
-        with pytest.raises(UsageError, match="no log-probabilities"):
-            model.ask(Grow([place], TreeOptions(alpha=0.1), Budget()))
