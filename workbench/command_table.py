@@ -155,7 +155,6 @@ COMMANDS = (
     Command("models use", "choose the model that a project uses for some work", "models:use"),
     Command("models allow", "show what would leave this machine for an endpoint, and allow it", "models:allow"),
     Command("models tune", "find the fastest format of a model's weights that stays accurate", "models:tune"),
-    Command("offline", "show or change whether a project stays offline", "project_file:offline"),
     Command("formats", "list the formats of logs that an import knows", "settings:formats"),
     Command("completion", "print a script with which a shell completes commands", "settings:completion"),
     Command("help", "explain a command, an error code, a word or a page", "explaining:explain"),

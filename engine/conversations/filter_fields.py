@@ -255,12 +255,6 @@ _FIELDS = (
         "there before the first watch, came or grew since, or has not ended",
         ("past", "new", "running"),
     ),
-    Field(
-        "ended",
-        "number",
-        "its place among those that a watch saw end, from 1",
-        example="ended:41..60",
-    ),
     Field("source", "text", "file it came from (part of the name)"),
     Field("name", "text", "id in its file (part of it)"),
     Field("date", "date", "when it took place, 2026-03 or 2026-03-14"),

@@ -17,7 +17,7 @@ from typing import Any
 from engine.base.errors import FormatError, TooMuch, UnknownFormat
 from engine.formats.accounting import strings
 from engine.formats.json_values import json_text, kind_of
-from engine.formats.mappings.arranging import split, with_all_branches
+from engine.formats.mappings.arranging import split
 from engine.formats.messages.normalize import looks_like_message, looks_like_messages
 from engine.formats.opening import tables, text_turns
 from engine.formats.opening.bounds import LEAST_OF_RECORD, RAISED
@@ -114,7 +114,7 @@ def _spoken_share(reader: Reader, values: list[Any]) -> float:
     A text that comes again counts once; a message that is JSON as a whole does not, as its reader did not look into it.
     """
     frames = [Frame(number, b"", value) for number, value in enumerate(values, 1)]
-    records = frames if reader.arrange is None else reader.arrange(iter(frames), False)
+    records = frames if reader.arrange is None else reader.arrange(iter(frames))
     spoken: set[str] = set()
     for frame in records:
         parsed = None if frame.reason is not None else parse_record(reader, frame, "")
@@ -176,10 +176,10 @@ def _unwrapping_reader(reader: Reader, path: Path) -> Reader:
     """Returns a reader that takes its records from a path within each record."""
     inner = reader.arrange
 
-    def arrange(frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
+    def arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
         """Yields the records at the path, arranged as the reader wants them."""
         records = split((path,), frames)
-        return records if inner is None else inner(records, all_branches)
+        return records if inner is None else inner(records)
 
     def recognize(value: Any) -> str | None:
         """Returns in words why one of the first records at the path looks like the format; None if none does."""
@@ -233,19 +233,16 @@ class Records:
         content: Content,
         suffix: str,
         format_name: str | None,
-        all_branches: bool = False,
         lines: bool = False,
     ) -> None:
         """
         Args:
             suffix: Suffix of the file's name without that of a compression; used only if the content does not decide.
             format_name: The format that the user chose; None to detect it.
-            all_branches: Whether each branch of a tree of messages is a conversation, and not only the current one.
             lines: Whether each line is a record, without a look at how they are framed.
         """
         self._content = content
         self._lines = lines
-        self._all_branches = all_branches
         self._source = content.source()
         self._framing: Framing = "lines"
         self.first: Any = None
@@ -275,9 +272,7 @@ class Records:
         frames = _read_frames(self._content, self._source, self._framing, reader)
         if join is not None:
             frames = join(frames)
-        if reader.arrange is not None:
-            frames = reader.arrange(frames, self._all_branches)
-        yield from with_all_branches(frames) if self._all_branches else frames
+        yield from frames if reader.arrange is None else reader.arrange(frames)
 
     def close(self) -> None:
         """Closes what was opened."""
@@ -351,7 +346,7 @@ def _holds_several_records(sample: list[Frame], format_name: str | None) -> bool
         if chosen is None:
             return False
         reader, _ = chosen
-    return reader.arrange is not None and len([*islice(reader.arrange(sample[:1], False), 2)]) > 1
+    return reader.arrange is not None and len([*islice(reader.arrange(sample[:1]), 2)]) > 1
 
 
 def sample_of(content: Content, suffix: str) -> list[Frame]:

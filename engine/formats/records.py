@@ -40,9 +40,6 @@ _EXAMPLE_CHARACTERS = 80
 _COUNTED_FIELDS = ("lost", "unknown", "hidden", "ids", "dates", "undated")
 """Fields of an account that count texts by a name."""
 
-COMPANIONS = "files beside it"
-"""Key under which a record gets the values of the files that are read with it, by their names."""
-
 
 @dataclass(slots=True)
 class Unread:
@@ -363,10 +360,8 @@ class Reader:
         recognize: Returns in words why a record looks like this format; None if it does not.
         read: Returns the draft of a conversation; the arguments are the record, the id for a record without one, and
             the object from which the record was split. Raises BadRecord.
-        arrange: Splits records that are several conversations and groups those of which several are one; the flag asks
-            for all branches of a tree of messages. None if each record is one conversation.
-        thread_of: Returns the id of the thread of a record, "" for none. None if no thread runs over several files.
-        companions: Names of files that belong to a file of this format if they lie beside it; they are read with it.
+        arrange: Splits records that are several conversations and groups those of which several are one. None if each
+            record is one conversation.
         conditions: How much it asks of a record; of readers that recognize the same, the one that asks most is taken.
         seen: Version of the program, or the month, of which the records have been seen; may be empty.
     """
@@ -374,10 +369,8 @@ class Reader:
     name: str
     recognize: Callable[[Any], str | None]
     read: Callable[[Any, str, Any], ParsedRecord]
-    arrange: Callable[[Iterable[Frame], bool], Iterator[Frame]] | None = None
+    arrange: Callable[[Iterable[Frame]], Iterator[Frame]] | None = None
     conditions: int = 0
     title: str = ""
     sample: str = ""
     seen: str = ""
-    thread_of: Callable[[Any], str] | None = None
-    companions: frozenset[str] = frozenset()

@@ -11,7 +11,6 @@ from typing import Any
 from engine.base.conversation import MAX_MESSAGES
 from engine.base.errors import FormatError
 from engine.base.folders import config_dir
-from engine.formats import form_runs as form_scores
 from engine.formats.accounting import account
 from engine.formats.coded.agent_sessions import CLINE_HISTORY, OPENCLAW, gemini_cli_lines
 from engine.formats.coded.chat_logs import CHAT_LOGS
@@ -72,7 +71,6 @@ _CODED: tuple[Reader, ...] = (
 
 
 _ARRANGED: dict[str, Callable[[Reader], Reader]] = {
-    "form_filling": form_scores.with_files,
     "vcon": with_turns,
     "lm_eval": with_likeliest,
     "cherry_studio": with_blocks,

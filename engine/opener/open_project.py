@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
-from engine.base import folders
+from engine.base import folders, network_guard
 from engine.base.errors import Cancelled, WorkbenchError
 from engine.base.events import DataChanged, Event, Listener, ModelRestarted
 from engine.completeness.tables import fields as completeness_fields
@@ -24,7 +24,6 @@ from engine.goals.tables import groups as goal_groups
 from engine.goals.tables import likeness
 from engine.jobs.runner import JobCancelled, JobFailed, JobRunner
 from engine.opener.conversations import ConversationService
-from engine.project.network import NetworkService
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import fields as question_fields
@@ -58,7 +57,7 @@ if TYPE_CHECKING:
     from engine.results.associations.service import AssociationService
     from engine.results.comparison.service import ComparisonService
     from engine.results.validation.service import ValidationService
-    from engine.results.watch.service import WatchService
+    from engine.results.watch.watching import WatchService
     from engine.simulate.service.service import SimulationService
     from engine.training.service import TrainingService
     from engine.trees.service import TreeService
@@ -147,11 +146,6 @@ class OpenProject:
         """
         hand_in_field_queries()
         self.project = Project.open(path, create=create, read_only=read_only, upgrade=upgrade)
-        try:
-            self.network = NetworkService(self.project)  # at once: an offline project stays offline
-        except BaseException:
-            self.project.close()
-            raise
         self.path = self.project.path
         self.name = Path(self.path).name
         self.read_only = self.project.read_only
@@ -186,8 +180,13 @@ class OpenProject:
         self.runner.close()
         if "endpoints" in made:
             self.endpoints.close()
-        self.network.close()
         self.project.close()
+
+    @property
+    def offline_by(self) -> str | None:
+        """What keeps the program offline, by name; None where endpoints that were named may be reached."""
+        switch = network_guard.switch()
+        return None if switch is None else switch.name
 
     # Parts
 
@@ -206,9 +205,8 @@ class OpenProject:
     def endpoints(self) -> Endpoints:
         """The endpoints that were added."""
         from engine.model.service.endpoints import Endpoints
-        from engine.opener.model_process import endpoint_handlers
 
-        return Endpoints(folders.data_dir(), folders.cache_dir(), endpoint_handlers(), self.egress)
+        return Endpoints(folders.data_dir(), folders.cache_dir(), self.egress)
 
     @made_once
     def egress(self) -> Egress:
@@ -445,7 +443,7 @@ class OpenProject:
     @made_once
     def watches(self) -> WatchService:
         """Watches files that grow."""
-        from engine.results.watch.service import WatchService
+        from engine.results.watch.watching import WatchService
 
         return WatchService(
             self.project,

@@ -366,8 +366,8 @@ CREATE TABLE taught_value (
 CREATE INDEX taught_value_by_p ON taught_value (taught_id, p);
 CREATE INDEX taught_value_by_place ON taught_value (taught_id, place);
 
--- boundaries: number of those reported; p: at the last of them; ended: 1 when its end was reported, or when it was there
--- before the first watch
+-- boundaries: number of those reported; p: at the last of them, NULL for what was there before the first watch; ended: 1
+-- when its end was reported, or when it was there before the first watch
 CREATE TABLE watched (
     conversation_id INTEGER PRIMARY KEY REFERENCES conversation (id),
     boundaries INTEGER NOT NULL,

@@ -34,8 +34,6 @@ from typing import Any, get_args
 from unittest.mock import patch
 
 from engine.base.errors import FilterError, WorkbenchError
-from engine.completeness.model_requests import Score
-from engine.completeness.scoring import Question
 from engine.conversations.filter_fields import FIELDS
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.tables import selecting
@@ -52,7 +50,6 @@ from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.requests import Generate
 from engine.opener.exports import export_lines
-from engine.opener.model_process import endpoint_handlers
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.questions.question import tag_question
@@ -65,14 +62,11 @@ from engine.training.run_files import runs_folder
 from screens.training.formatting import detail_text, headline, summary_content
 from screens.training.screen import loss_lines, validation_lines
 from tests.campaign.stopping import until_stopped
-from tests.engine.completeness.test_block import PROMPTED, item
-from tests.engine.completeness.test_endpoint_scoring import PLAIN, TAGGED
 from tests.engine.formats.test_golden import INPUTS
 from tests.engine.formats.test_hostile import check
 from tests.engine.model.endpoints.test_replies import CHAT, LOGS, RAW
 from tests.engine.model.endpoints.toy_endpoint import at_once, capabilities
-from tests.engine.model.endpoints.toy_peer import NAMES, Handler, Manner, running
-from tests.engine.model.toy import END
+from tests.engine.model.endpoints.toy_peer import Handler, Manner, running
 from tests.screens.training.training_runs import finish, write_run
 from workbench.cli import main as workbench
 from workbench.commands import train
@@ -454,18 +448,17 @@ class Fuzz:
         return read
 
     def http(self, choice: random.Random, folder: Path) -> Callable[[], None]:
-        """The answers of an endpoint: to a probe, or to requests for scores, replies or a tree."""
+        """The answers of an endpoint: to a probe, or to requests for replies or a tree."""
         manner = choice.choice(MANNERS)
         peer, what = (
             self.peers[manner],
-            choice.choice(("probe", "models", "embed", "score", "write")),
+            choice.choice(("probe", "models", "embed", "write")),
         )
         peer.server.RequestHandlerClass.seed = str(choice.random())  # type: ignore[attr-defined]
         address = parse_address(peer.url)
         asker = EndpointClient(address, sleep=at_once, attempts=2, seconds=2)
         prompt = choice.choice((RAW, CHAT))
-        question = choice.choice((Question(None), TAGGED, PROMPTED))
-        (folder / "asked.txt").write_text(f"{manner} {what} {prompt.name} {question}")
+        (folder / "asked.txt").write_text(f"{manner} {what} {prompt.name}")
 
         def read() -> None:
             if what == "models":
@@ -475,19 +468,14 @@ class Fuzz:
                 HttpEmbedder(peer.url, sleep=at_once).embed(["one", "and two", ""])
                 return
             if what == "probe":
-                probe(address, end_text=choice.choice(("", NAMES[END])))
+                probe(address)
                 return
-            model = EndpointModel(
-                "toy", Fleet([(asker, None)]), self.can[manner], endpoint_handlers()
-            )
+            model = EndpointModel("toy", Fleet([(asker, None)]), self.can[manner])
             model.load(Path(), LoadOptions())
-            if what == "score":
-                model.ask(Score([item(PLAIN, 2, 4)], question))
-            else:
-                for reply in model.ask(
-                    Generate(LOGS, prompt, sampling=Sampling(), max_tokens=8, stop=(), seed=3)
-                ):
-                    f"{reply.text}{reply.note}".encode()
+            for reply in model.ask(
+                Generate(LOGS, prompt, sampling=Sampling(), max_tokens=8, stop=(), seed=3)
+            ):
+                f"{reply.text}{reply.note}".encode()
 
         return read
 

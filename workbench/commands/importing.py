@@ -141,7 +141,6 @@ def _dry_run(arguments: argparse.Namespace, request: ImportRequest) -> CommandRe
         arguments.paths,
         format=request.format,
         stdin=sys.stdin.buffer,
-        all_branches=request.all_branches,
         bounds=None if request.most_unpacked is None else Bounds(request.most_unpacked),
     )
     for opened in opened_inputs:

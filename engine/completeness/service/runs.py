@@ -13,7 +13,6 @@ from dataclasses import replace
 from engine.base.errors import UsageError
 from engine.completeness import bundled_probe
 from engine.completeness.conversation_logs import logs_of
-from engine.completeness.endpoint_scoring import refuse_curve
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode
 from engine.completeness.scoring import Question
 from engine.completeness.scoring_request import ScoringRequest
@@ -69,7 +68,8 @@ class ScoringRuns:
         tag = request.end_tag
         if mode == "tuned" and tag is None:
             tag = _trained_tag(model)
-        question = self._question_for(mode, model, tag)
+        prompts = {name: self._setup.prompts.prompt(name) for name in prompt_names()}
+        question = question_for(mode, prompts, tag)
         reading: ScoringStage | ReadingStage
         scoring: ScoringStage | FittingStage
         words: list[Stage] = []
@@ -102,10 +102,10 @@ class ScoringRuns:
             UsageError: There is no such model or adapter, or it cannot score in this mode.
         """
         model = self._setup.models.resolve(request.model_request)
-        if request.paper and model.endpoints:
+        if mode != "words" and model.endpoints:
             raise UsageError(
-                "An endpoint does not say whether the model writes the end tag, which decides with --paper.",
-                "Use a model of this machine, or score without --paper.",
+                f"An endpoint cannot score in mode `{mode}`: the model that does is loaded on this machine.",
+                "Use --mode words, or name a model of this machine with --model.",
             )
         is_built_in = model.entry is not None and model.entry.name == DEFAULT_MODEL
         if mode == "tuned" and is_built_in and model.adapter is None and request.end_tag is None:
@@ -114,21 +114,6 @@ class ScoringRuns:
                 "`workbench train PROJECT` trains one, `workbench train use PROJECT NAME` chooses one.",
             )
         return model
-
-    def _question_for(self, mode: Mode, model: LoadableModel, tag: str | None) -> Question:
-        """Returns the question that a model is asked at each boundary.
-
-        Args:
-            tag: The end tag; None without one.
-
-        Raises:
-            UsageError: An endpoint of the model cannot answer.
-        """
-        setup = self._setup
-        prompts = {name: setup.prompts.prompt(name) for name in prompt_names()}
-        question = question_for(mode, prompts, tag)
-        setup.endpoints.check(model, lambda served: refuse_curve(served, question))
-        return question
 
     def _words_run(self, request: ScoringRequest) -> ScoringRun:
         """Returns the run in mode `words`, in which a model only writes the remaining tasks of what a filter names."""
@@ -243,8 +228,9 @@ class ScoringRuns:
         """Returns the mode that a request is scored in: its own, or the best one that its model and its conversations
         allow.
 
-        From `MIN_CONVERSATIONS_FOR_PROBE` conversations that is `probe` on a local model and `words` beside endpoints.
-        With fewer it is `tuned` where an adapter is in use, `probe` on the built-in model, otherwise `base`.
+        Beside endpoints that is `words`. On a local model it is `probe` from `MIN_CONVERSATIONS_FOR_PROBE`
+        conversations; with fewer it is `tuned` where an adapter is in use, `probe` on the built-in model, otherwise
+        `base`.
         """
         if request.mode is not None:
             return request.mode
@@ -254,10 +240,10 @@ class ScoringRuns:
         model = setup.models.resolve(replace(request, mode="tuned").model_request)
         if request.paper:
             return "tuned" if model.adapter is not None else "base"
-        if self._enough_for_probe(request):
-            return "words" if model.endpoints else "probe"
         if model.endpoints:
-            return "base"
+            return "words"
+        if self._enough_for_probe(request):
+            return "probe"
         if model.adapter is not None:
             return "tuned"
         bare = setup.models.resolve(replace(request, mode="probe").model_request)

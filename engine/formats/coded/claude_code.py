@@ -67,7 +67,7 @@ def _has_message(line: Any) -> bool:
     )
 
 
-def arrange(frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
+def arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields a frame for each conversation, in the order of their first lines; broken lines come first.
 
     The whole file is in memory at once.
@@ -87,7 +87,7 @@ def arrange(frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
                 if isinstance(inner_line, dict)
             ]
     lines = _without_repeats(lines)
-    taken_back: set[str] = set() if all_branches else _find_taken_back([line for line, _ in lines])
+    taken_back = _find_taken_back([line for line, _ in lines])
     groups = _lines_by_conversation(lines)
     for name, members in groups.items():
         frames_by_id = {id(frame): frame for _, frame in members}

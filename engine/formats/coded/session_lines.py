@@ -47,7 +47,7 @@ def _recognize_changes(record: Any) -> str | None:
     return None
 
 
-def _arrange_changes(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+def _arrange_changes(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields a frame for the session of a file, after the lines that are broken or do not fit the state."""
     state: Any = {}
     members: list[Frame] = []
@@ -116,7 +116,7 @@ def _recognize_ticks(record: Any) -> str | None:
     return None
 
 
-def _arrange_ticks(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+def _arrange_ticks(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields the simulations with the messages that their ticks add up to."""
     for frame in frames:
         if frame.reason is None and _recognize_ticks(frame.value):
@@ -170,7 +170,7 @@ def with_turns(vcon_reader: Reader) -> Reader:
     return replace(vcon_reader, arrange=_arrange_vcons)
 
 
-def _arrange_vcons(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+def _arrange_vcons(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields vCons with the texts and transcripts of their dialogs as turns with speakers."""
     for frame in frames:
         if frame.reason is None and isinstance(frame.value, dict):
@@ -213,7 +213,7 @@ def with_likeliest(sample_reader: Reader) -> Reader:
     return replace(sample_reader, arrange=_arrange_samples)
 
 
-def _arrange_samples(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+def _arrange_samples(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields samples, of which those with likelihoods get the likeliest answer under `likeliest`."""
     for frame in frames:
         if frame.reason is None and (answer := _likeliest(object_or_empty(frame.value))):
@@ -245,7 +245,7 @@ def with_blocks(backup_reader: Reader) -> Reader:
     return replace(backup_reader, arrange=_arrange_topics)
 
 
-def _arrange_topics(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+def _arrange_topics(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields a frame for each topic with messages."""
     for frame in frames:
         database = object_or_empty(object_or_empty(frame.value).get("indexedDB"))

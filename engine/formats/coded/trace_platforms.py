@@ -343,7 +343,7 @@ def _reader(
         name,
         recognize,
         lambda record, fallback_id, _: draft_of_spans(read, record, fallback_id),
-        arrange=lambda frames, _: arrange_spans(
+        arrange=lambda frames: arrange_spans(
             read, explode, opentelemetry.with_logs_together(frames)
         ),
         conditions=conditions,

@@ -10,11 +10,11 @@ from typing import Any
 from engine.base.errors import UsageError
 from engine.base.text import one_line
 from engine.model.catalog import LoadableModel
-from engine.model.endpoints.capabilities import Capabilities, no_curve, no_fields, no_writing
+from engine.model.endpoints.capabilities import Capabilities, no_fields, no_writing
 from engine.model.endpoints.client import Address, parse_address
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.endpoints.fleet import Fleet
-from engine.model.endpoints.model import EndpointHandlers, EndpointModel
+from engine.model.endpoints.model import EndpointModel
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from engine.model.service.egress import Egress
@@ -26,33 +26,22 @@ REPLIES = "replies.sqlite"
 MAX_PART_CHARACTERS = 160
 """Longest part of the summary of an endpoint, such as its URL."""
 
-NO_HANDLERS: EndpointHandlers = {}
-"""No other subject answers requests by endpoints."""
-
 
 class Endpoints:
     """The endpoints of a session. Sends no request and opens no reply cache before it is needed."""
 
-    def __init__(
-        self,
-        data: Path,
-        cache: Path,
-        handlers: EndpointHandlers = NO_HANDLERS,
-        egress: Egress | None = None,
-    ) -> None:
+    def __init__(self, data: Path, cache: Path, egress: Egress | None = None) -> None:
         """Reads the list of endpoints.
 
         Args:
             data: Folder with the list.
             cache: Folder of the reply cache.
-            handlers: Answer the requests of other subjects by requests to endpoints.
             egress: Guards what leaves this machine of a project; None where nothing is sent.
 
         Raises:
             ModelFileError: The list cannot be read.
         """
-        self._data, self._cache, self._handlers = data, cache, handlers
-        self._egress = egress
+        self._data, self._cache, self._egress = data, cache, egress
         self.book.entries()
         self._replies: ReplyCache | None = None
 
@@ -109,7 +98,7 @@ class Endpoints:
         entries = book.entries(names)
         redacted = any(entry.redacted for entry in entries)
         self.guard(fleet, [entry.address for entry in entries], redacted)
-        return EndpointModel(", ".join(names), fleet, book.can(names), self._handlers)
+        return EndpointModel(", ".join(names), fleet, book.can(names))
 
     def guard(self, fleet: Fleet, addresses: Sequence[Address], redacted: bool) -> None:
         """Lets a fleet send nothing to addresses that nobody allowed.
@@ -178,13 +167,9 @@ def endpoint_summary(entry: EndpointEntry) -> str:
 
 def work_lines(can: Capabilities) -> list[str]:
     """Returns one line with the work that an endpoint can do, and one for each other kind of work with the reason."""
-    summary, base = (parse_prompt(name, prompt_text(name)) for name in ("summary", "base"))
     fields = no_fields(can)
     reasons: dict[str, str | None] = {
-        "replies": no_writing(can, summary),
-        "curves": no_curve(can, None, None),
-        "curves with an end tag in words": no_curve(can, None, "END"),
-        "curves with the prompt of mode `base`": no_curve(can, base, None),
+        "replies": no_writing(can, parse_prompt("summary", prompt_text("summary"))),
         "labels of goals": fields,
         "answers to questions": fields,
         "merge questions": fields,

@@ -97,7 +97,6 @@ class TestCounting:
         assert run.params == {
             "paths": [str(path)],
             "format": None,
-            "all_branches": False,
             "replace": False,
         }
         assert stage.unit == "bytes"

@@ -12,8 +12,8 @@ from engine.completeness.records import Mode
 from engine.trees.records import item_id
 from screens.widgets.row_table import ItemTable
 from tests.screens.driving import press, settle
-from tests.screens.stand_ins import RecordedJobs
 from tests.screens.real_store import services
+from tests.screens.stand_ins import RecordedJobs
 from tests.screens.trees.tree_project import with_trees
 from workbench.app import WorkbenchApp
 

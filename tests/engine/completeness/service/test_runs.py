@@ -125,5 +125,4 @@ class TestStages:
         assert workspace.scoring_runs.mode_for(other) == ("probe" if limit is None else "base")
         served = EndpointEntry("served", "http://127.0.0.1:9/v1#m", Capabilities(server="vllm"))
         workspace.endpoints.book.file.write_text(json.dumps({"served": served.as_params()}))
-        beside = replace(request, model="served")
-        assert workspace.scoring_runs.mode_for(beside) == ("words" if limit is None else "base")
+        assert workspace.scoring_runs.mode_for(replace(request, model="served")) == "words"

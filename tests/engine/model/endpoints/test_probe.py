@@ -4,83 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import get_args
 
 import pytest
 
 from engine.base.errors import ModelError
-from engine.model.endpoints.capabilities import Capabilities, no_curve, no_reading, no_writing
+from engine.model.endpoints.capabilities import Capabilities, no_writing
 from engine.model.endpoints.client import parse_address
 from engine.model.endpoints.probe import probe
 from engine.model.prompt_files import parse_prompt, prompt_text
-from tests.engine.model.endpoints.toy_peer import NAMES, Manner, running, says
-from tests.engine.model.toy import END
+from tests.engine.model.endpoints.toy_peer import Manner, running, says
 
-SUMMARY, BASE = (parse_prompt(name, prompt_text(name)) for name in ("summary", "base"))
+SUMMARY = parse_prompt("summary", prompt_text("summary"))
 
 
-def probed(manner: Manner, end_text: str = "") -> Capabilities:
+def probed(manner: Manner) -> Capabilities:
     with running(manner) as peer:
-        return probe(parse_address(peer.url), end_text=end_text)
+        return probe(parse_address(peer.url))
 
 
 class TestWhatIsFound:
     def test_vllm(self) -> None:
-        """vLLM: token ids in both directions, log-probabilities of the prompt, the 20 best; the end token is given by a
-        person.
-        """
-        found = probed("vllm", NAMES[END])
-        assert (found.ids, found.named, found.echo, found.forced) == (True, True, True, False)
-        assert (found.top, found.chat_top, found.tokens, found.template) == (20, 20, "vllm", "vllm")
-        assert (found.prefill, found.context) == ("continue", 4096)
-        assert (found.end_token, found.controls, found.embeddings) == (END, True, False)
+        """vLLM: prompts as token ids, the 20 best tokens of replies."""
+        found = probed("vllm")
+        assert (found.ids, found.chat_top, found.tokens, found.template) == (
+            True,
+            20,
+            "vllm",
+            "vllm",
+        )
+        assert (found.prefill, found.context, found.embeddings) == ("continue", 4096, False)
 
     def test_llama_server(self) -> None:
-        """llama-server reports its end token and its number of slots, and accepts a forced continuation."""
+        """llama-server reports its number of slots."""
         found = probed("llama-server")
-        assert (found.ids, found.named, found.echo, found.forced) == (True, True, False, True)
+        assert found.ids
         assert (found.tokens, found.template, found.prefill) == (
             "llama-server",
             "llama-server",
             "last",
         )
-        assert (found.end_token, found.end_text, found.controls) == (END, NAMES[END], False)
         assert (found.parallel, found.context, found.structure) == (4, 4096, "")
-        assert found.top == 259
 
     def test_llama_cpp_python(self) -> None:
-        """llama-cpp-python: texts only; its log-probabilities of prompt tokens are shifted by a position, which the
-        probe detects, so they are not used.
-        """
-        found = probed("llama-cpp-python", NAMES[END])
-        assert (found.ids, found.named, found.echo, found.forced) == (False, False, False, True)
+        """llama-cpp-python: texts only."""
+        found = probed("llama-cpp-python")
+        assert not found.ids
         assert (found.tokens, found.template, found.prefill) == ("llama-cpp-python", "", "")
 
 
 class TestWhatIsEnough:
-    def reasons(self, can: Capabilities) -> list[bool]:
-        """Whether it is enough for: replies, a curve to the end token, one to a tag, base, answers."""
-        asked = [
-            no_writing(can, SUMMARY),
-            no_curve(can, None, None),
-            no_curve(can, None, "END"),
-            no_curve(can, BASE, None),
-            no_reading(can),
-        ]
-        return [reason is None for reason in asked]
-
-    @pytest.mark.parametrize(
-        ("manner", "enough"),
-        [
-            ("vllm", [1, 1, 1, 1, 1]),
-            ("llama-server", [1, 1, 1, 1, 1]),
-            ("llama-cpp-python", [1, 0, 1, 0, 1]),
-            ("chat", [1, 0, 0, 0, 0]),
-            ("bare", [1, 0, 0, 0, 0]),
-        ],
-    )
-    def test_each_server(self, manner: Manner, enough: list[int]) -> None:
-        """Each kind of work states what it needs, and each kind of server what it has."""
-        assert self.reasons(probed(manner, NAMES[END])) == [bool(one) for one in enough]
+    @pytest.mark.parametrize("manner", get_args(Manner))
+    def test_each_server(self, manner: Manner) -> None:
+        """Every kind of server writes replies."""
+        assert no_writing(probed(manner), SUMMARY) is None
 
 
 @contextmanager
