@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from engine.opener.exports import ExportFiles
     from engine.opener.jobs import JobService
     from engine.opener.project_file import ProjectFileService
-    from engine.opener.requests import RequestService
     from engine.questions.service.asking import AskingRuns
     from engine.questions.service.calibration import CalibrationService
     from engine.questions.service.example_probes import ExampleProbeService
@@ -362,13 +361,6 @@ class OpenProject:
         from engine.completeness.service.word_reasons import WordReasons
 
         return WordReasons(self.project)
-
-    @made_once
-    def requests(self) -> RequestService:
-        """Finds the requests of conversations, and takes marks of a person."""
-        from engine.opener.requests import RequestService
-
-        return RequestService(self.project, self.change_notifier("request"))
 
     @made_once
     def exports(self) -> ExportFiles:

@@ -34,7 +34,6 @@ from engine.opener.conversations import ConversationRow, ConversationService
 from engine.opener.exports import ExportFiles
 from engine.opener.open_project import OpenProject
 from engine.opener.project_file import ProjectFileService
-from engine.opener.requests import RequestService
 from engine.project.project import Project
 from engine.project.views import NOT_UNDONE
 from engine.questions.service.calibration import CalibrationService
@@ -199,7 +198,6 @@ class ScreenProject:
         made.word_reasons = WordReasons(self.file)
         made.saved = self.saved
         made.exports = ExportFiles(self.file)
-        made.requests = RequestService(self.file, lambda: self.emit(_changed("request")))
         made.calibration = self.calibration
         cache = MergeQueueCache(self.file, DecisionLog(self.file))
         made.comparison = ComparisonService(self.file, cache)
