@@ -15,7 +15,7 @@ from engine.base.text import one_line
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.sets import in_force
 from engine.completeness.word_reasons import Reason, ScoreReasons, in_words
-from engine.model.service.adapter_in_use import use_adapter
+from engine.model.service.run_setup import use_adapter
 from engine.opener.open_project import OpenProject
 from engine.project.estimate_text import estimate_lines
 from workbench.arguments import (
