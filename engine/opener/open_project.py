@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from engine.opener.exports import ExportFiles
     from engine.opener.jobs import JobService
     from engine.opener.project_file import ProjectFileService
-    from engine.opener.requests import RequestService
     from engine.questions.service.asking import AskingRuns
     from engine.questions.service.calibration import CalibrationService
     from engine.questions.service.example_probes import ExampleProbeService
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
     from engine.results.associations.service import AssociationService
     from engine.results.comparison.service import ComparisonService
     from engine.results.validation.service import ValidationService
-    from engine.results.watch.service import WatchService
+    from engine.results.watch.watching import WatchService
     from engine.simulate.service.service import SimulationService
     from engine.training.service import TrainingService
     from engine.trees.service import TreeService
@@ -363,13 +362,6 @@ class OpenProject:
         return WordReasons(self.project)
 
     @made_once
-    def requests(self) -> RequestService:
-        """Finds the requests of conversations, and takes marks of a person."""
-        from engine.opener.requests import RequestService
-
-        return RequestService(self.project, self.change_notifier("request"))
-
-    @made_once
     def exports(self) -> ExportFiles:
         """Writes what is in the project to files."""
         from engine.opener.exports import ExportFiles
@@ -447,7 +439,7 @@ class OpenProject:
     @made_once
     def watches(self) -> WatchService:
         """Watches files that grow."""
-        from engine.results.watch.service import WatchService
+        from engine.results.watch.watching import WatchService
 
         return WatchService(
             self.project,

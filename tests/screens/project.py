@@ -36,7 +36,6 @@ from engine.opener.conversations import ConversationRow, ConversationService
 from engine.opener.exports import ExportFiles
 from engine.opener.open_project import OpenProject
 from engine.opener.project_file import ProjectFileService
-from engine.opener.requests import RequestService
 from engine.project.project import Project
 from engine.project.views import NOT_UNDONE
 from engine.questions.service.calibration import CalibrationService
@@ -47,7 +46,7 @@ from engine.questions.tables.answers import IS_ANSWER
 from engine.results.associations.service import AssociationService
 from engine.results.comparison.service import ComparisonService
 from engine.results.validation.service import ValidationService
-from engine.results.watch.service import WatchService
+from engine.results.watch.watching import WatchService
 from engine.training.base import Machine
 from engine.training.run_files import runs_folder
 from engine.training.service import TrainingService
@@ -211,7 +210,6 @@ class ScreenProject:
         made.word_reasons = WordReasons(self.file)
         made.saved = self.saved
         made.exports = ExportFiles(self.file)
-        made.requests = RequestService(self.file, lambda: self.emit(_changed("request")))
         made.calibration = self.calibration
         cache = MergeQueueCache(self.file, DecisionLog(self.file))
         made.comparison = ComparisonService(self.file, cache)
