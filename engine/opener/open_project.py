@@ -169,8 +169,6 @@ class OpenProject:
         made = self.__dict__
         if "file" in made:
             self.file.close()
-        if "models" in made:
-            self.models.close()
         if "example_probes" in made:
             self.example_probes.close()
         self.runner.stop()  # before the process ends, so that the runs count as interrupted

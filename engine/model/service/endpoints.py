@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from engine.base.errors import UsageError
 from engine.base.text import one_line
@@ -177,8 +176,3 @@ def work_lines(can: Capabilities) -> list[str]:
     possible = [work for work, reason in reasons.items() if reason is None]
     lines = [f"gives {', '.join(possible)}"] if possible else []
     return lines + [f"no {work}: {reason}" for work, reason in reasons.items() if reason]
-
-
-def endpoint_json(entry: EndpointEntry) -> dict[str, Any]:
-    """Returns an endpoint as JSON values; of its key only the name of the environment variable."""
-    return {"name": entry.name, "origin": "endpoint", **entry.as_params()}
