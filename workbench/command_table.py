@@ -60,13 +60,6 @@ GROUPS = {
         " Each command is one act, which `goals undo` takes back. `workbench goals PROJECT` lists the groups.",
         "list",
     ),
-    "requests": Group(
-        "ACTION",
-        "find, list and correct the several requests of a conversation, and assign each to a goal",
-        "A conversation may hold several requests, one after another. Each has its own score and goal;"
-        " `workbench export PROJECT requests` writes each as a conversation.",
-        "list",
-    ),
     "models": Group(
         "ACTION",
         "list, search, pull, add, check, tune and remove models",
@@ -107,16 +100,11 @@ COMMANDS = (
     Command("status", "show what a project holds and its runs", "listing:status"),
     Command("list", "list conversations, one a line", "listing:list_conversations"),
     Command(
-        "trees",
-        "list the sets of response trees, choose the one that is shown, grow on one of its trees",
-        "trees:tree_sets",
-    ),
-    Command(
         "unusual-trees",
         "list trees with many branches and an improbable best response, with state and goal",
         "trees:unusual_trees",
     ),
-    Command("tree", "grow the response tree of one conversation and print it", "trees:tree"),
+    Command("tree", "grow the response tree of one conversation and print its answers", "trees:tree"),
     Command("export", "write conversations, scores, answers and more as lines of JSON or CSV", "exporting:export"),
     Command("ask", "ask a question of conversations: people, patterns, or a probe fitted to answers", "questions:ask"),
     Command("questions", "list, show, add and remove questions, and show agreement", "questions:questions"),
@@ -129,13 +117,6 @@ COMMANDS = (
     Command("calibrate", "compare the scores with the verdicts", "calibration:calibrate"),
     Command("compare", "compare months, models, two filters or two projects", "reports:compare"),
     Command("why", "say which words, tools and properties go with failure, or with one of two filters", "reports:why"),
-    Command("requests find", "find where requests after the first begin, by the curve or by a model", "requests:find"),
-    Command(
-        "requests list", "list requests, the first included, with state, score and goal", "requests:list_requests"
-    ),
-    Command("requests goals", "assign each request to a goal, and count requests by goal", "requests:goals"),
-    Command("requests mark", "say that a request begins with a turn, or that none does", "requests:mark"),
-    Command("requests undo", "take back the newest mark, and those before it one by one", "requests:undo"),
     Command("validate", "compare a metric with known outcomes", "validate:validate"),
     Command("simulate sharded", "instructions revealed shard by shard", "simulating:simulate_sharded"),
     Command("simulate forms", "forms filled in conversation", "simulating:simulate_forms"),
@@ -152,11 +133,10 @@ COMMANDS = (
     Command("train delete", "delete a run with its files", "train:delete"),
     Command("prompts", "show or edit the prompts of a project", "settings:prompts"),
     Command("models list", "list models, adapters and unfinished pulls", "models:list_models"),
-    Command("models search", "find models on the hub; without a word: recommended ones", "hub:find"),
+    Command("models search", "find models on the hub, or the files of one", "hub:find"),
     Command("models pull", "pull a model from the hub, or go on with a pull", "hub:pull"),
     Command("models add", "add a GGUF file, an adapter, or an endpoint", "models:add"),
     Command("models remove", "delete what was pulled, forget what was added", "models:remove"),
-    Command("models verify", "compute the checksums of files again and read their headers", "models:verify"),
     Command("models use", "choose the model that a project uses for some work", "models:use"),
     Command("models allow", "show what would leave this machine for an endpoint, and allow it", "models:allow"),
     Command("models tune", "find the fastest format of a model's weights that stays accurate", "models:tune"),

@@ -204,12 +204,6 @@ _FIELDS = (
     ),
     Field("turns", "number", "number of turns"),
     Field("messages", "number", "number of messages"),
-    Field(
-        "requests",
-        "number",
-        "number of requests that were found or marked in it, else 1",
-        example="requests>1",
-    ),
     Field("length", "number", "characters of all messages"),
     Field("leaves", "number", "leaves of its response tree, the most of several"),
     Field(

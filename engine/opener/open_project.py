@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from engine.opener.exports import ExportFiles
     from engine.opener.jobs import JobService
     from engine.opener.project_file import ProjectFileService
-    from engine.opener.requests import RequestService
     from engine.questions.service.asking import AskingRuns
     from engine.questions.service.calibration import CalibrationService
     from engine.questions.service.example_probes import ExampleProbeService
@@ -170,8 +169,6 @@ class OpenProject:
         made = self.__dict__
         if "file" in made:
             self.file.close()
-        if "models" in made:
-            self.models.close()
         if "example_probes" in made:
             self.example_probes.close()
         self.runner.stop()  # before the process ends, so that the runs count as interrupted
@@ -205,9 +202,8 @@ class OpenProject:
     def endpoints(self) -> Endpoints:
         """The endpoints that were added."""
         from engine.model.service.endpoints import Endpoints
-        from engine.opener.model_process import endpoint_handlers
 
-        return Endpoints(folders.data_dir(), folders.cache_dir(), endpoint_handlers(), self.egress)
+        return Endpoints(folders.data_dir(), folders.cache_dir(), self.egress)
 
     @made_once
     def egress(self) -> Egress:
@@ -365,13 +361,6 @@ class OpenProject:
         return WordReasons(self.project)
 
     @made_once
-    def requests(self) -> RequestService:
-        """Finds the requests of conversations, and takes marks of a person."""
-        from engine.opener.requests import RequestService
-
-        return RequestService(self.project, self.change_notifier("request"))
-
-    @made_once
     def exports(self) -> ExportFiles:
         """Writes what is in the project to files."""
         from engine.opener.exports import ExportFiles
@@ -401,16 +390,11 @@ class OpenProject:
 
     @made_once
     def trees(self) -> TreeService:
-        """Lists, grows and compares response trees."""
+        """Lists and grows response trees."""
         from engine.goals.tables.groups import goals_of
         from engine.trees.service import TreeService
 
-        return TreeService(
-            self.run_setup,
-            self.runner,
-            self.change_notifier("tree"),
-            goals_of,
-        )
+        return TreeService(self.run_setup, self.runner, goals_of)
 
     @made_once
     def goals(self) -> GoalService:

@@ -277,26 +277,6 @@ CREATE TABLE hidden_state (
     UNIQUE (config_hash, conversation_id)
 ) STRICT;
 
-CREATE TABLE request_found (
-    conversation_id INTEGER NOT NULL REFERENCES conversation (id),
-    message INTEGER NOT NULL,
-    PRIMARY KEY (conversation_id, message)
-) STRICT, WITHOUT ROWID;
-
--- target: the act that an undo takes back; given_at: empty for an act of an earlier version
-CREATE TABLE request_mark (
-    id INTEGER PRIMARY KEY,
-    conversation_id INTEGER NOT NULL REFERENCES conversation (id),
-    message INTEGER NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('begins', 'none', 'undo')),
-    target INTEGER REFERENCES request_mark (id),
-    annotator TEXT NOT NULL,
-    given_at TEXT NOT NULL,
-    CHECK ((kind = 'undo') = (target IS NOT NULL))
-) STRICT;
-CREATE INDEX request_mark_by_conversation ON request_mark (conversation_id);
-CREATE INDEX request_mark_by_target ON request_mark (target) WHERE target IS NOT NULL;
-
 -- definition: the file of the question, TOML
 CREATE TABLE question (name TEXT PRIMARY KEY, definition TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
@@ -399,13 +379,10 @@ CREATE TABLE tree (
     answers INTEGER NOT NULL,
     nodes INTEGER NOT NULL,
     max_log_prob REAL,
-    max_log_prob_per_token REAL,
     covered REAL NOT NULL,
     pruned REAL NOT NULL,
     unexpanded REAL NOT NULL,
-    entropy_low REAL NOT NULL,
-    entropy_high REAL NOT NULL,
-    fork_depth INTEGER,
+    entropy REAL NOT NULL,
     fork_entropy REAL,
     answer_log_prob REAL,
     answer_tokens INTEGER NOT NULL,
@@ -415,7 +392,7 @@ CREATE TABLE tree (
     CHECK ((packed IS NULL) = (reason IS NOT NULL)),
     UNIQUE (conversation_id, config_hash, step)
 ) STRICT;
-CREATE INDEX tree_by_measure ON tree (config_hash, conversation_id, leaves, max_log_prob, entropy_high) WHERE reason IS NULL;
+CREATE INDEX tree_by_measure ON tree (config_hash, conversation_id, leaves, max_log_prob, entropy) WHERE reason IS NULL;
 
 CREATE TABLE goal_config (config_hash TEXT PRIMARY KEY, model TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
@@ -638,17 +615,6 @@ CREATE TABLE goal_move (
     conversation_id INTEGER NOT NULL REFERENCES conversation (id),
     group_id TEXT,
     PRIMARY KEY (clustering_id, conversation_id)
-) STRICT, WITHOUT ROWID;
-
--- first, last: indices of its messages; group_id: as it was called then, NULL for one that is like no goal
-CREATE TABLE request_goal (
-    conversation_id INTEGER NOT NULL REFERENCES conversation (id),
-    clustering_id INTEGER NOT NULL REFERENCES clustering (id),
-    first INTEGER NOT NULL,
-    last INTEGER NOT NULL,
-    run_id INTEGER NOT NULL REFERENCES run (id),
-    group_id TEXT,
-    PRIMARY KEY (conversation_id, clustering_id, first, last)
 ) STRICT, WITHOUT ROWID;
 
 -- params, models: JSON

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import NotYet, UsageError, WorkbenchError
-from engine.conversations.filters import Filter
 from engine.conversations.selection import ALL, Selection
 from engine.goals.clustering_request import MAX_ASKED_PAIRS, ClusteringRequest
 from engine.goals.clusters.kmeans import proposed_range
 from engine.goals.paper import LABEL_PROMPT, MERGE_PROMPT
 from engine.goals.questions import LABEL_EXAMPLES, with_context
 from engine.goals.records import EXPLANATION, GOAL_TEXTS
-from engine.goals.stages.assigning import AssignRequestsStage, AssignStage
+from engine.goals.stages.assigning import AssignStage
 from engine.goals.stages.clustering import ClusterStage, GroupForecast, LabelStage
 from engine.goals.stages.deciding import DecideStage, NameStage
 from engine.goals.stages.embedding import EmbedStage, SummarizeStage, Vectorizer
@@ -308,21 +307,6 @@ class GoalStages:
             embed,
             AssignStage(self.setup.project, self.queue_cache.decision_log, stored.id),
         ]
-
-    def assign_requests_stage(self, filter: Filter) -> AssignRequestsStage:
-        """Returns the stage that assigns each request, in conversations with several, to a group.
-
-        Raises:
-            NotYet: Nothing was clustered yet.
-        """
-        with self.setup.project.reading() as conn:
-            stored = stored_clustering(conn, clusterings.shown_id(conn))
-        return AssignRequestsStage(
-            self.setup.project,
-            self._vectorizer(stored.embedder, stored.seed),
-            self.queue_cache.decision_log,
-            Selection(filter),
-        )
 
     def stability_stage(self, seeds: int = SEEDS, bootstraps: int = BOOTSTRAPS) -> StabilityStage:
         """Returns the stage that measures the stability of the clustering that is open."""

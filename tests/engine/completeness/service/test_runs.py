@@ -60,7 +60,7 @@ def estimate(
         JobRunner(project, lambda event: None).run(
             ImportStage(project, [str(folder / "talks.jsonl")])
         )
-        question, run_model = question_for("tuned", {}, None), model
+        question, run_model = question_for("tuned", {}), model
         stage = ScoringStage(project, process, run_model, "tuned", question)
         run = ScoringRun(ModelReading(run_model, question, stage), stage, [stage])
         found = estimate_scoring(
