@@ -230,7 +230,7 @@ class TreeService:
 
     def _model_of(self, run: RunRow) -> LoadableModel:
         """Returns the model of a recorded run, as the catalog has it or as it was before it was tuned, with the adapter
-        of the run; or the endpoints of the run.
+        of the run; or the endpoint of the run.
 
         Raises:
             UsageError: The catalog holds it no more.
@@ -250,8 +250,7 @@ class TreeService:
                 if model.fingerprints["model_sha256"] == run.fingerprints.get("model_sha256"):
                     options = replace(model.options, context=run.params.get("context"))
                     return replace(model, options=options)
-        model_and_adapter = [run.fingerprints.get(key) for key in ("model", "adapter")]
-        model_and_adapter += run.fingerprints.get("endpoints", [])
+        model_and_adapter = [run.fingerprints.get(key) for key in ("model", "adapter", "endpoint")]
         words = " with the adapter ".join(str(name) for name in model_and_adapter if name)
         raise NotFound(
             f"The tree was grown with {words}, which the catalog does not hold.",

@@ -43,9 +43,9 @@ from engine.model.catalog import embedded_model
 from engine.model.embedders.embedder import HttpEmbedder
 from engine.model.endpoints import pacing
 from engine.model.endpoints.client import EndpointClient, parse_address, served_models
-from engine.model.endpoints.fleet import Fleet
 from engine.model.endpoints.model import EndpointModel
 from engine.model.endpoints.probe import probe
+from engine.model.endpoints.sender import RequestSender
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.requests import Generate
@@ -477,7 +477,7 @@ class Fuzz:
                 probe(address, end_text=choice.choice(("", NAMES[END])))
                 return
             model = EndpointModel(
-                "toy", Fleet([(asker, None)]), self.can[manner], endpoint_handlers()
+                "toy", RequestSender(asker), self.can[manner], endpoint_handlers()
             )
             model.load(Path(), LoadOptions())
             if what == "write":

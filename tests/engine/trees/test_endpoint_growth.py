@@ -57,9 +57,9 @@ def by_text(tree: Tree) -> dict[tuple[bytes, Kind], float]:
 class TestParity:
     def test_same_tree_where_everything_is_listed(self) -> None:
         """With the whole vocabulary listed the tree equals that of the model process, node for node."""
-        with endpoint("llama-server") as (_, peers):
+        with endpoint("llama-server") as (_, peer):
             can = replace(capabilities("llama-server"), top=259)
-            found = grown(client(peers, can))
+            found = grown(client(peer, can))
         tree, job = in_process()
         columns, expected = record(found.tree).columns, record(tree).columns
         for name in ("parent", "token", "kind"):
@@ -86,14 +86,14 @@ class TestWhatIsHidden:
     @pytest.mark.parametrize("manner", ["vllm", "llama-cpp-python"])
     def test_account_is_exact(self, manner: Manner) -> None:
         """Covered, pruned and unexpanded mass add up to 1 however few tokens are listed."""
-        with endpoint(manner) as (_, peers):
-            found = grown(client(peers, replace(capabilities(manner), top=3)))
+        with endpoint(manner) as (_, peer):
+            found = grown(client(peer, replace(capabilities(manner), top=3)))
         assert total(found.tree.account()) == pytest.approx(1, abs=1e-12)
 
     def test_hidden_tokens_are_pruned(self) -> None:
         """With three tokens listed no node has more children, and the mass of the others is pruned."""
-        with endpoint("vllm") as (_, peers):
-            found = grown(client(peers, replace(capabilities("vllm"), top=3)))
+        with endpoint("vllm") as (_, peer):
+            found = grown(client(peer, replace(capabilities("vllm"), top=3)))
         tree, _ = in_process(replace(OPTIONS, widest=3))
         assert found.tree.options.widest == 3
         assert by_tokens(found.tree) == pytest.approx(by_tokens(tree), rel=1e-5)
@@ -111,7 +111,7 @@ class TestSamplers:
     @pytest.mark.parametrize("transform", [Transform(temperature=0.5), Transform(top_k=50)])
     def test_others_are_refused(self, transform: Transform) -> None:
         """A sampler that needs unlisted tokens is refused before a request."""
-        with endpoint("vllm") as (model, (peer,)):
+        with endpoint("vllm") as (model, peer):
             with pytest.raises(UsageError, match="lists 20 tokens"):
                 model.ask(Grow([PLACE], replace(OPTIONS, transform=transform), Budget()))
             assert not peer.requests
