@@ -100,16 +100,11 @@ COMMANDS = (
     Command("status", "show what a project holds and its runs", "listing:status"),
     Command("list", "list conversations, one a line", "listing:list_conversations"),
     Command(
-        "trees",
-        "list the sets of response trees, choose the one that is shown, grow on one of its trees",
-        "trees:tree_sets",
-    ),
-    Command(
         "unusual-trees",
         "list trees with many branches and an improbable best response, with state and goal",
         "trees:unusual_trees",
     ),
-    Command("tree", "grow the response tree of one conversation and print it", "trees:tree"),
+    Command("tree", "grow the response tree of one conversation and print its answers", "trees:tree"),
     Command("export", "write conversations, scores, answers and more as lines of JSON or CSV", "exporting:export"),
     Command("ask", "ask a question of conversations: people, patterns, or a probe fitted to answers", "questions:ask"),
     Command("questions", "list, show, add and remove questions, and show agreement", "questions:questions"),

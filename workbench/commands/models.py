@@ -46,7 +46,6 @@ def list_models(_arguments: argparse.Namespace) -> CommandResult:
     ),
     argument("--name", help="name in the catalog (default: that of the file or model)"),
     argument("--key-env", metavar="VAR", help="environment variable with its key"),
-    argument("--end-token", metavar="TEXT", help="text of its end-of-text token"),
     argument(
         "--prices",
         nargs=2,
@@ -86,7 +85,6 @@ def _add_endpoint(arguments: argparse.Namespace) -> EndpointEntry:
         arguments.path,
         arguments.name,
         key_env=arguments.key_env,
-        end_text=arguments.end_token or "",
         prices=Prices(*arguments.prices) if arguments.prices else None,
         timeout=arguments.timeout,
         as_is=arguments.as_is,

@@ -85,11 +85,8 @@ class EndpointEntry:
 
     def loadable(self, options: LoadOptions) -> LoadableModel:
         """Returns the model that it serves, for stages."""
-        label = f"{self.name} (endpoint)"
-        if self.can.top and not self.can.echo:
-            label += f", top {self.can.top}"
         return LoadableModel(
-            label=label,
+            label=f"{self.name} (endpoint)",
             path=Path(),
             options=options,
             adapter=None,
@@ -157,7 +154,6 @@ class EndpointBook:
         name: str | None = None,
         *,
         key_env: str | None = None,
-        end_text: str = "",
         prices: Prices | None = None,
         timeout: float | None = None,
         as_is: bool = False,
@@ -167,7 +163,6 @@ class EndpointBook:
         Args:
             url: URL of the endpoint, with `#model` if it serves several models.
             name: Name of the entry; None takes the last part of the model's name.
-            end_text: See `probe`.
             key_env, prices, timeout, as_is: See `EndpointEntry`.
 
         Raises:
@@ -182,7 +177,7 @@ class EndpointBook:
         existing = self._entries.get(name)
         if existing is not None and existing.url != url:
             raise NameTaken(f"The name {name!r} is taken.", "Choose another with --name.")
-        can = probe(address, key, end_text=end_text, seconds=seconds)
+        can = probe(address, key, seconds=seconds)
         if prices is None and can.listed_prices:
             prices = Prices(*can.listed_prices)
         self._entries[name] = entry = EndpointEntry(
@@ -201,15 +196,6 @@ class EndpointBook:
         """Removes an endpoint from the list; sends no request."""
         del self._entries[name]
         self._save()
-
-    def that_gave(
-        self, fingerprints: Mapping[str, Any], options: LoadOptions
-    ) -> LoadableModel | None:
-        """Returns the model of an earlier run by its fingerprints; None if it is another model or the endpoint was
-        changed."""
-        url = fingerprints.get("endpoint")
-        models = (entry.loadable(options) for entry in self._entries.values() if entry.url == url)
-        return next((model for model in models if model.fingerprints == dict(fingerprints)), None)
 
     def _save(self) -> None:
         """Writes the file."""

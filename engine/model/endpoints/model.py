@@ -10,8 +10,7 @@ from engine.base.errors import EndpointError, UsageError
 from engine.jobs.contract import OnProgress
 from engine.model.chat import Completion
 from engine.model.endpoints.capabilities import Capabilities, no_fields, no_writing
-from engine.model.endpoints.log_probs import UNBOUNDED, Reader, Thinking
-from engine.model.endpoints.replies import chat_replies, write_replies
+from engine.model.endpoints.replies import UNBOUNDED, Reader, Thinking, chat_replies, write_replies
 from engine.model.endpoints.sender import TOKENS_PRICED, RequestSender, rehearsed_pieces
 from engine.model.interface import LoadOptions, Sampling, Spending
 from engine.model.process.protocol import Request
@@ -41,19 +40,15 @@ class EndpointModel:
         context: Longest sequence in tokens.
     """
 
-    def __init__(
-        self, label: str, sender: RequestSender, can: Capabilities, handlers: EndpointHandlers
-    ) -> None:
+    def __init__(self, label: str, sender: RequestSender, can: Capabilities) -> None:
         """Prepares; sends no request.
 
         Args:
             label: Name of the model in error messages.
-            handlers: Answer the requests of other subjects.
         """
         self._label, self._sender, self.can = label, sender, can
         self.context = can.context or UNBOUNDED
         self._thinking = Thinking.of(can)
-        self._handlers = {**OWN_HANDLERS, **handlers}
 
     # Checks before a run starts
 
@@ -106,10 +101,10 @@ class EndpointModel:
         Raises:
             Cancelled: `cancel` was called while it ran.
             ModelError: The endpoint has failed.
-            RequestRefused: The endpoint refuses an item, or hides a probability that is asked for.
+            RequestRefused: The endpoint refuses an item.
             UsageError: The endpoint cannot answer such a request.
         """
-        handler = self._handlers.get(type(request))
+        handler = _HANDLERS.get(type(request))
         if handler is None:
             raise UsageError(f"The speed of {self._label} cannot be measured.")
         report = progress or (lambda count, note: None)
@@ -182,7 +177,7 @@ class EndpointModel:
         self.cancel()
 
     def reader(self) -> Reader:
-        """Returns a reader of probabilities, which knows the tokens of one request."""
+        """Returns a reader of replies, which knows the tokens of one request."""
         return Reader(self._sender.ask, self.can, self._thinking)
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -221,15 +216,11 @@ def _count_tokens(
     return model.run(work)
 
 
-EndpointHandler = Callable[[EndpointModel, Any, Callable[[int], None]], Any]
-"""Answers one kind of request; it is given the model, the request, and a callback for counts."""
-
-EndpointHandlers = Mapping[type[Request[Any]], EndpointHandler]
-"""The function that answers each kind of request; it is given the model, the request, and a callback for counts."""
-
-OWN_HANDLERS: EndpointHandlers = {
+_HANDLERS: Mapping[
+    type[Request[Any]], Callable[[EndpointModel, Any, Callable[[int], None]], Any]
+] = {
     Generate: _generate,
     Chat: _chat,
     CountTokens: _count_tokens,
 }
-"""The handlers of the requests that all subjects use."""
+"""The function that answers each kind of request; it is given the model, the request, and a callback for counts."""

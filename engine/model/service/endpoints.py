@@ -9,10 +9,10 @@ from pathlib import Path
 from engine.base.errors import NotFound, UsageError
 from engine.base.text import one_line
 from engine.model.catalog import LoadableModel
-from engine.model.endpoints.capabilities import Capabilities, no_fields, no_tree, no_writing
+from engine.model.endpoints.capabilities import Capabilities, no_fields, no_writing
 from engine.model.endpoints.client import Address, parse_address
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
-from engine.model.endpoints.model import EndpointHandlers, EndpointModel
+from engine.model.endpoints.model import EndpointModel
 from engine.model.endpoints.sender import RequestSender
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
@@ -25,33 +25,22 @@ REPLIES = "replies.sqlite"
 MAX_PART_CHARACTERS = 160
 """Longest part of the summary of an endpoint, such as its URL."""
 
-NO_HANDLERS: EndpointHandlers = {}
-"""No other subject answers requests by endpoints."""
-
 
 class Endpoints:
     """The endpoints of a session. Sends no request and opens no reply cache before it is needed."""
 
-    def __init__(
-        self,
-        data: Path,
-        cache: Path,
-        handlers: EndpointHandlers = NO_HANDLERS,
-        egress: Egress | None = None,
-    ) -> None:
+    def __init__(self, data: Path, cache: Path, egress: Egress | None = None) -> None:
         """Reads the list of endpoints.
 
         Args:
             data: Folder with the list.
             cache: Folder of the reply cache.
-            handlers: Answer the requests of other subjects by requests to endpoints.
             egress: Guards what leaves this machine of a project; None where nothing is sent.
 
         Raises:
             ModelFileError: The list cannot be read.
         """
-        self._data, self._cache, self._handlers = data, cache, handlers
-        self._egress = egress
+        self._data, self._cache, self._egress = data, cache, egress
         self.book.entries()
         self._replies: ReplyCache | None = None
 
@@ -101,7 +90,7 @@ class Endpoints:
             raise NotFound(f"There is no endpoint {name!r} any more.")
         sender = entry.sender(replies)
         self.guard(sender, entry.address, entry.redacted)
-        return EndpointModel(name, sender, entry.can, self._handlers)
+        return EndpointModel(name, sender, entry.can)
 
     def guard(self, sender: RequestSender, address: Address, redacted: bool) -> None:
         """Lets nothing be sent to an address that nobody allowed.
@@ -176,7 +165,6 @@ def work_lines(can: Capabilities) -> list[str]:
         "labels of goals": fields,
         "answers to questions": fields,
         "merge questions": fields,
-        "trees": no_tree(can),
     }
     possible = [work for work, reason in reasons.items() if reason is None]
     lines = [f"gives {', '.join(possible)}"] if possible else []

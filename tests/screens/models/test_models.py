@@ -56,9 +56,7 @@ class TestList:
 
     async def test_endpoint(self) -> None:
         """An endpoint stands beside the models, as what it is; it has no size and cannot be tuned."""
-        can = Capabilities(
-            "llama-server", completions=True, top=10, named=True, tokens="llama-server"
-        )
+        can = Capabilities("llama-server", completions=True, tokens="llama-server")
         entry = EndpointEntry("cluster", "http://gpu:8000/v1#qwen3", can)
         made = project()
         folders.data_dir().mkdir(parents=True)

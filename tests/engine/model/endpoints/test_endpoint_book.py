@@ -9,8 +9,7 @@ import pytest
 from engine.base.errors import UsageError
 from engine.model.endpoints.endpoint_book import EndpointBook
 from engine.model.endpoints.sender import Prices
-from tests.engine.model.endpoints.toy_peer import MODEL, NAMES, running
-from tests.engine.model.toy import END
+from tests.engine.model.endpoints.toy_peer import MODEL, running
 
 
 class TestAdding:
@@ -18,7 +17,7 @@ class TestAdding:
         """An endpoint is found again with its settings and probe results, by default under the model's name."""
         with running("vllm") as peer:
             book = EndpointBook(tmp_path)
-            added = book.add(peer.base, end_text=NAMES[END], prices=Prices(1, 2), timeout=90.0)
+            added = book.add(peer.base, prices=Prices(1, 2), timeout=90.0)
         assert (added.name, added.url, added.prices) == (MODEL, peer.url, Prices(1, 2))
         assert added.timeout == 90.0
         assert EndpointBook(tmp_path).entries() == [added]
