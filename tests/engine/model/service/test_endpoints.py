@@ -12,8 +12,7 @@ import pytest
 from engine.base.conversation import Conversation, Message
 from engine.simulate.demo.samples import write_jsonl
 from tests.command_line import data, workbench
-from tests.engine.model.endpoints.toy_peer import NAMES, ToyPeer, running, says
-from tests.engine.model.toy import END
+from tests.engine.model.endpoints.toy_peer import ToyPeer, running, says
 
 SAFETY = 60.0
 """Seconds after which something hangs; nothing here is timed."""
@@ -53,7 +52,7 @@ def peer(monkeypatch: pytest.MonkeyPatch) -> Iterator[ToyPeer]:
     with running("vllm") as server:
         done = workbench(
             *("models", "add", server.url, "--name", "one", "--key-env", "TOY_KEY"),
-            *("--end-token", NAMES[END], "--prices", "1", "2", "--json"),
+            *("--prices", "1", "2", "--json"),
         )
         assert done.returncode == 0, done.stderr.decode()
         server.requests.clear()
