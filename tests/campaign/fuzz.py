@@ -59,7 +59,7 @@ from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from engine.training.events import RunDirectory
 from engine.training.history import RunHistory
 from engine.training.run_files import runs_folder
-from screens.training.formatting import detail_text, headline, summary_content
+from screens.training.formatting import about_content, headline, summary_content, tail_content
 from screens.training.screen import loss_lines, validation_lines
 from tests.campaign.stopping import until_stopped
 from tests.engine.formats.test_golden import INPUTS
@@ -436,8 +436,9 @@ class Fuzz:
             shown = [
                 headline(detail.run, None),
                 summary_content([detail.run], False, "", ""),
+                about_content(detail, 80),
+                tail_content(detail),
             ]
-            detail_text(detail)  # the pane that shows it makes it safe
             printed = io.StringIO()
             with redirect_stdout(printed):
                 for name in ("run", None):
