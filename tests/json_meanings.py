@@ -325,7 +325,6 @@ MEANINGS = {
     "next": "conversations that teach most when judged next",
     "nmi": "normalized mutual information",
     "nodes": "nodes of trees that the model read",
-    "addresses": "the URLs of endpoints on other machines",
     "as_is": "whether texts are sent to the endpoint with the personal data in them",
     "chars_per_token": "how many characters of logs a token of the endpoint has; null if it counts none",
     "first_request": "the body of the first request that would be sent",
