@@ -15,7 +15,7 @@ from textual.widgets import Input
 from engine.base import folders
 from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.endpoint_book import EndpointEntry
-from engine.model.endpoints.fleet import Prices
+from engine.model.endpoints.sender import Prices
 from engine.opener.open_project import OpenProject
 from engine.simulate.demo import sample_conversations, write_jsonl
 from screens.shell.run_form import ScoringForm
@@ -102,11 +102,8 @@ async def test_what_leaves_the_machine_is_shown_before_the_first_request(tmp_pat
             chat=True,
             structure="json_schema",
             completions=True,
-            top=20,
             tokens="vllm",
             template="vllm",
-            named=True,
-            end_token=2,
             chars_per_token=4.0,
             tokens_per_piece=1.3,
         ),

@@ -12,11 +12,11 @@ from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
 from engine.model.llamacpp.files import quantize
 from engine.model.process.process import ModelProcess
-from engine.model.process.requests import ReadTokens
+from engine.model.process.requests import LogProbs
 from tests.training.tiny_bases import tiny_model, with_adapter, write_gguf
 from training.gguf_adapter import convert, fingerprint_of
 
-LOG = list(range(3, 60))
+ASKED = LogProbs([(text, ["a", "b", "\n"]) for text in ("TURN 1", "It is done", "?")], None)
 
 
 @pytest.fixture
@@ -42,7 +42,8 @@ class TestMerged:
             found = []
             for wanted in ((None, None), (adapter, None), (adapter, merged)):
                 process.load(base, LoadOptions(context=128), *wanted)
-                found.append([one.top_log_p for one in process.ask(ReadTokens([LOG], []))[0]])
+                answers = process.ask(ASKED)
+                found.append([log_p for of_text in answers for log_p, _ in of_text])
         finally:
             process.close()
         bare, beside, inside = found

@@ -29,7 +29,6 @@ from engine.goals.records import (
 )
 from engine.goals.tables import clusterings, measurements
 from engine.goals.tables.clusterings import source_of, stored_clustering
-from engine.goals.tables.measurements import Measurements
 from engine.goals.views.clustering_view import (
     ClusteringView,
     GroupFigures,
@@ -170,11 +169,6 @@ class GoalService:
             judged=sum(key in judged for key in below_threshold),
             waiting=tuple(key for key in below_threshold if key not in judged),
         )
-
-    def measurements(self) -> Measurements | None:
-        """Returns what was measured of the clustering, its stability above all; None before any was made."""
-        with self._project.reading() as conn:
-            return measurements.of_shown(conn)
 
     def _group_figures(self, view: ClusteringView) -> GroupFigures:
         """Returns the figures of the current groups, the last ones if nothing changed since they were read."""

@@ -26,7 +26,6 @@ from engine.model.interface import LoadOptions, Spending
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt, parse_prompt, places, prompt_texts, shipped_prompt
 from engine.model.records import WORKS, ModelRequest, Work
-from engine.model.service.adapter_in_use import adapter_in_use
 from engine.model.service.endpoints import Endpoints
 from engine.model.stages import TuningStage
 from engine.project import settings
@@ -38,9 +37,28 @@ PROMPT_KEY = "prompt."
 MODELS_KEY = "models"
 """Setting: the model of each kind of work, by name (`models use`); without one the built-in model."""
 
+ADAPTER_KEY = "adapter"
+"""Setting: the adapter that scores in mode `tuned`, by name or path (`train use`)."""
+
 FindAdapter = Callable[[str], AdapterEntry]
 """Returns the adapter with a name: of a training run, of the catalog, of a file, or of the folder of a run. Raises
 UsageError if there is none."""
+
+
+def adapter_in_use(project: Project) -> str | None:
+    """Returns the adapter in use: name of a run or in the catalog, or a path; None if none was chosen."""
+    with project.reading() as conn:
+        name: str | None = settings.get(conn, ADAPTER_KEY)
+    return name
+
+
+def use_adapter(project: Project, name: str | None) -> None:
+    """Stores the adapter in use; None deletes the choice.
+
+    Raises:
+        ProjectReadOnly: The project is read-only.
+    """
+    project.write(lambda conn: settings.put(conn, ADAPTER_KEY, name))
 
 
 class ProjectPrompts:
@@ -118,11 +136,11 @@ class ModelsInUse:
         return {work: str(stored[work]) for work in WORKS if work in stored}
 
     def use(self, name: str, works: Sequence[Work]) -> None:
-        """Stores a model, or endpoints as `NAME,NAME2`, for kinds of work; the built-in model deletes the choice.
+        """Stores a model, or an endpoint, for kinds of work; the built-in model deletes the choice.
 
         Raises:
             ProjectReadOnly: The project cannot be written.
-            UsageError: There is no such model, or the endpoints do not serve the same model alike.
+            UsageError: There is no such model.
         """
         if self._endpoints.model(name, LoadOptions()) is None:
             entry = self._catalog.entry(name)

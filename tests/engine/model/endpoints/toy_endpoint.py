@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.client import EndpointClient, parse_address
-from engine.model.endpoints.fleet import Fleet, Prices, Replies
 from engine.model.endpoints.model import EndpointModel
 from engine.model.endpoints.probe import probe
+from engine.model.endpoints.sender import Prices, Replies, RequestSender
 from engine.model.interface import LoadOptions
-from engine.opener.model_process import endpoint_handlers
-from tests.engine.model.endpoints.toy_peer import NAMES, Manner, ToyPeer, running
-from tests.engine.model.toy import END
+from tests.engine.model.endpoints.toy_peer import Manner, ToyPeer, running
 
 
 async def at_once(seconds: float) -> None:
@@ -26,27 +24,26 @@ async def at_once(seconds: float) -> None:
 def capabilities(manner: Manner) -> Capabilities:
     """The probe result of a server of this kind."""
     with running(manner) as peer:
-        return probe(parse_address(peer.url), end_text=NAMES[END])
+        return probe(parse_address(peer.url))
 
 
 def client(
-    peers: Sequence[ToyPeer],
+    peer: ToyPeer,
     can: Capabilities,
     *,
     replies: Replies | None = None,
     prices: Prices | None = None,
     context: int | None = None,
 ) -> EndpointModel:
-    """A client for these servers, ready for requests."""
-    askers = [(EndpointClient(parse_address(peer.url), sleep=at_once), prices) for peer in peers]
-    made = EndpointModel("toy", Fleet(askers, replies), can, endpoint_handlers())
+    """A client for this server, ready for requests."""
+    asker = EndpointClient(parse_address(peer.url), sleep=at_once)
+    made = EndpointModel("toy", RequestSender(asker, prices, replies), can)
     made.load(Path(), LoadOptions(context=context))
     return made
 
 
 @contextmanager
-def endpoint(manner: Manner, count: int = 1) -> Iterator[tuple[EndpointModel, list[ToyPeer]]]:
-    """Servers of one kind, and their client."""
-    with ExitStack() as stack:
-        peers = [stack.enter_context(running(manner)) for _ in range(count)]
-        yield client(peers, capabilities(manner)), peers
+def endpoint(manner: Manner) -> Iterator[tuple[EndpointModel, ToyPeer]]:
+    """A server of one kind, and its client."""
+    with running(manner) as peer:
+        yield client(peer, capabilities(manner)), peer
