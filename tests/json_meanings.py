@@ -292,7 +292,6 @@ MEANINGS = {
     "max_logprob": "log-probability of the best answer, natural logarithm",
     "means": "what it means",
     "measure": "what is compared",
-    "measured": "whether the time comes from earlier runs on this machine",
     "median_leaves": "median number of answers of a tree",
     "member_similarity": "cosine of the centers",
     "member_threshold": "member similarity from which two such groups are more probably one goal than two",
