@@ -11,7 +11,7 @@ import pytest
 
 from engine.base.conversation import Conversation, Message
 from engine.conversations.text_checks import Redactor
-from engine.model.service.egress import ALLOWED_KEY
+from engine.model.service.endpoints import ALLOWED_KEY
 from engine.opener.open_project import OpenProject
 from engine.project import settings
 from engine.simulate.demo.samples import write_jsonl

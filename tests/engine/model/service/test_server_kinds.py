@@ -13,7 +13,7 @@ from engine.base.conversation import Conversation, Message
 from engine.base.errors import Cancelled
 from engine.goals.tables import decisions
 from engine.goals.tables.clusterings import clusters, shown_id, stored_clustering
-from engine.model.endpoints.dialects import text_pieces
+from engine.model.endpoints.capabilities import text_pieces
 from engine.opener.open_project import OpenProject
 from engine.opener.prompt_trials import PromptTrial
 from engine.simulate.demo.samples import write_jsonl
