@@ -282,7 +282,6 @@ MEANINGS = {
     "left_out": "what was left out",
     "length": "length in characters",
     "license": "license, as its owners name it",
-    "likelihood_ratio": "gain in log-probability of the texts of one group after those of the other, in nats a token",
     "lines": "lines that were written",
     "logprob": "log-probability of the answer, natural logarithm",
     "low": "lower end of the interval",

@@ -22,8 +22,7 @@ from engine.goals.merges.merge_probability import (
     standardize,
 )
 from engine.goals.records import MergeOrder
-from engine.goals.views.merge_queue import MIN_MIXING
-from engine.goals.views.pair_table import MAX_MIXED_MEMBERS
+from engine.goals.views.merge_queue import MAX_MIXED_MEMBERS, MIN_MIXING
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Indices, Numbers, Vectors
 
@@ -109,7 +108,6 @@ class Board:
             description=self.similarity(a, b),
             description_scale=self._description_scale,
             overlap=np.maximum(shares, shares.T)[at],
-            likelihood=unknown,
             yes=unknown,
             yes_reversed=unknown,
             sizes=(self._sizes[a], self._sizes[b]),

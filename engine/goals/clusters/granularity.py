@@ -38,7 +38,7 @@ import numpy as np
 
 from engine.base.arrays import Floats
 from engine.base.statistics.agreement import adjusted_rand
-from engine.goals.clusters.kmeans import canonical_order, closest, silhouette_of, solve
+from engine.goals.clusters.clustering import canonical_order, closest, silhouette_of, solve
 from engine.model.embedders.vectors import Numbers, Vectors
 
 _STREAM = 0x677261

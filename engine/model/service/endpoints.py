@@ -184,7 +184,7 @@ def endpoint_summary(entry: EndpointEntry) -> str:
 
 def work_lines(can: Capabilities) -> list[str]:
     """Returns one line with the work that an endpoint can do, and one for each other kind of work with the reason."""
-    summary, base = (parse_prompt(name, prompt_text(name)) for name in ("summary", "base"))
+    summary, base = (parse_prompt(name, prompt_text(name)) for name in ("paper-summary", "base"))
     fields = no_fields(can)
     reasons: dict[str, str | None] = {
         "replies": no_writing(can, summary),

@@ -12,11 +12,10 @@ from engine.base.events import JobProgress
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.goals.clustering_request import ClusteringRequest
 from screens.conversations.screen import ConversationsBehindScreen
-from screens.goals.detail_pane import DetailPane
 from screens.goals.drift_screen import GoalDriftScreen
 from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.run_form import GoalRunForm
-from screens.goals.screen import GoalsScreen
+from screens.goals.screen import DetailPane, GoalsScreen
 from screens.reader.screen import ReaderScreen
 from screens.triage.screen import TriageScreen
 from screens.widgets.filter_line import FilterInput

@@ -62,12 +62,12 @@ class TestPairs:
             assert f"{left} left, 0 to 4 to merge" in text(pilot)
             assert f"R refuses {left - 4} unlikely" in text(pilot)
             assert "model not asked about 4 pairs: 16 model calls" in text(pilot)
-            answer(support, likely[0].pair, 0.01, 0.01, -3.0)
+            answer(support, likely[0].pair, 0.01, 0.01)
             await until(
                 pilot, lambda: "model not asked about 3 pairs: 12 model calls" in text(pilot)
             )
             for pair in likely[1:]:
-                answer(support, pair.pair, 0.01, 0.01, -3.0)
+                answer(support, pair.pair, 0.01, 0.01)
             await until(pilot, lambda: "not asked about" not in text(pilot))
             progress = support.merge_review.progress()
             assert f"R refuses {left - progress.likely} unlikely" in text(pilot)

@@ -55,15 +55,12 @@ def answer(
     pair: Pair,
     yes: float,
     yes_reversed: float,
-    likelihood: float = 0.2,
     said: str = "Lamps",
 ) -> None:
     """Stores a model's answer on a pair, as a run does while the desk is open; `said` is its reason and label."""
     view = support.goals.view()
     sides = view.state.sides_key(*pair)
-    row = AnswerEntry(
-        sides, PairAnswer(likelihood, yes, yes_reversed, said, said, said, said), 4, 1.0
-    )
+    row = AnswerEntry(sides, PairAnswer(yes, yes_reversed, said, said, said, said), 4, 1.0)
     support.file.write(lambda conn: decisions.show_answers(conn, view.stored.id, "pairs"))
     support.file.write(lambda conn: decisions.add_answers(conn, "pairs", view.stored.run_id, [row]))
     support.emit(DataChanged(frozenset({"goal_answer"})))

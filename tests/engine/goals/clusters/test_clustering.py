@@ -23,8 +23,9 @@ from engine.goals.clusters.clustering import (
     assign,
     cluster,
     membership_of,
+    propose_k,
+    silhouette,
 )
-from engine.goals.clusters.kmeans import propose_k, silhouette
 from engine.model.embedders.vectors import Vectors, has_vector, unit_rows
 from tests.engine.goals.groups import grouped, same_partition
 from tests.engine.project.support import REPOSITORY

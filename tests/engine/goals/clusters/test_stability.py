@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.goals.clusters.clustering import cluster
-from engine.goals.clusters.validation import DISSOLVED, STABLE, Kind, Repetition, stability_run
+from engine.goals.stages.validation import DISSOLVED, STABLE, Kind, Repetition, stability_run
 from engine.model.embedders.vectors import Numbers, Vectors, unit_rows
 from tests.engine.goals.groups import grouped
 

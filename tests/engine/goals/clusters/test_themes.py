@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.goals.stages.theming import group_by_theme, theme_label
+from engine.goals.stages.deciding import group_by_theme, theme_label
 
 
 def alike(*themes: tuple[int, ...], goals: int = 8) -> np.ndarray:

@@ -23,7 +23,7 @@ from tests.engine.goals.service.goal_project import TOPICS, members, merge_right
 def answer_pair(project: Project, goals: GoalService, pair: Pair) -> None:
     """Stores a model's answer on a pair: yes in both orders, with a label."""
     view = goals.view()
-    answer = PairAnswer(0.3, 0.9, 0.8, "They are alike.", "Alike", "They want it.", "tiny.gguf")
+    answer = PairAnswer(0.9, 0.8, "They are alike.", "Alike", "They want it.", "tiny.gguf")
     entry = AnswerEntry(view.state.sides_key(*pair), answer, 4, 2.0)
 
     def store(conn: sqlite3.Connection) -> None:
@@ -45,7 +45,6 @@ class TestProposals:
         assert 0 < evidence.probability < 1
         assert -1 <= evidence.member_similarity <= 1
         assert 0 <= evidence.overlap <= 1
-        assert evidence.answer.likelihood_ratio is None
         assert evidence.answer.model == ""
         assert a.label not in [label for label, _ in proposal.near_a]
         cosines = [cosine for _, cosine in proposal.near_a]

@@ -11,7 +11,7 @@ from engine.base.errors import NotYet, UsageError
 from engine.completeness.records import DecisionRule, StateCounts
 from engine.conversations.filters import Term
 from engine.goals.service.groups import GoalService
-from engine.goals.tables.likeness import nearest
+from engine.goals.tables.groups import nearest
 from engine.project.idset import IdSet
 from engine.project.project import Project
 from tests.engine.goals.service.goal_project import TOPIC, members, texts

@@ -44,7 +44,7 @@ class TestTexts:
             row_of_1 = np.ones((1, 1), dtype="<f4").tobytes()
             vectors.add(conn, "v", run_id, [1], row_of_1, {2: "refused"})
             answers = [
-                AnswerEntry(sides, PairAnswer(None, None, None, "", "", "", "toy"), calls, 0.0)
+                AnswerEntry(sides, PairAnswer(model="toy"), calls, 0.0)
                 for sides, calls in (("a", 1), ("b", 0))
             ]
             goal_answers.add_answers(conn, "one", run_id, answers)

@@ -21,7 +21,7 @@ from engine.model.prompt_files import parse_prompt, prompt_text
 from tests.engine.model.endpoints.toy_peer import NAMES, Manner, running, says
 from tests.engine.model.toy import END
 
-SUMMARY, BASE = (parse_prompt(name, prompt_text(name)) for name in ("summary", "base"))
+SUMMARY, BASE = (parse_prompt(name, prompt_text(name)) for name in ("paper-summary", "base"))
 
 
 def probed(manner: Manner, end_text: str = "") -> Capabilities:
