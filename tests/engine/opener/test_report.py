@@ -89,7 +89,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenProject]:
         fill_topics(project)
         cluster(project, k=4)
         stages = stages_of(project)
-        run(project, [stages.stability_stage(2, 3)])
+        run(project, [stages.stability_stage()])
         give_trees(project, {n: (n - 1 + (n > 12), -n / 10) for n in range(1, 25)})
     with OpenProject(path, read_only=True) as workspace:
         yield workspace
