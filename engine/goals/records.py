@@ -49,7 +49,6 @@ DecisionKind = Literal[
 under a theme, with an empty label under none; `agree` confirms a decision of a model."""
 _ACTS: Mapping[DecisionKind, str] = {
     "merge": "merged {} pairs at once",
-    "apart": "kept {} pairs apart at once",
     "theme": "put {} groups under themes",
 }
 """What an act of several decisions did, by the kind of the first."""

@@ -16,7 +16,7 @@ from engine.opener.open_project import OpenProject
 from screens.shell.goal_dialogs import DecisionScreen
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.formatting import date_and_minute
-from screens.widgets.groups import GLYPHS, decision_text, folded
+from screens.widgets.groups import GLYPHS, decision_text
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, ItemTable, Piece, RowTable
 
@@ -80,8 +80,8 @@ class MergeHistoryScreen(DecisionScreen):
         review = self.services.merge_review
 
         def read() -> tuple[list[GoalDecision], int, int]:
-            decisions = folded(review.history())
-            return decisions, len(review.goals.groups()), review.progress().to_review
+            groups = len(review.goals.groups())
+            return review.history(), groups, review.progress().to_review
 
         self.in_background(read, lambda parts: self._show(*parts), group="history")
 

@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from engine.base.text import one_line
-from engine.goals.records import GoalGroup, GroupExamples, MemberRow, Pair, Proposal, ReviewProgress
+from engine.goals.records import GoalGroup, GroupExamples, Pair, Proposal, ReviewProgress
 from screens.widgets.controls import LineInput
 from screens.widgets.groups import DistinctMember, distinct, group_line, label_of, member_lines
 from screens.widgets.keyed import Keyed
@@ -49,12 +49,6 @@ class SidePane(Vertical):
         yield Static(classes="head")
         with VerticalScroll():
             yield Static(classes="members")
-
-    @property
-    def shown(self) -> list[MemberRow]:
-        """The members on the page that is shown."""
-        members = (*self._on_page(self._central), *self._doubtful_on_page())
-        return [shown.member for shown in members]
 
     def show(self, group: GoalGroup, members: GroupExamples) -> None:
         """Shows a group with its members."""

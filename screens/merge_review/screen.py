@@ -37,7 +37,6 @@ from screens.shell.run_form import refusal_content
 from screens.shell.title_line import TitleLine
 from screens.widgets.background import background, write_in_order
 from screens.widgets.controls import Choices, LineInput
-from screens.widgets.groups import folded
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.merge_evidence import proposed_label
 
@@ -174,7 +173,7 @@ def read_review(
         shown[0] if shown else None,
         tuple(shown[1:]),
         starts_over and bool(shown),
-        tuple(folded(review.history())[:MAX_RECENT]),
+        tuple(review.history()[:MAX_RECENT]),
     )
 
 

@@ -10,7 +10,6 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 
@@ -35,7 +34,6 @@ from engine.goals.service.runs import GoalStages
 from engine.goals.tables import decisions
 from engine.goals.tables.clusterings import source_of
 from engine.goals.tables.texts import LazyTexts
-from engine.goals.views.clustering_view import ClusteringView
 from engine.goals.views.decision_log import Plan
 from engine.goals.views.merge_queue import QueueSnapshot
 from engine.jobs.runner import JobRunner
@@ -256,8 +254,12 @@ class MergeReviewService:
         decided = shown.decided
         if decided is not None and decided.kind == "apart" and not never:
             return self._decide(_agreement(decided))
-        refusal = _refusal(shown, "never" if never else "apart")
-        return self._decide(replace(refusal, reviewed=None if decided is None else decided.id))
+        refusal = GoalDecision(
+            "never" if never else "apart",
+            shown.pair,
+            reviewed=None if decided is None else decided.id,
+        )
+        return self._decide(_with_evidence(refusal, shown))
 
     def merge_all(self, shown: Sequence[Proposal], probability: float) -> int:
         """Merges the pairs of a list, which `above` gave for this probability, as one act, and returns how many. Where
@@ -336,7 +338,10 @@ class MergeReviewService:
                 "Ask for fewer parts.",
             )
         part_rows = split(space.rows_of(members), np.arange(len(members)), parts, SPLIT_SEED)
-        words = self._words_of_parts(view, members, [members[rows] for rows in part_rows])
+        numbers = _part_numbers(members, [members[rows] for rows in part_rows])
+        with self._project.reading() as conn:
+            texts = LazyTexts(conn, source_of(view.stored).shown, members.tolist())
+            words = distinctive_words(texts, numbers)
         rows_by_id = {row.conversation_id: row for row in self.goals.members(group_id)}
         preview = []
         for number, rows in enumerate(part_rows):
@@ -368,14 +373,6 @@ class MergeReviewService:
             labels = phrase_labels(texts, parts_of_members, kind=view.stored.text)
         names = tuple((labels[n].label, labels[n].description) for n in sorted(labels))
         return self._decide(GoalDecision("split", (group_id,), names, tuple(sorted_parts)))
-
-    def _words_of_parts(
-        self, view: ClusteringView, members: Ids, parts: Sequence[Ids | Sequence[int]]
-    ) -> dict[int, tuple[str, ...]]:
-        """Returns the words that tell the parts of a group apart, by the number of the part."""
-        with self._project.reading() as conn:
-            texts = LazyTexts(conn, source_of(view.stored).shown, members.tolist())
-            return distinctive_words(texts, _part_numbers(members, parts))
 
     # History
 
@@ -433,11 +430,6 @@ def _merge(shown: Proposal, label: str | None) -> GoalDecision:
     description = shown.evidence.answer.description or shown.a.description
     names = ((name, description),) if name else ()
     return _with_evidence(GoalDecision("merge", shown.pair, names), shown)
-
-
-def _refusal(shown: Proposal, kind: Literal["apart", "never"]) -> GoalDecision:
-    """Returns the decision to keep a pair apart."""
-    return _with_evidence(GoalDecision(kind, shown.pair), shown)
 
 
 def _with_evidence(decision: GoalDecision, shown: Proposal) -> GoalDecision:

@@ -261,13 +261,13 @@ class GoalStages:
             return LabelStage(project, process, model, prompt).bodies(count)
         return ProposeStage(project, process, model, self.queue_cache, prompt).bodies(count)
 
-    def ask_stages(self, model: str | None = None, limit: int = MAX_ASKED_PAIRS) -> list[Stage]:
-        """Returns the stages that ask a model about at most `limit` undecided pairs of the clustering that is open, as
-        it was asked before."""
+    def ask_stages(self, model: str | None = None) -> list[Stage]:
+        """Returns the stages that ask a model about the next `MAX_ASKED_PAIRS` undecided pairs of the clustering that is
+        open, as in the paper where that was made so."""
         run_model = self.model_of_run(model)
         with self.setup.project.reading() as conn:
             paper = stored_clustering(conn, clusterings.open_id(conn)).paper
-        propose = self._propose(run_model, limit, paper=paper)
+        propose = self._propose(run_model, MAX_ASKED_PAIRS, paper=paper)
         return [*self.setup.tuning_before(run_model), propose]
 
     def assign_stages(self, model: str | None = None) -> list[Stage]:
