@@ -22,7 +22,8 @@ TRAINING = "pytest --numprocesses 0 -p no:cacheprovider tests/training"
 """The tests that import PyTorch, in one process: each process of the others would import it too, only to collect."""
 COLLECT = "pytest --collect-only -qq --ignore=tests/training"
 # Files of tests are handed out in the order in which they were collected, the longest first: see conftest.py.
-TESTS = "pytest --numprocesses auto --dist loadfile --no-loadscope-reorder"
+# One that fails runs once more, and the summary names it (R): tests that wait for processes share two cores.
+TESTS = "pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --reruns 1 -rR"
 
 
 def main(words: list[str]) -> int:

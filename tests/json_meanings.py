@@ -7,9 +7,9 @@ from __future__ import annotations
 
 MAPS = frozenset(
     {
-        "added", "by_sign", "conflicts", "correlations", "dates", "decisions", "features", "figures", "filters",
+        "added", "by_sign", "conflicts", "correlations", "decisions", "features", "figures", "filters",
         "kept_from_models", "languages", "means", "not_read", "orphans", "people", "personal",
-        "reasons", "redacted", "rows", "several_ids", "undated", "unknown_parts",
+        "reasons", "redacted", "rows", "undated", "unknown_parts",
     }
 )  # fmt: skip
 """Objects whose names are data, such as names of people."""
@@ -29,13 +29,6 @@ ELSEWHERE = {
     "goals review": "how many were `reviewed` now, and the `decisions` that are left, each as `export decisions` has"
     " it",
     "open": "as `demo`: `workbench open FILE --headless --json`",
-    "requests find": "`conversations` that were looked at, and the number of `further_requests`, without the"
-    " first of each: [requests](../requests.md)",
-    "requests goals": "`assigned` requests and `novel` ones, which are like no goal; for each of the `goals` its"
-    " requests, those after the first of a conversation, and their states: [requests](../requests.md)",
-    "requests list": "`conversations`, each with its `requests`, the first included: [requests](../requests.md)",
-    "requests mark": "`conversation` and its `requests` now: [requests](../requests.md)",
-    "requests undo": "the mark that was `undone`: conversation, turn, whether a request began; null without one",
     "simulate forms": "a row for each form and variant: [simulation](../simulation.md#forms)",
     "simulate recsim": "what was played: [RecLLMSim](../recllmsim.md)",
     "simulate results": "`aptitude`, a row for each task, condition and model: [sharded tasks](../sharded-tasks.md);"
@@ -187,7 +180,6 @@ MEANINGS = {
     "calibrate: covered": "share of the scored conversations in a decile that has a verdict",
     "created_at": "time that the log gives",
     "cut": "conversations that are cut",
-    "dates": "fields of the metadata from which the time of a conversation was taken",
     "decision": "the decision",
     "decisions": "decisions on merges, by their kind",
     "description": "one sentence",
@@ -356,7 +348,6 @@ MEANINGS = {
     "nowhere": "characters that went nowhere",
     "number": "its number",
     "of": "of how many",
-    "offline": "whether the project stays offline",
     "ok": "whether all is well",
     "one": "the first of the two",
     "opening": "beginning of the first message",
@@ -364,8 +355,6 @@ MEANINGS = {
     "orphans": "rows that belong to nothing, by table",
     "other": "the second of the two",
     "others": "others that were compared",
-    "offline: others": "what else keeps the program offline",
-    "out_of_order": "conversations whose messages are not in the order of their times",
     "outliers": "conversations in no cluster",
     "output": "the file that was written",
     "outside": "conversations outside all groups",
@@ -428,7 +417,6 @@ MEANINGS = {
     "redacted": "personal data that was replaced, by kind",
     "remedy": "what would help",
     "removed": "copies that were removed",
-    "import: sources[].characters.repeated": "characters that a message has once and the file several times",
     "repository": "repository on the hub",
     "revision": "commit on the hub",
     "role": "what it is for",
@@ -449,7 +437,6 @@ MEANINGS = {
     "seed": "seed of all that is random",
     "seeds": "number of seeds",
     "sets": "the sets of scores",
-    "several_ids": "ids that several records have",
     "shares": "the shares or means on both sides",
     "sha256": "SHA-256 of the file",
     "share": "share of the conversations",
@@ -540,7 +527,6 @@ MEANINGS = {
     "validate verdicts: verdicts": "validation of the scores by verdicts ([validation](../validation.md))",
     "verified": "the files",
     "warning": "whether more text was lost than should be",
-    "weighted": "kappa with quadratic weights",
     "weights": "bytes of the weights",
     "what": "what it is",
     "whole": "whether nothing was lost",

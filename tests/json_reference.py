@@ -68,7 +68,6 @@ prompts d/demo.wb
 prompts d/demo.wb base
 models search
 models use d/demo.wb
-offline d/demo.wb
 formats
 keys
 completion bash

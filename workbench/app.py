@@ -25,7 +25,7 @@ from screens.shell.app_interface import Routes, Shell
 from screens.shell.base_app import BaseApp
 from screens.shell.dialogs import ChoiceDialog, ErrorDialog, TextDialog
 from screens.shell.themes import THEMES, theme_name
-from screens.shell.title_line import MODES, TitleLine, offline_notice
+from screens.shell.title_line import MODES, TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import all_written, in_thread
 from screens.widgets.jobs import EngineFeed, EngineMessage
@@ -193,9 +193,6 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         ],
         Binding("ctrl+p,colon", "command_palette", "Palette", show=False, tooltip="All commands"),
         Binding("x", "cancel_job", "Cancel job", show=False, tooltip="Cancel the job that runs"),
-        Binding(
-            "ctrl+o", "stay_offline", "Offline", show=False, tooltip="Stay offline, or no longer"
-        ),
         Binding("V", "validation", "Validation", show=False, tooltip="Every metric against truth"),
         Binding(
             "exclamation_mark",
@@ -403,19 +400,6 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         """Changes the theme and remembers it."""
         self.theme = THEMES[name].name
         self.shell.remember_theme(name)
-
-    async def action_stay_offline(self) -> None:
-        """Turns the project's offline setting on or off."""
-        network = self._services.network
-        on = not network.stays_offline()
-        try:
-            await in_thread(lambda: network.stay_offline(on))
-        except WorkbenchError as error:
-            self.push_screen(ErrorDialog(error))
-            return
-        for line in self.screen.query(TitleLine):
-            line.refresh()
-        self.notify(one_line(offline_notice(network)), title="Offline", markup=False)
 
     def action_validation(self) -> None:
         """Shows every metric against what is known of the conversations."""

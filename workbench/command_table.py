@@ -60,13 +60,6 @@ GROUPS = {
         " Each command is one act, which `goals undo` takes back. `workbench goals PROJECT` lists the groups.",
         "list",
     ),
-    "requests": Group(
-        "ACTION",
-        "find, list and correct the several requests of a conversation, and assign each to a goal",
-        "A conversation may hold several requests, one after another. Each has its own score and goal;"
-        " `workbench export PROJECT requests` writes each as a conversation.",
-        "list",
-    ),
     "models": Group(
         "ACTION",
         "list, search, pull, add, check, tune and remove models",
@@ -127,13 +120,6 @@ COMMANDS = (
     Command("calibrate", "compare the scores with the verdicts", "calibration:calibrate"),
     Command("compare", "compare months, models, two filters or two projects", "reports:compare"),
     Command("why", "say which words, tools and properties go with failure, or with one of two filters", "reports:why"),
-    Command("requests find", "find where requests after the first begin, by the curve or by a model", "requests:find"),
-    Command(
-        "requests list", "list requests, the first included, with state, score and goal", "requests:list_requests"
-    ),
-    Command("requests goals", "assign each request to a goal, and count requests by goal", "requests:goals"),
-    Command("requests mark", "say that a request begins with a turn, or that none does", "requests:mark"),
-    Command("requests undo", "take back the newest mark, and those before it one by one", "requests:undo"),
     Command("validate", "compare a metric with known outcomes", "validate:validate"),
     Command("simulate sharded", "instructions revealed shard by shard", "simulating:simulate_sharded"),
     Command("simulate forms", "forms filled in conversation", "simulating:simulate_forms"),
@@ -158,7 +144,6 @@ COMMANDS = (
     Command("models use", "choose the model that a project uses for some work", "models:use"),
     Command("models allow", "show what would leave this machine for an endpoint, and allow it", "models:allow"),
     Command("models tune", "find the fastest format of a model's weights that stays accurate", "models:tune"),
-    Command("offline", "show or change whether a project stays offline", "project_file:offline"),
     Command("formats", "list the formats of logs that an import knows", "settings:formats"),
     Command("completion", "print a script with which a shell completes commands", "settings:completion"),
     Command("help", "explain a command, an error code, a word or a page", "explaining:explain"),

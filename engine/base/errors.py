@@ -286,9 +286,9 @@ class ContextTooSmall(ModelError):
 class RequestRefused(ModelError):
     """A model or its server could not answer one request; others may succeed.
 
-    Why: No honest answer exists, for instance because a server does not give the probabilities that are needed.
+    Why: No honest answer exists, for instance because a text is too long for a server that takes whole texts only.
 
-    What to do: Mostly nothing: the conversation keeps no score, with this reason. `workbench models add URL` tests
+    What to do: Mostly nothing: the conversation keeps no result, with this reason. `workbench models add URL` tests
     again what a server can do.
     """
 
@@ -373,7 +373,7 @@ class TrainingFailed(WorkbenchError):
 class NetworkRefused(WorkbenchError):
     """The program did not go to the network.
 
-    Why: It is to stay offline (`--offline`, a setting of the project, a variable), or nobody asked for this address.
+    Why: It is to stay offline (`--offline` or a variable), or nobody asked for this address.
 
     What to do: To allow it, turn the setting off that the message names. See `workbench help security`.
     """

@@ -2,11 +2,11 @@
 
 What is covered: every connection, datagram and name look-up that goes through Python's sockets, in any thread and any
 library, this machine's own addresses included. All are refused but those to an endpoint or a hub that the user named,
-while it is asked (`reaching`), and those too while a switch is on (`switches`). It is an audit hook, which nothing in
+while it is asked (`reaching`), and those too while a switch is on (`switch`). It is an audit hook, which nothing in
 the process can take off. Sockets in the file system and pairs of sockets reach nobody else and are let pass.
 
 What is not covered: native code with sockets of its own; child programs, which need `install` themselves (the model
-process and the trainer do that); a connection that was open before a switch was turned on; a host name handed straight
+process and the trainer do that); a host name handed straight
 to `socket.connect`, which is looked up before the hook is asked, so that the look-up leaves the machine and only the
 connection is refused; being connected to, since nothing in the program listens.
 """
@@ -18,7 +18,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
@@ -94,9 +94,6 @@ _installed = False
 _records_addresses = False
 """Whether look-ups note the addresses of named hosts."""
 
-_turned_on: list[Switch] = []
-"""The switches that were turned on and not off again; one may be there twice."""
-
 _addresses: dict[str, set[str]] = {}
 """Addresses of each host name that was reached, as this process looked them up."""
 
@@ -129,29 +126,12 @@ def is_installed() -> bool:
     return _installed
 
 
-def switches() -> tuple[Switch, ...]:
-    """Returns the switches that are on; while one is, nothing is reached."""
+def switch() -> Switch | None:
+    """Returns the switch that is on; while one is, nothing is reached."""
     value = os.environ.get(VARIABLE, "").strip().lower()
     if value in _OFF_VALUES:
-        return tuple(_turned_on)
-    return (_BY_FLAG if value == FLAG else _BY_VARIABLE, *_turned_on)
-
-
-def turn_on(switch: Switch) -> Callable[[], None]:
-    """Keeps the program offline until the returned function is called; calling it twice does nothing more."""
-    with _lock:
-        _turned_on.append(switch)
-    done = False
-
-    def turn_off() -> None:
-        """Takes this switch back."""
-        nonlocal done
-        with _lock:
-            if not done:
-                done = True
-                _turned_on.remove(switch)
-
-    return turn_off
+        return None
+    return _BY_FLAG if value == FLAG else _BY_VARIABLE
 
 
 @contextmanager
@@ -168,7 +148,7 @@ def reaching(host: str, port: int) -> Iterator[None]:
     Raises:
         NetworkRefused: A switch is on.
     """
-    if active := switches():
+    if active := switch():
         raise _switched_off(f"{host}:{port}", active)
     _record_addresses()
     before = _named.get()
@@ -209,7 +189,7 @@ def _may_send(event: str, family: int, address: Any) -> bool:
 
     if family == socket.AF_UNIX:
         return True
-    if family not in (socket.AF_INET, socket.AF_INET6) or event != "socket.connect" or switches():
+    if family not in (socket.AF_INET, socket.AF_INET6) or event != "socket.connect" or switch():
         return False
     name, port, *_ = address  # of IPv6 there is more
     host = _text(name)
@@ -224,7 +204,7 @@ def _may_look_up(host: str) -> bool:
     """Returns whether a name may be looked up. Names of this machine are in a file, so nothing is sent for them."""
     if is_this_machine(host):
         return True
-    return not switches() and any(_is_same_host(host, named.host) for named in _named.get())
+    return switch() is None and any(_is_same_host(host, named.host) for named in _named.get())
 
 
 def _is_same_host(host: str, named: str) -> bool:
@@ -286,7 +266,7 @@ def _text(host: str | bytes | bytearray) -> str:
 def _refusal(target: object) -> NetworkRefused:
     """Returns the error for a target that is not reached, and logs it."""
     log.warning("refused to reach %r", target)
-    if active := switches():
+    if active := switch():
         return _switched_off(repr(target), active)
     return NetworkRefused(
         f"Something tried to reach {target!r} over the network, which nobody asked for.",
@@ -294,10 +274,6 @@ def _refusal(target: object) -> NetworkRefused:
     )
 
 
-def _switched_off(target: str, active: tuple[Switch, ...]) -> NetworkRefused:
-    """Returns the error for a target that switches keep from being reached."""
-    names = " and ".join(switch.name for switch in active)
-    return NetworkRefused(
-        f"{target} is not reached, because {names} {'is' if len(active) == 1 else 'are'} on.",
-        " ".join(switch.hint for switch in active),
-    )
+def _switched_off(target: str, active: Switch) -> NetworkRefused:
+    """Returns the error for a target that a switch keeps from being reached."""
+    return NetworkRefused(f"{target} is not reached, because {active.name} is on.", active.hint)

@@ -53,10 +53,10 @@ def noise_of(
     it never was.
 
     Returns:
-        The largest change of a probability seen when the batch changes; None for endpoints.
+        The largest change of a probability seen when the batch changes; None without a conversation to measure it on.
     """
     model = work.model
-    if model.endpoints or not ids or model.noise is not None:
+    if not ids or model.noise is not None:
         return model.noise
     text = "".join(
         piece.text for log in logs_of(project, ids[:NOISE_CONVERSATIONS]) for piece in log.pieces

@@ -204,12 +204,6 @@ _FIELDS = (
     ),
     Field("turns", "number", "number of turns"),
     Field("messages", "number", "number of messages"),
-    Field(
-        "requests",
-        "number",
-        "number of requests that were found or marked in it, else 1",
-        example="requests>1",
-    ),
     Field("length", "number", "characters of all messages"),
     Field("leaves", "number", "leaves of its response tree, the most of several"),
     Field(
@@ -254,12 +248,6 @@ _FIELDS = (
         "choice",
         "there before the first watch, came or grew since, or has not ended",
         ("past", "new", "running"),
-    ),
-    Field(
-        "ended",
-        "number",
-        "its place among those that a watch saw end, from 1",
-        example="ended:41..60",
     ),
     Field("source", "text", "file it came from (part of the name)"),
     Field("name", "text", "id in its file (part of it)"),

@@ -26,15 +26,11 @@ class ImportRequest:
 
     Attributes:
         format: Name of a format; None detects it for each file.
-        all_branches: Each branch of a tree of messages is a conversation, not only the current one.
         replace: Conversations that changed take the place of the stored ones; otherwise both are kept.
         most_unpacked: Number of bytes to which any file may unpack; None for the usual limit.
     """
 
     format: str | None = declared(None, Option("format of the input", default="detected"))
-    all_branches: bool = switch(
-        "make a conversation of each branch of a tree of messages, not only of the current one"
-    )
     replace: bool = switch(
         "a conversation that changed replaces the stored one of its id, whose text is kept as an earlier one"
         " (default: keep both)"

@@ -132,7 +132,6 @@ class ImportStage(Stage):
         paths: Sequence[str],
         format: str | None = None,
         stdin: BinaryIO | None = None,
-        all_branches: bool = False,
         replace: bool = False,
         tails: Sequence[Tail] = (),
         without: Collection[str] = (),
@@ -142,7 +141,6 @@ class ImportStage(Stage):
         """Reads nothing yet.
 
         Args:
-            all_branches: Each branch of a tree of messages is a conversation, not only the current one.
             replace: Conversations that changed take the place of the stored ones; otherwise both are kept.
             tails: Lines at the end of what was read before, which are read after the paths.
             without: Files of folders that are not read.
@@ -156,7 +154,6 @@ class ImportStage(Stage):
         self._without = without
         self._format = format
         self._stdin = stdin
-        self._all_branches = all_branches
         self._replace = replace
         self._only_forward = only_forward
         self._interrupted = threading.Event()
@@ -200,12 +197,11 @@ class ImportStage(Stage):
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """What was asked for: paths, format, whether all branches of trees are taken, whether texts are replaced, and
-        the limit to which files may unpack, if it is another than the usual one."""
+        """What was asked for: paths, format, whether texts are replaced, and the limit to which files may unpack, if it
+        is another than the usual one."""
         parameters: dict[str, Any] = {
             "paths": self._named,
             "format": self._format,
-            "all_branches": self._all_branches,
             "replace": self._replace,
         }
         if self._most_unpacked is not None:
@@ -235,7 +231,6 @@ class ImportStage(Stage):
                         [path],
                         format=self._format,
                         stdin=self._stdin,
-                        all_branches=self._all_branches,
                         together=[other for other in self._paths if other != STDIN],
                         without=self._without,
                         bounds=self._bounds,
@@ -320,9 +315,9 @@ class ImportStage(Stage):
             self._project.write(lambda conn: imports.put_report(conn, source_id, digest, text))
 
     @property
-    def _settings(self) -> tuple[str | None, bool, bool, int]:
+    def _settings(self) -> tuple[str | None, bool, int]:
         """The settings on which it depends what is read of a file."""
-        return self._format, self._all_branches, self._replace, self._bounds.unpacked
+        return self._format, self._replace, self._bounds.unpacked
 
     def _pass_over(self, source: Input, run_id: int, report: SourceReport) -> Progress:
         """Counts a source that did not change since it was read to its end."""

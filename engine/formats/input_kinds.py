@@ -1,17 +1,23 @@
-"""What a path turns out to be: an input with conversations, one that cannot be read, or files that were passed over."""
+"""What a path turns out to be: an input with conversations, one that cannot be read, or files that were passed over.
+
+The answers of a batch are joined with their requests, which lie in another file.
+"""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 from engine.base.conversation import without_surrogates
+from engine.base.errors import FormatError
 from engine.formats.detect import Join, Records, reader_of_one
 from engine.formats.file_names import suffix
+from engine.formats.json_values import BadRecord
 from engine.formats.opening.containers import Content, cannot_open
-from engine.formats.opening.framing import KEPT_OF_OVERSIZED, Frame
+from engine.formats.opening.framing import KEPT_OF_OVERSIZED, Frame, load
 from engine.formats.records import Detection, Input, Parsed, Rejected
 from engine.formats.registry import parse_record
 
@@ -19,6 +25,12 @@ UNKNOWN = "unknown"
 """Format of an input that fits none."""
 SKIPPED = "skipped"
 """Format of the files that hold no conversations."""
+
+_REQUEST_KEYS = ("body", "params")
+"""Keys of the request in a record of a batch, of OpenAI and of Anthropic."""
+
+_ANSWER_KEYS = ("response", "result")
+"""Keys of the answer in a record of a batch, of OpenAI and of Anthropic."""
 
 _MAX_NAMES_SHOWN = 3
 """Number of skipped files that are named; the others are counted."""
@@ -167,3 +179,132 @@ class SkippedFiles(Input):
             )
         super().__init__(label, size, Detection(SKIPPED, about))
         self.names = names
+
+
+class JoinCandidate(NamedTuple):
+    """A file that may hold requests or answers of a batch.
+
+    Attributes:
+        label: Its path, and the name within an archive.
+        frames: Reads its records; may raise OSError and FormatError.
+    """
+
+    label: str
+    frames: Callable[[], Iterator[Frame]]
+
+
+def is_request(record: Any) -> bool:
+    """Returns whether a record is a request of a batch without its answer."""
+    return _is_part(record, _REQUEST_KEYS) and not _is_part(record, _ANSWER_KEYS)
+
+
+def is_answer(record: Any) -> bool:
+    """Returns whether a record is an answer of a batch without its request."""
+    return _is_part(record, _ANSWER_KEYS) and not _is_part(record, _REQUEST_KEYS)
+
+
+def _is_part(record: Any, names: tuple[str, ...]) -> bool:
+    """Returns whether a record belongs to a batch, and has an object under one of these keys."""
+    if not isinstance(record, dict) or not isinstance(record.get("custom_id"), str):
+        return False
+    return any(isinstance(record.get(name), dict) for name in names)
+
+
+def _is_error(answer: dict[str, Any]) -> bool:
+    """Returns whether OpenAI answered a request of a batch with an error only."""
+    response = answer.get("response")
+    body = response.get("body") if isinstance(response, dict) else None
+    return isinstance(body, dict) and bool(body.get("error")) and not body.get("output")
+
+
+class _StoredRequest(NamedTuple):
+    """A request of a batch: the label of its file, and its bytes."""
+
+    label: str
+    raw: bytes
+
+
+class Batches:
+    """Joins the requests and answers of batches that lie in different files of an import.
+
+    An answer (OpenAI, Anthropic) has the `custom_id` of its request, which lies in another file.
+    """
+
+    def __init__(self, files: Sequence[JoinCandidate]) -> None:
+        """Reads nothing yet."""
+        self._files = files
+        self._requests: dict[str, _StoredRequest] | None = None  # by id; None until read
+        self._answered_ids: set[str] = set()
+        self._batch_files: list[str] = []
+
+    @property
+    def files(self) -> list[str]:
+        """The labels of the files that hold requests or answers."""
+        self._read_requests()
+        return self._batch_files
+
+    def note(self, record: dict[str, Any]) -> str:
+        """Returns what the reason of a detection adds on the join of a file with this record; may be empty."""
+        self._read_requests()
+        if is_answer(record):
+            request = self._read_requests().get(record["custom_id"])
+            if request is not None:
+                return f"; joined with the requests in {request.label} by `custom_id`"
+            return "; the requests are missing, so that only answers are read: import both files at once"
+        return "; requests with an answer are read with it" if self._answered_ids else ""
+
+    def _read_requests(self) -> dict[str, _StoredRequest]:
+        """Returns all requests by their ids, and reads the files at the first call.
+
+        The requests stay in memory, since the answers come in another order.
+        """
+        if self._requests is not None:
+            return self._requests
+        self._requests = {}
+        for file in self._files:
+            answered: set[str] = set()
+            has_text = False
+            for number, frame in enumerate(_readable_records(file)):
+                if number == 0 and (is_request(frame.value) or is_answer(frame.value)):
+                    self._batch_files.append(file.label)
+                if is_request(frame.value):
+                    self._requests.setdefault(
+                        frame.value["custom_id"], _StoredRequest(file.label, frame.raw)
+                    )
+                elif is_answer(frame.value):
+                    answered.add(frame.value["custom_id"])
+                    has_text = has_text or not _is_error(frame.value)
+                elif number == 0:
+                    break  # it is no file of a batch
+            if has_text:  # a file of errors is no log, so its requests are read alone
+                self._answered_ids |= answered
+        self._answered_ids &= self._requests.keys()
+        return self._requests
+
+    def joined(self, frames: Iterator[Frame]) -> Iterator[Frame]:
+        """Yields each answer with its request, each request without an answer, and all other records as they are.
+
+        A request that has an answer is not yielded where it lies itself.
+        """
+        requests = self._read_requests()
+        for frame in frames:
+            if is_request(frame.value):
+                if frame.value["custom_id"] not in self._answered_ids:
+                    yield frame
+            elif is_answer(frame.value) and (stored := requests.get(frame.value["custom_id"])):
+                yield frame._replace(
+                    raw=stored.raw.rstrip() + b"\n" + frame.raw,
+                    value={**load(stored.raw, "line"), **frame.value},
+                )
+            else:
+                yield frame
+
+
+def _readable_records(file: JoinCandidate) -> Iterator[Frame]:
+    """Yields the records of a file that can be read; none if it cannot be opened."""
+    try:
+        for frame in file.frames():
+            if frame.reason is None:
+                yield frame
+    except (FormatError, OSError, BadRecord):
+        return

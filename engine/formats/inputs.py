@@ -6,32 +6,30 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from engine.base.errors import FormatError, TooMuch, UnknownFormat
 from engine.formats.detect import Join, Records, all_records, sample_of
 from engine.formats.file_names import LOG_SUFFIXES, logs_in, stem, suffix
-from engine.formats.input_kinds import ConversationFile, SkippedFiles, UnreadableFile
-from engine.formats.joining import (
+from engine.formats.input_kinds import (
     Batches,
+    ConversationFile,
     JoinCandidate,
-    Threads,
+    SkippedFiles,
+    UnreadableFile,
     is_answer,
     is_request,
-    name_in,
-    with_companions,
 )
 from engine.formats.opening.agent_stores import SessionFolder
 from engine.formats.opening.bounds import Bounds, Expansion
 from engine.formats.opening.containers import Content, cannot_open, contents
 from engine.formats.opening.framing import Frame
-from engine.formats.records import Input, Reader
-from engine.formats.registry import all_readers, reader_named
+from engine.formats.records import Input
+from engine.formats.registry import reader_named
 
 STANDARD_INPUT = "standard input"
 """Label of what is read from the standard input."""
@@ -42,7 +40,6 @@ def open_inputs(
     *,
     format: str | None = None,
     stdin: BinaryIO | None = None,
-    all_branches: bool = False,
     together: Sequence[str] = (),
     without: Collection[str] = (),
     bounds: Bounds | None = None,
@@ -56,7 +53,6 @@ def open_inputs(
     Args:
         format: Name of a format; None to detect it for each input.
         stdin: Stream to read for `-`; None: the standard input of the process.
-        all_branches: Whether each branch of a tree of messages is a conversation, and not only the current one.
         together: All paths of an import of which `paths` are some; parts of their conversations may lie in the others.
         without: Files of folders that are not opened.
         bounds: What limits and stops reading; None for the usual limits.
@@ -69,7 +65,7 @@ def open_inputs(
     if format is not None:
         reader_named(format)
     all_paths = [os.fspath(path) for path in (*paths, *together)]
-    opener = _Opener(format, all_branches, all_paths, without, bounds or Bounds())
+    opener = _Opener(format, all_paths, without, bounds or Bounds())
     plan: list[Iterator[Input] | list[Input]] = []
     for given_path in paths:
         path = os.fspath(given_path)
@@ -116,7 +112,6 @@ class _Opener:
     def __init__(
         self,
         format: str | None,
-        all_branches: bool,
         given: Sequence[str],
         without: Collection[str],
         bounds: Bounds,
@@ -129,11 +124,8 @@ class _Opener:
         self._without = without
         self._bounds = bounds
         self._format = format
-        self._all_branches = all_branches
         self._given = given
-        self._threads: dict[str, Threads] = {}
         self._batches: dict[str, Batches] = {}
-        self._companions: dict[str, frozenset[str]] = {}
 
     def named(self, path: str) -> list[Input]:
         """Opens a file that the person named; of an archive or a database all that is in it."""
@@ -214,7 +206,7 @@ class _Opener:
 
         content = Content(label, stem(Path(label).name), size, rows=rows, expansion=expansion)
         try:
-            records = Records(content, "", self._format, self._all_branches)
+            records = Records(content, "", self._format)
         except FormatError as error:
             return self._refused(content, error)
         chosen = self._format is not None
@@ -238,8 +230,6 @@ class _Opener:
             if content.kind == "other":
                 skipped.append(content.label)
                 size += content.size or 0
-                continue
-            if self._is_companion(content, file_contents):
                 continue
             try:
                 opened.append(self._opened(content, file_contents))
@@ -267,73 +257,17 @@ class _Opener:
         """Returns the input of a content, with what joins it with other files."""
         if content.error is not None:
             raise content.error
-        records = Records(content, suffix(content.label), self._format, self._all_branches)
+        records = Records(content, suffix(content.label), self._format)
         join: Join | None = None
         files: Sequence[str] = ()
         note = ""
-        reader = records.reader
-        if reader.companions:
-            companions = self._files_beside(content, file_contents, reader)
-            join = partial(with_companions, companions)
-            files = [file.label for file in companions]
-        elif (
-            reader.thread_of is not None
-            and len((threads := self._threads_with(content, file_contents, reader.thread_of)).files)
-            > 1
-        ):
-            join, files = partial(threads.joined, content.label), threads.files
-        elif is_answer(records.first) or is_request(records.first):
+        if is_answer(records.first) or is_request(records.first):
             batches = self._batches_with(content, file_contents)
             join, files, note = batches.joined, batches.files, batches.note(records.first)
         chosen = self._format is not None
         return ConversationFile(
             content, records, chosen=chosen, join=join, companion_files=files, note=note
         )
-
-    def _is_companion(self, content: Content, file_contents: Sequence[Content]) -> bool:
-        """Returns whether a file of a folder or an archive is read with another that lies beside it."""
-        folder, name = name_in(content.label)
-        if content.kind != "log" or content.error is not None or name not in _companion_names():
-            return False
-        if folder not in self._companions:
-            names: frozenset[str] = frozenset()
-            for other in self._beside(content, file_contents):
-                if name_in(other.label)[1] not in _companion_names():
-                    with suppress(FormatError, OSError):
-                        names |= Records(other, suffix(other.label), self._format).reader.companions
-            self._companions[folder] = names
-        return name in self._companions[folder]
-
-    def _beside(self, content: Content, file_contents: Sequence[Content]) -> list[Content]:
-        """Returns the logs in the folder of a content, in the archive or on the disk."""
-        folder, _ = name_in(content.label)
-        if content.once:
-            return []
-        if len(file_contents) > 1:
-            logs = [
-                neighbor
-                for neighbor in file_contents
-                if neighbor.kind == "log" and neighbor.error is None
-            ]
-            return [neighbor for neighbor in logs if name_in(neighbor.label)[0] == folder]
-        paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder or "."))]
-        return [
-            neighbor
-            for path in paths
-            if os.path.isfile(path) and suffix(path) == suffix(content.label)
-            for neighbor in contents(path, stem(Path(path).name), self._bounds)
-            if neighbor.label == path and neighbor.kind != "other"
-        ]
-
-    def _files_beside(
-        self, content: Content, file_contents: Sequence[Content], reader: Reader
-    ) -> list[JoinCandidate]:
-        """Returns the files that are read with a content, by their names."""
-        return [
-            candidate
-            for candidate in _join_candidates(self._beside(content, file_contents))
-            if name_in(candidate.label)[1] in reader.companions
-        ]
 
     @cached_property
     def _imported(self) -> list[str]:
@@ -343,47 +277,20 @@ class _Opener:
             files += logs_in(path)[0] if os.path.isdir(path) else [path]
         return list(dict.fromkeys(files))
 
-    def _threads_with(
-        self, content: Content, file_contents: Sequence[Content], thread_of: Callable[[Any], str]
-    ) -> Threads:
-        """Returns the threads of the files that are imported and lie in the folder of a content."""
-        folder = os.path.dirname(content.label)
-        if folder not in self._threads:
-            others = (
-                _join_candidates(file_contents)
-                if len(file_contents) > 1
-                else map(self._join_candidate, self._imported)
-            )
-            files = [file for file in others if os.path.dirname(file.label) == folder]
-            files.sort(key=lambda file: file.label)  # daily files are named by their dates
-            self._threads[folder] = Threads(files, thread_of)
-        return self._threads[folder]
-
     def _batches_with(self, content: Content, file_contents: Sequence[Content]) -> Batches:
-        """Returns the requests and answers in the files that are imported, and the requests in the folder of a
-        content."""
+        """Returns the requests and answers in the archive of a content, or in the files that are imported."""
         folder = os.path.dirname(content.label)
         if folder not in self._batches:
             if len(file_contents) > 1:
-                files = [(file, True) for file in _join_candidates(file_contents)]
+                files = _join_candidates(file_contents)
             else:
-                inside = sorted(os.listdir(folder or ".")) if not content.once else []
-                neighbors = [os.path.join(folder, name) for name in inside]
-                imported_paths = {os.path.realpath(path) for path in self._imported}
-                paths = [path for path in neighbors if os.path.realpath(path) not in imported_paths]
-                files = [
-                    (self._join_candidate(path), True)
-                    for path in self._imported
-                    if _is_line_file(path)
-                ]
-                files += [
-                    (self._join_candidate(path), False) for path in paths if _is_line_file(path)
-                ]
+                paths = [path for path in self._imported if suffix(path) in (".jsonl", ".ndjson")]
+                files = [self._join_candidate(path) for path in paths]
             self._batches[folder] = Batches(files)
         return self._batches[folder]
 
     def _join_candidate(self, path: str) -> JoinCandidate:
-        """Returns a file that may have a part of the records of another; of an archive nothing is read."""
+        """Returns a file that may have requests or answers of a batch; of an archive nothing is read."""
 
         def frames() -> Iterator[Frame]:
             if not os.path.isfile(path):
@@ -395,23 +302,13 @@ class _Opener:
         return JoinCandidate(path, frames)
 
 
-def _companion_names() -> frozenset[str]:
-    """Returns the names of the files that some format reads with another file."""
-    return frozenset(name for reader in all_readers() for name in reader.companions)
-
-
 def _join_candidates(file_contents: Sequence[Content]) -> list[JoinCandidate]:
-    """Returns what is in an archive, as files that may have parts of each other."""
+    """Returns what is in an archive, as files that may have requests or answers of a batch."""
     return [
         JoinCandidate(content.label, partial(all_records, content, suffix(content.label)))
         for content in file_contents
         if content.kind == "log" and content.error is None
     ]
-
-
-def _is_line_file(path: str) -> bool:
-    """Returns whether a file is JSON Lines by its name."""
-    return suffix(path) in (".jsonl", ".ndjson")
 
 
 def _reason(path: str, error: FormatError | OSError) -> str:
@@ -459,7 +356,7 @@ def format_of_lines(label: str, lines: bytes, format: str | None = None) -> str 
     except FormatError:
         return None
     reader, first = records.reader, records.first
-    if reader.arrange is not None or reader.thread_of is not None or reader.companions:
+    if reader.arrange is not None:
         return None
     return None if is_answer(first) or is_request(first) else reader.name
 

@@ -15,11 +15,8 @@ from typing import Any, Literal, get_args
 from engine.base.conversation import Conversation
 from engine.formats.opening.framing import Frame
 
-Place = Literal[
-    "messages", "calls", "reasoning", "truth", "metadata", "repeated", "left out", "nowhere"
-]
-"""Where text of a source can go. `repeated` is text that a record has more often than its conversation, such as an id
-in every line; what a format leaves out on purpose stays in the original record only."""
+Place = Literal["messages", "calls", "reasoning", "truth", "metadata", "left out", "nowhere"]
+"""Where text of a source can go. What a format leaves out on purpose stays in the original record only."""
 
 PLACES: tuple[Place, ...] = get_args(Place)
 """The places to which text can go, in the order in which accounts name them."""
@@ -37,11 +34,8 @@ MOST_REJECTED = 0.1
 _EXAMPLE_CHARACTERS = 80
 """Number of characters of a text that are kept as an example."""
 
-_COUNTED_FIELDS = ("lost", "unknown", "hidden", "ids", "dates", "undated")
+_COUNTED_FIELDS = ("lost", "unknown", "hidden", "undated")
 """Fields of an account that count texts by a name."""
-
-COMPANIONS = "files beside it"
-"""Key under which a record gets the values of the files that are read with it, by their names."""
 
 
 @dataclass(slots=True)
@@ -68,9 +62,6 @@ class Account:
         lost: What went nowhere, by its path in the records.
         unknown: Parts of messages whose kind is unknown, by kind; their JSON was kept as text.
         hidden: What the leak guard hid from models, by its rule; for a field of the record by rule and field name.
-        ids: Fields that name another conversation than the one to which their record went.
-        out_of_order: Conversations in which a message has an earlier time than one before it.
-        dates: Fields of the metadata from which the time of the conversation was taken.
         undated: Times of conversations that are no dates as the program knows them, by their shape: each digit as 0.
         said: Number of characters of the sentences in messages.
         aside: Number of characters of the sentences in metadata.
@@ -80,9 +71,6 @@ class Account:
     lost: dict[str, Unread] = field(default_factory=dict)
     unknown: dict[str, Unread] = field(default_factory=dict)
     hidden: dict[str, Unread] = field(default_factory=dict)
-    out_of_order: int = 0
-    ids: dict[str, Unread] = field(default_factory=dict)
-    dates: dict[str, Unread] = field(default_factory=dict)
     undated: dict[str, Unread] = field(default_factory=dict)
     said: int = 0
     aside: int = 0
@@ -126,14 +114,6 @@ class Account:
         )
         _count(self.hidden, name, Unread(1, len(leak.found), leak.found[:_EXAMPLE_CHARACTERS]))
 
-    def name(self, key: str, other_id: str) -> None:
-        """Counts a field that names another conversation."""
-        _count(self.ids, key, Unread(1, len(other_id), other_id[:_EXAMPLE_CHARACTERS]))
-
-    def date(self, key: str, time: str) -> None:
-        """Counts a conversation whose time was taken from a field of its metadata."""
-        _count(self.dates, key, Unread(1, len(time), time))
-
     def see_date(self, text: str) -> None:
         """Counts a conversation whose time is not understood."""
         shape = re.sub(r"\d", "0", text[:_EXAMPLE_CHARACTERS])
@@ -141,7 +121,6 @@ class Account:
 
     def include(self, other: Account) -> None:
         """Adds the counts of another account."""
-        self.out_of_order += other.out_of_order
         self.said += other.said
         self.aside += other.aside
         for place, chars in other.chars.items():
@@ -363,10 +342,8 @@ class Reader:
         recognize: Returns in words why a record looks like this format; None if it does not.
         read: Returns the draft of a conversation; the arguments are the record, the id for a record without one, and
             the object from which the record was split. Raises BadRecord.
-        arrange: Splits records that are several conversations and groups those of which several are one; the flag asks
-            for all branches of a tree of messages. None if each record is one conversation.
-        thread_of: Returns the id of the thread of a record, "" for none. None if no thread runs over several files.
-        companions: Names of files that belong to a file of this format if they lie beside it; they are read with it.
+        arrange: Splits records that are several conversations and groups those of which several are one. None if each
+            record is one conversation.
         conditions: How much it asks of a record; of readers that recognize the same, the one that asks most is taken.
         seen: Version of the program, or the month, of which the records have been seen; may be empty.
     """
@@ -374,10 +351,8 @@ class Reader:
     name: str
     recognize: Callable[[Any], str | None]
     read: Callable[[Any, str, Any], ParsedRecord]
-    arrange: Callable[[Iterable[Frame], bool], Iterator[Frame]] | None = None
+    arrange: Callable[[Iterable[Frame]], Iterator[Frame]] | None = None
     conditions: int = 0
     title: str = ""
     sample: str = ""
     seen: str = ""
-    thread_of: Callable[[Any], str] | None = None
-    companions: frozenset[str] = frozenset()

@@ -319,14 +319,9 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
         """Returns the bodies of the requests that endpoints would be sent about items; see `Fleet.rehearse`."""
         return self._work.rehearse(self._asks(keys))
 
-    def estimate(self, keys: Sequence[Key], certain: float = 1.0) -> StageCost:
-        """Returns what asking endpoints about items costs, by the requests for a sample; sends nothing.
-
-        Args:
-            keys: The items.
-            certain: Share of them that is asked about in any case.
-        """
-        return self._cost(self._asks(keys), len(keys), certain)
+    def estimate(self, keys: Sequence[Key]) -> StageCost:
+        """Returns what asking endpoints about items costs, by the requests for a sample; sends nothing."""
+        return self._cost(self._asks(keys), len(keys))
 
     def _asks(self, keys: Sequence[Key]) -> list[Callable[[], object]]:
         """Returns what asks about each item."""

@@ -35,10 +35,7 @@ from engine.model.memory_plan import machine_memory
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Machine
 from engine.model.service.model_files import ModelFacts, model_facts
-from engine.project import settings
 from engine.project.health import examine, sqlite_facts
-from engine.project.network import OFFLINE_KEY
-from engine.project.project import Project
 
 Status = Literal["ok", "warn", "bad"]
 """The result of a check: `warn` works, but not as it could."""
@@ -79,11 +76,6 @@ _REQUIREMENT = re.compile(r"^([\w.-]+)(?:==([\w.]+))?")
 """Matches a requirement of this program: the name of a package and, where it is pinned, the version."""
 _CPU_EXTENSIONS = {"avx2": "AVX2", "avx512f": "AVX512", "avx512_bf16": "AVX512_BF16"}
 """The CPU extensions that make a model fast on x86: Linux's name for each, and llama.cpp's."""
-_NETWORK_SWITCHES = (
-    f"`{network_guard.FLAG}`, {network_guard.VARIABLE}=1 or `workbench offline PROJECT on` refuse"
-    " these too"
-)
-"""The end of the sentence that says what the network is used for: how to turn all of it off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,12 +440,11 @@ def _size_text(count: int) -> str:
     return f"{count / GB:,.1f} GB" if count >= GB else f"{count / MB:,.0f} MB"
 
 
-def check_network(data: Path, project: Path | None = None) -> Iterator[Check]:
-    """Yields checks of whether the guard is on, which hosts it allows, and which switches forbid them.
+def check_network(data: Path) -> Iterator[Check]:
+    """Yields checks of whether the guard is on, which hosts it allows, and which switch forbids them.
 
     Args:
         data: The folder with the list of endpoints.
-        project: A project whose own setting counts too.
     """
     if network_guard.is_installed():
         yield Check("guard", "ok", "on, here and in the processes that are started from here")
@@ -464,14 +455,14 @@ def check_network(data: Path, project: Path | None = None) -> Iterator[Check]:
     except (WorkbenchError, ValueError) as error:
         yield Check("network", "warn", f"the allowed hosts cannot be determined: {error}")
         return
-    active_switches = [switch.name for switch in network_guard.switches()]
-    if project is not None and _stays_offline(project):
-        active_switches.append("this project's setting")
-    if active_switches:
-        verb = "is" if len(active_switches) == 1 else "are"
-        finding = f"no network is used: {' and '.join(active_switches)} {verb} on; otherwise {', '.join(hosts)}"
+    switch = network_guard.switch()
+    if switch is not None:
+        finding = f"no network is used: {switch.name} is on; otherwise {', '.join(hosts)}"
     else:
-        finding = f"used only for {', '.join(hosts)}, while you ask for them; {_NETWORK_SWITCHES}"
+        switches = f"`{network_guard.FLAG}` or {network_guard.VARIABLE}=1"
+        finding = (
+            f"used only for {', '.join(hosts)}, while you ask for them; {switches} refuse these too"
+        )
     yield Check("network", "ok", finding)
 
 
@@ -494,12 +485,3 @@ def _host_and_port(url: str) -> str:
     parts = urlsplit(url)
     host = one_line(parts.hostname or "?", 80)
     return host if parts.port is None else f"{host}:{parts.port}"
-
-
-def _stays_offline(path: Path) -> bool:
-    """Returns whether the project's own setting is on; False for an unreadable file, which another check reports."""
-    try:
-        with Project.open(path, read_only=True) as project, project.reading() as conn:
-            return bool(settings.get(conn, OFFLINE_KEY, False))
-    except WorkbenchError:
-        return False

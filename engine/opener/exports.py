@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 ExportKind = Literal[
     "scores", "answers", "proposals", "conversations", "table", "trees", "clusters", "assignments",
-    "decisions", "transcripts", "requests",
+    "decisions", "transcripts",
 ]  # fmt: skip
 """What can be exported."""
 
@@ -125,11 +125,6 @@ def export_lines(
             yield from goal_exports.assignment_lines(conn, ids)
         else:
             yield from goal_exports.decision_lines(conn)
-    elif kind == "requests":
-        from engine.opener.requests import request_conversations
-
-        for part, source, known in request_conversations(conn, ids):
-            yield {**conversation_line(part, source), EXPORT_OBJECT: known}
     elif kind == "transcripts":
         from engine.simulate.tables import transcript_lines
 

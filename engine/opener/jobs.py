@@ -109,7 +109,6 @@ def import_stages(
         paths,
         format=request.format,
         stdin=stdin,
-        all_branches=request.all_branches,
         replace=request.replace,
         most_unpacked=request.most_unpacked,
     )

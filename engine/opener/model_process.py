@@ -54,10 +54,9 @@ def take_over_output() -> BinaryIO:
 
 def endpoint_handlers() -> EndpointHandlers:
     """Returns the handlers of the subjects for endpoints; those of `engine.model` itself are in every client."""
-    from engine.completeness import endpoint_scoring
     from engine.trees import endpoint_growth
 
-    return {**endpoint_scoring.ENDPOINT_HANDLERS, **endpoint_growth.ENDPOINT_HANDLERS}
+    return endpoint_growth.ENDPOINT_HANDLERS
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
-from engine.base import folders
+from engine.base import folders, network_guard
 from engine.base.errors import Cancelled, WorkbenchError
 from engine.base.events import DataChanged, Event, Listener, ModelRestarted
 from engine.completeness.tables import fields as completeness_fields
@@ -23,7 +23,6 @@ from engine.conversations.tables import selecting
 from engine.goals.tables import groups as goal_groups
 from engine.jobs.runner import JobCancelled, JobFailed, JobRunner
 from engine.opener.conversations import ConversationService
-from engine.project.network import NetworkService
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import fields as question_fields
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from engine.opener.exports import ExportFiles
     from engine.opener.jobs import JobService
     from engine.opener.project_file import ProjectFileService
-    from engine.opener.requests import RequestService
     from engine.questions.service.asking import AskingRuns
     from engine.questions.service.calibration import CalibrationService
     from engine.questions.service.example_probes import ExampleProbeService
@@ -57,7 +55,7 @@ if TYPE_CHECKING:
     from engine.results.associations.service import AssociationService
     from engine.results.comparison.service import ComparisonService
     from engine.results.validation.service import ValidationService
-    from engine.results.watch.service import WatchService
+    from engine.results.watch.watching import WatchService
     from engine.simulate.service.service import SimulationService
     from engine.training.service import TrainingService
     from engine.trees.service import TreeService
@@ -145,11 +143,6 @@ class OpenProject:
         """
         hand_in_field_queries()
         self.project = Project.open(path, create=create, read_only=read_only, upgrade=upgrade)
-        try:
-            self.network = NetworkService(self.project)  # at once: an offline project stays offline
-        except BaseException:
-            self.project.close()
-            raise
         self.path = self.project.path
         self.name = Path(self.path).name
         self.read_only = self.project.read_only
@@ -184,8 +177,13 @@ class OpenProject:
         self.runner.close()
         if "endpoints" in made:
             self.endpoints.close()
-        self.network.close()
         self.project.close()
+
+    @property
+    def offline_by(self) -> str | None:
+        """What keeps the program offline, by name; None where endpoints that were named may be reached."""
+        switch = network_guard.switch()
+        return None if switch is None else switch.name
 
     # Parts
 
@@ -364,13 +362,6 @@ class OpenProject:
         return WordReasons(self.project)
 
     @made_once
-    def requests(self) -> RequestService:
-        """Finds the requests of conversations, and takes marks of a person."""
-        from engine.opener.requests import RequestService
-
-        return RequestService(self.project, self.change_notifier("request"))
-
-    @made_once
     def exports(self) -> ExportFiles:
         """Writes what is in the project to files."""
         from engine.opener.exports import ExportFiles
@@ -448,7 +439,7 @@ class OpenProject:
     @made_once
     def watches(self) -> WatchService:
         """Watches files that grow."""
-        from engine.results.watch.service import WatchService
+        from engine.results.watch.watching import WatchService
 
         return WatchService(
             self.project,

@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.base.line_files import ColumnType, write_parquet
 from engine.completeness.service.sets import name_of
-from engine.completeness.tables import requests, score_sets
+from engine.completeness.tables import score_sets
 from engine.conversations.tables import facets
 from engine.project.sql import id_pages, placeholders, snapshot
 from engine.questions.tables.example_probes import success_of
@@ -29,7 +29,7 @@ _FIXED_COLUMNS = (  # grouped by what they are about
     *("id", "source", "date", "messages", "turns", "length", "goal"),
     *("state", "p_end", "p", "p_succeeded", "score_set", "remaining", "trouble", "signs"),
     *("succeeded", "note", "tags"),
-    *("leaves", "max_logprob", "entropy", "perplexity", "language", "personal", "requests"),
+    *("leaves", "max_logprob", "entropy", "perplexity", "language", "personal"),
 )
 """Columns that every table has, in their order."""
 
@@ -44,7 +44,7 @@ _NUMBER_COLUMNS = {
 }
 """Fixed columns of numbers."""
 
-_COUNT_COLUMNS = {"messages", "turns", "requests", "length", "leaves"}
+_COUNT_COLUMNS = {"messages", "turns", "length", "leaves"}
 """Fixed columns of whole numbers."""
 
 _TYPES: dict[type, ColumnType] = {bool: "truth value", int: "integer", float: "number"}
@@ -60,8 +60,8 @@ def rows(
     """Yields the rows of conversations, in the order of `ids`, or of all in the order of import.
 
     A row has the columns of the view, `language` (None if it is not known), `personal`, the kinds of personal data
-    that were found, `trouble` and `signs` of trouble (None and empty before they were read), and `requests`, the
-    number of its requests; `meta` is an object and, where it is asked for, `truth` an object or None.
+    that were found, and `trouble` and `signs` of trouble (None and empty before they were read); `meta` is an object
+    and, where it is asked for, `truth` an object or None.
     """
     for page in id_pages(conn, ids):
         condition = f"conversation_id IN ({placeholders(page)})"
@@ -80,7 +80,6 @@ def rows(
                 )
         languages = facets.of_conversations(conn, facets.LANGUAGE, page)
         personal = facets.of_conversations(conn, facets.PERSONAL, page)
-        further_requests = requests.starts(conn, page)
         success = success_of(conn, page)
         trouble = sign_tables.trouble_of(conn, page)
         signs_by_id = sign_tables.of_conversations(conn, page)
@@ -96,7 +95,6 @@ def rows(
             row["p_succeeded"] = success.get(key)
             row["trouble"] = trouble.get(key)
             row["signs"] = [reading.sign for reading in signs_by_id.get(key, ())]
-            row["requests"] = 1 + len(further_requests.get(key, ()))
             if truth:
                 row["truth"] = json.loads(truths[key]) if key in truths else None
             yield row

@@ -20,7 +20,6 @@ from engine.base.errors import NotAProject, ProjectDamaged, ProjectError
 from engine.base.files import APPLICATION_ID, atomic_replacement
 from engine.project.connections import file_uri
 from engine.project.failures import translate_file_errors
-from engine.project.schema import SCHEMA, foreign_object
 from engine.project.write_lock import WriteLock, check_log
 
 BACKUPS_KEPT = 5
@@ -41,15 +40,11 @@ class Backup:
         path: Its file.
         made: When it was written, as UTC in ISO 8601.
         size: Its length in bytes.
-        schema: Number of its schema; None where it cannot be read.
-        conversations: Number of its conversations; None where it cannot be read.
     """
 
     path: str
     made: str
     size: int
-    schema: int | None
-    conversations: int | None
 
 
 def backups_of(path: str) -> list[Backup]:
@@ -182,16 +177,7 @@ def _check_backup(conn: sqlite3.Connection, backup: str) -> None:
 
 
 def _describe(path: str) -> Backup:
-    """Reads what a list of backups shows of one; of one that cannot be read it says the name only."""
+    """Returns what a list of backups shows of one."""
     status = os.stat(path)
-    schema = conversations = None
-    with (
-        contextlib.suppress(sqlite3.Error, OSError, ProjectError),
-        closing(_open_for_reading(path, path)) as conn,
-    ):
-        (schema,) = conn.execute("PRAGMA user_version").fetchone()
-        if schema > SCHEMA or foreign_object(conn, schema) is not None:
-            raise sqlite3.DatabaseError("its own SQL is not run")
-        (conversations,) = conn.execute("SELECT count(*) FROM conversation").fetchone()
     made = datetime.fromtimestamp(status.st_mtime, UTC).isoformat(timespec="seconds")
-    return Backup(path, made, status.st_size, schema, conversations)
+    return Backup(path, made, status.st_size)

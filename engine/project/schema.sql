@@ -277,26 +277,6 @@ CREATE TABLE hidden_state (
     UNIQUE (config_hash, conversation_id)
 ) STRICT;
 
-CREATE TABLE request_found (
-    conversation_id INTEGER NOT NULL REFERENCES conversation (id),
-    message INTEGER NOT NULL,
-    PRIMARY KEY (conversation_id, message)
-) STRICT, WITHOUT ROWID;
-
--- target: the act that an undo takes back; given_at: empty for an act of an earlier version
-CREATE TABLE request_mark (
-    id INTEGER PRIMARY KEY,
-    conversation_id INTEGER NOT NULL REFERENCES conversation (id),
-    message INTEGER NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('begins', 'none', 'undo')),
-    target INTEGER REFERENCES request_mark (id),
-    annotator TEXT NOT NULL,
-    given_at TEXT NOT NULL,
-    CHECK ((kind = 'undo') = (target IS NOT NULL))
-) STRICT;
-CREATE INDEX request_mark_by_conversation ON request_mark (conversation_id);
-CREATE INDEX request_mark_by_target ON request_mark (target) WHERE target IS NOT NULL;
-
 -- definition: the file of the question, TOML
 CREATE TABLE question (name TEXT PRIMARY KEY, definition TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
@@ -366,8 +346,8 @@ CREATE TABLE taught_value (
 CREATE INDEX taught_value_by_p ON taught_value (taught_id, p);
 CREATE INDEX taught_value_by_place ON taught_value (taught_id, place);
 
--- boundaries: number of those reported; p: at the last of them; ended: 1 when its end was reported, or when it was there
--- before the first watch
+-- boundaries: number of those reported; p: at the last of them, NULL for what was there before the first watch; ended: 1
+-- when its end was reported, or when it was there before the first watch
 CREATE TABLE watched (
     conversation_id INTEGER PRIMARY KEY REFERENCES conversation (id),
     boundaries INTEGER NOT NULL,
@@ -634,17 +614,6 @@ CREATE TABLE goal_move (
     conversation_id INTEGER NOT NULL REFERENCES conversation (id),
     group_id TEXT,
     PRIMARY KEY (clustering_id, conversation_id)
-) STRICT, WITHOUT ROWID;
-
--- first, last: indices of its messages; group_id: as it was called then, NULL for one that is like no goal
-CREATE TABLE request_goal (
-    conversation_id INTEGER NOT NULL REFERENCES conversation (id),
-    clustering_id INTEGER NOT NULL REFERENCES clustering (id),
-    first INTEGER NOT NULL,
-    last INTEGER NOT NULL,
-    run_id INTEGER NOT NULL REFERENCES run (id),
-    group_id TEXT,
-    PRIMARY KEY (conversation_id, clustering_id, first, last)
 ) STRICT, WITHOUT ROWID;
 
 -- params, models: JSON

@@ -132,12 +132,10 @@ async def _tokenize_prompt(
 ) -> None:
     """Puts the tokens of the log into the prompt of a tree, and the log-probabilities of the recorded answer where the
     endpoint gives them."""
-    prompt_frame = await reader.tokenizer.learn_prompt(None)
+    frame = await reader.tokenizer.learn_prompt(None)
     await reader.tokenizer.learn_log([*texts, place.answer])
     recorded = reader.tokenizer.tokenize(place.answer)
-    token_room = (
-        context - len(prompt_frame.tokens.head) - max(grown.tree.options.max_tokens, len(recorded))
-    )
+    token_room = context - len(frame.head) - max(grown.tree.options.max_tokens, len(recorded))
     token_room = max(token_room, context // 2, MIN_LOG_TOKENS)
     tokens, note = log_tokens(reader.tokenizer, texts, place.pinned_pieces, token_room)
     if note and not reader.can.ids:
@@ -145,7 +143,7 @@ async def _tokenize_prompt(
             "it is longer than the context, and this endpoint takes whole texts only"
         )
     notes += [note] if note else []
-    ids = (*prompt_frame.tokens.head, *tokens)
+    ids = (*frame.head, *tokens)
     grown.prompt = replace(grown.prompt, ids=ids)
     grown.prompt_tokens = len(ids)
     if not (reader.can.ids and reader.can.named):

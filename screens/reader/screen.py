@@ -16,7 +16,6 @@ from engine.base import number_format
 from engine.base.conversation import Message, render_log, with_calls, without_surrogates
 from engine.base.text import end_of_path, one_line
 from engine.completeness.records import CurvePoint
-from engine.completeness.requests import UndoneRequestMark
 from engine.conversations.records import MessageRow
 from engine.opener.conversations import ConversationRow
 from engine.opener.open_project import OpenProject
@@ -26,16 +25,8 @@ from screens.shell.dialogs import TextDialog
 from screens.shell.exporting import copy
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
-from screens.widgets.background import write_in_order
 from screens.widgets.curve import Curve
-from screens.widgets.evidence import (
-    Facts,
-    curve_data,
-    load_facts,
-    note_content,
-    remaining_content,
-    requests_content,
-)
+from screens.widgets.evidence import Facts, curve_data, load_facts, note_content, remaining_content
 from screens.widgets.finding import FindingView, FindLine, plain_pattern, words_pattern
 from screens.widgets.formatting import STATE_LOOKS, fitting
 from screens.widgets.jobs import EngineFeed
@@ -75,20 +66,6 @@ class ReaderScreen(WorkbenchScreen[int]):
         ),
         Binding("N", "hit(-1)", "Previous hit", show=False),
         Binding("g", "go_to_turn", "Turn…", show=False, tooltip="Go to a turn by its number"),
-        Binding(
-            "vertical_line",
-            "request",
-            "Request",
-            show=False,
-            tooltip="Another request begins with this turn, or none does",
-        ),
-        Binding(
-            "u",
-            "undo",
-            "Undo",
-            show=False,
-            tooltip="Take back the newest mark of a request",
-        ),
         Binding("t", "tree", "Tree", show=False, tooltip="The response tree grown at this turn"),
         Binding(
             "w",
@@ -153,7 +130,6 @@ class ReaderScreen(WorkbenchScreen[int]):
                 yield Static(id="reach")
                 yield self._boundaries
                 for name, title in (
-                    ("requests", "Requests"),
                     ("remaining", "Remaining tasks (model)"),
                     ("note", "You"),
                 ):
@@ -196,9 +172,6 @@ class ReaderScreen(WorkbenchScreen[int]):
         curve = self.query_one(Curve)
         curve.show(data)
         self.query_one("#reach", Static).update(Content(data.words))
-        requests = self.query_one("#requests", Static)
-        requests.update(requests_content(facts))
-        requests.set_class(len(facts.requests) < 2, "-one")
         self.query_one("#remaining", Static).update(remaining_content(facts))
         self.query_one("#note", Static).update(note_content(facts))
         self._boundaries.show(array("q", range(len(data.points))))
@@ -338,47 +311,6 @@ class ReaderScreen(WorkbenchScreen[int]):
             self.app.push_screen(self.routes.tree(shown, nearest, self.MODE))
 
         self.in_background(lambda: self.services.trees.steps(shown), on_result, group="trees")
-
-    def action_request(self) -> None:
-        """Says that another request begins with the current turn; where one does already, that none does."""
-        if self._facts is None or not self.may_write():
-            return
-        shown, turn = self.conversation_id, self.query_one(Transcript).turn
-        of_user = [row for row in self._facts.messages if row.role == "user"]
-        message = next((row.index for row in of_user[1:] if row.turn == turn), None)
-        if message is None:
-            self.notify("No further request can begin with this turn.", markup=False)
-            return
-        begins = message not in [row.first for row in self._facts.requests[1:]]
-        services = self.services
-        write_in_order(
-            self,
-            lambda: services.requests.mark(
-                shown, message, services.triage.annotator, begins=begins
-            ),
-            lambda _: self.refresh_data(),
-            self.show_error,
-        )
-
-    def action_undo(self) -> None:
-        """Takes back the newest mark of a request, whichever conversation it is of."""
-        if not self.may_write():
-            return
-        shown, services = self.conversation_id, self.services
-
-        def undone(mark: UndoneRequestMark | None) -> None:
-            if mark is None:
-                self.notify("No mark of a request is left to undo.", markup=False)
-            elif mark.conversation_id != shown:
-                self.notify("A mark in another conversation was taken back.", markup=False)
-            self.refresh_data()
-
-        write_in_order(
-            self,
-            lambda: services.requests.undo(services.triage.annotator),
-            undone,
-            self.show_error,
-        )
 
     def action_words(self) -> None:
         """Opens or closes the words for and against an end at the current turn."""

@@ -12,7 +12,6 @@ from textual.widget import Widget
 
 from engine.base.text import one_line
 from engine.opener.open_project import OpenProject
-from engine.project.network import NetworkService
 
 NAME_WIDTH = 40
 """Most cells of the project's name."""
@@ -28,9 +27,6 @@ REASON_WIDTH = 48
 
 LENGTHS: tuple[Length, ...] = ("whole", "short", "shorter", "tight", "key")
 """From the longest to the shortest: the first that fits is taken."""
-
-OWN = "this project's setting"
-"""The project's own setting, in words, among the switches that keep it offline."""
 
 
 class Tab(NamedTuple):
@@ -70,7 +66,7 @@ Length = Literal["whole", "short", "shorter", "tight", "key"]
 
 
 class TitleLine(Widget):
-    """The modes, a text of the screen, whether the project is offline or read-only, and its name.
+    """The modes, a text of the screen, whether the program is offline or the project read-only, and its name.
 
     Where they do not fit, the titles of the modes become short, then as short as they can be read, then lose the space
     after their keys and the project's name; only then those of other modes shrink to their keys.
@@ -78,10 +74,9 @@ class TitleLine(Widget):
 
     DEFAULT_CSS = "TitleLine { height: 1; }"
 
-    def __init__(self, project: OpenProject, network: NetworkService, mode: str) -> None:
+    def __init__(self, project: OpenProject, mode: str) -> None:
         super().__init__()
         self._project = project
-        self._network = network
         self._mode = mode
         self._middle = Content("")
         self._titles = titles_of(mode, "whole")
@@ -89,7 +84,7 @@ class TitleLine(Widget):
         self.show_state()
 
     def show_state(self) -> None:
-        """Shows whether the project is offline or read-only now."""
+        """Shows whether the project is read-only now."""
         why = self._project.read_only
         self.tooltip = None if why is None else Content(one_line(why))
         self.refresh()
@@ -136,7 +131,7 @@ class TitleLine(Widget):
     def _badges(self, width: int) -> Content:
         """Returns the badges: offline, and read-only with the reason."""
         offline = Content("")
-        if reason_of(self._network) is not None:
+        if self._project.offline_by is not None:
             offline = Content.styled(" offline ", "bold $tone-accent")
         why = self._project.read_only
         if why is None:
@@ -155,7 +150,7 @@ class TitleLine(Widget):
         return right.cell_length - max(0, name - LEAST_NAME)
 
     def on_click(self, event: events.Click) -> None:
-        """A click on a mode goes there; one on the right says why the project is read-only or offline."""
+        """A click on a mode goes there; one on the right says why it is read-only or offline."""
         end = 0
         for title, tab in zip(self._titles, TABS, strict=True):
             end += len(title)
@@ -167,9 +162,9 @@ class TitleLine(Widget):
         why = self._project.read_only
         if why is not None:
             self.notify(one_line(why), title="Read-only", severity="warning", markup=False)
-        reason = reason_of(self._network)
-        if reason is not None:
-            self.notify(one_line(reason), title="Offline", markup=False)
+        switch = self._project.offline_by
+        if switch is not None:
+            self.notify(f"No network is used, by {switch}.", title="Offline", markup=False)
 
 
 def titles_of(mode: str, length: Length) -> list[str]:
@@ -187,19 +182,3 @@ def titles_of(mode: str, length: Length) -> list[str]:
         else:
             titles.append(f"{tab.key} {tab.short} ")
     return titles
-
-
-def reason_of(network: NetworkService) -> str | None:
-    """Returns why no network connection is made, in one sentence; None where connections are allowed."""
-    on = [*([OWN] if network.stays_offline() else []), *network.others()]
-    return f"No network is used, by {' and '.join(on)}." if on else None
-
-
-def offline_notice(network: NetworkService) -> str:
-    """Returns the notice after the project's setting was changed."""
-    reason = reason_of(network)
-    if reason is None:
-        return "The network may be used, only for endpoints and hubs that you named, while you ask for them."
-    if network.stays_offline():
-        return "This project uses no network, not even for endpoints and hubs that you named."
-    return f"This project's setting is off. {reason}"

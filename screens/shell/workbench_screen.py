@@ -98,7 +98,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
 
     def compose(self) -> ComposeResult:
         """Yields the title line, the screen's own widgets, footer, jobs bar."""
-        yield TitleLine(self.services, self.services.network, self.MODE)
+        yield TitleLine(self.services, self.MODE)
         yield from self.compose_body()
         yield KeyFooter()
         yield JobsBar(self.services.jobs, self.feed)

@@ -1,4 +1,4 @@
-"""Watches logs as they grow: events as they come, and how many ended over time, with limits."""
+"""Watches logs as they grow: events as they come."""
 
 from __future__ import annotations
 
@@ -15,24 +15,17 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from engine.base.conversation import State
-from engine.base.number_format import bar, counted, difference, percent_range, probability
+from engine.base.number_format import bar, counted, difference, probability
 from engine.base.text import end_of_path, one_line
-from engine.conversations.filters import Filter, Term
 from engine.opener.open_project import OpenProject
-from engine.results.watch.chart import Chart
-from engine.results.watch.service import MAX_EVENTS, LiveEvent, RulesInForce, WatchRequest
-from engine.results.watch.signals import PRECISION, signal_name
+from engine.results.watch.watching import MAX_EVENTS, LiveEvent, WatchRequest
 from screens.shell.dialogs import Dialog, TextDialog, ask, hint_line
-from screens.shell.importing import PathSuggester
-from screens.shell.reading_dialogs import ReadingDialog, reading_keys
-from screens.shell.workbench_screen import Figure, WorkbenchScreen, choose_figure
-from screens.widgets.controls import Card, LineInput
+from screens.shell.workbench_screen import WorkbenchScreen
+from screens.widgets.controls import LineInput
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.formatting import STATE_LOOKS
 from screens.widgets.jobs import EngineFeed
-from screens.widgets.line_plot import Line, LinePlot, Scale
 from screens.widgets.row_table import Column, ItemTable, Piece, RowTable
-from screens.widgets.text_pane import TextPane
 
 LARGE_CHANGE = 0.1
 """Change of the probability from which on it is bright."""
@@ -45,8 +38,8 @@ LISTEN_SECONDS = 0.5
 
 WAITING = EmptyState(
     "No event yet. The past conversations are read first; then what is new is listed here.",
-    "shows how often each signal was right on past conversations",
-    "rules",
+    "goes back; the watch goes on",
+    "close",
 )
 """Shown until the first event of a watch."""
 
@@ -120,11 +113,6 @@ def _goal(row: LiveEvent) -> Sequence[Piece]:
     return [(one_line(str(row.values.get("goal") or "")), "")]
 
 
-def _signals(row: LiveEvent) -> Sequence[Piece]:
-    """Returns the signals of an event."""
-    return [(signals_text(row), "tone--borderline")]
-
-
 COLUMNS: list[Column[LiveEvent]] = [
     Column("time", "UTC", 8, _time, keep=4),
     Column("name", "conversation", 14, _name, flexible=True),
@@ -133,21 +121,8 @@ COLUMNS: list[Column[LiveEvent]] = [
     Column("change", "change", 6, _change, right=True),
     Column("state", "state", 12, _state),
     Column("goal", "goal", 24, _goal, keep=2),
-    Column("signals", "signals", 22, _signals, keep=6),
 ]
 """Columns of the list of events."""
-
-
-def signals_text(row: LiveEvent) -> str:
-    """Returns the signals of an event, each with its precision on past conversations where it has one: `hand over
-    .86`.
-    """
-    return ", ".join(
-        f"{signal_name(signal['name'])} {probability(signal['precision'])}"
-        if "precision" in signal
-        else signal_name(signal["name"])
-        for signal in row.values.get("signals", [])
-    )
 
 
 def words_of(row: LiveEvent) -> str:
@@ -160,7 +135,7 @@ def words_of(row: LiveEvent) -> str:
     state = State(values["state"]).word if "state" in values else ""
     parts = (
         kind, values.get("conversation"), values.get("source"), state, values.get("goal"), novel,
-        signals_text(row), values.get("error"),
+        values.get("error"),
     )  # fmt: skip
     return " ".join(str(part) for part in parts if part).lower()
 
@@ -177,106 +152,21 @@ def event_text(row: LiveEvent) -> Content:
     )
     source = end_of_path(str(values["source"]), MAX_EVENT_CELLS)
     lines = [f"{bar(values['p'])} {probability(values['p'])}  {source}  {goal}"]
-    lines += [
-        f"{signal_name(signal['name'])}: {signal['meaning']}; {signal['precision']:.0%} of the past conversations"
-        f" with it were broken off ({percent_range(signal['low'], signal['high'])})"
-        for signal in values["signals"]
-        if "precision" in signal
-    ]
     if values.get("reason"):
         lines.append(one_line(str(values["reason"])))
     return Content("\n".join(lines))
-
-
-def chart_title(chart: Chart) -> list[tuple[str, str]]:
-    """Returns what the plot shows, in pieces of text and tone."""
-    outside = sum(point.outside for point in chart.points)
-    title = [
-        (" Ended, of conversations that went quiet", "tone--bright"),
-        (f" · past {chart.past.share:.0%} of {chart.past.of:,}", "tone--muted"),
-    ]
-    if chart.points:
-        first = chart.points[0]
-        title.append((f" · limits {first.low:.0%} to {first.high:.0%}", "tone--muted"))
-    if outside:
-        title.append((f" · {counted(outside, 'point')} outside", "tone--incomplete"))
-    return title
-
-
-def chart_empty(chart: Chart | None) -> str:
-    """Returns what the plot says before its first point."""
-    if chart is None:
-        return "The plot comes with conversations that go quiet."
-    return f"{chart.waiting} of {chart.size} conversations went quiet for a first point"
-
-
-def rules_lines(chosen: RulesInForce) -> list[str]:
-    """Returns the signals in force with how often they were right, and why the others are not raised."""
-    lines = [
-        f"Chosen on one half of {counted(chosen.past, 'past conversation')} and tested on the other. A past"
-        " conversation was broken off by your verdict no, or else by its score.",
-        "",
-    ]
-    for rule in chosen.rules.in_force:
-        interval = percent_range(rule.precision.low, rule.precision.high)
-        lines.append(
-            f"{signal_name(rule.name)}: {rule.meaning}. {rule.precision.part} of {rule.precision.of} were broken off"
-            f" ({interval}); of all {rule.base:.0%}. It finds {rule.recall:.0%} of those."
-        )
-    lines += [f"{signal_name(name)}: {why}." for name, why in chosen.rules.without_rule]
-    return lines
-
-
-def rules_summary(chosen: RulesInForce | None) -> str:
-    """Returns the signals in force, in a few words."""
-    if chosen is None:
-        return "signals: not chosen yet"
-    names = [
-        f"{signal_name(rule.name)} {probability(rule.precision.part / rule.precision.of)}"
-        for rule in chosen.rules.in_force
-    ]
-    return "signals: " + (", ".join(names) or "none was right often enough (r says why)")
-
-
-def completion_figures(chart: Chart) -> list[Figure]:
-    """Returns the points, the newest first, then those that run and the past ones."""
-    points = [
-        Figure(
-            f"{point.complete.part} of {point.complete.of} ended"
-            f"{', outside the limits' if point.outside else ''}, up to {point.until[:16].replace('T', ' ')}",
-            Filter((_ended(index * chart.size + 1, (index + 1) * chart.size),)),
-            point.complete.of,
-        )
-        for index, point in enumerate(chart.points)
-    ]
-    return [
-        Figure("still running", _watched("running"), chart.running),
-        *points[::-1],
-        Figure("past ones, which set the limits", _watched("past")),
-    ]
-
-
-def _ended(first: int, last: int) -> Term:
-    """Returns the term that selects conversations by the order in which they went quiet."""
-    return Term("ended", ":", (str(first), str(last)), span=True)
-
-
-def _watched(value: str) -> Filter:
-    """Returns the filter of one kind of watched conversations."""
-    return Filter().with_choice("watched", value)
 
 
 class WatchScreen(WorkbenchScreen[None]):
     """Lists the events of a watch, the newest first; enter opens the conversation."""
 
     PLACE = "watch"
-    FIRST_KEYS = ("watch.watch", "table.open", "watch.rules")
+    FIRST_KEYS = ("watch.watch", "table.open", "watch.pause")
     AUTO_FOCUS = "#events"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("w", "watch", "Watch", tooltip="Watch a file or a folder"),
         Binding("space", "pause", "Pause", tooltip="Hold the list as it is, or let it go on"),
         Binding("f", "filter", "Filter", tooltip="List only events with these words"),
-        Binding("r", "rules", "Signals", tooltip="How often each signal was right on past conversations"),
         Binding("escape,q", "close", "Back", key_display="esc"),
     ]  # fmt: skip
 
@@ -288,17 +178,14 @@ class WatchScreen(WorkbenchScreen[None]):
         self._paused = False
         self._filter = ""
         self._path = ""
-        self._chart: Chart | None = None
         self.table = ItemTable(COLUMNS, lambda event: event.number, id="events")
 
     def compose_body(self) -> ComposeResult:
-        """Yields what is watched, the events, the one under the cursor, and which ended."""
+        """Yields what is watched, the events, and the one under the cursor."""
         yield Static(id="summary")
         yield self.table
         yield Static(classes="empty")
         yield Static(id="event")
-        with Card("Did it end? Over time", id="completion"):
-            yield LinePlot()
 
     def on_mount(self) -> None:
         """Looks at the events every `LISTEN_SECONDS`."""
@@ -308,8 +195,7 @@ class WatchScreen(WorkbenchScreen[None]):
         self.listen()
 
     def refresh_data(self) -> None:
-        """Reads which ended again."""
-        self.in_background(self.services.watches.chart, self._show_chart, group="chart")
+        """Does nothing: events are listened for."""
 
     # Events
 
@@ -372,10 +258,6 @@ class WatchScreen(WorkbenchScreen[None]):
         ]
         if self._filter:
             parts.append(f"“{one_line(self._filter, MAX_FILTER_CHARS)}”: {len(self._listed):,}")
-        if self._chart is not None:
-            parts.append(f"{self._chart.running:,} running")
-        if watching or self.services.watches.rules() is not None:
-            parts.append(rules_summary(self.services.watches.rules()))
         paused = Content.styled(f"paused, {held_back:,} new  ", "bold $tone-borderline")
         text = Content(" · ".join(parts))
         self.query_one("#summary", Static).update(paused + text if self._paused else text)
@@ -392,50 +274,6 @@ class WatchScreen(WorkbenchScreen[None]):
             self.notify("This event is about a file that could not be read.", markup=False)
         else:
             self.open_reader(array("q", [key]), 0)
-
-    # Completion
-
-    def on_card_opened(self, message: Card.Opened) -> None:
-        """Lists the figures of the chart, to open the conversations behind one."""
-        title = str(message.card.border_title)
-        figures = completion_figures(self._chart) if self._chart is not None else []
-        choose_figure(self, title, figures)
-
-    def _show_chart(self, chart: Chart | None) -> None:
-        """Draws which ended."""
-        self._chart = chart
-        self._show_summary()
-        lines: list[Line] = []
-        count = 0
-        if chart is not None and chart.points:
-            count = len(chart.points)
-            ends = (0.0, float(count))
-            first, *_ = chart.points  # all have the same limits
-            levels = (
-                (first.low, "tone--muted"),
-                (chart.past.share, "tone--unscored"),
-                (first.high, "tone--muted"),
-            )
-            lines = [Line(tuple((x, level) for x in ends), tone) for level, tone in levels]
-            # the points inside the limits, then those outside, each in the middle of its place
-            for outside, tone, sign in (
-                (False, "tone--accent", "●"),
-                (True, "tone--incomplete", "✗"),
-            ):
-                points = tuple(
-                    (index + 0.5, point.complete.share)
-                    for index, point in enumerate(chart.points)
-                    if point.outside == outside
-                )
-                lines.append(Line(points, tone, sign))
-        self.query_one(LinePlot).show(
-            chart_title(chart) if chart is not None else [],
-            lines,
-            Scale(0.0, 1.0),
-            count,
-            empty=chart_empty(chart),
-            across=f"{chart.size} conversations each, oldest first" if chart is not None else "",
-        )
 
     # Keys
 
@@ -472,16 +310,8 @@ class WatchScreen(WorkbenchScreen[None]):
             self._filter = " ".join(text.split())
             self._show_events()
 
-        title = "List events with these words, such as hand over, broken off, novel, end"
+        title = "List events with these words, such as broken off, novel, end"
         ask(self, TextDialog(title, value=self._filter, placeholder="all events"), list_with)
-
-    def action_rules(self) -> None:
-        """Shows the signals in force."""
-        rules = self.services.watches.rules()
-        if rules is None:
-            self.notify("Signals are chosen when a watch starts.", markup=False)
-        else:
-            self.app.push_screen(RulesDialog(rules))
 
 
 class WatchDialog(Dialog[tuple[str, WatchRequest] | None]):
@@ -499,38 +329,28 @@ class WatchDialog(Dialog[tuple[str, WatchRequest] | None]):
         self._path = path
 
     def compose(self) -> ComposeResult:
-        """Yields three fields, what is wrong with them, keys."""
+        """Yields two fields, what is wrong with them, keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = Content("Watch logs as they grow")
             yield Static("File or folder", classes="field")
-            yield LineInput(self._path, placeholder="logs/", suggester=PathSuggester(), id="path")
+            yield LineInput(self._path, placeholder="logs/", id="path")
             yield Static(
                 "A conversation is quiet after so many minutes without growth", classes="field"
             )
             yield LineInput(f"{DEFAULT_IDLE_MINUTES:g}", id="idle")
-            yield Static("Least precision of a signal on past conversations", classes="field")
-            yield LineInput(f"{PRECISION:g}", id="precision")
             yield Static(Content.styled(HELP, "$tone-muted"), id="problem")
-            yield Static(
-                hint_line(
-                    ("enter", "starts"), ("↑↓", "field"), ("→", "completes"), ("escape", "cancels")
-                )
-            )
+            yield Static(hint_line(("enter", "starts"), ("↑↓", "field"), ("escape", "cancels")))
 
     def on_input_submitted(self) -> None:
         """Answers if every field can be understood."""
         path = self.query_one("#path", Input).value.strip()
-        idle, precision = (
-            _number(self.query_one(f"#{name}", Input).value) for name in ("idle", "precision")
-        )
+        idle = _number(self.query_one("#idle", Input).value)
         if not path or not os.path.exists(os.path.expanduser(path)):
             self._refuse("There is no such file or folder. Make it first; it may be empty.")
         elif idle is None or idle <= 0:
             self._refuse("The minutes are a number above 0.")
-        elif precision is None or not 0 < precision <= 1:
-            self._refuse("The precision is a number above 0 and at most 1.")
         else:
-            self.dismiss((path, WatchRequest(idle=60 * idle, precision=precision)))
+            self.dismiss((path, WatchRequest(idle=60 * idle)))
 
     def _refuse(self, why: str) -> None:
         """Says what is wrong with a field."""
@@ -543,20 +363,3 @@ def _number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
-
-
-class RulesDialog(ReadingDialog):
-    """Shows the signals in force, and why the others are not."""
-
-    PLACE = "watch-signals"
-    TITLE = "Signals"
-    WHAT = "the signals"
-    BINDINGS: ClassVar[list[BindingType]] = reading_keys("enter")
-
-    def __init__(self, rules: RulesInForce) -> None:
-        super().__init__()
-        self._rules = rules
-
-    def on_mount(self) -> None:
-        """Shows the rules."""
-        self.query_one(TextPane).show("\n".join(rules_lines(self._rules)))

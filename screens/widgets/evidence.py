@@ -16,7 +16,6 @@ from engine.base.conversation import State
 from engine.base.errors import WorkbenchError
 from engine.base.text import display_safe, one_line
 from engine.completeness.records import DecisionRule, RemainingTasks, ScoreRow
-from engine.completeness.requests import ConversationRequest
 from engine.conversations.records import LeakRow, MessageRow
 from engine.opener.conversations import ConversationRow
 from engine.opener.open_project import OpenProject
@@ -48,7 +47,6 @@ class Facts:
         current: The verdict with note and tags that is in force.
         rule: Tells the state of a score.
         goal: The label of its goal; None without one.
-        requests: Its requests in order; one where no further one was found or marked.
         machine_answers: What patterns, models and files answer on it, by question.
     """
 
@@ -60,7 +58,6 @@ class Facts:
     current: AnswerRow | None
     rule: DecisionRule
     goal: str | None = None
-    requests: Sequence[ConversationRequest] = ()
     machine_answers: Sequence[tuple[Answerer, MachineAnswer]] = ()
 
     @property
@@ -91,7 +88,6 @@ def load_facts(services: OpenProject, conversation_id: int) -> Facts:
         current=services.triage.current(conversation_id),
         rule=conversations.rule(),
         goal=conversations.goal(conversation_id),
-        requests=services.requests.of_conversation(conversation_id),
         machine_answers=services.questions.on_conversation(conversation_id),
     )
 
@@ -224,23 +220,6 @@ def why_content(facts: Facts, why: str = "") -> Content:
     if facts.goal is not None:
         parts += [("\ngoal  ", "$tone-muted"), (one_line(facts.goal, 60), "bold")]
     return Content.assemble(*parts)
-
-
-def requests_content(facts: Facts) -> Content:
-    """Returns a line for each request: its first turn, state, goal and beginning."""
-    lines = []
-    for request in facts.requests:
-        look = STATE_LOOKS[request.state]
-        p = "" if request.p is None else f" {facts.shown(request.p)}"
-        lines.append(
-            Content.assemble(
-                (f"turn {request.turn:<3} ", "$tone-muted"),
-                (f"{look.glyph}{p} ", look.tone_variable),
-                (f"{one_line(request.goal, 30)}  " if request.goal else "", "bold"),
-                one_line(request.opening, 60),
-            )
-        )
-    return Content("\n").join(lines)
 
 
 def remaining_content(facts: Facts) -> Content:

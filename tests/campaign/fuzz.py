@@ -34,8 +34,6 @@ from typing import Any, get_args
 from unittest.mock import patch
 
 from engine.base.errors import FilterError, WorkbenchError
-from engine.completeness.model_requests import Score
-from engine.completeness.scoring import Question
 from engine.conversations.filter_fields import FIELDS
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.tables import selecting
@@ -68,8 +66,6 @@ from engine.trees.options import TreeOptions
 from screens.training.formatting import detail_text, headline, summary_content
 from screens.training.screen import loss_lines, validation_lines
 from tests.campaign.stopping import until_stopped
-from tests.engine.completeness.test_block import PROMPTED, item
-from tests.engine.completeness.test_endpoint_scoring import PLAIN, TAGGED
 from tests.engine.formats.test_golden import INPUTS
 from tests.engine.formats.test_hostile import check
 from tests.engine.model.endpoints.test_replies import CHAT, LOGS, RAW
@@ -458,18 +454,17 @@ class Fuzz:
         return read
 
     def http(self, choice: random.Random, folder: Path) -> Callable[[], None]:
-        """The answers of an endpoint: to a probe, or to requests for scores, replies or a tree."""
+        """The answers of an endpoint: to a probe, or to requests for replies or a tree."""
         manner = choice.choice(MANNERS)
         peer, what = (
             self.peers[manner],
-            choice.choice(("probe", "models", "embed", "score", "write", "grow")),
+            choice.choice(("probe", "models", "embed", "write", "grow")),
         )
         peer.server.RequestHandlerClass.seed = str(choice.random())  # type: ignore[attr-defined]
         address = parse_address(peer.url)
         asker = EndpointClient(address, sleep=at_once, attempts=2, seconds=2)
         prompt = choice.choice((RAW, CHAT))
-        question = choice.choice((Question(None), TAGGED, PROMPTED))
-        (folder / "asked.txt").write_text(f"{manner} {what} {prompt.name} {question}")
+        (folder / "asked.txt").write_text(f"{manner} {what} {prompt.name}")
 
         def read() -> None:
             if what == "models":
@@ -485,9 +480,7 @@ class Fuzz:
                 "toy", Fleet([(asker, None)]), self.can[manner], endpoint_handlers()
             )
             model.load(Path(), LoadOptions())
-            if what == "score":
-                model.ask(Score([item(PLAIN, 2, 4)], question))
-            elif what == "write":
+            if what == "write":
                 for reply in model.ask(
                     Generate(LOGS, prompt, sampling=Sampling(), max_tokens=8, stop=(), seed=3)
                 ):

@@ -34,8 +34,6 @@ from engine.opener.conversations import ConversationRow, ConversationService
 from engine.opener.exports import ExportFiles
 from engine.opener.open_project import OpenProject
 from engine.opener.project_file import ProjectFileService
-from engine.opener.requests import RequestService
-from engine.project.network import NetworkService
 from engine.project.project import Project
 from engine.project.views import NOT_UNDONE
 from engine.questions.service.calibration import CalibrationService
@@ -46,7 +44,7 @@ from engine.questions.tables.answers import IS_ANSWER
 from engine.results.associations.service import AssociationService
 from engine.results.comparison.service import ComparisonService
 from engine.results.validation.service import ValidationService
-from engine.results.watch.service import WatchService
+from engine.results.watch.watching import WatchService
 from engine.training.base import Machine
 from engine.training.run_files import runs_folder
 from engine.training.service import TrainingService
@@ -127,7 +125,6 @@ class ScreenProject:
         self.triage = TriageService(self.file, self._judged)
         self.saved = SavedViews(self.file)
         self.calibration = CalibrationService(self.file, lambda: self.emit(_changed("rule")))
-        self.network = NetworkService(self.file)
         self.trees = RecordedTrees(self.file)
         self.goals = GoalService(
             self.file,
@@ -177,7 +174,6 @@ class ScreenProject:
         self.example_probes.close()
         self.jobs.runner.close()
         self.models.close()
-        self.network.close()
         self.file.close()
         self.trainers.end_all()
         shutil.rmtree(runs_folder(Path(self.file.path)), ignore_errors=True)
@@ -202,7 +198,6 @@ class ScreenProject:
         made.word_reasons = WordReasons(self.file)
         made.saved = self.saved
         made.exports = ExportFiles(self.file)
-        made.requests = RequestService(self.file, lambda: self.emit(_changed("request")))
         made.calibration = self.calibration
         cache = MergeQueueCache(self.file, DecisionLog(self.file))
         made.comparison = ComparisonService(self.file, cache)
@@ -214,7 +209,6 @@ class ScreenProject:
         made.runner = RecordedRunner(self.file, self.jobs)
         made.goal_stages = lambda: stages_of(self.file)  # type: ignore[method-assign]
         made.training = self.training
-        made.network = self.network
         made.models = self.models
         made.validation = self.validation
         made.simulations = self.simulations

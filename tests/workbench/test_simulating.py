@@ -14,7 +14,7 @@ from engine.simulate.records import PlayRow
 from engine.simulate.service.sharded import load_instructions
 from tests.engine.model.tuned import tune
 from tests.engine.model.weights import ALL_BUT_NINE, write_shallow
-from tests.engine.simulate.forms.playing import Script, as_reply, files_of, played
+from tests.engine.simulate.forms.playing import Script, as_reply, played
 from workbench.cli import main
 from workbench.commands.simulating import report_of_plays
 
@@ -147,12 +147,11 @@ class TestResults:
 def test_imported_runs_are_tabulated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Runs of several projects are one table (here twice the same); a project without a run is told in words."""
     over = played(Script({"user": as_reply({"answer": "Ulm"})}), run=2)
-    folder = tmp_path / "runs"
-    folder.mkdir()
-    for name, value in files_of(over).items():
-        (folder / name).write_text(json.dumps(value))
+    record = over.ending.record or {}
+    truth = {**record["truth"], "assistant_model": "small-model"}
+    (tmp_path / "run.jsonl").write_text(json.dumps({**record, "truth": truth}))
     project = str(tmp_path / "a.wb")
-    assert main(["import", project, str(folder)]) == 0
+    assert main(["import", project, str(tmp_path / "run.jsonl")]) == 0
     capsys.readouterr()
     assert main(["simulate", "results", project, project, "--json"]) == 0
     row, mean = json.loads(capsys.readouterr().out)["forms"]

@@ -15,14 +15,13 @@ from workbench.command_result import EXIT_USAGE
     ("paths", "said"),
     [
         (["none.jsonl"], "There is no file or folder none.jsonl"),
-        (["-", "a.jsonl"], "stands alone"),
         ([], "required: PATH"),
     ],
 )
 def test_refused(
     paths: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A path that is not there, standard input beside others, and no path are refused with what to do."""
+    """A path that is not there and no path are refused with what to do."""
     Project.open(tmp_path / "p.wb", create=True).close()
     assert main(["watch", str(tmp_path / "p.wb"), *paths]) == EXIT_USAGE
     assert said in capsys.readouterr().err

@@ -117,7 +117,6 @@ class Project:
         self,
         *paths: str | Path,
         format: str | None = None,
-        all_branches: bool = False,
         replace: bool = False,
         most_unpacked: float | None = None,
         progress: OnProgress | bool = False,
@@ -126,7 +125,6 @@ class Project:
 
         Args:
             format: Name of a format; None detects it.
-            all_branches: Make a conversation of each branch of a tree of messages.
             replace: Put changed conversations in the place of the stored ones of their ids.
             most_unpacked: GiB to which a file may unpack whatever its size; None: a quarter, as without the option of
                 `workbench import`.
@@ -137,7 +135,7 @@ class Project:
             WorkbenchError: The project cannot be written.
         """
         most_bytes = None if most_unpacked is None else round(most_unpacked * (1 << 30))
-        request = ImportRequest(format, all_branches, replace, most_bytes)
+        request = ImportRequest(format, replace, most_bytes)
         stages = import_stages(self._workspace.project, [str(path) for path in paths], request)
         self._run(stages, progress)
         stage, *_ = stages

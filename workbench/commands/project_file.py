@@ -1,15 +1,12 @@
-"""`workbench backup`, `restore`, `repair` and `offline`: the project file as a whole."""
+"""`workbench backup`, `restore` and `repair`: the project file as a whole."""
 
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
 from dataclasses import asdict
-from pathlib import Path
 
 from engine.base.number_format import counted, size
-from engine.project.backups import BACKUPS_KEPT, Backup, back_up, backups_of, restore
-from engine.project.network import NetworkService
+from engine.project.backups import BACKUPS_KEPT, back_up, backups_of, restore
 from engine.project.project import Project
 from engine.project.repair import Repair, repair
 from workbench.arguments import PROJECT, argument, number, takes
@@ -62,18 +59,10 @@ def _list_backups(project: str) -> CommandResult:
     else:
         hint = f"There is no backup beside {project}. `workbench backup {project}` makes one."
     return CommandResult(
-        [_backup_line(backup) for backup in backups],
+        [f"{backup.made}  {size(backup.size)}  {backup.path}" for backup in backups],
         {"backups": [asdict(backup) for backup in backups]},
         hints=[hint],
     )
-
-
-def _backup_line(backup: Backup) -> str:
-    """Returns the time, size, content and path of a backup."""
-    content = "cannot be read"
-    if backup.schema is not None and backup.conversations is not None:
-        content = f"{counted(backup.conversations, 'conversation')}, schema {backup.schema}"
-    return f"{backup.made}  {size(backup.size)}  {content}  {backup.path}"
 
 
 @takes(
@@ -112,34 +101,3 @@ def _repair_lines(report: Repair, output: str) -> list[str]:
         lines.append(f"{counted(report.shortened, 'conversation')} lost messages: {examples}.")
         lines.append("Import their source again to have them whole.")
     return lines
-
-
-@takes(
-    PROJECT,
-    argument(
-        "wanted",
-        nargs="?",
-        choices=["on", "off"],
-        help="on: it uses no network, not even for endpoints and hubs that you named (default: show the setting)",
-    ),
-)
-def offline(arguments: argparse.Namespace) -> CommandResult:
-    """Says whether a project stays offline, or changes that."""
-    switch_to: str | None = arguments.wanted
-    with (
-        Project.open(Path(arguments.project), read_only=switch_to is None, upgrade=True) as project,
-        closing(NetworkService(project)) as network,
-    ):
-        if switch_to is not None:
-            network.stay_offline(switch_to == "on")
-        stays, others = network.stays_offline(), network.others()
-    if stays:
-        lines = ["This project uses no network, not even for endpoints and hubs that you named."]
-    else:
-        lines = [
-            "This project uses the network only for endpoints and hubs that you named, while you ask for them."
-        ]
-    if others:
-        verb = "is" if len(others) == 1 else "are"
-        lines.append(f"No network is used here at all: {' and '.join(others)} {verb} on.")
-    return CommandResult(lines, {"offline": stays, "others": others})

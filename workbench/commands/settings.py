@@ -190,7 +190,7 @@ def doctor(arguments: argparse.Namespace) -> CommandResult:
 
     project = Path(arguments.project) if arguments.project else None
     data = folders.data_dir()
-    checks = [*run_checks(data, folders.cache_dir(), project), *check_network(data, project)]
+    checks = [*run_checks(data, folders.cache_dir(), project), *check_network(data)]
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for check in checks:
         answer = Text(display_safe(check.found))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import log
 
 import numpy as np
 
@@ -47,32 +46,27 @@ class LabelAgreement:
         accuracy: Share of equal labels.
         frequent: Accuracy of the constant guess: the other labeller's most frequent label.
         kappa: Cohen's kappa (1960); None when the expected agreement is 1.
-        weighted: Kappa with quadratic weights (Cohen 1968); None for labels that are words, or when undefined.
     """
 
     count: int
     accuracy: Interval
     frequent: float
     kappa: Interval | None
-    weighted: Interval | None
 
 
-def agree(
-    one: Sequence[Label], other: Sequence[Label], grades: Sequence[int] = ()
-) -> LabelAgreement:
+def agree(one: Sequence[Label], other: Sequence[Label]) -> LabelAgreement:
     """Computes the agreement of two labellers, with 95% intervals by resampling the items.
 
     Args:
         one: Labels of the labeller that is evaluated.
         other: Labels of the reference labeller, in the same order.
-        grades: All possible grades, ascending; empty when labels are words.
 
     Raises:
         ValueError: There is nothing to compare.
     """
     if not one or len(one) != len(other):
         raise ValueError("Both labelers need a label for each thing.")
-    names: list[Label] = [*grades] or sorted({*one, *other}, key=str)
+    names = sorted({*one, *other}, key=str)
     index = {name: position for position, name in enumerate(names)}
     size = len(names)
     cells = np.array([index[a] * size + index[b] for a, b in zip(one, other, strict=True)])
@@ -81,14 +75,11 @@ def agree(
         len(one), observed / len(one), size=_LABEL_DRAWS
     )
     tables = np.concatenate([observed[None], drawn]).reshape(-1, size, size)
-    any_difference = 1 - np.eye(size)
-    squared_distance = np.subtract.outer(np.arange(size), np.arange(size)).astype(float) ** 2
     return LabelAgreement(
         len(one),
         _with_percentiles(np.trace(tables, axis1=1, axis2=2) / len(one)),
         float(observed.reshape(size, size).sum(axis=0).max() / len(one)),
-        _interval_or_none(_kappa(tables, any_difference)),
-        _interval_or_none(_kappa(tables, squared_distance)) if grades else None,
+        _interval_or_none(_kappa(tables)),
     )
 
 
@@ -134,17 +125,16 @@ def shared(
     return [ones[key] for key in both], [others[key] for key in both]
 
 
-def _kappa(tables: Floats, cost: Floats) -> Floats:
-    """Returns kappa: 1 - observed cost / expected cost; NaN where the expected cost is 0.
+def _kappa(tables: Floats) -> Floats:
+    """Returns kappa: 1 - observed / expected disagreement; NaN where none is expected.
 
     Args:
         tables: Counts of each pair of labels, shape (draws, labels, labels).
-        cost: Cost of each pair of labels, shape (labels, labels).
     """
     totals = tables.sum(axis=(1, 2))
     rows, columns = tables.sum(axis=2), tables.sum(axis=1)
-    observed = (tables * cost).sum(axis=(1, 2)) / totals
-    chance = np.einsum("ni,ij,nj->n", rows, cost, columns) / totals**2
+    observed = 1 - np.trace(tables, axis1=1, axis2=2) / totals
+    chance = 1 - (rows * columns).sum(axis=1) / totals**2
     beyond: Floats = np.divide(
         observed, chance, out=np.full_like(observed, np.nan), where=chance > 0
     )
@@ -264,53 +254,12 @@ def _halves(truth: Groups, labels: Groups, seed: int) -> Floats:
 
 
 def agreement_figures(truth: Groups, labels: Groups) -> Floats:
-    """Returns V-measure, adjusted Rand index, homogeneity and completeness, bit for bit as scikit-learn's functions,
-    which take 1 ms a draw for checks of their arguments."""
-    rows, columns = (np.unique(partition, return_inverse=True)[1] for partition in (truth, labels))
-    shape = (rows.max() + 1, columns.max() + 1)
-    table = np.bincount(rows * shape[1] + columns, minlength=shape[0] * shape[1]).reshape(shape)
-    information = _mutual_information(table)
-    first, second = (_entropy(table.sum(axis=axis)) for axis in (1, 0))
-    homogeneity = information / first if first else 1.0
-    completeness = information / second if second else 1.0
-    total = homogeneity + completeness
-    v = 2.0 * homogeneity * completeness / total if total else 0.0
-    return np.array([v, adjusted_rand(table), homogeneity, completeness])
+    """Returns V-measure, adjusted Rand index, homogeneity and completeness."""
+    # imported here: it takes a second, and screens import this module
+    from sklearn.metrics import adjusted_rand_score, homogeneity_completeness_v_measure
 
-
-def _mutual_information(table: Ints) -> float:
-    """Returns the mutual information of the two partitions of a contingency table, in nats."""
-    if 1 in table.shape:
-        return 0.0
-    rows, columns = np.nonzero(table)
-    counts, total = table[rows, columns], log(table.sum())
-    expected = np.log(table.sum(axis=1)[rows] * table.sum(axis=0)[columns])
-    share = counts / table.sum()
-    terms = share * (np.log(counts) - total) + share * (-expected + total + total)
-    terms[np.abs(terms) < np.finfo(np.float64).eps] = 0.0
-    return max(0.0, float(terms.sum()))
-
-
-def _entropy(counts: Ints) -> float:
-    """Returns the entropy of a partition with groups of these sizes, in nats."""
-    if len(counts) == 1:
-        return 0.0
-    return float(-np.sum(counts / counts.sum() * (np.log(counts) - log(counts.sum()))))
-
-
-def adjusted_rand(table: Ints) -> float:
-    """Returns the adjusted Rand index of a contingency table, by numbers of pairs in integers without bound."""
-    rows, columns = table.sum(axis=1), table.sum(axis=0)
-    total, squares = int(table.sum()), int((table**2).sum())
-    by_rows, by_columns = int((rows**2).sum()) - squares, int((columns**2).sum()) - squares
-    if not by_rows and not by_columns:
-        return 1.0
-    same, apart = squares - total, total**2 - by_rows - by_columns - squares
-    return (
-        2.0
-        * (same * apart - by_rows * by_columns)
-        / ((same + by_rows) * (by_rows + apart) + (same + by_columns) * (by_columns + apart))
-    )
+    homogeneity, completeness, v = homogeneity_completeness_v_measure(truth, labels)
+    return np.array([v, adjusted_rand_score(truth, labels), homogeneity, completeness])
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from dataclasses import replace
 from engine.base.errors import UsageError
 from engine.completeness import bundled_probe
 from engine.completeness.conversation_logs import logs_of
-from engine.completeness.endpoint_scoring import refuse_curve
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode
 from engine.completeness.scoring import Question
 from engine.completeness.scoring_request import ScoringRequest
@@ -24,9 +23,7 @@ from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.stages.scoring import ScoringStage, question_for
 from engine.conversations.selection import Selection
 from engine.jobs.contract import Stage
-from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import DEFAULT_MODEL, LoadableModel
-from engine.model.gguf_file import read_gguf
 from engine.model.prompt_files import prompt_names
 from engine.model.service.run_setup import RunSetup
 from engine.project.records import Estimate
@@ -66,10 +63,8 @@ class ScoringRuns:
         if mode == "words":
             return self._words_run(request)
         model = self._model_for(request, mode)
-        tag = request.end_tag
-        if mode == "tuned" and tag is None:
-            tag = _trained_tag(model)
-        question = self._question_for(mode, model, tag)
+        prompts = {name: self._setup.prompts.prompt(name) for name in prompt_names()}
+        question = question_for(mode, prompts)
         reading: ScoringStage | ReadingStage
         scoring: ScoringStage | FittingStage
         words: list[Stage] = []
@@ -84,7 +79,7 @@ class ScoringRuns:
         by_model = ModelReading(model, question, reading)
         writer = self._writer(request, mode, model)
         if request.remaining:
-            remaining = self._remaining_stage(request, mode, writer, tag, scoring)
+            remaining = self._remaining_stage(request, mode, writer, scoring)
             by_score = request.remaining_of is None and not request.paper
             if isinstance(reading, ScoringStage) and by_score and not remaining.by_fields:
                 # The log is in the model's cache when it is scored, so writing then saves reading it again.
@@ -102,33 +97,18 @@ class ScoringRuns:
             UsageError: There is no such model or adapter, or it cannot score in this mode.
         """
         model = self._setup.models.resolve(request.model_request)
-        if request.paper and model.endpoints:
+        if mode != "words" and model.endpoints:
             raise UsageError(
-                "An endpoint does not say whether the model writes the end tag, which decides with --paper.",
-                "Use a model of this machine, or score without --paper.",
+                f"An endpoint cannot score in mode `{mode}`: the model that does is loaded on this machine.",
+                "Use --mode words, or name a model of this machine with --model.",
             )
         is_built_in = model.entry is not None and model.entry.name == DEFAULT_MODEL
-        if mode == "tuned" and is_built_in and model.adapter is None and request.end_tag is None:
+        if mode == "tuned" and is_built_in and model.adapter is None:
             raise UsageError(
                 "Mode tuned needs an adapter, and none is in use.",
                 "`workbench train PROJECT` trains one, `workbench train use PROJECT NAME` chooses one.",
             )
         return model
-
-    def _question_for(self, mode: Mode, model: LoadableModel, tag: str | None) -> Question:
-        """Returns the question that a model is asked at each boundary.
-
-        Args:
-            tag: The end tag; None without one.
-
-        Raises:
-            UsageError: An endpoint of the model cannot answer.
-        """
-        setup = self._setup
-        prompts = {name: setup.prompts.prompt(name) for name in prompt_names()}
-        question = question_for(mode, prompts, tag)
-        setup.endpoints.check(model, lambda served: refuse_curve(served, question))
-        return question
 
     def _words_run(self, request: ScoringRequest) -> ScoringRun:
         """Returns the run in mode `words`, in which a model only writes the remaining tasks of what a filter names."""
@@ -136,7 +116,7 @@ class ScoringRuns:
         stages: list[Stage] = [fitting]
         if request.remaining and request.remaining_of is not None:
             writer = self._model_for(request, "words")
-            stages.append(self._remaining_stage(request, "words", writer, None, fitting))
+            stages.append(self._remaining_stage(request, "words", writer, fitting))
         return ScoringRun(None, fitting, stages)
 
     def _writer(self, request: ScoringRequest, mode: Mode, model: LoadableModel) -> LoadableModel:
@@ -152,13 +132,9 @@ class ScoringRuns:
         request: ScoringRequest,
         mode: Mode,
         writer: LoadableModel,
-        tag: str | None,
         scoring: ScoringStage | FittingStage,
     ) -> RemainingStage:
         """Returns the stage that writes remaining tasks.
-
-        Args:
-            tag: The end tag, at which the model stops writing too; None without one.
 
         Raises:
             UsageError: The endpoint of the model cannot write.
@@ -171,8 +147,6 @@ class ScoringRuns:
         if request.paper and not writer_is_tuned:
             # In the paper, what the model writes in answer to the scored prompt is what remains.
             prompt = replace(setup.prompts.prompt(mode), max_tokens=MAX_REMAINING_TOKENS_OF_PAPER)
-        if tag is not None:
-            prompt = replace(prompt, stop=(*prompt.stop, tag))
         setup.endpoints.check_writing(writer, prompt)
         return RemainingStage(
             setup.project,
@@ -243,21 +217,22 @@ class ScoringRuns:
         """Returns the mode that a request is scored in: its own, or the best one that its model and its conversations
         allow.
 
-        From `MIN_CONVERSATIONS_FOR_PROBE` conversations that is `probe` on a local model and `words` beside endpoints.
-        With fewer it is `tuned` where an adapter is in use, `probe` on the built-in model, otherwise `base`.
+        Beside endpoints that is `words`. On a local model it is `probe` from `MIN_CONVERSATIONS_FOR_PROBE`
+        conversations; with fewer it is `tuned` where an adapter is in use, `probe` on the built-in model, otherwise
+        `base`.
         """
         if request.mode is not None:
             return request.mode
-        if request.adapter is not None or request.end_tag is not None:
+        if request.adapter is not None:
             return "tuned"
         setup = self._setup
         model = setup.models.resolve(replace(request, mode="tuned").model_request)
         if request.paper:
             return "tuned" if model.adapter is not None else "base"
-        if self._enough_for_probe(request):
-            return "words" if model.endpoints else "probe"
         if model.endpoints:
-            return "base"
+            return "words"
+        if self._enough_for_probe(request):
+            return "probe"
         if model.adapter is not None:
             return "tuned"
         bare = setup.models.resolve(replace(request, mode="probe").model_request)
@@ -288,11 +263,3 @@ class ScoringRuns:
     def _held_out(self, run: str | None) -> frozenset[str] | None:
         """Returns the ids of the conversations that a training run was not trained on; None without a run."""
         return None if run is None else self._held_out_by(run)
-
-
-def _trained_tag(model: LoadableModel) -> str | None:
-    """Returns the text tag that the adapter of a model was trained to end with; None for an end token, and without an
-    adapter."""
-    if model.adapter is None:
-        return None
-    return AdapterOrigin.of(read_gguf(model.adapter)).end_tag or None

@@ -102,8 +102,8 @@ def estimate_scoring(
     if run.reading is None:
         waiting = scoring.waiting() if isinstance(scoring, FittingStage) else 0
         seconds = 1 + waiting / CONVERSATIONS_PER_SECOND if waiting else 0.0
-        _, costs = _remaining_costs(project, run.stages, ())
-        return Estimate(waiting, None, None, seconds, model="words alone", costs=tuple(costs))
+        costs = tuple(_remaining_costs(project, run.stages))
+        return Estimate(waiting, None, None, seconds, model="words alone", costs=costs)
     model = run.reading.model
     with project.reading() as conn:
         waiting_ids = sorted(run.reading.stage.waiting(conn))
@@ -112,9 +112,6 @@ def estimate_scoring(
         # The conversations of the sample, evenly spread over those that wait.
         sampled = slice(None, stride * SAMPLED_CONVERSATIONS, stride)
         sample = conversations.conversations_for(conn, waiting_ids[sampled])
-    in_words = run.reading.question.prompt is not None
-    if model.endpoints and in_words and isinstance(run.reading.stage, ScoringStage):
-        return _estimate_requests(project, run.reading.stage, run.stages, waiting_ids, model.label)
     if not waiting_ids:
         # Nothing is left to read, but a fit may be: it was cancelled or refused, or other conversations were read.
         fits = scoring.waiting() if isinstance(scoring, FittingStage) else 0
@@ -125,38 +122,16 @@ def estimate_scoring(
     )
 
 
-def _estimate_requests(
-    project: Project, scoring: ScoringStage, stages: Sequence[Stage], ids: Sequence[int], model: str
-) -> Estimate:
-    """Returns the cost of scoring over endpoints, and of the remaining tasks after it, by the requests for a sample.
-    Tasks are written where the scores of this run are below the threshold: where those that it already has are, and of
-    those that it is still to make from none to all.
-
-    Args:
-        ids: The conversations that wait, rising.
-    """
-    costs = [scoring.estimate(ids)] if ids else []
-    items, remaining_costs = _remaining_costs(project, stages, ids)
-    return Estimate(items, None, None, None, model, costs=(*costs, *remaining_costs))
-
-
-def _remaining_costs(
-    project: Project, stages: Sequence[Stage], unscored: Sequence[int]
-) -> tuple[int, list[StageCost]]:
-    """Returns the most conversations that a run asks about, and the cost over endpoints of the remaining tasks in it.
-
-    Args:
-        unscored: The conversations that this run is still to score, all of which may call for tasks.
-    """
+def _remaining_costs(project: Project, stages: Sequence[Stage]) -> list[StageCost]:
+    """Returns the cost over endpoints of the remaining tasks in a run."""
     costs = []
-    unended = set(unscored)
     for stage in stages:
         if isinstance(stage, RemainingStage) and stage.model.endpoints:
             with project.reading() as conn:
                 _, missing = stage.waiting(conn)
-            if unended := missing.union(unscored):
-                costs.append(stage.estimate(sorted(unended), len(missing) / len(unended)))
-    return len(unended), costs
+            if missing:
+                costs.append(stage.estimate(sorted(missing)))
+    return costs
 
 
 def _estimate_reading(

@@ -10,7 +10,6 @@ from typing import Any
 from engine.base.conversation import State
 from engine.completeness.records import DecisionRule
 from engine.completeness.tables import score_sets
-from engine.completeness.tables.requests import REQUEST_COUNTS_SQL
 from engine.completeness.tables.scores import state_sql
 from engine.conversations.filter_fields import FIELDS, FieldQuery
 from engine.conversations.filters import Term
@@ -82,16 +81,6 @@ def _in_score_order(conn: sqlite3.Connection, among: IdSet) -> array[int]:
     return in_order(conn, among, rows, "p_end_normalised", (score_sets.hash_in_force(conn),))
 
 
-def _by_request_count(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    """Returns the conversations whose number of requests is in the range of the term; one without a count has one."""
-    condition = number("coalesce(requests, 1)", term)
-    sql = (
-        "SELECT id AS conversation_id FROM conversation"
-        f" LEFT JOIN ({REQUEST_COUNTS_SQL}) ON conversation_id = id WHERE {condition.text}"
-    )
-    return of_statement(conn, among, sql, condition.values)
-
-
 def _by_remaining_tasks(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns the conversations whose remaining tasks, written for the scores in force, contain a text of the term."""
     config = score_sets.hash_in_force(conn)
@@ -110,6 +99,5 @@ FIELD_QUERIES: Mapping[str, FieldQuery] = {
     "state": FieldQuery(_by_state, count_values=choice_counts(_by_state, FIELDS["state"].choices)),
     "remaining": FieldQuery(_by_remaining_tasks, is_selective=True),
     "p": FieldQuery(_by_score_range, _in_score_order),
-    "requests": FieldQuery(_by_request_count),
 }
 """The functions that find the conversations of a term, by the name of its field."""

@@ -29,9 +29,6 @@ _COMPUTED = (
     "tree WHERE conversation_id = ?1",
     "sign WHERE conversation_id = ?1",
     "trouble WHERE conversation_id = ?1",
-    "request_found WHERE conversation_id = ?1",
-    "request_mark WHERE conversation_id = ?1",
-    "request_goal WHERE conversation_id = ?1",
     # the key of these tables begins with the configuration
     "hidden_state WHERE config_hash IN (SELECT config_hash FROM state_config) AND conversation_id = ?1",
     "goal_text WHERE config_hash IN (SELECT config_hash FROM goal_config) AND conversation_id = ?1",

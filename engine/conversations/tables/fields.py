@@ -25,7 +25,7 @@ from engine.conversations.filter_fields import (
 )
 from engine.conversations.filters import Op, Term, is_number
 from engine.conversations.tables import facets
-from engine.conversations.tables.watched import ENDED_PLACES, WATCHED
+from engine.conversations.tables.watched import WATCHED
 from engine.project.idset import IdSet, read_ids
 from engine.project.sql import placeholders
 
@@ -242,13 +242,6 @@ def _is_watched(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     return of_statement(conn, among, " UNION ".join(WATCHED[value] for value in term.values))
 
 
-def _ended_at(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    """Returns those in which the place where a watch saw the end satisfies the term."""
-    inner = number("place", term)
-    rows = f"SELECT conversation_id FROM ({ENDED_PLACES}) WHERE {inner.text}"
-    return of_statement(conn, among, rows, inner.values)
-
-
 def _drawn(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns those whose random number from a fixed seed, which depends on the id alone, satisfies the term."""
     numbers = sorted(map(float, term.values))
@@ -346,7 +339,6 @@ FIELD_QUERIES: Mapping[str, FieldQuery] = {
     facets.PERSONAL: FieldQuery(_has_facet, count_values=facets.values),
     facets.COPIES: FieldQuery(_has_facet, count_values=facets.values),
     "watched": FieldQuery(_is_watched),
-    "ended": FieldQuery(_ended_at),
     "source": FieldQuery(_in_source, _by_source, count_values=_source_counts),
     "name": FieldQuery(_name, _by_name),
     "date": FieldQuery(_date, _by_date, count_values=_month_counts),

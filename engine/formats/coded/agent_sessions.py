@@ -124,7 +124,7 @@ def _recognize_openclaw(record: Any) -> str | None:
     return None
 
 
-def _arrange_openclaw(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+def _arrange_openclaw(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields a frame for each session, in the order of their beginnings; broken lines come first.
 
     The whole file is in memory at once. Events without the key of a session that began belong to the last main session
@@ -300,7 +300,7 @@ class _GeminiSession:
     lines: list[Frame] = field(default_factory=list)
 
 
-def _arrange_gemini_lines(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+def _arrange_gemini_lines(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields a frame for each session of a file, after the lines that are broken."""
     sessions: list[_GeminiSession] = []
     for frame in frames:

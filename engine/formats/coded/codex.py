@@ -48,7 +48,7 @@ def recognize(record: Any) -> str | None:
     return None
 
 
-def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+def arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields the lines of a file as one frame, after those that are broken."""
     members: list[Frame] = []
     for frame in frames:

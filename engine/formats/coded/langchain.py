@@ -47,7 +47,7 @@ def _messages_in(record: Any) -> list[Any]:
     return list_or_empty(_MESSAGES.first(record)) if isinstance(record, dict) else []
 
 
-def _arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+def _arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields messages that stand alone as one conversation, and of the states of a thread the longest.
 
     All records are in memory at once.

@@ -105,7 +105,7 @@ def _recognize(record: Any) -> str | None:
     return "each line is one message, with its role and content"
 
 
-def _arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+def _arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields a frame for each session that the lines name, or for the lines that follow each other; frames that cannot
     be read come first.
 

@@ -80,7 +80,7 @@ def _events(listed: Any) -> list[Any]:
     return [event for entry in listed for event in (entry if isinstance(entry, list) else [entry])]
 
 
-def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+def arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields events that are records of their own as one frame, and other records as they are."""
     events: list[Frame] = []
     for frame in frames:

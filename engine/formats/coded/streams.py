@@ -40,7 +40,7 @@ def _recognize(record: Any) -> str | None:
     return "the records are events of the stream of an answer"
 
 
-def _arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+def _arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields a frame for each answer; broken lines come first. The whole file is in memory at once."""
     frames_by_answer: dict[str, list[Frame]] = {}
     current = ""  # id of the answer that the events belong to

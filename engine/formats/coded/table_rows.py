@@ -206,7 +206,7 @@ def recognize(record: Any) -> str | None:
     return f"each record is one {what}, and `{columns.id}` names its conversation"
 
 
-def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+def arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields a frame for each conversation, in the order of their first rows; frames that are no rows come first.
 
     All rows are in memory at once, since those of one conversation may lie anywhere.
@@ -453,7 +453,7 @@ def _recognize_conversation(record: Any) -> str | None:
     return f"each record is a conversation, which is in `{where}`"
 
 
-def _arrange_conversations(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+def _arrange_conversations(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields the records with the turns of a transcript in place of its text."""
     for frame in frames:
         place = None if frame.reason is not None else _find_conversation(frame.value)

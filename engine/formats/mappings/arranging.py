@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.formats.json_values import json_text, object_or_empty
 from engine.formats.mappings.mapping import Group, Mapping, Transcript, Tree
-from engine.formats.messages.branches import OTHER_BRANCHES, branches
+from engine.formats.messages.branches import OTHER_BRANCHES
 from engine.formats.messages.times import in_order
 from engine.formats.opening.framing import Envelope, Frame, joined_frame
 from engine.formats.paths import Path, Trail, as_word, decoded, without
@@ -23,14 +23,9 @@ RECORDS = "records"
 _ATTACHMENT = re.compile(r"attachment://(\w+)")
 """Matches a reference to an attachment."""
 
-_DEEPEST_LIST = 3
-"""Number of keys to a list in which branches are looked for."""
 
-
-def arrange_records(
-    mapping: Mapping, frames: Iterable[Frame], all_branches: bool = False
-) -> Iterator[Frame]:
-    """Yields a frame for each conversation; of a tree that is the current branch, or each."""
+def arrange_records(mapping: Mapping, frames: Iterable[Frame]) -> Iterator[Frame]:
+    """Yields a frame for each conversation; of a tree that is the current branch."""
     if mapping.split:
         frames = split(mapping.split, frames)
     if mapping.subrecords is not None:
@@ -41,11 +36,8 @@ def arrange_records(
         frames = divide_texts(mapping.transcript, frames)
     if mapping.group is not None:
         frames = group_records(mapping.group, frames)
-    if mapping.tree is not None:
-        for frame in frames:
-            yield from branch_frames(mapping.tree, frame, all_branches)
-        return
-    yield from frames
+    for frame in frames:
+        yield frame if mapping.tree is None else _branch_frame(mapping.tree, frame)
 
 
 def split(paths: tuple[Path, ...], frames: Iterable[Frame]) -> Iterator[Frame]:
@@ -178,56 +170,21 @@ def group_records(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
         yield whole._replace(outer=outer)
 
 
-def with_all_branches(frames: Iterable[Frame]) -> Iterator[Frame]:
-    """Yields each record with the current branch of the first list in it whose items are a tree; then one for each
-    other branch."""
-    for frame in frames:
-        lists = [] if frame.reason else _lists_within(frame.value, (), None)
-        for trail, items, record in lists:
-            if len(all_positions := branches(items, record)) > 1:
-                for positions in all_positions:
-                    branch = [items[position] for position in positions]
-                    yield frame._replace(value=_with_entry(frame.value, trail, branch))
-                break
-        else:
-            yield frame
-
-
-def _lists_within(
-    value: Any, trail: Trail, record: dict[str, Any] | None
-) -> Iterator[tuple[Trail, list[Any], dict[str, Any] | None]]:
-    """Yields the lists of objects within a value, each with its trail and the object that has it; `record` is the
-    object that has the value."""
-    if isinstance(value, list) and value and isinstance(value[0], dict):
-        yield trail, value, record
-    elif isinstance(value, dict) and len(trail) < _DEEPEST_LIST:
-        for key, entry in value.items():
-            yield from _lists_within(entry, (*trail, key), value)
-
-
-def branch_frames(tree: Tree, frame: Frame, all_branches: bool) -> Iterator[Frame]:
-    """Yields a record with the nodes of its current branch under `branch`, in place of the tree; then, if wanted, one
-    for each other branch. Nodes of no yielded branch are in the outer object of the first."""
+def _branch_frame(tree: Tree, frame: Frame) -> Frame:
+    """Returns a record with the nodes of its current branch under `branch`, in place of the tree; those beside it
+    are in the outer object."""
     matches = [] if frame.reason else tree.nodes.find(frame.value)
     nodes = [match.value for match in matches if isinstance(match.value, dict)]
     rest = without(frame.value, [match.trail or () for match in matches]) or {}
     if not nodes or not isinstance(rest, dict):
-        yield frame
-        return
-    all_paths = _paths_down(tree, nodes) if tree.children else _paths_up(tree, frame.value, nodes)
-    paths = all_paths if all_branches else all_paths[:1]
-    outer = frame.outer.value if frame.outer else None
-    if not all_branches:
-        shown = {id(node) for node in paths[0]}
-        others = [node for path in all_paths for node in path if id(node) not in shown]
-        if others:
-            outer = {**object_or_empty(outer), OTHER_BRANCHES: others}
-    for number, path in enumerate(paths):
-        first = number == 0 and (frame.outer is None or frame.outer.first)
-        branch = [_without_children(tree, node) for node in path]
-        yield frame._replace(
-            value={**rest, BRANCH: branch}, outer=None if outer is None else Envelope(outer, first)
-        )
+        return frame
+    branch, others = _way_down(tree, nodes) if tree.children else _way_up(tree, frame.value, nodes)
+    outer = frame.outer
+    if others:
+        around = object_or_empty(outer.value) if outer else {}
+        outer = Envelope({**around, OTHER_BRANCHES: others}, outer is None or outer.first)
+    branch = [_without_children(tree, node) for node in branch]
+    return frame._replace(value={**rest, BRANCH: branch}, outer=outer)
 
 
 def _without_children(tree: Tree, node: Any) -> Any:
@@ -237,24 +194,23 @@ def _without_children(tree: Tree, node: Any) -> Any:
     return without(node, [match.trail or () for match in tree.children.find(node)])
 
 
-def _paths_down(tree: Tree, roots: list[Any]) -> list[list[Any]]:
-    """Returns all ways from a root to a leaf, in nodes that hold their children; the preferred one first."""
+def _way_down(tree: Tree, roots: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Returns the preferred way from a root to a leaf, in nodes that hold their children, and the nodes beside it."""
     assert tree.children is not None
-    paths: list[list[Any]] = []
-    open_ends = [[node] for node in _by_preference(tree, roots)[::-1]]
-    while open_ends:
-        path = open_ends.pop()
-        below = [
-            match.value for match in tree.children.find(path[-1]) if isinstance(match.value, dict)
-        ]
-        open_ends += [[*path, node] for node in _by_preference(tree, below)[::-1]]
-        if not below:
-            paths.append(path)
-    return paths
+    way: list[Any] = []
+    others: list[Any] = []
+    nodes = roots
+    while nodes:
+        node, *siblings = _by_preference(tree, nodes)
+        way.append(node)
+        others += siblings
+        below = tree.children.find(node)
+        nodes = [match.value for match in below if isinstance(match.value, dict)]
+    return way, others
 
 
-def _paths_up(tree: Tree, record: Any, nodes: list[Any]) -> list[list[Any]]:
-    """Returns all ways from a root to a leaf, in nodes that name their parents; that to the current leaf first."""
+def _way_up(tree: Tree, record: Any, nodes: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Returns the way from a root to the current leaf, in nodes that name their parents, and the nodes beside it."""
     assert tree.id is not None
     assert tree.parent is not None
     by_id: dict[str, Any] = {}
@@ -266,20 +222,15 @@ def _paths_up(tree: Tree, record: Any, nodes: list[Any]) -> list[list[Any]]:
     parents = {name: as_word(tree.parent.first(node)) for name, node in by_id.items()}
     if not any(parents.values()):  # a list
         parents = dict(zip(by_id, ["", *by_id], strict=False))
-    inner = set(parents.values())
-    leaves = [name for name in by_id if name not in inner] or [next(reversed(by_id))]
-    current_leaf = as_word(tree.leaf.first(record)) if tree.leaf else ""
-    if current_leaf not in by_id:
-        current_leaf = _preferred_leaf(tree, by_id, parents)
-    paths = []
-    for leaf in dict.fromkeys([current_leaf, *leaves]):
-        way: dict[str, None] = {}
-        node_id = leaf
-        while node_id in by_id and node_id not in way:
-            way[node_id] = None
-            node_id = parents[node_id]
-        paths.append([by_id[name] for name in reversed(way)])
-    return paths
+    node_id = as_word(tree.leaf.first(record)) if tree.leaf else ""
+    if node_id not in by_id:
+        node_id = _preferred_leaf(tree, by_id, parents)
+    way: dict[str, None] = {}
+    while node_id in by_id and node_id not in way:
+        way[node_id] = None
+        node_id = parents[node_id]
+    others = [node for name, node in by_id.items() if name not in way]
+    return [by_id[name] for name in reversed(way)], others
 
 
 def _preferred_leaf(tree: Tree, by_id: dict[str, Any], parents: dict[str, str]) -> str:

@@ -152,13 +152,11 @@ class Group(_Section, frozen=True):
         by: Paths of the id, whose values are joined, or `file`.
         others: What records without an id are: `file`, a conversation of the file; `shared`, known of all conversations
             of the file; broken if it is empty.
-        across_files: Whether those with the same id may lie in several files of a folder.
     """
 
     by: Paths = Paths()
     order: Path | None = None
     others: Literal["", "file", "shared"] = ""
-    across_files: bool = False
 
     def __post_init__(self) -> None:
         if not self.by:

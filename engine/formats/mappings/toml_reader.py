@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,7 +16,6 @@ from engine.formats.mappings.mapping import (
     OTHER_SPEAKERS,
     CallMapping,
     Destination,
-    Group,
     Mapping,
     MessageList,
     MessageRule,
@@ -62,15 +61,7 @@ def reader_of(mapping: Mapping) -> Reader:
         title=mapping.title,
         sample=mapping.sample,
         seen=mapping.seen,
-        thread_of=_thread_reader(mapping.group),
     )
-
-
-def _thread_reader(group: Group | None) -> Callable[[Any], str] | None:
-    """Returns what reads the id of the thread of a record; None if threads do not run over several files."""
-    if group is None or group.is_file or not group.across_files:
-        return None
-    return group.id_of
 
 
 def _arranges(mapping: Mapping) -> bool:

@@ -63,28 +63,6 @@ def _first_word(item: Any, keys: tuple[str, ...]) -> str:
     return next((str(item[key]) for key in keys if isinstance(item.get(key), str | int)), "")
 
 
-def branches(items: Sequence[Any], record: Mapping[str, Any] | None = None) -> list[list[int]]:
-    """Returns the positions of the items of each branch, those of the current one first; a single one without others.
-
-    Args:
-        record: The object that has the items, and may name the current leaf.
-    """
-    left = other_branches(items, record)
-    positions = [[position for position in range(len(items)) if position not in left]]
-    parents = _parents(items) if left else []
-    position_by_id = {id_of(item): position for position, item in enumerate(items)}
-    for leaf in sorted(left):
-        if not id_of(items[leaf]) or id_of(items[leaf]) in parents:
-            continue
-        branch: dict[int, None] = {}
-        position: int | None = leaf
-        while position is not None and position not in branch:
-            branch[position] = None
-            position = position_by_id.get(parents[position]) if parents[position] else None
-        positions.append(list(branch)[::-1])
-    return positions
-
-
 def other_branches(items: Sequence[Any], record: Mapping[str, Any] | None = None) -> set[int]:
     """Returns the positions of the items that are not on the current branch.
 

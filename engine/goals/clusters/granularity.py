@@ -36,8 +36,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.base.arrays import Floats
-from engine.base.statistics.agreement import adjusted_rand
+from engine.base.arrays import Floats, Ints
 from engine.goals.clusters.clustering import canonical_order, closest, silhouette_of, solve
 from engine.model.embedders.vectors import Numbers, Vectors
 
@@ -357,8 +356,23 @@ def _agreement(merges: _Merges, other: _Merges) -> Floats:
             table[:, step.first] += table[:, step.second]
             table[:, step.second] = 0
             second_groups -= 1
-        rand_indices[groups] = adjusted_rand(table)
+        rand_indices[groups] = _adjusted_rand(table)
     return rand_indices
+
+
+def _adjusted_rand(table: Ints) -> float:
+    """Returns the adjusted Rand index of a contingency table, by numbers of pairs in integers without bound."""
+    rows, columns = table.sum(axis=1), table.sum(axis=0)
+    total, squares = int(table.sum()), int((table**2).sum())
+    by_rows, by_columns = int((rows**2).sum()) - squares, int((columns**2).sum()) - squares
+    if not by_rows and not by_columns:
+        return 1.0
+    same, apart = squares - total, total**2 - by_rows - by_columns - squares
+    return (
+        2.0
+        * (same * apart - by_rows * by_columns)
+        / ((same + by_rows) * (by_rows + apart) + (same + by_columns) * (by_columns + apart))
+    )
 
 
 def _silhouettes(

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import NotYet, UsageError, WorkbenchError
-from engine.conversations.filters import Filter
 from engine.conversations.selection import ALL, Selection
 from engine.goals.clustering_request import MAX_ASKED_PAIRS, ClusteringRequest
 from engine.goals.clusters.clustering import proposed_range
@@ -25,7 +24,7 @@ from engine.goals.questions import (
     with_context,
 )
 from engine.goals.records import EXPLANATION, GOAL_TEXTS
-from engine.goals.stages.assigning import AssignRequestsStage, AssignStage
+from engine.goals.stages.assigning import AssignStage
 from engine.goals.stages.clustering import ClusterStage, GroupForecast, LabelStage
 from engine.goals.stages.deciding import DecideStage, NameStage, ThemeStage
 from engine.goals.stages.embedding import EmbedStage, SummarizeStage, Vectorizer
@@ -262,8 +261,8 @@ class GoalStages:
         return ProposeStage(project, process, model, self.queue_cache, prompt).bodies(count)
 
     def ask_stages(self, model: str | None = None) -> list[Stage]:
-        """Returns the stages that ask a model about the next `MAX_ASKED_PAIRS` undecided pairs of the clustering that is
-        open, as in the paper where that was made so."""
+        """Returns the stages that ask a model about the next `MAX_ASKED_PAIRS` undecided pairs of the clustering that
+        is open, as in the paper where it was made so."""
         run_model = self.model_of_run(model)
         with self.setup.project.reading() as conn:
             paper = stored_clustering(conn, clusterings.open_id(conn)).paper
@@ -308,21 +307,6 @@ class GoalStages:
             embed,
             AssignStage(self.setup.project, self.queue_cache.decision_log, stored.id),
         ]
-
-    def assign_requests_stage(self, filter: Filter) -> AssignRequestsStage:
-        """Returns the stage that assigns each request, in conversations with several, to a group.
-
-        Raises:
-            NotYet: Nothing was clustered yet.
-        """
-        with self.setup.project.reading() as conn:
-            stored = stored_clustering(conn, clusterings.shown_id(conn))
-        return AssignRequestsStage(
-            self.setup.project,
-            self._vectorizer(stored.embedder, stored.seed),
-            self.queue_cache.decision_log,
-            Selection(filter),
-        )
 
     def stability_stage(self) -> StabilityStage:
         """Returns the stage that measures the stability of the clustering that is open."""

@@ -224,45 +224,21 @@ def _last_exchanges(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, s
     return exchanges
 
 
-def of_part(
-    conn: sqlite3.Connection,
-    conversation_id: int,
-    first: int,
-    last: int,
-    kind: GoalText,
-    shared: SharedText = NOTHING_SHARED,
-) -> str:
-    """Returns the goal text of a part of a conversation, empty without one.
-
-    Args:
-        first, last: Indices of its first and its last message.
-        kind: Not `summary`.
-        shared: As in `texts`.
-    """
-    start, _ = message_ids(conversation_id)
-    return _written(conn, conversation_id, kind, shared, (start + first, start + last)).text
-
-
 def _written(
     conn: sqlite3.Connection,
     conversation_id: int,
     kind: GoalText,
     shared: SharedText,
-    among: tuple[int, int] | None = None,
 ) -> GoalEntry:
     """Returns the first message of the user with any text, all of them, or the messages of both sides, as a model reads
-    them, without what is shared.
-
-    Args:
-        among: Ids of the first and the last message that count; None for all.
-    """
+    them, without what is shared."""
     all_parts: list[str] = []
     unshared_parts: list[str] = []
     has_user_text = has_unshared_text = False
     rows: Iterator[tuple[Role, str]] = conn.execute(
         "SELECT role, coalesce(model_view, content) FROM message WHERE id BETWEEN ? AND ?"
         " AND (role = 'user' OR ? AND role = 'assistant') AND NOT hidden ORDER BY id",
-        (*(among or message_ids(conversation_id)), kind == "all"),
+        (*message_ids(conversation_id), kind == "all"),
     )
     for role, content in rows:
         if not (part := without_markup(content).strip()):

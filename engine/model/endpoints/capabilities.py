@@ -39,7 +39,6 @@ class Capabilities:
         ids: Takes a prompt as token ids.
         named: Lists tokens with their ids; otherwise by their texts.
         echo: Gives the log-probabilities of a prompt's own tokens, and they agree with those of its completions.
-        forced: Made to write a given text by a grammar, it gives the log-probabilities that the text has without one.
         tokens: How it is asked for the tokens of a text; "" if it cannot be.
         template: How it is asked to lay out messages; "" if it cannot be.
         prefill: How the beginning of a reply is given: as the `last` message, or as the last one with an option to
@@ -67,7 +66,6 @@ class Capabilities:
     ids: bool = False
     named: bool = False
     echo: bool = False
-    forced: bool = False
     tokens: Tokens = ""
     template: Template = ""
     prefill: Prefill = ""
@@ -99,30 +97,6 @@ class Capabilities:
 
 
 # What each kind of work needs: each function returns the reason why it cannot be done exactly, or None.
-
-
-def no_reading(can: Capabilities) -> str | None:
-    """Returns why probabilities of given continuations of a raw text are not available, or None."""
-    if not can.completions:
-        return "it answers messages only, and cannot continue a raw text"
-    if not can.top:
-        return "its completions give no log-probabilities"
-    if not can.tokens:
-        return "it cannot be asked which tokens a text has"
-    return None
-
-
-def no_curve(can: Capabilities, prompt: Prompt | None, end_tag: str | None) -> str | None:
-    """Returns why the probability of the end at each boundary is not available, or None."""
-    if prompt is None:
-        if reason := no_reading(can):
-            return reason
-        if end_tag is None and can.end_token is None:
-            return "it does not say what its model's end-of-text token is; say it with --end-token when adding it"
-        if end_tag is None and not can.named:
-            return "it names tokens by their texts, and the end-of-text token has none; an --end-tag can be read"
-        return None
-    return no_laid_out(can, prompt) or no_reading(can)
 
 
 def no_laid_out(can: Capabilities, prompt: Prompt) -> str | None:

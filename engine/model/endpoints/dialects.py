@@ -10,7 +10,6 @@ that name, so a transcript could forge a turn. Such texts are split by a space, 
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -124,11 +123,6 @@ def text_pieces(text: str) -> int:
     """Returns the number of pieces of a text, of which a tokenizer makes about as many tokens in any text: JSON
     has more tokens for its characters than sentences have."""
     return sum(1 for _ in _PIECE.finditer(text))
-
-
-def grammar_for(text: str) -> str:
-    """Returns a grammar in GBNF, the format of llama.cpp, that allows this text only."""
-    return f"root ::= {json.dumps(text, ensure_ascii=False)}"
 
 
 def _token_list(answer: Any, name: str) -> list[int]:

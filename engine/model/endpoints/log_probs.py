@@ -1,9 +1,7 @@
-"""Next-token probabilities over HTTP: the most probable tokens, and the exact probability of a given continuation.
+"""Next-token probabilities over HTTP: the most probable tokens after a text, and those of the text itself.
 
-Which request gives them depends on what the endpoint can do (`engine.model.endpoints.capabilities`). With `echo` it
-repeats a prompt with the log-probability of each of its tokens. A *forced* continuation is written under a grammar that
-allows nothing else. Otherwise the token is looked up among the most probable ones that the endpoint lists, by its id
-or, where the endpoint does not name ids, by its text.
+With `echo` (`engine.model.endpoints.capabilities`) an endpoint repeats a prompt with the log-probability of each of its
+tokens.
 
 Tokens of texts are requested in advance (learned), so that synchronous code can use the endpoint as a `Tokenizer`.
 """
@@ -13,53 +11,28 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
-from engine.base.conversation import STEP_OPENING
 from engine.base.errors import RequestRefused
 from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.dialects import (
     THINKING_TOKENS,
     Ask,
-    ListedToken,
     Step,
     Written,
     apply_template,
-    grammar_for,
     read_completion,
     text_of,
     token_ids,
 )
 from engine.model.log_windows import GAP
-from engine.model.prompt_files import Frame, Prompt, frame, opening_tokens
+from engine.model.prompt_files import Frame, Prompt, frame
 
 _LOG_MARK = "\x1eLOG\x1e"
 """Stands for the log while a prompt is laid out by the chat template."""
 
-_HEADERS = (
-    f"{STEP_OPENING} 2, STEP 3, user chat:\n",
-    f"{STEP_OPENING} 14, STEP 97, assistant (tool) chat:\n",
-    STEP_OPENING,
-)
-"""Texts whose common beginning in tokens is that of every next step."""
-
 UNBOUNDED = 1_000_000_000
 """Context in tokens of an endpoint that does not say how much it holds: what is too long it refuses itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class PromptText:
-    """A prompt laid around a log.
-
-    Attributes:
-        head, tail: The text before and after the log.
-        tokens: The same in tokens.
-    """
-
-    head: str
-    tail: str
-    tokens: Frame
 
 
 class LearnedTokens:
@@ -83,24 +56,24 @@ class LearnedTokens:
         token_lists = await asyncio.gather(*(self._tokens(*request) for request in new))
         self._known.update(zip(new, token_lists, strict=True))
 
-    async def learn_prompt(self, prompt: Prompt | None) -> PromptText:
-        """Lays a prompt out and requests its tokens; None is the bare log. Returns the text around the log.
+    async def learn_prompt(self, prompt: Prompt | None) -> Frame:
+        """Lays a prompt out and requests its tokens; None is the bare log. Returns the tokens around the log.
 
         Raises:
             RequestRefused: The endpoint cannot lay it out.
         """
         await self.learn([""], special=True, start=True)
         if prompt is None:
-            return PromptText("", "", frame(None, self))
+            return frame(None, self)
         if not prompt.chat:
             await self.learn([prompt.before], special=True, start=True)
             await self.learn([prompt.question + prompt.reply])
-            return PromptText(prompt.before, prompt.question + prompt.reply, frame(prompt, self))
+            return frame(prompt, self)
         before, after = await self._around(prompt)
         await self.learn([before, after], special=True)
         await self.learn([before], special=True, start=True)
         await self.learn([prompt.reply])
-        return PromptText(before, after + prompt.reply, frame(prompt, self))
+        return frame(prompt, self)
 
     async def lay_out(self, prompt: Prompt) -> tuple[str, str]:
         """Returns the text before and after a log where the chat template lays a prompt out. Without the start token:
@@ -134,11 +107,6 @@ class LearnedTokens:
     async def learn_log(self, texts: Sequence[str]) -> None:
         """Requests the tokens of the pieces of a log and of the mark for omitted text."""
         await self.learn([*texts, GAP])
-
-    async def opening(self) -> list[int]:
-        """Returns the tokens with which every next step begins; see `engine.model.prompt_files.opening_tokens`."""
-        await self.learn(_HEADERS)
-        return opening_tokens(self)
 
     async def _tokens(self, text: str, special: bool, start: bool) -> list[int]:
         """Requests the tokens of one text."""
@@ -189,23 +157,6 @@ class RawPrompt:
     ids: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Continuation:
-    """A continuation of a prompt.
-
-    Attributes:
-        ids: Its tokens.
-        texts_so_far: The text up to each token: before the first one, after it, and so on to the whole text.
-    """
-
-    ids: tuple[int, ...]
-    texts_so_far: tuple[str, ...]
-
-    def text(self, index: int) -> str:
-        """Returns the text of the token at this index."""
-        return self.texts_so_far[index + 1][len(self.texts_so_far[index]) :]
-
-
 @dataclass(slots=True)
 class Thinking:
     """What a run learned of the model's thinking.
@@ -244,32 +195,6 @@ class Reader:
         }
         return read_completion(await self.ask("completions", body))
 
-    async def tokenize_answer(self, text: str, ids: Sequence[int] | None = None) -> Continuation:
-        """Returns a continuation with its tokens.
-
-        Args:
-            text: The text of the continuation.
-            ids: Its tokens; None requests them.
-
-        Raises:
-            RequestRefused: The endpoint does not show how it is split into tokens.
-        """
-        if ids is None:
-            await self.tokenizer.learn([text])
-            ids = self.tokenizer.tokenize(text)
-        # Neither prompts nor answers need the texts then.
-        if self.can.named and self.can.ids and not self.can.forced:
-            return Continuation(tuple(ids), ("",) * (len(ids) + 1))
-        beginnings = (ids[:count] for count in range(1, len(ids) + 1))
-        texts_so_far = [
-            "",
-            *[await text_of(self.ask, self.can.tokens, beginning) for beginning in beginnings],
-        ]
-        grows = all(after.startswith(before) for before, after in pairwise(texts_so_far))
-        if texts_so_far[-1] != text or not grows:
-            raise RequestRefused(f"The endpoint does not write {text!r} token by token.")
-        return Continuation(tuple(ids), tuple(texts_so_far))
-
     async def top_after(self, raw: RawPrompt) -> Step | None:
         """Returns the most probable tokens after a prompt; None if the endpoint lists none because it ends the text
         there.
@@ -300,85 +225,3 @@ class Reader:
         if len(steps) - len(raw.ids) not in (0, 1):
             raise RequestRefused("The endpoint reads the prompt as other tokens.")
         return steps[: len(raw.ids)]
-
-    async def log_p(self, raw: RawPrompt, answer: Continuation) -> float | None:
-        """Returns the natural log-probability of a continuation: the sum over its tokens. None if the endpoint does not
-        list one.
-
-        Raises:
-            RequestRefused: It refuses the prompt, or tokenizes prompt and continuation together differently.
-        """
-        if self.can.echo and len(answer.ids) > 1:
-            return await self._echoed_log_p(raw, answer)
-        # In a list by texts a token may have the place of another of the same text; what is written has its own.
-        if self.can.forced and (len(answer.ids) > 1 or not self.can.named):
-            forced = await self._forced_log_p(raw, answer)
-            if forced is not None:
-                return forced
-        total = 0.0
-        for index, token in enumerate(answer.ids):
-            prompt = await self._append(raw, answer, index)
-            token_read = find_listed(await self.top_after(prompt), token, answer.text(index))
-            if token_read is None:
-                return await self._echoed_log_p(raw, answer) if self.can.echo else None
-            total += token_read.log_p
-        return total
-
-    async def _echoed_log_p(self, raw: RawPrompt, answer: Continuation) -> float:
-        """Returns the log-probability of a continuation from that of a prompt which holds it."""
-        steps = await self.read_prompt(await self._append(raw, answer, len(answer.ids)))
-        total = 0.0
-        for step in steps[-len(answer.ids) :]:
-            if step.chosen is None:
-                raise RequestRefused("The endpoint gives no probability of the text.")
-            total += step.chosen.log_p
-        return total
-
-    async def _forced_log_p(self, raw: RawPrompt, answer: Continuation) -> float | None:
-        """Returns the log-probability when a grammar forces the endpoint to write the text; None if it writes other
-        tokens."""
-        grammar = grammar_for(answer.texts_so_far[-1])
-        written = await self._complete(raw, max_tokens=len(answer.ids), logprobs=1, grammar=grammar)
-        total = 0.0
-        for index, step in enumerate(written.steps):
-            chosen = step.chosen
-            if index >= len(answer.ids) or chosen is None:
-                return None
-            same_id = chosen.token == answer.ids[index]
-            same_text = chosen.token is None and chosen.text == answer.text(index).encode()
-            if not (same_id or same_text):
-                return None
-            total += chosen.log_p
-        return total if len(written.steps) == len(answer.ids) else None
-
-    async def _append(self, raw: RawPrompt, answer: Continuation, count: int) -> RawPrompt:
-        """Returns a prompt with the first tokens of a continuation, which must be tokenized as exactly these."""
-        if not count:
-            return raw
-        text = raw.text + answer.texts_so_far[count]
-        if not self.can.ids:
-            start = self.can.tokens != "llama-cpp-python"
-            prompt_tokens, tokens = await asyncio.gather(
-                *(
-                    token_ids(self.ask, self.can.tokens, part, special=True, start=start)
-                    for part in (raw.text, text)
-                )
-            )
-            if tokens != [*prompt_tokens, *answer.ids[:count]]:
-                raise RequestRefused(
-                    f"The endpoint reads the log and {answer.texts_so_far[count]!r} together as other tokens."
-                )
-        return RawPrompt(text, (*raw.ids, *answer.ids[:count]))
-
-
-def find_listed(step: Step | None, token: int, text: str) -> ListedToken | None:
-    """Returns a token of a step: that with this id or, where the endpoint names no ids, with this text; None if the
-    endpoint does not list it."""
-    if step is None:
-        return None
-    for candidate in (*step.top, *([step.chosen] if step.chosen else [])):
-        if candidate.token == token or (
-            candidate.token is None and candidate.text and candidate.text == text.encode()
-        ):
-            return candidate
-    return None

@@ -9,8 +9,6 @@ asks for by `Retry-After`, else it doubles each time (exponential backoff).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 FIRST_LIMIT = 8.0
 """The limit before the first answer."""
@@ -114,36 +112,24 @@ class RequestLimit:
         self._answers_since_cut = 0
 
 
-def wait_after(
-    attempt: int, headers: Mapping[str, str], jitter: float, now: datetime | None = None
-) -> float:
+def wait_after(attempt: int, headers: Mapping[str, str], jitter: float) -> float:
     """Returns the seconds to wait before a failed request is retried.
 
     Args:
         attempt: Number of earlier failures.
         headers: Headers of the answer with lower-case names; empty without an answer.
         jitter: Random number in [0, 1).
-        now: Current time, for dates in headers; None reads the clock.
     """
-    requested = _seconds(headers.get("retry-after"), now)
+    requested = _seconds(headers.get("retry-after", ""))
     if requested is not None:
         return min(LONGEST_WAIT, requested)
     return min(LONGEST_WAIT, FIRST_WAIT * 2.0**attempt) * (1 + JITTER * jitter)
 
 
-def _seconds(header: str | None, now: datetime | None) -> float | None:
-    """Returns the seconds given by a header: a number or a date; None for anything else."""
-    text = (header or "").strip()
+def _seconds(header: str) -> float | None:
+    """Returns the seconds given by a header; None for anything but a number of them."""
     try:
-        number = float(text)
+        number = float(header)
     except ValueError:
-        pass
-    else:
-        return number if 0 <= number < float("inf") else None
-    try:
-        date = parsedate_to_datetime(text)
-    except (TypeError, ValueError, OverflowError):
         return None
-    if date.tzinfo is None:
-        date = date.replace(tzinfo=UTC)
-    return max(0.0, (date - (now or datetime.now(UTC))).total_seconds())
+    return number if 0 <= number < float("inf") else None

@@ -20,7 +20,6 @@ from engine.model.endpoints.dialects import (
     Step,
     Written,
     apply_template,
-    grammar_for,
     read_completion,
     structure_fields,
     text_pieces,
@@ -66,7 +65,7 @@ _WORD = "zqzq"
 SAMPLE_CHARACTERS = 4_000
 """Characters of the sample whose tokens are counted."""
 
-NO_LOG_PROBS = (0, False, False, False, False)
+NO_LOG_PROBS = (0, False, False, False)
 """What `_Probe._read_log_probs` returns of an endpoint whose completions list none."""
 
 NO_PREFILL: Prefill = ""
@@ -161,7 +160,7 @@ class _Probe:
         controls = start(self._reads_controls(tokens, end_text))
         listing = start(self._find_listing(props))
         token_sizes = start(self._measure_tokens(answers))
-        top, ids, named, echo, forced = await log_probs
+        top, ids, named, echo = await log_probs
         context, prices = await listing
         chars_per_token, tokens_per_piece = await token_sizes
         return Capabilities(
@@ -173,7 +172,6 @@ class _Probe:
             ids=ids,
             named=named,
             echo=echo,
-            forced=forced,
             tokens=tokens,
             template=template,
             prefill=await prefill,
@@ -250,14 +248,13 @@ class _Probe:
                 return kind
         return ""
 
-    async def _read_log_probs(self, tokens: Tokens) -> tuple[int, bool, bool, bool, bool]:
-        """Returns what completions list of log-probabilities: `top`, `ids`, `named`, `echo` and `forced` of
-        `Capabilities`."""
-        top, forced = await asyncio.gather(self._find_top(), self._gives_forced())
+    async def _read_log_probs(self, tokens: Tokens) -> tuple[int, bool, bool, bool]:
+        """Returns what completions list of log-probabilities: `top`, `ids`, `named` and `echo` of `Capabilities`."""
+        top = await self._find_top()
         if not top:
             return NO_LOG_PROBS
         ids, named = await self._takes_ids(tokens)
-        return top, ids, named, await self._gives_echo(tokens, ids), forced
+        return top, ids, named, await self._gives_echo(tokens, ids)
 
     async def _find_top(self) -> int:
         """Returns how many of the most probable tokens a completion lists, 0 for none."""
@@ -313,31 +310,6 @@ class _Probe:
             if _same_steps(first.steps, echoed.steps[start_index : start_index + len(first.steps)]):
                 return True
         return False
-
-    async def _gives_forced(self) -> bool:
-        """Returns whether a token that only a grammar makes the model write has the probability that it has without the
-        grammar: some servers divide by the probability of all that the grammar allows."""
-        free = await self._attempt(self._complete(_TEXT, max_tokens=1, logprobs=20))
-        # Not the most probable one, which the model would write without a grammar too.
-        less_probable = free.steps[0].top[1:] if free and free.steps else ()
-        target = next(
-            (token for token in less_probable if (token.text or b"").strip().isalpha()), None
-        )
-        if target is None:
-            return False
-        text = (target.text or b"").decode()
-        request = self._complete(_TEXT, max_tokens=1, logprobs=1, grammar=grammar_for(text))
-        forced = await self._attempt(request)
-        if forced is None or len(forced.steps) != 1:
-            return False
-        (forced_step,) = forced.steps
-        chosen = forced_step.chosen
-        if chosen is None:
-            return False
-        return (
-            chosen.text == target.text
-            and abs(exp(chosen.log_p) - exp(target.log_p)) <= MAX_DIFFERENCE
-        )
 
     async def _find_template(self) -> Template:
         """Returns how the endpoint is asked for messages in the model's chat template; "" if it cannot be."""

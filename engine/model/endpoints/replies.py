@@ -242,7 +242,7 @@ class _Writer:
             return raw_text, None
         await tokenizer.learn_log(texts)
         if self._raw and can.ids:
-            around = (await tokenizer.learn_prompt(self._prompt)).tokens
+            around = await tokenizer.learn_prompt(self._prompt)
             room = self._room - len(around.head) - len(around.tail)
             tokens, note = log_tokens(tokenizer, texts, leading_pieces, room)
             return [*around.head, *tokens, *around.tail], note

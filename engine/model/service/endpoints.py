@@ -10,13 +10,7 @@ from typing import Any
 from engine.base.errors import UsageError
 from engine.base.text import one_line
 from engine.model.catalog import LoadableModel
-from engine.model.endpoints.capabilities import (
-    Capabilities,
-    no_curve,
-    no_fields,
-    no_tree,
-    no_writing,
-)
+from engine.model.endpoints.capabilities import Capabilities, no_fields, no_tree, no_writing
 from engine.model.endpoints.client import Address, parse_address
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.endpoints.fleet import Fleet
@@ -184,13 +178,9 @@ def endpoint_summary(entry: EndpointEntry) -> str:
 
 def work_lines(can: Capabilities) -> list[str]:
     """Returns one line with the work that an endpoint can do, and one for each other kind of work with the reason."""
-    summary, base = (parse_prompt(name, prompt_text(name)) for name in ("paper-summary", "base"))
     fields = no_fields(can)
     reasons: dict[str, str | None] = {
-        "replies": no_writing(can, summary),
-        "curves": no_curve(can, None, None),
-        "curves with an end tag in words": no_curve(can, None, "END"),
-        "curves with the prompt of mode `base`": no_curve(can, base, None),
+        "replies": no_writing(can, parse_prompt("paper-summary", prompt_text("paper-summary"))),
         "labels of goals": fields,
         "answers to questions": fields,
         "merge questions": fields,

@@ -1,4 +1,4 @@
-"""The inputs of a watch: files and folders that grow, and standard input.
+"""The inputs of a watch: files and folders that grow.
 
 A *tail* is the lines at the end of an input that were not imported before; see `engine.formats.inputs.Tail`. A *line
 file* is a file in which each line is a record.
@@ -7,16 +7,14 @@ file* is a file in which each line is a record.
 from __future__ import annotations
 
 import hashlib
-import io
 import os
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple
 
-from engine.conversations.stages import STDIN, ImportStage
+from engine.conversations.stages import ImportStage
 from engine.formats.file_names import logs_in
-from engine.formats.inputs import STANDARD_INPUT, Tail, format_of_lines
+from engine.formats.inputs import Tail, format_of_lines
 from engine.formats.opening.framing import MAX_RECORD
 from engine.project.project import Project
 
@@ -42,17 +40,6 @@ class _FileState(NamedTuple):
 
     size: int
     changed_ns: int
-
-
-class WatchedInput(Protocol):
-    """An input that is looked at again and again for new conversations."""
-
-    def next_import(self, project: Project) -> ImportStage | None:
-        """Returns the stage that imports what is new; None if nothing is."""
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether nothing more will come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +85,6 @@ class WatchedFiles:
         self._last_states: dict[str, _FileState] = {}
         self._positions: dict[str, _ReadPosition] = {}
         self._argument_of_file: dict[str, str] = {}  # the watched path by which a file is reached
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether nothing more can come: never, of files."""
-        return False
 
     def next_import(self, project: Project) -> ImportStage | None:
         """Returns the stage that imports what is new since the last call; None if nothing is.
@@ -233,7 +215,7 @@ class WatchedFiles:
         return dict(sorted(states.items()))
 
 
-def _read_line(stream: BinaryIO, beginning: bytes = b"") -> bytes:
+def _read_line(stream: BinaryIO, beginning: bytes) -> bytes:
     """Returns the next line, put after the beginning of it that was read before.
 
     Of a line longer than `MAX_RECORD` only the first `MAX_RECORD + 1` bytes and a line break are returned, so that the
@@ -269,63 +251,3 @@ def _ends_with_whole_line(path: str) -> bool:
             return True
         file.seek(-1, os.SEEK_END)
         return file.read(1) == b"\n"
-
-
-class WatchedStandardInput:
-    """Watches standard input, of which each line is a record. A thread takes lines from it as they come."""
-
-    def __init__(self, stream: BinaryIO, format: str | None = None) -> None:
-        """Starts the thread that reads `stream`; `format` is the one that the person chose, None to recognize it."""
-        self._format = format
-        self._changed = threading.Condition()  # guards the next three
-        self._waiting_lines: list[bytes] = []  # read, and not yet given to an import
-        self._waiting_bytes = 0  # their length
-        self._ended = False  # whether the stream has ended
-        self._imported_lines = 0
-        threading.Thread(target=self._take, args=(stream,), name="stdin", daemon=True).start()
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether the stream has ended and all its lines were given to an import."""
-        with self._changed:
-            return self._ended and not self._waiting_lines
-
-    def next_import(self, project: Project) -> ImportStage | None:
-        """Returns the stage that imports the lines that came since the last call; None if none came."""
-        with self._changed:
-            lines, self._waiting_lines = self._waiting_lines, []
-            self._waiting_bytes = 0
-            self._changed.notify_all()
-        if not lines:
-            return None
-        lines_before = self._imported_lines
-        self._imported_lines += len(lines)
-        first_line, *_ = lines
-        data = b"".join(lines)
-        format = format_of_lines(STANDARD_INPUT, first_line, self._format)
-        if format is None:
-            # No format of lines: the import finds out what it is, or says that it cannot.
-            return ImportStage(
-                project, [STDIN], self._format, io.BytesIO(data), replace=True, only_forward=True
-            )
-        tail = Tail(
-            STANDARD_INPUT,
-            "stdin",
-            data,
-            before=lines_before,
-            format=format,
-            chosen=self._format is not None,
-        )
-        return ImportStage(project, [], self._format, replace=True, tails=[tail], only_forward=True)
-
-    def _take(self, stream: BinaryIO) -> None:
-        """Reads lines until the stream ends, and waits while `MAX_READ_BYTES` are not imported yet."""
-        while line := _read_line(stream):
-            if line.strip():
-                with self._changed:
-                    while self._waiting_bytes >= MAX_READ_BYTES:  # whoever writes is faster
-                        self._changed.wait()
-                    self._waiting_lines.append(line if line.endswith(b"\n") else line + b"\n")
-                    self._waiting_bytes += len(line)
-        with self._changed:
-            self._ended = True

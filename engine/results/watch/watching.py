@@ -1,28 +1,32 @@
-"""The stage that watches: it imports what is new, reads it, and reports each new turn with its probability and signals.
+"""Watches logs as they grow.
 
-A turn is reported before it is stored as reported, so a kill loses nothing. What was reported just before a kill may be
-reported again, as an event of the same name.
+A *watch* is a stage that imports what is new in growing files, reads it, and reports each new turn as an *event* with
+its probability. A turn is reported before it is stored as reported, so a kill loses nothing. What was reported just
+before a kill may be reported again, as an event of the same name.
 
 The *probe* gives the probability that a conversation ends at a boundary (the end of an assistant step), from the hidden
 state of the model there; the probabilities of all boundaries of a conversation are its *curve*. A *past* conversation
-had ended when the watch began. A *signal* is raised by a rule that was tested on past conversations.
+had ended when the watch began.
 """
 
 from __future__ import annotations
 
 import datetime
+import math
+import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from engine.base.arrays import Floats, Ints
-from engine.base.conversation import SUCCEEDED
-from engine.base.errors import Cancelled, FormatError, NotYet, UsageError
+from engine.base.errors import Cancelled, FormatError, NotFound, NotYet, UsageError
 from engine.base.number_format import counted
+from engine.base.request_options import Option, declared, switch
 from engine.completeness import probe
 from engine.completeness.conversation_logs import logs_of
 from engine.completeness.probe import States
@@ -37,59 +41,21 @@ from engine.conversations.tables.watched import WatchedEntry
 from engine.goals.tables import clusterings
 from engine.goals.tables import groups as goal_groups
 from engine.jobs.contract import Lane, Progress, Stage
+from engine.jobs.runner import JobRunner
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.questions.tables import example_probes
-from engine.results.watch.signals import ENDED_INCOMPLETE, PRECISION, Past, Rule, Rules, calibrate
-from engine.results.watch.watched_inputs import WatchedInput
+from engine.results.watch.watched_inputs import WatchedFiles
 
-# A probe for conversations that still run: whether a person will call them incomplete. It learns from past
-# conversations with a verdict, from their hidden states at the boundaries before the last, each with the verdict on
-# the whole, and is fitted as the probe of ends is (`engine.completeness.probe`), with these labels.
-
-MIN_VERDICTS_OF_EACH = 10
-"""Smallest number of verdicts of either kind from which the probe is fitted."""
+if TYPE_CHECKING:
+    from engine.completeness.service.runs import ScoringRuns
+    from engine.goals.service.runs import GoalStages
 
 LOGS_PER_READ = 50
 """Logs that are in memory at a time."""
 
-
-def fit_risk(
-    past: Sequence[StateEntry], verdicts: Mapping[int, bool], group: Ints
-) -> tuple[probe.Probe | None, dict[int, list[float]]]:
-    """Fits the probe.
-
-    Args:
-        past: Hidden states of past conversations.
-        verdicts: Whether a person called a conversation complete, by its id.
-        group: The group of each past conversation, the same for nearly equal ones, shape (conversations,).
-
-    Returns:
-        The probe, and the probability that it ends incomplete at each boundary before the last of each conversation
-        that it learned from, by probes that never saw it. None and nothing with fewer than `MIN_VERDICTS_OF_EACH`
-        verdicts of either kind.
-    """
-    judged = [
-        (entry, number)
-        for entry, number in zip(past, group.tolist(), strict=True)
-        if entry.conversation_id in verdicts and len(entry.places) > 1
-    ]
-    incomplete = np.array([not verdicts[entry.conversation_id] for entry, _ in judged], dtype=bool)
-    if min(incomplete.sum(), (~incomplete).sum()) < MIN_VERDICTS_OF_EACH:
-        return None, {}
-    counts = [len(entry.places) - 1 for entry, _ in judged]
-    states = np.concatenate([states_of(entry)[:-1] for entry, _ in judged])
-    labels = np.repeat(incomplete, counts)  # each boundary has the verdict on its conversation
-    groups = np.repeat([number for _, number in judged], counts)
-    try:
-        fitting = probe.cross_fit(states, labels, groups)
-        fitted = probe.fit(states, labels, groups)
-    except ValueError:  # nearly all of them are copies of each other
-        return None, {}
-    values = np.split(fitting.p, np.cumsum(counts)[:-1])
-    ids = [entry.conversation_id for entry, _ in judged]
-    return fitted, {key: value.tolist() for key, value in zip(ids, values, strict=True)}
+MAX_EVENTS = 2_000
+"""Events that are kept; older ones are forgotten."""
 
 
 def states_of(entry: StateEntry) -> States:
@@ -102,8 +68,8 @@ Event = dict[str, Any]
 """What is reported of one turn, as JSON values; docs/watch.md has its keys."""
 
 
-PROBABILITY_DIGITS, PRECISION_DIGITS = 4, 3
-"""Decimal places of events: of the probability of an end and its change, and of the precision of a rule."""
+PROBABILITY_DIGITS = 4
+"""Decimal places of the probability of an end and its change, in events."""
 
 
 class WatchStage(Stage):
@@ -121,15 +87,13 @@ class WatchStage(Stage):
     def __init__(
         self,
         project: Project,
-        watched_input: WatchedInput,
+        watched_files: WatchedFiles,
         reading: ReadingStage,
         assigning: Callable[[], list[Stage]],
         emit: Callable[[Event], None],
         *,
-        on_rules: Callable[[Rules, int], None] = lambda rules, past: None,
         every: float = 2.0,
         idle: float = 600.0,
-        precision: float = PRECISION,
         once: bool = False,
         clock: Callable[[], float] = time.time,
         wait: Callable[[threading.Event, float], bool] = threading.Event.wait,
@@ -141,18 +105,15 @@ class WatchStage(Stage):
             assigning: The stages that assign conversations to the goals that are shown; raises `UsageError` where
                 nothing was clustered.
             emit: Called with each event.
-            on_rules: Called once with the rules in force, and the number of past conversations that they are learned
-                from.
             every: Seconds between two looks.
             idle: Seconds without growth after which a conversation counts as ended.
-            precision: Least precision of a signal.
             once: Look once, report what is new, and end.
             clock: Seconds since 1970 in UTC.
             wait: Waits for an event for so many seconds; whether it was set.
         """
-        self._project, self._watched_input, self._reading = project, watched_input, reading
-        self._assigning, self._emit, self._on_rules = assigning, emit, on_rules
-        self._every, self._idle, self._precision, self._once = every, idle, precision, once
+        self._project, self._watched_files, self._reading = project, watched_files, reading
+        self._assigning, self._emit = assigning, emit
+        self._every, self._idle, self._once = every, idle, once
         self._clock, self._wait = clock, wait
         self._interrupted = threading.Event()
         self._running_part: Stage | None = (
@@ -168,12 +129,8 @@ class WatchStage(Stage):
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """What determines the events: how conversations are read, when they end, how sure a signal has to be."""
-        return {
-            "states": self._reading.config_hash,
-            "idle": self._idle,
-            "precision": self._precision,
-        }
+        """What determines the events: how conversations are read, and when they end."""
+        return {"states": self._reading.config_hash, "idle": self._idle}
 
     @cached_property
     def fingerprints(self) -> Mapping[str, Any]:
@@ -193,7 +150,7 @@ class WatchStage(Stage):
         return f"Reported {counted(self.reported, 'turn')}; {counted(self.ended, 'conversation')} went quiet."
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Reads what was there before, fits a probe and the rules to it, then watches.
+        """Reads what was there before, fits a probe to it, then watches.
 
         Raises:
             UsageError: There are too few conversations for a probe.
@@ -205,54 +162,42 @@ class WatchStage(Stage):
             reported = watched.reported_boundaries(conn)
             counts = hidden_states.boundary_counts(conn, self._reading.config_hash)
             running = watched.running_ids(conn)
-            verdicts = example_probes.examples(conn, SUCCEEDED)
             # at the first watch, nothing was reported yet and all that is there is past
             ended = [
                 key
                 for key, count in counts.items()
                 if count and key not in running and (key in reported or not reported)
             ]
-            learned = probe.sample_conversations(ended, verdicts)
+            learned = probe.sample_conversations(ended)
             past = list(
                 hidden_states.entries_of_conversations(conn, self._reading.config_hash, learned)
             )
         yield Progress(0, None, "fitting a probe to past conversations")
-        fitted, curves, group = self._fit(past)
-        risk, risks = fit_risk(past, verdicts, group)
-        rules = calibrate(self._past(past, curves, group, verdicts, risks), self._precision)
-        self._on_rules(rules, len(past))
-        if not reported:
-            ends = {
-                entry.conversation_id: float(curve[-1])
-                for entry, curve in zip(past, curves, strict=True)
-            }
-            if len(ended) > len(past):  # the probe learned from a sample only
-                ends = self._ends(fitted) | ends
-            self._store_first_watch(counts, ends)
+        fitted = self._fit(past)
+        if (
+            not reported
+        ):  # all that is there is stored as reported, so that only what comes later is
+            rows = [WatchedEntry(key, count, None) for key, count in counts.items()]
+            began = self._utc(0)
+            self._project.write(lambda conn: watched.store_first_watch(conn, rows, began))
             reported = counts
         unreported = [key for key, count in counts.items() if reported.get(key, -1) < count]
         past.clear()  # hidden states take much memory, and the watch may run for days
-        yield from self._watch(
-            run_id, unreported, reported=reported, fitted=fitted, risk=risk, rules=rules
-        )
+        yield from self._watch(run_id, unreported, reported, fitted)
 
     def _watch(
         self,
         run_id: int,
         unreported: Sequence[int],
-        *,
         reported: dict[int, int],
         fitted: probe.Probe,
-        risk: probe.Probe | None,
-        rules: Rules,
     ) -> Iterator[Progress]:
         """Reports what is new, imports what came, and waits, again and again.
 
         Args:
             unreported: Ids of the conversations that have boundaries to report at first.
             reported: Number of boundaries that were reported, by conversation; is brought up to date.
-            fitted, risk: The probes of ends and of incomplete ends.
-            rules: Raise signals.
+            fitted: The probe.
 
         Raises:
             Cancelled: `interrupt` was called.
@@ -260,31 +205,19 @@ class WatchStage(Stage):
         while True:
             if unreported:
                 yield from self._assign_goals(run_id)
-                self._report_new(unreported, reported, fitted, risk, rules)
-            self._report_ended(rules)
+                self._report_new(unreported, reported, fitted)
+            self._report_ended()
             self._project.write(lambda conn: runs.count(conn, run_id, self.reported, None))
             yield Progress(self.reported, None, "watching")
-            is_finished = self._watched_input.is_finished  # asked first: what comes later is seen
-            stage = self._watched_input.next_import(self._project)
+            stage = self._watched_files.next_import(self._project)
             if stage is not None:
                 unreported = yield from self._import(stage, run_id)
-            elif is_finished or self._once:
+            elif self._once:
                 return
             elif self._wait(self._interrupted, self._every):
                 raise Cancelled("The watch was ended.")
             else:
                 unreported = []
-
-    def _store_first_watch(self, counts: Mapping[int, int], ends: Mapping[int, float]) -> None:
-        """Stores all that is there as reported, so that only what comes later is.
-
-        Args:
-            counts: Number of boundaries of each conversation, by id.
-            ends: Probability at the last boundary of those that have one.
-        """
-        rows = [WatchedEntry(key, count, ends.get(key)) for key, count in counts.items()]
-        began = self._utc(0)
-        self._project.write(lambda conn: watched.store_first_watch(conn, rows, began))
 
     def _import(self, stage: Stage, run_id: int) -> Generator[Progress, None, list[int]]:
         """Imports and reads what is new; reports a file that cannot be read.
@@ -325,9 +258,13 @@ class WatchStage(Stage):
         finally:
             self._running_part = None
 
-    def _fit(self, past: Sequence[StateEntry]) -> tuple[probe.Probe, list[Floats], Ints]:
-        """Returns a probe of past conversations, the curve of each by probes that never saw it, and the number of its
-        group of nearly equal ones."""
+    def _fit(self, past: Sequence[StateEntry]) -> probe.Probe:
+        """Returns a probe of past conversations.
+
+        Raises:
+            NotYet: They are too few, or too much alike.
+            Cancelled: `interrupt` was called.
+        """
         if len(past) < MIN_CONVERSATIONS_FOR_PROBE:
             raise NotYet(
                 f"A watch needs {MIN_CONVERSATIONS_FOR_PROBE} past conversations in the project;"
@@ -342,55 +279,16 @@ class WatchStage(Stage):
             logs = logs_of(self._project, ids[first : first + LOGS_PER_READ])
             shingles.extend(shingle_overlap.log_shingles(log.pieces) for log in logs)
         counts = [len(entry.places) for entry in past]
-        group_of_conversation = shingle_overlap.groups(shingles)
-        group_of_boundary = np.repeat(group_of_conversation, counts)
+        group_of_boundary = np.repeat(shingle_overlap.groups(shingles), counts)
         states = np.concatenate([states_of(entry) for entry in past])
         is_end = np.concatenate([np.arange(count) == count - 1 for count in counts])
         try:
-            fitting = probe.cross_fit(states, is_end, group_of_boundary)
-            fitted = probe.fit(states, is_end, group_of_boundary)
+            return probe.fit(states, is_end, group_of_boundary)
         except ValueError as error:
             raise NotYet(
                 f"No probe can be fitted to the past conversations: {error}.",
                 "Import more, and different ones: `workbench import PROJECT FILE`.",
             ) from error
-        return fitted, np.split(fitting.p, np.cumsum(counts)[:-1]), group_of_conversation
-
-    def _ends(self, fitted: probe.Probe) -> dict[int, float]:
-        """Returns the probability at the last boundary of each conversation with states."""
-        ends = {}
-        with self._project.reading() as conn:
-            for key, _, _, state in hidden_states.last_boundaries(conn, self._reading.config_hash):
-                states = np.frombuffer(state, "<f2").astype(np.float32)[None]  # one row
-                ends[key] = float(fitted.p(states).item())
-        return ends
-
-    def _past(
-        self,
-        past: Sequence[StateEntry],
-        curves: Sequence[Floats],
-        group: Ints,
-        verdicts: Mapping[int, bool],
-        risks: Mapping[int, list[float]],
-    ) -> list[Past]:
-        """Returns what was learned of each past conversation, and what a person said of its end.
-
-        Args:
-            past, curves, group: Hidden states, curve and group of each, in one order.
-            verdicts: Whether a person called a conversation complete, by its id.
-            risks: Result of `fit_risk`.
-        """
-        return [
-            Past(
-                float(curve[-1]),
-                incomplete=not verdicts[key]
-                if (key := entry.conversation_id) in verdicts
-                else None,
-                group=number,
-                risk=risks.get(key, []),
-            )
-            for entry, curve, number in zip(past, curves, group.tolist(), strict=True)
-        ]
 
     def _assign_goals(self, run_id: int) -> Iterator[Progress]:
         """Assigns what is new to the goals that are shown, if any are."""
@@ -405,19 +303,14 @@ class WatchStage(Stage):
             return []
 
     def _report_new(
-        self,
-        ids: Sequence[int],
-        reported: dict[int, int],
-        fitted: probe.Probe,
-        risk: probe.Probe | None,
-        rules: Rules,
+        self, ids: Sequence[int], reported: dict[int, int], fitted: probe.Probe
     ) -> None:
         """Reports the new turns of conversations, and stores how far each was reported.
 
         Args:
             ids: Ids of the conversations.
             reported: Number of boundaries that were reported, by conversation; is brought up to date.
-            fitted, risk: The probes of ends and of incomplete ends.
+            fitted: The probe.
         """
         for first in range(0, len(ids), LOGS_PER_READ):
             batch = ids[first : first + LOGS_PER_READ]
@@ -432,7 +325,6 @@ class WatchStage(Stage):
             for entry in entries:
                 key = entry.conversation_id
                 curve = fitted.p(states_of(entry)).tolist() if entry.places else []
-                risks = risk.p(states_of(entry)).tolist() if curve and risk is not None else []
                 common_values: Event = {
                     "conversation": origin_by_id[key].external_id,
                     "source": origin_by_id[key].source,
@@ -441,13 +333,7 @@ class WatchStage(Stage):
                 }
                 timestamp = self._now()
                 for event in _events(
-                    entry,
-                    curve,
-                    risks,
-                    reported=reported.get(key, 0),
-                    rule=rule,
-                    rules=rules,
-                    timestamp=timestamp,
+                    entry, curve, reported=reported.get(key, 0), rule=rule, timestamp=timestamp
                 ):
                     self._emit({**event, **common_values})
                     self.reported += 1
@@ -455,7 +341,7 @@ class WatchStage(Stage):
                 row = WatchedEntry(key, len(curve), curve[-1] if curve else None)
                 self._project.write(partial(watched.put_reported, entries=[row], now=self._utc(0)))
 
-    def _report_ended(self, rules: Rules) -> None:
+    def _report_ended(self) -> None:
         """Reports the end of each conversation that has not grown for long."""
         since = self._utc(self._idle)
         with self._project.reading() as conn:
@@ -466,20 +352,13 @@ class WatchStage(Stage):
                 for row in imported(conn, [row.conversation_id for row in quiet_entries])
             }
         for entry in quiet_entries:
-            state = rule.state(entry.p)
-            signals: list[Event] = []
-            if rules.ends_untested and state == "incomplete":
-                signals = [{"name": ENDED_INCOMPLETE}]
-            elif entry.p is not None and (fired := rules.at_end(entry.p)) is not None:
-                signals = [_signal(fired)]
             self._emit(
                 {
                     "event": f"{entry.conversation_id}:{entry.boundaries}:end",
                     "at": self._now(),
                     "ended": True,
                     "p": entry.p,
-                    "state": str(state),
-                    "signals": signals,
+                    "state": str(rule.state(entry.p)),
                     "conversation": origin_by_id[entry.conversation_id].external_id,
                     "source": origin_by_id[entry.conversation_id].source,
                 }
@@ -506,20 +385,17 @@ class WatchStage(Stage):
 def _events(
     entry: StateEntry,
     curve: list[float],
-    risks: list[float],
     *,
     reported: int,
     rule: DecisionRule,
-    rules: Rules,
     timestamp: str,
 ) -> Iterator[Event]:
     """Yields an event for each boundary that was not reported; one with a reason for a conversation without any.
 
     Args:
-        curve, risks: Probability of an end, and of an incomplete one, at each boundary; no risks without a probe.
+        curve: Probability of an end at each boundary.
         reported: Number of boundaries that were reported.
         rule: Says which probability counts as complete.
-        rules: Raise signals.
     """
     if not curve:
         yield {
@@ -529,7 +405,6 @@ def _events(
             "p": None,
             "state": "unscored",
             "reason": entry.reason,
-            "signals": [],
         }
     for number in range(min(reported, len(curve)), len(curve)):
         place, p = entry.places[number], curve[number]
@@ -542,18 +417,153 @@ def _events(
             "p": round(p, PROBABILITY_DIGITS),
             "change": round(p - curve[number - 1], PROBABILITY_DIGITS) if number else None,
             "state": str(rule.state(p)),
-            "signals": [
-                _signal(fired) for risk in risks[number : number + 1] for fired in rules.at(risk)
-            ],
         }
 
 
-def _signal(rule: Rule) -> Event:
-    """Returns a rule that fired as part of an event."""
-    return {
-        "name": rule.name,
-        "meaning": rule.meaning,
-        "precision": round(rule.precision.part / rule.precision.of, PRECISION_DIGITS),
-        "low": round(rule.precision.low, PRECISION_DIGITS),
-        "high": round(rule.precision.high, PRECISION_DIGITS),
-    }
+@dataclass(frozen=True, slots=True)
+class LiveEvent:
+    """An event as it came.
+
+    Attributes:
+        number: 1 for the first since the project was opened.
+        conversation_id: None for a file that could not be read.
+        values: As docs/watch.md lists them; texts come from logs and are not display-safe.
+    """
+
+    number: int
+    conversation_id: int | None
+    values: Event
+
+
+class LiveEvents:
+    """Takes events from the thread of a watch and gives them to others."""
+
+    def __init__(self) -> None:
+        """Begins without events; `_count` is the number of the newest one."""
+        self._guard = threading.Lock()
+        self._events: deque[LiveEvent] = deque(maxlen=MAX_EVENTS)
+        self._count = 0
+
+    def add(self, event: Event) -> None:
+        """Takes an event."""
+        name = event["event"]
+        conversation_id = None
+        if name is not None:
+            conversation_text, _, _ = name.partition(":")
+            conversation_id = int(conversation_text)
+        with self._guard:
+            self._count += 1
+            self._events.append(LiveEvent(self._count, conversation_id, event))
+
+    def after(self, number: int) -> list[LiveEvent]:
+        """Returns the events that came after the one of this number, oldest first; takes no time."""
+        with self._guard:
+            if self._count == number:
+                return []
+            return [event for event in self._events if event.number > number]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchRequest:
+    """A watch that is to be started.
+
+    Attributes:
+        model: Name or path; None is the one that the project uses for scoring.
+        every: Seconds between two looks.
+        idle: Seconds without growth after which a conversation is quiet.
+        once: Look once, report what is new, and end.
+    """
+
+    model: str | None = declared(
+        None, Option("name or path of the model", default="that of the project")
+    )
+    every: float = declared(
+        2.0,
+        Option(
+            "seconds between two looks",
+            metavar="SECONDS",
+            convert=float,
+            allowed=lambda value: 0 < value < math.inf,
+            must="above 0",
+        ),
+    )
+    idle: float = declared(
+        600.0,
+        Option(
+            "a conversation that has not grown for so long is quiet",
+            default="10",
+            metavar="MINUTES",
+            convert=lambda text: 60 * float(text),
+            allowed=lambda value: 0 < value < math.inf,
+            must="above 0",
+        ),
+    )
+    once: bool = switch("report what is new now, and end")
+
+
+class WatchService:
+    """Watches for one project.
+
+    Attributes:
+        live: The events of watches that were started here.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        runner: JobRunner,
+        scoring: Callable[[], ScoringRuns],
+        goals: Callable[[], GoalStages],
+    ) -> None:
+        """`scoring` and `goals` are called when a watch is made: what they need takes long to import."""
+        self._project, self._runner = project, runner
+        self._scoring, self._goals = scoring, goals
+        self.live = LiveEvents()
+
+    def stage(
+        self, request: WatchRequest, watched_files: WatchedFiles, emit: Callable[[Event], None]
+    ) -> WatchStage:
+        """Returns a watch, not started, that calls `emit` with each event."""
+        from engine.completeness.scoring_request import ScoringRequest
+
+        scoring = ScoringRequest(
+            mode="probe", features="states", model=request.model, remaining=False, tune=False
+        )
+        reading = self._scoring().make_run(scoring).reading
+        assert reading is not None
+        return WatchStage(
+            self._project,
+            watched_files,
+            cast(ReadingStage, reading.stage),
+            lambda: self._goals().assign_stages(None),
+            emit,
+            every=request.every,
+            idle=request.idle,
+            once=request.once,
+        )
+
+    def start(self, path: str, request: WatchRequest) -> int:
+        """Starts to watch a file or a folder in the background; returns the job id. Its events are in `live`.
+
+        Raises:
+            UsageError: There is no such file or folder.
+        """
+        place = os.path.expanduser(path)
+        return self._runner.start([self.stage(request, files_to_watch([place]), self.live.add)])
+
+
+def files_to_watch(
+    paths: list[str], format: str | None = None, most_unpacked: int | None = None
+) -> WatchedFiles:
+    """Returns the input of a watch on files and folders, of which each may unpack to `most_unpacked` bytes.
+
+    None stands for the usual limit.
+
+    Raises:
+        UsageError: One of them does not exist.
+    """
+    missing = [path for path in paths if not os.path.exists(path)]
+    if missing:
+        first, *_ = missing
+        raise NotFound(f"There is no file or folder {first}.", "Make it first; it may be empty.")
+    return WatchedFiles(paths, format, most_unpacked)

@@ -19,7 +19,7 @@ from pathlib import PurePath
 from typing import Any
 
 from engine.base.errors import UsageError
-from engine.formats.form_runs import Count, Path, fields, is_field
+from engine.simulate.forms.form_scores import Count, Path, fields, is_field
 
 TOPICS = {
     "ss5": "social security card application",

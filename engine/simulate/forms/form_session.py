@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Literal
 
-from engine.formats.form_runs import Field, fields, is_field
 from engine.model.chat import Call, ChatMessage, Completion, Role, parsed_object
 from engine.model.interface import Sampling
 from engine.model.prompt_files import filled
 from engine.model.reply_forms import json_objects
 from engine.simulate.forms.form import Profile, facts_for
+from engine.simulate.forms.form_scores import Field, fields, is_field
 from engine.simulate.play import RunOver
 
 JOINS_LINES = "; "

@@ -17,10 +17,10 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.formats.form_runs import fields
 from engine.model.chat import Call, Completion
 from engine.simulate.forms import modules
 from engine.simulate.forms.form import copy_answers
+from engine.simulate.forms.form_scores import fields
 from engine.simulate.forms.form_session import FormSession
 from engine.simulate.play import RunOver
 

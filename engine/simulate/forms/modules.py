@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from engine.formats.form_runs import Path, fields
 from engine.simulate.forms.form import node_at
+from engine.simulate.forms.form_scores import Path, fields
 from engine.simulate.forms.form_session import (
     TEXT,
     FormSession,

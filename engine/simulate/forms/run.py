@@ -13,11 +13,11 @@ from functools import partial
 from random import Random
 from typing import Any, Literal
 
-from engine.formats.form_runs import FormScores, fields, form_scores
 from engine.model.chat import Call, ChatMessage, Completion, Ending, Play
 from engine.model.interface import CHARS_PER_TOKEN
 from engine.model.prompt_files import filled
 from engine.simulate.forms.form import Form, Profile, copy_answers, right_fields
+from engine.simulate.forms.form_scores import FormScores, fields, form_scores
 from engine.simulate.forms.form_session import (
     TEXT,
     FormSession,

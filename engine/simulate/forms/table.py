@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from engine.formats.form_runs import FormScores
 from engine.simulate.forms.form import TOPICS
+from engine.simulate.forms.form_scores import FormScores
 from engine.simulate.forms.run import BAD_OUTPUTS
 from engine.simulate.records import PlayRow, PlaySetting
 

@@ -15,7 +15,7 @@ from typing import Any
 from engine.base.number_format import counted
 from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
 from engine.base.text import one_line
-from engine.formats.form_runs import FormScores
+from engine.simulate.forms.form_scores import FormScores
 from engine.simulate.forms.table import FilledForm, by_module, form_rows
 from engine.simulate.records import PlayItem, PlayRow
 from engine.simulate.recsim.play import by_task

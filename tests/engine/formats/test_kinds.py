@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
 from typing import Any
 
 import pytest
 
 from engine.conversations.service import account_lines
-from engine.formats.inputs import open_inputs
 from engine.formats.messages.times import date_of
 from engine.formats.opening.framing import Frame
 from engine.formats.records import Account, Detection, Parsed, SourceReport, Unread
@@ -200,15 +198,6 @@ def test_the_current_branch_is_the_conversation(record: Any, answer: str) -> Non
     parsed_record = one(json.dumps(record).encode())
     assert said(parsed_record) == [("user", "Water the roses"), ("assistant", answer)]
     assert len(parsed_record.conversation.meta["other branches"]) == 1
-
-
-def test_all_branches_of_any_tree_are_conversations() -> None:
-    """With all branches, the current one comes first, and nothing is kept aside, whatever has the messages."""
-    for record in ({"messages": BRANCHES}, {"chat": {"history": BRANCHES}}):
-        (source,) = open_inputs(["-"], all_branches=True, stdin=io.BytesIO(lines(record)))
-        records = [entry for entry in source.records() if isinstance(entry, Parsed)]
-        assert [said(entry)[1][1] for entry in records] == ["Watered.", "No, too cold."]
-        assert all("other branches" not in entry.conversation.meta for entry in records)
 
 
 def test_rows_follow_the_current_branch() -> None:
@@ -485,19 +474,6 @@ def test_all_requests_of_a_user_in_one_prompt_are_the_users() -> None:
     assert [role for role, _ in record] == ["user"]
 
 
-def test_tags_of_a_span_may_be_objects() -> None:
-    """Tags that are no words with a colon say no session, and the span is read."""
-    record = {
-        "span_id": "1",
-        "root_span_id": "1",
-        "span_attributes": {"type": "llm"},
-        "input": [{"role": "user", "content": "Water the roses"}],
-        "output": [{"role": "assistant", "content": "Watered."}],
-        "tags": [{"key": "session_id", "value": "7"}],
-    }
-    assert said(one(lines(record))) == [("user", "Water the roses"), ("assistant", "Watered.")]
-
-
 @pytest.mark.parametrize(
     "record",
     [
@@ -518,7 +494,7 @@ def test_odd_entries_do_not_end_the_search_for_a_format(record: Any) -> None:
     frame = Frame(1, json.dumps(record).encode(), record)
     for reader in all_readers():
         if reader.recognize(record):
-            frames = [frame] if reader.arrange is None else reader.arrange([frame], False)
+            frames = [frame] if reader.arrange is None else reader.arrange([frame])
             assert all(parse_record(reader, arranged, "id") for arranged in frames)
 
 

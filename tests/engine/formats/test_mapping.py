@@ -52,7 +52,7 @@ TICKET = {
 }  # fmt: skip
 
 
-def read_with(mapping: str, *records: Any, all_branches: bool = False) -> list[Parsed | Rejected]:
+def read_with(mapping: str, *records: Any) -> list[Parsed | Rejected]:
     """What a mapping makes of records."""
     made = read_mapping(tomllib.loads(mapping))
     reader = reader_of(made)
@@ -61,13 +61,13 @@ def read_with(mapping: str, *records: Any, all_branches: bool = False) -> list[P
         Rejected(frame.number, frame.raw, frame.reason)
         if frame.reason
         else parse_record(reader, frame, str(frame.number))
-        for frame in arrange_records(made, frames, all_branches)
+        for frame in arrange_records(made, frames)
     ]
 
 
-def conversations(mapping: str, *records: Any, all_branches: bool = False) -> list[Conversation]:
+def conversations(mapping: str, *records: Any) -> list[Conversation]:
     """The conversations that a mapping makes of records, of which none may be rejected."""
-    found = read_with(mapping, *records, all_branches=all_branches)
+    found = read_with(mapping, *records)
     assert [one.reason for one in found if isinstance(one, Rejected)] == []
     return [one.conversation for one in found if isinstance(one, Parsed)]
 
@@ -281,7 +281,7 @@ class TestArranging:
     """
 
     def test_tree(self) -> None:
-        """The current branch is the conversation; with all branches there is one for each, the current one first."""
+        """The current branch is the conversation."""
         nodes = {
             name: {"id": name, "parent": parent, "role": role, "content": name}
             for name, parent, role in [
@@ -291,8 +291,6 @@ class TestArranging:
         record = {"mapping": nodes, "current": "d"}
         texts = [[text for _, text in said(one)] for one in conversations(self.TREE, record)]
         assert texts == [["a", "b", "d"]]
-        every = conversations(self.TREE, record, all_branches=True)
-        assert [[text for _, text in said(one)] for one in every] == [["a", "b", "d"], ["a", "c"]]
 
 
 class TestFiles:

@@ -24,7 +24,6 @@ from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.memory_plan import MachineMemory
 from engine.opener.doctor import Check, check_folder, check_network, run_checks
 from engine.project import runs
-from engine.project.network import NetworkService
 from engine.project.project import Project
 from tests.engine.model.tiny import write_sliding
 from tests.engine.project.support import REPOSITORY, fill, in_child, talk
@@ -302,9 +301,9 @@ def _gone() -> int:
     return child.pid
 
 
-def network(data: Path, project: Path | None = None) -> Check:
+def network(data: Path) -> Check:
     """The check `network`."""
-    (found,) = [check for check in check_network(data, project) if check.name == "network"]
+    (found,) = [check for check in check_network(data) if check.name == "network"]
     return found
 
 
@@ -327,19 +326,11 @@ class TestWhatMayBeReached:
         assert "--offline" in found.found
         assert "canary" not in found.found
 
-    def test_switches(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Every offline switch that is on is named, also a project's, which is in force only while the project
-        is open.
-        """
-        path = tmp_path / "p.wb"
-        with Project.open(path, create=True) as project:
-            own = NetworkService(project)
-            own.stay_offline(True)
-            own.close()
-        assert "no network is used: this project's setting is on" in network(tmp_path, path).found
+    def test_switch(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The offline switch that is on is named."""
         monkeypatch.setenv(network_guard.VARIABLE, "1")
-        found = network(tmp_path, path).found
-        assert "the variable WORKBENCH_OFFLINE and this project's setting are on" in found
+        found = network(tmp_path).found
+        assert "no network is used: the variable WORKBENCH_OFFLINE is on" in found
         assert "huggingface.co" in found
 
 

@@ -322,7 +322,7 @@ class TestGoals:
 
 
 def test_what_a_watch_saw(tmp_path: Path) -> None:
-    """`watched` finds past, new and running conversations; `ended` finds ended ones by their place in time."""
+    """`watched` finds past, new and running conversations."""
     with Project.open(tmp_path / "p.wb", create=True) as made:
         fill(made, [Parsed(None, b"%d" % n, conversation(n)) for n in range(1, 9)])
         rows = [(1, 0, 1), (2, 0, 1), (3, 5, 1), (4, 2, 1), (5, 3, 0), (6, 4, 1)]
@@ -338,5 +338,3 @@ def test_what_a_watch_saw(tmp_path: Path) -> None:
         assert matching(made, "watched:running") == [5]
         assert matching(made, "watched:past,running") == [1, 2, 5]
         assert matching(made, "-watched:past") == [3, 4, 5, 6, 7, 8]
-        assert [matching(made, f"ended:{place}") for place in (1, 2, 3, 4)] == [[4], [6], [3], []]
-        assert matching(made, "ended:2..3 -name:c6") == [3]

@@ -12,8 +12,6 @@ import pytest
 from engine.base.errors import ProjectError
 from engine.conversations.tables.conversations import messages_of
 from engine.opener.conversations import ConversationService
-from engine.opener.open_project import OpenProject
-from engine.project.network import OFFLINE_KEY
 from engine.project.project import Project
 from engine.project.sql import id_pages
 from tests.engine.project.support import fill, talk
@@ -76,15 +74,6 @@ def test_ids_that_are_out_of_order(path: Path) -> None:
         project.reading() as conn,
     ):
         assert len(list(islice(id_pages(conn), 9))) < 9
-
-
-def test_a_damaged_setting_leaves_nothing_open(path: Path) -> None:
-    """A project that cannot be opened for a damaged setting is closed: another program can write to it."""
-    change(path, f"INSERT INTO setting (key, value) VALUES ('{OFFLINE_KEY}', '{{')")
-    with pytest.raises(ProjectError, match="damaged"):
-        OpenProject(path)
-    with Project.open(path) as project:
-        assert project.read_only is None
 
 
 def test_a_value_that_is_missing(path: Path) -> None:

@@ -251,7 +251,7 @@ class TestNext:
     async def test_interrupted_import_is_resumed_with_its_paths(self) -> None:
         """Enter on an interrupted run starts it again with what it was started with."""
         support = project()
-        params = {"paths": ["/a.jsonl"], "format": "openai", "all_branches": False}
+        params = {"paths": ["/a.jsonl"], "format": "openai"}
         support.jobs.left = [
             RunRow(3, "import", "interrupted", "h", params, {}, "0.1", "t", None, 5, 9, None)
         ]

@@ -10,7 +10,7 @@ from screens.conversations.screen import ConversationsScreen
 from screens.widgets.curve import Curve
 from screens.widgets.row_table import RowTable
 from screens.widgets.transcript import Transcript
-from tests.screens.driving import lines, opened, press, text, until
+from tests.screens.driving import lines, opened, press, text
 from tests.screens.project import project, project_of
 from tests.screens.samples import conversation
 
@@ -25,32 +25,6 @@ async def look_for(pilot: Pilot[None], words: str) -> None:
     await press(pilot, "slash")
     await pilot.press(*words)
     await press(pilot, "enter")
-
-
-class TestRequests:
-    async def test_key_marks_and_unmarks_a_request(self) -> None:
-        """`|` says that another request begins with the turn, and again that none does; each has its completeness."""
-        async with opened(project_of([conversation(1, 0.9)])) as pilot:
-            await press(pilot, "down", "enter", *["right_square_bracket"] * 2)
-            assert "Requests" not in text(pilot)
-
-            await press(pilot, "vertical_line")
-            await until(pilot, lambda: "Requests" in text(pilot))
-            shown = [line for line in lines(pilot) if "turn 2" in line or "turn 3" in line]
-            assert len([line for line in shown if "●" in line or "○" in line or "◐" in line]) >= 2
-
-            await press(pilot, "vertical_line")
-            await until(pilot, lambda: "Requests" not in text(pilot))
-
-    async def test_undo_takes_a_mark_back(self) -> None:
-        """`u` takes the newest mark back, and says when there is none left."""
-        async with opened(project_of([conversation(1, 0.9)])) as pilot:
-            await press(pilot, "down", "enter", *["right_square_bracket"] * 2, "vertical_line")
-            await until(pilot, lambda: "Requests" in text(pilot))
-            await press(pilot, "u")
-            await until(pilot, lambda: "Requests" not in text(pilot))
-            await press(pilot, "u")
-            await until(pilot, lambda: "No mark of a request" in text(pilot))
 
 
 class TestTurns:

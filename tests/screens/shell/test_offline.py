@@ -1,9 +1,6 @@
-"""Staying offline from the screens: the key, the mark in the title line, and what is said."""
+"""Being offline on the screens: the mark in the title line."""
 
 from __future__ import annotations
-
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 
@@ -12,28 +9,18 @@ from tests.screens.driving import lines, opened, press
 from tests.screens.project import project
 
 
-@asynccontextmanager
-async def also_offline(name: str) -> AsyncIterator[None]:
-    """Another switch than the project's setting is on, too."""
-    turn_off = network_guard.turn_on(network_guard.Switch(name, "It goes off."))
-    yield
-    turn_off()
-
-
 class TestTheMark:
     @pytest.mark.parametrize("width", [80, 200])
-    async def test_is_there_while_nothing_is_reached(self, width: int) -> None:
-        """The key turns it on and off, in every mode, whatever the width."""
+    async def test_is_there_while_nothing_is_reached(
+        self, width: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It is there in every mode, whatever the width, while the variable is set."""
         support = project()
         async with opened(support, size=(width, 24), mode="1") as pilot:
             assert " offline " not in lines(pilot)[0]
-            await press(pilot, "ctrl+o")
-            assert support.network.stays_offline()
-            for mode in ("1", "2", "3"):
+            monkeypatch.setenv(network_guard.VARIABLE, "1")
+            for mode in ("2", "3", "1"):
                 await press(pilot, mode)
                 assert " offline " in lines(pilot)[0]
                 # on a narrow terminal the names of the tabs and a screen's own text come before it
                 assert width == 80 or "support-october.wb" in lines(pilot)[0]
-            await press(pilot, "ctrl+o", "1")
-            assert not support.network.stays_offline()
-            assert " offline " not in lines(pilot)[0]

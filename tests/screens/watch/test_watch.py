@@ -1,28 +1,16 @@
-"""The screen that watches logs: events as they come, pause, filter, the chart, and the way to the reader."""
+"""The screen that watches logs: events as they come, pause, filter, and the way to the reader."""
 
 from __future__ import annotations
 
-import sqlite3
 from typing import Any
 
 import pytest
 
-from engine.conversations.filters import ListQuery
-from engine.results.watch.service import WatchRequest
-from engine.results.watch.watching import Event
-from screens.conversations.screen import ConversationsBehindScreen
+from engine.results.watch.watching import Event, WatchRequest
 from screens.reader.screen import ReaderScreen
-from screens.watch.screen import WatchDialog, WatchScreen, completion_figures
+from screens.watch.screen import WatchDialog
 from tests.screens.driving import Size, opened, press, text, until
-from tests.screens.project import ScreenProject, project
-
-STALLED = {
-    "name": "hand over",
-    "meaning": "not risen for 3 answers",
-    "precision": 0.86,
-    "low": 0.7,
-    "high": 0.95,
-}
+from tests.screens.project import project
 
 
 def turn(key: int, number: int, p: float, **more: Any) -> Event:
@@ -36,7 +24,6 @@ def turn(key: int, number: int, p: float, **more: Any) -> Event:
         "p": p,
         "change": 0.11,
         "state": "incomplete",
-        "signals": [],
         "conversation": f"support/{key:04}",
         "source": "live.jsonl",
         "goal": "Book a table",
@@ -44,45 +31,21 @@ def turn(key: int, number: int, p: float, **more: Any) -> Event:
     } | more
 
 
-def watched(found: ScreenProject) -> ScreenProject:
-    """Twenty past conversations of which half were complete, then twenty of which two were, and one that runs."""
-
-    def work(conn: sqlite3.Connection) -> None:
-        rows = [
-            (key, 0.9 if key % 2 else 0.1, "2026-11-23T12:00:00.000Z", 1) for key in range(1, 21)
-        ]
-        rows += [
-            (key, 0.9 if key > 38 else 0.1, f"2026-11-23T12:00:{key}.000Z", 1)
-            for key in range(21, 41)
-        ]
-        rows.append((41, 0.2, "2026-11-23T12:00:50.000Z", 0))
-        conn.executemany(
-            "INSERT INTO watched (conversation_id, boundaries, p, grew_at, ended) VALUES (?, 2, ?, ?, ?)",
-            rows,
-        )
-
-    found.file.write(work)
-    return found
-
-
 @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
 async def test_events_as_they_come(size: Size) -> None:
-    """What came is listed, the newest first, with probability, state and signals with their precision; what comes
-    while the screen is open too; enter reads the conversation."""
+    """What came is listed, the newest first, with probability and state; what comes while the screen is open too;
+    enter reads the conversation."""
     found = project()
     found.watches.live.add(turn(1, 1, 0.12))
     async with opened(found, size=size, mode="1") as pilot:
         await press(pilot, "L")
         assert "support/0001" in text(pilot)
-        found.watches.live.add(turn(2, 2, 0.03, signals=[STALLED]))
+        found.watches.live.add(turn(2, 2, 0.03, source="night.jsonl"))
         # the line about the event under the cursor follows the list
-        await until(pilot, lambda: "hand over: not risen" in text(pilot))
+        await until(pilot, lambda: ".03  night.jsonl" in text(pilot))
         seen = text(pilot)
         assert seen.index("support/0002") < seen.index("support/0001")
-        assert "hand over .86" in seen or size[0] == 80
-        assert (
-            "hand over: not risen for 3 answers; 86% of the past" in seen
-        )  # the event under the cursor
+        assert "broken off" in seen
         assert "2 events" in seen
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, ReaderScreen)
@@ -97,62 +60,17 @@ async def test_pause_and_filter() -> None:
     found.watches.live.add(turn(1, 1, 0.12))
     async with opened(found, mode="1") as pilot:
         await press(pilot, "L", "space")
-        found.watches.live.add(turn(2, 2, 0.03, signals=[STALLED]))
+        found.watches.live.add(turn(2, 2, 0.03, state="complete"))
         await until(pilot, lambda: "paused, 1 new" in text(pilot))
         assert "support/0002" not in text(pilot)
         await press(pilot, "space")
         assert "support/0002" in text(pilot)
-        await press(pilot, "f", *"hand over", "enter")
+        await press(pilot, "f", *"ended", "enter")
         seen = text(pilot)
         assert "support/0002" in seen
         assert "support/0001" not in seen
         await press(pilot, "f", *"none", "enter")
         assert "No event of 2 has these words" in text(pilot)
-
-
-async def test_completion_with_control_limits() -> None:
-    """The rate of those that ended stands between limits of the past one; a point beyond them is counted."""
-    async with opened(watched(project(41)), size=(200, 60), mode="1") as pilot:
-        await press(pilot, "L")
-        seen = text(pilot)
-        assert "past 50% of 20" in seen
-        assert "limits 3% to 97%" in seen  # twenty against twenty
-        assert "20 conversations each" in seen
-        assert "1 running" in seen
-
-
-async def test_what_is_behind_a_chart() -> None:
-    """Enter on the chart of completion lists its points, and enter on one its conversations; escape leads back."""
-    async with opened(watched(project(41)), size=(200, 60), mode="1") as pilot:
-        await press(pilot, "L", "tab", "enter")
-        assert "2 of 20 ended, up to 2026-11-23 12:00" in text(pilot)
-        await press(pilot, "down", "enter")
-        screen = pilot.app.screen
-        assert isinstance(screen, ConversationsBehindScreen)
-        assert str(screen.query_shown.filter) == "ended:1..20"
-        found = screen.services.conversations.ids(screen.query_shown)
-        assert list(found) == list(range(21, 41))
-        await press(pilot, "escape")
-        assert isinstance(pilot.app.screen, WatchScreen)
-
-
-def test_every_figure_has_its_conversations() -> None:
-    """The filter of a figure selects as many conversations as the figure says."""
-    found = project()
-    found.file.write(
-        lambda conn: conn.executemany(
-            "INSERT INTO watched (conversation_id, boundaries, p, grew_at, ended) VALUES (?, 1, .9, ?, ?)",
-            [
-                (key, f"2026-11-23T12:00:0{0 if key <= 8 else key % 9 + 1}.000Z", int(key < 20))
-                for key in range(1, 25)
-            ],
-        )
-    )
-    chart = found.watches.chart()
-    assert chart is not None
-    for figure in completion_figures(chart):
-        ids = found.conversations.ids(ListQuery(figure.filter))
-        assert figure.count in (None, len(ids)), figure
 
 
 async def test_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

@@ -60,7 +60,7 @@ def estimate(
         JobRunner(project, lambda event: None).run(
             ImportStage(project, [str(folder / "talks.jsonl")])
         )
-        question, run_model = question_for("tuned", {}, None), model
+        question, run_model = question_for("tuned", {}), model
         stage = ScoringStage(project, process, run_model, "tuned", question)
         run = ScoringRun(ModelReading(run_model, question, stage), stage, [stage])
         found = estimate_scoring(
@@ -125,5 +125,4 @@ class TestStages:
         assert workspace.scoring_runs.mode_for(other) == ("probe" if limit is None else "base")
         served = EndpointEntry("served", "http://127.0.0.1:9/v1#m", Capabilities(server="vllm"))
         workspace.endpoints.book.file.write_text(json.dumps({"served": served.as_params()}))
-        beside = replace(request, model="served")
-        assert workspace.scoring_runs.mode_for(beside) == ("words" if limit is None else "base")
+        assert workspace.scoring_runs.mode_for(replace(request, model="served")) == "words"

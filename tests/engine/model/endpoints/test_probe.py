@@ -8,20 +8,14 @@ from contextlib import contextmanager
 import pytest
 
 from engine.base.errors import ModelError
-from engine.model.endpoints.capabilities import (
-    Capabilities,
-    no_curve,
-    no_reading,
-    no_tree,
-    no_writing,
-)
+from engine.model.endpoints.capabilities import Capabilities, no_tree, no_writing
 from engine.model.endpoints.client import parse_address
 from engine.model.endpoints.probe import probe
 from engine.model.prompt_files import parse_prompt, prompt_text
 from tests.engine.model.endpoints.toy_peer import NAMES, Manner, running, says
 from tests.engine.model.toy import END
 
-SUMMARY, BASE = (parse_prompt(name, prompt_text(name)) for name in ("paper-summary", "base"))
+SUMMARY = parse_prompt("paper-summary", prompt_text("paper-summary"))
 
 
 def probed(manner: Manner, end_text: str = "") -> Capabilities:
@@ -35,15 +29,15 @@ class TestWhatIsFound:
         person.
         """
         found = probed("vllm", NAMES[END])
-        assert (found.ids, found.named, found.echo, found.forced) == (True, True, True, False)
+        assert (found.ids, found.named, found.echo) == (True, True, True)
         assert (found.top, found.chat_top, found.tokens, found.template) == (20, 20, "vllm", "vllm")
         assert (found.prefill, found.context) == ("continue", 4096)
         assert (found.end_token, found.controls, found.embeddings) == (END, True, False)
 
     def test_llama_server(self) -> None:
-        """llama-server reports its end token and its number of slots, and accepts a forced continuation."""
+        """llama-server reports its end token and its number of slots."""
         found = probed("llama-server")
-        assert (found.ids, found.named, found.echo, found.forced) == (True, True, False, True)
+        assert (found.ids, found.named, found.echo) == (True, True, False)
         assert (found.tokens, found.template, found.prefill) == (
             "llama-server",
             "llama-server",
@@ -58,36 +52,26 @@ class TestWhatIsFound:
         probe detects, so they are not used.
         """
         found = probed("llama-cpp-python", NAMES[END])
-        assert (found.ids, found.named, found.echo, found.forced) == (False, False, False, True)
+        assert (found.ids, found.named, found.echo) == (False, False, False)
         assert (found.tokens, found.template, found.prefill) == ("llama-cpp-python", "", "")
 
 
 class TestWhatIsEnough:
-    def reasons(self, can: Capabilities) -> list[bool]:
-        """Whether it is enough for: replies, a curve to the end token, one to a tag, base, answers, trees."""
-        asked = [
-            no_writing(can, SUMMARY),
-            no_curve(can, None, None),
-            no_curve(can, None, "END"),
-            no_curve(can, BASE, None),
-            no_reading(can),
-            no_tree(can),
-        ]
-        return [reason is None for reason in asked]
-
     @pytest.mark.parametrize(
-        ("manner", "enough"),
+        ("manner", "trees"),
         [
-            ("vllm", [1, 1, 1, 1, 1, 1]),
-            ("llama-server", [1, 1, 1, 1, 1, 1]),
-            ("llama-cpp-python", [1, 0, 1, 0, 1, 1]),
-            ("chat", [1, 0, 0, 0, 0, 0]),
-            ("bare", [1, 0, 0, 0, 0, 0]),
+            ("vllm", True),
+            ("llama-server", True),
+            ("llama-cpp-python", True),
+            ("chat", False),
+            ("bare", False),
         ],
     )
-    def test_each_server(self, manner: Manner, enough: list[int]) -> None:
-        """Each kind of work states what it needs, and each kind of server what it has."""
-        assert self.reasons(probed(manner, NAMES[END])) == [bool(one) for one in enough]
+    def test_each_server(self, manner: Manner, trees: bool) -> None:
+        """Every kind of server writes replies; response trees need probabilities of a text's next tokens."""
+        found = probed(manner, NAMES[END])
+        assert no_writing(found, SUMMARY) is None
+        assert (no_tree(found) is None) == trees
 
 
 @contextmanager

@@ -11,8 +11,7 @@ import pytest
 
 from engine.base.conversation import Conversation, Message, render_log
 from engine.base.errors import UsageError
-from engine.completeness.model_requests import Score
-from engine.completeness.scoring import ItemScore, LogItem, Question, log_item
+from engine.completeness.scoring import LogItem, log_item
 from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.client import EndpointClient, parse_address
 from engine.model.endpoints.fleet import Fleet
@@ -27,15 +26,11 @@ from engine.simulate.demo.samples import sample_conversations
 from engine.trees.growth import Budget
 from engine.trees.model_requests import Grow, places
 from engine.trees.options import TreeOptions
-from engine.trees.tree import Kind, Tree
 from tests.engine.model.endpoints.peers import CONTEXT, llama_cpp_python, transformers_serve
 from tests.engine.model.tiny import SPECIAL
 
 pytest.importorskip("sse_starlette", reason="needs llama-cpp-python[server]")
 pytest.importorskip("uvicorn", reason="needs transformers[serving]")
-
-NOISE = 0.002
-"""Largest change of a probability by what is decoded beside it, in F32; 0.0001 was measured on 600 tokens."""
 
 OPTIONS = LoadOptions(context=CONTEXT)
 PROMPT = Prompt("rest", False, "Log:\n\n", "\n\nTURN", "", "", "", (), 10)
@@ -99,49 +94,20 @@ def replies(model: ModelClient, items: list[LogItem]) -> list[str]:
 
 class TestLlamaCppPython:
     def test_probe(self, found: Capabilities) -> None:
-        """The probe finds that the server takes texts only, names tokens by texts, accepts a forced continuation, and
-        that its log-probabilities of prompt tokens are those of other positions.
+        """The probe finds that the server takes texts only, names tokens by texts, and that its log-probabilities of
+        prompt tokens are those of other positions.
         """
-        assert (found.completions, found.chat, found.forced) == (True,) * 3
+        assert (found.completions, found.chat) == (True, True)
         assert found.structure in ("json_schema", "json_object")
         assert (found.ids, found.named, found.echo, found.template) == (False, False, False, "")
         assert found.tokens == "llama-cpp-python"
         assert found.top > 900
-
-    def test_curves(
-        self, in_process: ModelProcess, over_http: EndpointModel, items: list[LogItem]
-    ) -> None:
-        """Probabilities of an end tag and of a continuation equal those of the model process at every boundary."""
-        question = Question(None, " Thanks")
-        expected, scores = (
-            model.ask(Score(items[:1], question)) for model in (in_process, over_http)
-        )
-        assert [score.tokens for score in scores] == [score.tokens for score in expected]
-        assert points(scores) == pytest.approx(points(expected), abs=NOISE)
-        assert max(points(expected)) > 0.1
 
     def test_replies(
         self, in_process: ModelProcess, over_http: EndpointModel, items: list[LogItem]
     ) -> None:
         """The greedy replies have the same tokens."""
         assert replies(over_http, items) == replies(in_process, items)
-
-    def test_refused(self, over_http: EndpointModel, items: list[LogItem]) -> None:
-        """The end-of-text token has no text on this server, so a curve to it is refused."""
-        with pytest.raises(UsageError, match="names tokens by their texts"):
-            over_http.ask(Score(items, Question(None)))
-
-
-def points(scores: list[ItemScore]) -> list[float]:
-    """All probabilities of some curves."""
-    assert [score.unscored for score in scores] == [None] * len(scores)
-    return [value for score in scores for p in score.curve for value in (p.p_end, p.p_continue)]
-
-
-def ended(tree: Tree) -> dict[bytes, float]:
-    """Ended leaves by their text."""
-    nodes = tree.nodes
-    return {tree.text(at): nodes[at].mass for at in tree.leaves() if nodes[at].kind is Kind.ENDED}
 
 
 @pytest.mark.skipif("WORKBENCH_TEST_PEERS" not in os.environ, reason="set WORKBENCH_TEST_PEERS")
@@ -175,7 +141,7 @@ class TestTransformersServe:
     def test_replies_and_no_more(
         self, url: str, base: tuple[Path, Path], items: list[LogItem], tmp_path: Path
     ) -> None:
-        """The greedy replies are the same; without log-probabilities curves and trees are refused."""
+        """The greedy replies are the same; without log-probabilities trees are refused."""
         can = probe(parse_address(url))
         assert (can.completions, can.top, can.echo, can.tokens) == (True, 0, False, "")
         model = asking(url, can)
@@ -184,8 +150,6 @@ class TestTransformersServe:
         talk = [log_item(render_log([Message("user", "Hello?"), Message("assistant", "Hello!")]))]
         assert replies(model, talk) == replies(here, talk)
         here.close()
-        with pytest.raises(UsageError, match="no log-probabilities"):
-            model.ask(Score(items, Question(None, "\n")))
         (place,) = places(render_log(shortest(1)[0].messages), "last-answer")
         with pytest.raises(UsageError, match="no log-probabilities"):
             model.ask(Grow([place], TreeOptions(alpha=0.1), Budget()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -23,7 +22,6 @@ _NAMES = [
     *("choices", "text", "message", "content", "logprobs", "tokens", "top_logprobs"),
     *("token_logprobs", "token", "logprob", "bytes", "id"),
 ]
-NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 
 
 class TestWaits:
@@ -33,13 +31,11 @@ class TestWaits:
             ("7", 7.0),
             ("0.25", 0.25),
             ("120", LONGEST_WAIT),
-            ("Sun, 01 Mar 2026 12:00:05 GMT", 5.0),
-            ("Sun, 01 Mar 2026 11:00:00 GMT", 0.0),
         ],
     )
     def test_what_the_server_says(self, said: str, seconds: float) -> None:
-        """Numbers and dates in a Retry-After header are read, within bounds."""
-        assert wait_after(3, {"retry-after": said}, 0.9, NOW) == pytest.approx(seconds)
+        """A number in a Retry-After header is read, within bounds."""
+        assert wait_after(3, {"retry-after": said}, 0.9) == pytest.approx(seconds)
 
 
 class TestPace:

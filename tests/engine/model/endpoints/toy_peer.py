@@ -7,7 +7,6 @@ of the position after.
 from __future__ import annotations
 
 import json
-import re
 import sys
 import threading
 import time
@@ -29,7 +28,6 @@ Fault = Callable[["Handler", dict[str, Any]], Answer | None]
 NAMES = {token: text for text, token in CONTROL.items()}
 MODEL = "toy"
 _LETTERS = np.array([chr(token).islower() and token < 128 for token in range(VOCABULARY)])
-_LITERAL = re.compile(r'root ::= ("(?:[^"\\]|\\.)*")')
 
 
 class RefusedRequest(Exception):
@@ -168,18 +166,15 @@ class ToyPeer:
         count = int(body.get("max_tokens", 16))
         if len(prompt) + count > self.context:
             raise RefusedRequest(f"maximum context length is {self.context} tokens")
-        forced = self._forced(body)
         stops = [text.encode() for text in body.get("stop") or []]
         settings = Sampling(temperature=float(body.get("temperature", 1.0)))
         chooser = self.toy.sampler(settings, int(body.get("seed", time.monotonic_ns() % 2**31)))
         tokens: list[int] = []
         while len(tokens) < count:
-            if forced is not None and len(tokens) == len(forced):
-                return tokens, "stop"
             logits = next_logits([*prompt, *tokens])
             if plain:
                 logits = np.where(_LETTERS, logits, np.float32(-100))
-            token = forced[len(tokens)] if forced is not None else chooser.pick(logits)
+            token = chooser.pick(logits)
             if token in (END, 0):
                 # Most servers list the probabilities of the token that ends a text; this one has no entry for it.
                 listed = [] if self.manner == "llama-cpp-python" else [token]
@@ -190,15 +185,6 @@ class ToyPeer:
             if found:
                 return list(text[: min(found)]), "stop"
         return tokens, "length"
-
-    def _forced(self, body: dict[str, Any]) -> bytes | None:
-        grammar = body.get("grammar")
-        if not grammar or self.manner not in ("llama-server", "llama-cpp-python"):
-            return None
-        found = _LITERAL.fullmatch(grammar)
-        if not found:
-            raise RefusedRequest("a toy knows one literal")
-        return str(json.loads(found.group(1))).encode()
 
     def _answer_log_probs(
         self, prompt: Sequence[int], written: Sequence[int], body: dict[str, Any]

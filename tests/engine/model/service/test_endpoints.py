@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import re
 import shutil
+import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from subprocess import CompletedProcess
 
 import pytest
 
@@ -70,15 +70,6 @@ def peers(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ToyPeer, ToyPeer]]:
         yield first, second
 
 
-def scores(project: Path) -> list[dict[str, Any]]:
-    """The scores of each conversation, without the fields that name the model."""
-    out = project.with_suffix(".csv")
-    assert workbench("export", project, "scores", "--out", out).returncode == 0
-    rows = list(csv.DictReader(io.StringIO(out.read_text())))
-    assert rows
-    return [{name: row[name] for name in row if name not in ("model", "config")} for row in rows]
-
-
 class TestEstimates:
     def test_what_a_run_will_cost(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
         """The estimate of a run over endpoints has its requests, tokens and cost, within a fifth of what the run then
@@ -95,10 +86,18 @@ class TestEstimates:
         assert cost["cost"] == pytest.approx((cost["read"] + 2 * cost["written"]) / 1e6, rel=0.01)
 
 
-def score(project: Path, model: str, *words: str) -> None:
-    """Scores a project to the end token and generates the remaining tasks."""
-    done = workbench("run", "complete", project, "--model", model, "--mode", "tuned", *words)
+def summarize(project: Path, model: str) -> CompletedProcess[bytes]:
+    """Clusters a project by the summaries that a model writes."""
+    command = ("run", "cluster", project, "--model", model, "--text", "summary", "--no-labels")
+    done = workbench(*command)
     assert done.returncode == 0, done.stderr.decode()
+    return done
+
+
+def summaries(project: Path) -> list[tuple[int, str]]:
+    """The summary of each conversation."""
+    with closing(sqlite3.connect(project)) as conn:
+        return conn.execute("SELECT conversation_id, text FROM goal_text ORDER BY 1").fetchall()
 
 
 class TestRuns:
@@ -106,27 +105,26 @@ class TestRuns:
         """A run over two endpoints gives the results of a run over one, and both receive requests."""
         other = project.with_name("other.wb")
         shutil.copy(project, other)
-        score(project, "one")
+        summarize(project, "one")
         for peer in peers:
             peer.requests.clear()
             peer.delay = 0.02
         (Path(os.environ["WORKBENCH_CACHE"]) / "replies.sqlite").unlink()
-        score(other, "one,two")
+        summarize(other, "one,two")
         assert peers[0].completions
         assert peers[1].completions
-        assert scores(other) == scores(project)
+        assert len(summaries(project)) == 6
+        assert summaries(other) == summaries(project)
 
     def test_one_of_them_fails(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
         """An endpoint that fails during a run is taken out with a notice, and the run completes."""
         peers[0].faults = [says(401, f"no such key {CANARY}")] * 500
-        done = workbench("run", "complete", project, "--model", "one,two", "--mode", "tuned")
-        said = done.stderr.decode()
-        assert done.returncode == 0, said
+        said = summarize(project, "one,two").stderr.decode()
         assert "Taken out:" in said
         assert "401" in said
         assert ".." not in said
         assert CANARY not in said
-        assert len(scores(project)) == 6
+        assert len(summaries(project)) == 6
 
     def test_grown_on(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
         """A tree is grown further by the endpoints that grew it; where one was removed the error names it."""
@@ -155,7 +153,7 @@ class TestRuns:
 
     def test_the_key_is_nowhere(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
         """After runs the key is in no file of the program, the project or its logs."""
-        score(project, "one")
+        summarize(project, "one")
         folders = [project.parent, *(Path(os.environ[f"WORKBENCH_{n}"]) for n in ("DATA", "CACHE"))]
         files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
         assert files
@@ -167,7 +165,8 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("words", "why"),
         [
-            (("run", "complete", "P", "--model", "said"), "answers messages only"),
+            (("run", "complete", "P", "--model", "said", "--mode", "base"), "cannot score in mode"),
+            (("run", "complete", "P", "--model", "said", "--paper"), "cannot score in mode"),
             (("run", "trees", "P", "--model", "said"), "answers messages only"),
             (("run", "cluster", "P", "--model", "said"), "its replies have no fields"),
             (("run", "complete", "P", "--model", "said,none"), "'none' is no endpoint"),
@@ -186,7 +185,8 @@ class TestRefusals:
     def test_offline(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
         """A run that stays offline reaches no endpoint, and the error names the switch."""
         done = workbench(
-            "--offline", "run", "complete", project, "--model", "one", "--mode", "tuned"
+            *("--offline", "run", "cluster", project, "--model", "one"),
+            *("--text", "summary", "--no-labels"),
         )
         assert done.returncode != 0
         assert b"--offline" in done.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from engine.formats.opening import framing
 from engine.jobs.runner import JobRunner
 from engine.project.project import Project
 from engine.results.watch import watched_inputs
-from engine.results.watch.watched_inputs import WatchedFiles, WatchedInput, WatchedStandardInput
+from engine.results.watch.watched_inputs import WatchedFiles
 
 
 @pytest.fixture
@@ -33,7 +32,7 @@ def line(key: str | None, count: int, about: str = "paint") -> str:
     return json.dumps({"id": key, "messages": messages} if key else {"messages": messages}) + "\n"
 
 
-def look(project: Project, watched_input: WatchedInput) -> ImportStage | None:
+def look(project: Project, watched_input: WatchedFiles) -> ImportStage | None:
     """Imports what is new."""
     stage = watched_input.next_import(project)
     if stage is not None:
@@ -164,8 +163,8 @@ def test_what_a_collector_writes(project: Project, tmp_path: Path) -> None:
 def test_a_line_without_end_is_not_held(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a line that is larger than a record may be only what shows that is in memory, in a file and on standard input;
-    it is quarantined once, and the lines after it are read."""
+    """Of a line that is larger than a record may be only what shows that is in memory; it is quarantined once, and the
+    lines after it are read."""
     monkeypatch.setattr(watched_inputs, "MAX_RECORD", 1_000)
     monkeypatch.setattr(framing, "MAX_RECORD", 1_000)
     monkeypatch.setattr(watched_inputs, "MAX_READ_BYTES", 400)
@@ -179,9 +178,3 @@ def test_a_line_without_end_is_not_held(
         assert conn.execute("SELECT line, reason FROM quarantine").fetchall() == [
             (2, "record is larger than 0 MiB")
         ]
-    lines = WatchedStandardInput(io.BytesIO(text.encode()))
-    while not lines.is_finished:
-        held = [len(one) for one in lines._waiting_lines]
-        assert sum(held) <= 400 + 1_002
-        if held:
-            look(project, lines)

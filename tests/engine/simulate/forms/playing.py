@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from engine.formats.form_runs import fields
 from engine.model.chat import Call, Completion
 from engine.model.prompt_files import prompt_texts
 from engine.simulate.forms.form import Form, Profile, read_form
+from engine.simulate.forms.form_scores import fields
 from engine.simulate.forms.form_session import FormSession, Rules
 from engine.simulate.forms.modular import ModularRun
 from engine.simulate.forms.modules import MODULES
@@ -116,18 +116,6 @@ def modular(
             call = filling.send(reply)
     except StopIteration:
         return run
-
-
-def files_of(over: EndedPlay) -> dict[str, Any]:
-    """The files in which the source stores such a run, by name, without those that no reader needs."""
-    result = over.ending.result
-    names = ("form", "variant", "run", "required_right", "optional_right")
-    return {
-        "config.json": {"model": "small-model", **{name: result[name] for name in names}},
-        "dialogue.json": result["dialogue"],
-        "filled-form.json": result["filled"],
-        "transcript.json": {"interactions": result["interactions"]},
-    }
 
 
 def all_but(*names: str) -> frozenset[str]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from engine.formats.form_runs import Count, fields
 from engine.simulate.forms.form import known_form, known_profiles, right_fields
+from engine.simulate.forms.form_scores import Count, fields
 from tests.engine.simulate.forms.playing import leaf
 
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from engine.base.errors import UsageError
-from engine.formats.form_runs import fields
 from engine.simulate.forms.form import TOPICS, copy_answers, form_of_file, known_form, read_form
+from engine.simulate.forms.form_scores import fields
 from tests.engine.simulate.forms.playing import small_form
 from tests.shared_data import original_folder
 

@@ -10,12 +10,10 @@ its own name: `success` and `score` need the correct answers, `filled_share` and
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from engine.base.number_format import figure
-from engine.formats.json_values import BadRecord, list_or_empty
-from engine.formats.records import COMPANIONS, ParsedRecord, Reader
 
 Path = tuple[str, ...]
 """The labels from the top of a form to a field."""
@@ -31,9 +29,6 @@ COMPLETE_BASIS = "all required fields of the final form are filled"
 
 PARSED_AFTER = 2
 """Offset in a transcript from an answer to the action that its parser chose."""
-
-RIGHT = ("required_right", "optional_right")
-"""Names of the counts of correctly filled fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,86 +265,3 @@ def _weighted(required: Count, optional: Count) -> float | None:
 def _harmonic(first: float, second: float) -> float:
     """Returns the harmonic mean of two numbers; 0 if one of them is 0."""
     return 2 / (1 / first + 1 / second) if first and second else 0.0
-
-
-FORM, CONFIG, DIALOGUE = "filled-form.json", "config.json", "dialogue.json"
-"""Names of the files beside a transcript: the form at the end, the settings of the run, and what was said."""
-
-
-_ONLY_ORIGINAL = (DIALOGUE, "info.json", "dm-state.json", "cfm-states.json")
-"""States of the modules, and the dialogue, which the transcript repeats; they stay in the original record."""
-
-
-def with_files(transcripts: Reader) -> Reader:
-    """Returns the reader of transcripts that also reads the files beside them."""
-
-    def read(record: Any, fallback_id: str, outer: Any = None) -> ParsedRecord:
-        """Reads a transcript, and adds what the files beside it say."""
-        files = record.get(COMPANIONS) if isinstance(record, dict) else None
-        if not isinstance(files, dict):
-            return transcripts.read(record, fallback_id, outer)
-        alone = {name: value for name, value in record.items() if name != COMPANIONS}
-        draft = transcripts.read(alone, fallback_id, outer)
-        config, form = files.get(CONFIG), files.get(FORM)
-        if isinstance(config, dict):
-            draft.fields["config"] = config
-        try:
-            truth = _truth(config, form, files.get(DIALOGUE), record.get("interactions"))
-        except (TypeError, RecursionError):
-            raise BadRecord(f"{FORM} beside it is no form") from None
-        draft.conversation = replace(draft.conversation, truth=truth or None)
-        draft.left_out |= {(id(files), name) for name in _ONLY_ORIGINAL}
-        return draft
-
-    return replace(transcripts, read=read, companions=frozenset((FORM, CONFIG, *_ONLY_ORIGINAL)))
-
-
-def _models(config: dict[str, Any]) -> str:
-    """Returns the names of the models of the modules, without the user's and those that a fallback replaces
-    (`dummy`)."""
-    model = config.get("model")
-    of_modules = model.items() if isinstance(model, dict) else [("", model)]
-    names = [
-        str(model_name)
-        for module, model_name in of_modules
-        if model_name and module != "user" and model_name != "dummy"
-    ]
-    return ", ".join(dict.fromkeys(names)) or "unknown"
-
-
-def _truth(config: Any, form: Any, dialogue: Any, interactions: Any) -> dict[str, Any]:
-    """Returns what is known of a run: its form and, if dialogue and final form are there, its scores."""
-    truth: dict[str, Any] = {}
-    if isinstance(config, dict) and isinstance(config.get("form"), str):
-        truth |= {
-            "form": config["form"],
-            "goal": config["form"],
-            "assistant_model": _models(config),
-        }
-        truth |= {name: config[name] for name in ("variant", "ended") if name in config}
-    if not isinstance(form, dict) or next(fields(form), None) is None:
-        return truth
-    if not isinstance(dialogue, list) or not all(isinstance(line, dict) for line in dialogue):
-        return truth
-    lines = [{speaker: str(text) for speaker, text in line.items()} for line in dialogue]
-    steps = list_or_empty(interactions)
-    modules = [str(step.get("module")) for step in steps if isinstance(step, dict)]
-    scores = form_scores(form, lines, modules, _right(config))
-    return truth | scores.truth() | {"filled": form}
-
-
-def _right(config: Any) -> tuple[Count, Count] | None:
-    """Returns what the configuration says of correctly filled fields; None where it says nothing, as in the source's
-    runs."""
-    counts = [config.get(name) for name in RIGHT] if isinstance(config, dict) else []
-    pairs: list[Count] = []
-    for count in counts:
-        match count:
-            case [int(part), int(total)] if isinstance(count, list) and 0 <= part <= total:
-                pairs.append((part, total))
-            case _:
-                return None
-    if not pairs:
-        return None
-    required, optional = pairs
-    return required, optional

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.formats.form_runs import Count, FormScores, form_scores
+from engine.simulate.forms.form_scores import Count, FormScores, form_scores
 from tests.engine.simulate.forms.playing import small_form
 from tests.shared_data import original_folder, shared_file
 
