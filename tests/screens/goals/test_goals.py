@@ -245,7 +245,7 @@ class TestRuns:
             assert "It was 7 for 32 conversations" in text(pilot)
             await press(pilot, "down")
             assert "Every proposed merge waits for your yes or no" in text(pilot)
-            await press(pilot, "right", "down", "down", "down", *"3")
+            await press(pilot, "right", "down", "down", *"3")
             assert form.request() == ClusteringRequest(
                 "all-user", "tfidf", 40, seed=3, decide="auto"
             )
