@@ -234,8 +234,6 @@ from engine.project.project import Project
 kept = DecisionLog(Project.open({path!r}))
 kept.decide(1, lambda desk: [GoalDecision("merge", ("c0", "c1"), (("things", ""),))])
 kept.decide(1, lambda desk: [GoalDecision("never", ("d1", "c3"))])
-kept.undo(1)
-kept.redo(1)
 
 def half(desk):
     yield GoalDecision("merge", ("d1", "c2"))
