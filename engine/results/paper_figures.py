@@ -20,7 +20,7 @@ from engine.base.arrays import Floats
 from engine.base.number_format import counted
 from engine.base.report_table import ReportTable, text_table
 from engine.base.text import one_line
-from engine.goals.stages.validation import DISSOLVED, STABLE
+from engine.goals.clusters.clustering import DISSOLVED, STABLE
 from engine.goals.tables.measurements import Measurements
 from engine.results.comparison.measured import Measured
 from engine.results.document import Bar, Bars, Block, Columns, Paragraph, Plot

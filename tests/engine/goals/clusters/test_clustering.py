@@ -18,18 +18,22 @@ from sklearn.metrics import silhouette_score
 
 from engine.goals.clusters import clustering
 from engine.goals.clusters.clustering import (
+    DISSOLVED,
     NOVEL,
     OUTLIER,
+    STABLE,
     Clusters,
+    Kind,
+    Repetition,
     assign,
     cluster,
     membership_of,
     propose_k,
     silhouette,
+    stability_run,
 )
 from engine.goals.labels.distinctive_words import distinctive_words
 from engine.goals.stages.deciding import group_by_theme, theme_label
-from engine.goals.stages.validation import DISSOLVED, STABLE, Kind, Repetition, stability_run
 from engine.model.embedders.vectors import Numbers, Vectors, has_vector, unit_rows
 from tests.engine.goals.groups import grouped, same_partition, wishes
 from tests.engine.project.support import REPOSITORY
