@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from engine.conversations.tables.conversations import imported
-from engine.goals.clusters.clustering import membership_of
+from engine.goals.clusters.clustering import DISSOLVED, STABLE, membership_of
 from engine.goals.records import GoalDecision, GoalGroup
-from engine.goals.stages.validation import DISSOLVED, STABLE, StabilityStage
+from engine.goals.stages.validation import StabilityStage
 from engine.goals.tables import clusterings, measurements, vectors
 from engine.goals.tables import decisions as goal_decisions
 from engine.goals.tables.clusterings import stored_clustering
