@@ -133,7 +133,7 @@ class PromptTrial:
 
 
 class _TrialWork(ModelWork):
-    """Asks endpoints over a client of its own, so that a trial that is closed cancels no request of a job."""
+    """Asks an endpoint over a client of its own, so that a trial that is closed cancels no request of a job."""
 
     def __init__(self, workspace: OpenProject, model: LoadableModel) -> None:
         super().__init__(workspace.process, model)
@@ -142,8 +142,8 @@ class _TrialWork(ModelWork):
     @cached_property
     def process(self) -> ModelClient:
         """The client of the model."""
-        names = self.model.endpoints
-        return self._endpoints.connect(names) if names else self._process
+        name = self.model.endpoint
+        return self._process if name is None else self._endpoints.connect(name)
 
 
 def trial_lines(replies: Mapping[str, Mapping[str, str]]) -> list[str]:

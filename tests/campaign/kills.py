@@ -90,7 +90,8 @@ TREES = ("run", "trees", "{p}", "--limit", "4", "--nodes", "60", "--max-tokens",
 RUN_FOLDER = "p.training/r"
 TRAIN = (
     "train", "{p}", "--base", "{f}/base", "--set", "batch=4", "--set", "valid_every=2", "--set", "precision=f32",
-    "--set", "max_tokens=400", "--set", "rank=4", "--set", "threads=1", "--epochs", "2", "--limit", "12", "--name", "r",
+    "--set", "max_tokens=400", "--set", "rank=4", "--set", "threads=1",
+    "--set", "epochs=2", "--limit", "12", "--name", "r",
 )  # fmt: skip
 RECSIM = (
     "simulate", "recsim", "{p}", "--limit", "2", "--turns", "2", "--context", "2048",

@@ -29,7 +29,6 @@ from engine.goals.records import (
 )
 from engine.goals.tables import clusterings, measurements
 from engine.goals.tables.clusterings import source_of, stored_clustering
-from engine.goals.tables.measurements import Measurements
 from engine.goals.views.clustering_view import (
     ClusteringView,
     Space,
@@ -162,11 +161,6 @@ class GoalService:
             judged=sum(key in judged for key in below_threshold),
             waiting=tuple(key for key in below_threshold if key not in judged),
         )
-
-    def measurements(self) -> Measurements | None:
-        """Returns what was measured of the clustering, its stability above all; None before any was made."""
-        with self._project.reading() as conn:
-            return measurements.of_shown(conn)
 
     def _states_of_groups(self, view: ClusteringView) -> Mapping[int, StateCounts]:
         """Returns the states of the current groups by rank, the last ones if nothing changed since they were read."""

@@ -382,12 +382,12 @@ class GoalStages:
             prices=entry.prices if entry else None,
         )
         if isinstance(embedder, HttpEmbedder):
-            embedder.fleet.spending = spending or Spending()
+            embedder.sender.spending = spending or Spending()
             address = embedder.address
             redacted = not address.local and not (entry and entry.as_is)
-            self.setup.endpoints.guard(embedder.fleet, [address], redacted)
+            self.setup.endpoints.guard(embedder.sender, address, redacted)
             return Vectorizer(
-                name, embedder, cancel=embedder.fleet.cancel, spent=embedder.fleet.spent
+                name, embedder, cancel=embedder.sender.cancel, spent=embedder.sender.spent
             )
         if name.endswith(".gguf"):
             return Vectorizer(name, embedder, lane="model", cancel=self.setup.process.cancel)

@@ -445,7 +445,7 @@ class ProposeStage(OnClustering, ModelStage):
     ) -> list[AnswerEntry]:
         """Returns an entry for each pair: the model's answer, or the reason why there is none. Endpoints are asked
         about all pairs side by side."""
-        if self._work.model.endpoints:
+        if self._work.model.endpoint:
             with ThreadPoolExecutor(len(block), "asking") as threads:
                 entries = threads.map(
                     lambda pair: self._answer_together(state, [pair], report), block

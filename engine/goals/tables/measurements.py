@@ -8,52 +8,16 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from engine.base.conversation import State
 from engine.completeness.records import StateCounts
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.scores import state_sql
-from engine.goals.tables import clusterings
-from engine.goals.tables.clusterings import Cluster
 from engine.project.sql import snapshot
 
 RepetitionKey = tuple[Literal["seed", "bootstrap"], int]
 """A kind of resampling and its number, from 0."""
-
-
-@dataclass(frozen=True, slots=True)
-class Measurements:
-    """All that was measured of the clustering that is shown.
-
-    Attributes:
-        clusters: Its clusters before merges.
-        agreements: ("seed" or "bootstrap", adjusted Rand index, at most 1) of each repetition of the newest measurement
-            of stability.
-        jaccard: Mean Jaccard similarity of clusters under the bootstraps, in [0, 1], by number.
-    """
-
-    clusters: list[Cluster]
-    agreements: list[tuple[str, float]]
-    jaccard: Mapping[int, float]
-
-
-def of_shown(conn: sqlite3.Connection) -> Measurements | None:
-    """Returns what was measured of the clustering that is shown; None before any was made."""
-    shown = clusterings.shown_id(conn)
-    if shown is None:
-        return None
-    newest = conn.execute(
-        "SELECT config_hash FROM stability WHERE clustering_id = ? ORDER BY run_id DESC LIMIT 1",
-        (shown,),
-    ).fetchone()
-    repetitions = [] if newest is None else agreements(conn, shown, newest[0])
-    return Measurements(
-        clusterings.clusters(conn, shown),
-        [(kind, ari) for (kind, _), ari in repetitions],
-        stability(conn, shown),
-    )
 
 
 # Stability

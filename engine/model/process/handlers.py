@@ -19,26 +19,22 @@ from engine.model.llamacpp.model import LlamaModel
 from engine.model.log_windows import log_tokens
 from engine.model.memory_plan import with_layers_that_fit
 from engine.model.process.chat import chat_replies
-from engine.model.process.log_probs import read_tokens
 from engine.model.process.requests import (
     Chat,
     CountTokens,
     Embed,
-    Expand,
     Generate,
     Load,
     Machine,
     Measure,
     MeasureLong,
-    ReadTokens,
-    TokenDistribution,
     Tokenize,
     Tune,
     WrittenReply,
 )
 from engine.model.process.session import Handlers, ModelSession
 from engine.model.prompt_files import frame
-from engine.model.tuning import LONG_TOKENS, expand, noise_of, speed_of, tune
+from engine.model.tuning import LONG_TOKENS, noise_of, speed_of, tune
 
 
 def _load(session: ModelSession, request: Load) -> dict[str, Any]:
@@ -123,12 +119,6 @@ def _tokenize(session: ModelSession, request: Tokenize) -> list[list[int]]:
     return [session.model.tokenize(text) for text in request.texts]
 
 
-def _read_tokens(session: ModelSession, request: ReadTokens) -> list[list[TokenDistribution]]:
-    """Reads the distribution after every token of texts."""
-    model, report = session.take(), session.progress()
-    return [read_tokens(model, tokens, request.also, report) for tokens in request.items]
-
-
 def _embed(session: ModelSession, request: Embed) -> NDArray[np.float32]:
     """Embeds texts; returns vectors of shape (texts, dimensions)."""
     model = session.take()
@@ -161,11 +151,6 @@ def _tune(session: ModelSession, request: Tune) -> dict[str, Any]:
     )
 
 
-def _expand(_session: ModelSession, request: Expand) -> None:
-    """Writes weights in F32."""
-    expand(request.path, request.target)
-
-
 def _machine(_session: ModelSession, _request: Machine) -> dict[str, Any]:
     """Describes the machine."""
     return {"system": system_info(), "gpu_offload": gpu_offload()}
@@ -177,12 +162,10 @@ HANDLERS: Handlers = {
     Chat: _chat,
     CountTokens: _count_tokens,
     Tokenize: _tokenize,
-    ReadTokens: _read_tokens,
     Embed: _embed,
     Measure: _measure,
     MeasureLong: _measure_long,
     Tune: _tune,
-    Expand: _expand,
     Machine: _machine,
 }
 """The handler of each request to a model."""

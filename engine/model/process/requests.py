@@ -42,23 +42,6 @@ class WrittenReply:
     note: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class TokenDistribution:
-    """The log-probabilities of some tokens to come next after one token of a text.
-
-    Attributes:
-        top: The most probable token.
-        top_log_p: Natural log-probability of the most probable token.
-        next_log_p: Natural log-probability of the token that follows in the text; None after the last token.
-        also: Natural log-probabilities of the tokens in `ReadTokens.also`, in their order.
-    """
-
-    top: int
-    top_log_p: float
-    next_log_p: float | None
-    also: tuple[float, ...]
-
-
 class Load(Request[dict[str, Any]], frozen=True):
     """Loads a model unless it is loaded already, and switches to an adapter or back.
 
@@ -145,27 +128,6 @@ class Tokenize(Request[list[list[int]]], frozen=True):
     """Converts texts into token ids; control tokens in them are read as plain text, and none are put in front."""
 
     texts: Sequence[str]
-
-
-class ReadTokens(Request[list[list[TokenDistribution]]], frozen=True):
-    """Reads the distribution of the next token after every token of texts, each on its own. Progress counts
-    tokens.
-
-    Attributes:
-        items: Token ids of each text.
-        also: Tokens whose log-probability is read after every token, in addition to the most probable one.
-    """
-
-    items: Sequence[Sequence[int]]
-    also: Sequence[int] = ()
-
-
-class Expand(Request[None], frozen=True):
-    """Writes the weights of a GGUF file in F32; see `engine.model.tuning.expand`."""
-
-    needs_model: ClassVar[bool] = False
-    path: Path
-    target: Path
 
 
 class Tune(Request[dict[str, Any]], frozen=True):
