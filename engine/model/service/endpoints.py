@@ -237,7 +237,7 @@ def work_lines(can: Capabilities) -> list[str]:
     """Returns one line with the work that an endpoint can do, and one for each other kind of work with the reason."""
     fields = no_fields(can)
     reasons: dict[str, str | None] = {
-        "replies": no_writing(can, parse_prompt("summary", prompt_text("summary"))),
+        "replies": no_writing(can, parse_prompt("paper-summary", prompt_text("paper-summary"))),
         "labels of goals": fields,
         "answers to questions": fields,
         "merge questions": fields,
