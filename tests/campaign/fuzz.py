@@ -43,9 +43,9 @@ from engine.model.catalog import embedded_model
 from engine.model.embedders.embedder import HttpEmbedder
 from engine.model.endpoints import pacing
 from engine.model.endpoints.client import EndpointClient, parse_address, served_models
-from engine.model.endpoints.fleet import Fleet
 from engine.model.endpoints.model import EndpointModel
 from engine.model.endpoints.probe import probe
+from engine.model.endpoints.sender import RequestSender
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.requests import Generate
@@ -471,7 +471,7 @@ class Fuzz:
             if what == "probe":
                 probe(address)
                 return
-            model = EndpointModel("toy", Fleet([(asker, None)]), self.can[manner])
+            model = EndpointModel("toy", RequestSender(asker), self.can[manner])
             model.load(Path(), LoadOptions())
             for reply in model.ask(
                 Generate(LOGS, prompt, sampling=Sampling(), max_tokens=8, stop=(), seed=3)
