@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import convert
 from msgspec.structs import asdict
 
-from engine.base.disk_full import DISK_FULL_MESSAGE, TRAINING_DISK_FULL_HINT, is_disk_full
+from engine.base.files import DISK_FULL_MESSAGE, TRAINING_DISK_FULL_HINT, is_disk_full
 from engine.training import process
 from engine.training.config import ConfigError, TrainConfig
 from engine.training.events import (

@@ -19,14 +19,12 @@ from engine.model.llamacpp.model import LlamaModel
 from engine.model.log_windows import log_tokens
 from engine.model.memory_plan import with_layers_that_fit
 from engine.model.process.chat import chat_replies
-from engine.model.process.log_probs import prompted_log_probs
 from engine.model.process.requests import (
     Chat,
     CountTokens,
     Embed,
     Generate,
     Load,
-    LogProbs,
     Machine,
     Measure,
     MeasureLong,
@@ -106,11 +104,6 @@ def _chat(session: ModelSession, request: Chat) -> list[Completion]:
     return chat_replies(session.take_to_arrange(), request.calls, session.total_progress())
 
 
-def _log_probs(session: ModelSession, request: LogProbs) -> list[list[tuple[float, int]]]:
-    """Reads the log-probabilities of continuations."""
-    return prompted_log_probs(session.take(), request.items, request.prompt, session.progress())
-
-
 def _count_tokens(session: ModelSession, request: CountTokens) -> list[int]:
     """Counts the tokens of each item."""
     model, report = session.model, session.progress()
@@ -167,7 +160,6 @@ HANDLERS: Handlers = {
     Load: _load,
     Generate: _generate,
     Chat: _chat,
-    LogProbs: _log_probs,
     CountTokens: _count_tokens,
     Tokenize: _tokenize,
     Embed: _embed,

@@ -92,21 +92,6 @@ class Chat(Request[list[Completion]], frozen=True):
     calls: Sequence[Call]
 
 
-class LogProbs(Request[list[list[tuple[float, int]]]], frozen=True):
-    """Reads the log-probabilities of continuations of texts. Progress counts tokens read.
-
-    The answer has, for each item and continuation, the natural log-probability and the number of tokens. An endpoint
-    raises `RequestRefused` if it does not show the probability of one of them.
-
-    Attributes:
-        items: Pairs of a text and its continuations.
-        prompt: Text around each text; a continuation follows its `reply`. None for none.
-    """
-
-    items: Sequence[tuple[str, Sequence[str]]]
-    prompt: Prompt | None
-
-
 class CountTokens(Request[list[int]], frozen=True):
     """Counts the tokens of each item, which is a list of texts. Progress counts items."""
 
