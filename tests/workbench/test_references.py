@@ -6,12 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import (
-    command_reference,
-    json_reference,
-    prompt_reference,
-    settings_reference,
-)
+from tests import command_reference, json_reference, prompt_reference, settings_reference
 
 
 class TestCommands:

@@ -17,7 +17,7 @@ import numpy as np
 from engine.base.arrays import Bools
 from engine.base.statistics.agreement import Correlation, correlate
 from engine.base.statistics.bootstrap import RANK_FIGURES, Ranking, Resampling
-from engine.base.statistics.intervals import Contrast, Curve, Interval
+from engine.base.statistics.intervals import Contrast, Interval
 from engine.base.statistics.ranking import (
     Placements,
     auroc,
@@ -26,7 +26,6 @@ from engine.base.statistics.ranking import (
     p_above_chance,
     p_difference,
     placements,
-    roc,
 )
 from engine.results.metrics.uncertainty import FIGURES, PLAIN, Case, Figure
 
@@ -81,7 +80,6 @@ class Ranked:
         average_precision: At chance level `positives / (positives + negatives)`.
         p: Two-sided p value of the hypothesis that the area is 0.5.
         corrected: `p` after Holm's correction over the figures of the table.
-        roc: Share found of where the claim holds against share of the others, over all thresholds.
     """
 
     figure: str
@@ -91,7 +89,6 @@ class Ranked:
     average_precision: Interval
     p: float
     corrected: float
-    roc: Curve
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +117,7 @@ class Pair:
     correlation: Correlation
 
 
-def claim_tables(
-    cases: Sequence[Case], claims: Sequence[str], on_step: OnStep = lambda step: None
-) -> list[ClaimTable]:
+def claim_tables(cases: Sequence[Case], claims: Sequence[str]) -> list[ClaimTable]:
     """Returns a table for each claim that is decided for some case, except claims that have the same answers as an
     earlier one."""
     tables = []
@@ -133,9 +128,7 @@ def claim_tables(
         if not holds + fails or answers in earlier_answers:
             continue
         earlier_answers.append(answers)
-        cases_of_claim = _ClaimCases(
-            [case for case in cases if claim in case.claims], claim, on_step
-        )
+        cases_of_claim = _ClaimCases([case for case in cases if claim in case.claims], claim)
         tables.append(
             ClaimTable(claim, holds, fails, cases_of_claim.rows(), cases_of_claim.contrasts())
         )
@@ -145,9 +138,8 @@ def claim_tables(
 class _ClaimCases:
     """The cases for which one claim is decided; caches what several rows need."""
 
-    def __init__(self, cases: Sequence[Case], claim: str, on_step: OnStep) -> None:
-        """`on_step` is called with the name of each row or contrast before it is computed; may raise to cancel."""
-        self._claim, self._on_step = claim, on_step
+    def __init__(self, cases: Sequence[Case], claim: str) -> None:
+        self._claim = claim
         self._holds = np.array([case.claims[claim] for case in cases])
         self._groups = [case.conversation for case in cases]
         first_case = cases[0]  # all have the same figures
@@ -204,7 +196,6 @@ class _ClaimCases:
 
     def _rank(self, name: str) -> Ranked:
         """Returns how well a figure predicts the claim, over the cases that have the figure; p is not corrected yet."""
-        self._on_step(f"{self._claim}: {name}")
         among = self._has_figure[name]
         values, holds, groups = self._select(name, among)
         ranking = self._ranking(name, among)
@@ -218,12 +209,10 @@ class _ClaimCases:
             average_precision=ranking.figure(_AP),
             p=p,
             corrected=p,
-            roc=roc(values, holds),
         )
 
     def _contrast(self, name: str, other: str) -> Contrast:
         """Returns how much better one figure predicts the claim than another, over the cases that have both."""
-        self._on_step(f"{self._claim}: {name} against {other}")
         among = self._has_figure[name] & self._has_figure[other]
         first, second = self._placements(name, among), self._placements(other, among)
         difference = self._ranking(name, among).difference(self._ranking(other, among), _AUROC)

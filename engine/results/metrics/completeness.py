@@ -16,7 +16,7 @@ import numpy as np
 
 from engine.base.statistics.bootstrap import NAMES, BootstrapDraws, draw
 from engine.base.statistics.intervals import Classification, Contrast, Interval
-from engine.base.statistics.ranking import Placements, corrected, p_difference, placements, roc
+from engine.base.statistics.ranking import Placements, corrected, p_difference, placements
 from engine.completeness.truncation import cut_at, matched
 from engine.results.metrics import claims as truths
 from engine.results.records import TruthRow, TruthTable
@@ -223,10 +223,7 @@ def _truth_rows(
     """Returns a row for each scoring, whose values should be high where the claim holds, and a contrast by AUROC for
     every two scorings."""
     measured, contrasts = _against_labels(inverted, holds)
-    rows = [
-        TruthRow(name, measured[name].auroc, measured[name].ap, roc(values, holds))
-        for name, values in inverted.items()
-    ]
+    rows = [TruthRow(name, measured[name].auroc, measured[name].ap) for name in inverted]
     return tuple(rows), contrasts
 
 

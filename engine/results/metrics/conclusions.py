@@ -11,7 +11,6 @@ from typing import Any
 from engine.base.number_format import figure, figure_range
 from engine.base.statistics.intervals import Contrast
 from engine.base.statistics.ranking import SIGNIFICANCE_LEVEL
-from engine.base.text import one_line
 from engine.results.metrics.claims import ClaimTable, Ranked
 
 MAX_SENTENCE_CHARS = 400
@@ -121,14 +120,6 @@ def _interval(row: Ranked | None) -> str:
 def _count_text(count: int) -> str:
     """Returns a count as text, `none` for 0."""
     return "none" if count == 0 else str(count)
-
-
-def contrasts_about(name: str, contrasts: Sequence[Contrast]) -> tuple[str, ...]:
-    """Returns a sentence for each contrast that involves the row of this name."""
-    contrasts_of_row = [
-        contrast for contrast in contrasts if name in (contrast.one, contrast.other)
-    ]
-    return tuple(one_line(sentence, MAX_SENTENCE_CHARS) for sentence in pairwise(contrasts_of_row))
 
 
 def contrasts_json(contrasts: Sequence[Contrast]) -> dict[str, Any]:

@@ -46,12 +46,8 @@ BASELINES: Mapping[str, str] = {
 }
 """All baselines: figures that need no tree, or little of it. A measure is useful only if it beats them."""
 
-SUMMARIES: Mapping[str, str] = {
-    "": "",
-    "mean": "; mean over the trees of a conversation",
-    "most": "; most of them",
-}
-"""How the figures of several trees are summarized for a conversation: the suffix of the name, and its meaning."""
+SUMMARIES = ("", "mean", "most")
+"""How the figures of several trees are summarized for a conversation: the suffix of the name."""
 
 _MAX_LOG_PERPLEXITY = 700.0
 """Greatest logarithm of a perplexity that is finite in double precision."""
@@ -73,11 +69,6 @@ class Figure:
     def name(self) -> str:
         """The name with its summary: `leaves`, `leaves mean`."""
         return f"{self.base} {self.summary}".strip()
-
-    @property
-    def means(self) -> str:
-        """A description of the figure."""
-        return {**MEASURES, **BASELINES}[self.base] + SUMMARIES[self.summary]
 
     @property
     def is_measure(self) -> bool:

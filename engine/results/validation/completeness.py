@@ -21,7 +21,6 @@ from engine.base.conversation import LogPiece, Verdict, render_log
 from engine.base.errors import NotYet, UsageError, WorkbenchError
 from engine.base.statistics.bootstrap import THRESHOLD
 from engine.base.statistics.intervals import Classification
-from engine.base.statistics.ranking import reliability, roc
 from engine.completeness.baselines import Position, cross_fit_by_position, sounds_complete
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode, mode_in_words
 from engine.completeness.tables import score_sets, scores
@@ -37,14 +36,13 @@ from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import id_pages, snapshot
 from engine.questions.tables import answers
-from engine.results.metrics.claims import JUDGED_FAILED, OnStep, of_conversation
+from engine.results.metrics.claims import JUDGED_FAILED, of_conversation
 from engine.results.metrics.completeness import (
     Place,
     Values,
     cut_contrasts,
     cut_test,
     matched_test,
-    pairs,
     places,
     truth_tables,
 )
@@ -149,7 +147,6 @@ def completeness_table(
     test: TruncationTest,
     *,
     query: ListQuery | None = None,
-    on_step: OnStep = lambda step: None,
 ) -> CompletenessTable:
     """Runs the truncation test on the same conversations and cuts for every configuration of scores.
 
@@ -159,14 +156,12 @@ def completeness_table(
         catalog: Resolves adapters by name or checksum, and records how they were trained.
         test: What is tested, and how.
         query: Filter and order of the conversations; None takes all in id order.
-        on_step: Called with the name of each step before it is computed; may raise to cancel.
 
     Raises:
         UsageError: The run or the scores do not exist, or no conversation can be cut.
     """
-    data = _read_test_data(project, catalog, test, query or ListQuery(), on_step)
+    data = _read_test_data(project, catalog, test, query or ListQuery())
     scored, places_by_id, scorings = data.scored, data.places_by_id, data.scorings
-    on_step("drawing conversations")
     cuttable = sum(place.cut is not None for place in places_by_id.values())
     cut_tests = {
         title: cut_test(scoring, places_by_id, THRESHOLD) for title, scoring in scorings.items()
@@ -243,7 +238,7 @@ class _TestData:
 
 
 def _read_test_data(
-    project: Project, catalog: Catalog, test: TruncationTest, query: ListQuery, on_step: OnStep
+    project: Project, catalog: Catalog, test: TruncationTest, query: ListQuery
 ) -> _TestData:
     """Reads, in one snapshot of the project, all that the truncation test works on; raises as `completeness_table`."""
     path = Path(project.path)
@@ -260,7 +255,6 @@ def _read_test_data(
         testable = _choose_conversations(conn, query, test_part, list(runs_in_use.values()))
         keys = list(testable.external_ids)[: test.limit]
         external_ids = {key: testable.external_ids[key] for key in keys}
-        on_step("reading the scores")
         origins = adapter_trainings(conn, catalog, configs, runs_by_name)
         scored = _read_scored_rows(conn, configs, _titles(configs, origins), keys, test)
         if not scored.scorings:
@@ -269,7 +263,6 @@ def _read_test_data(
                 _scoring_hint(test.mode, adapter),
             )
         places_by_id = _places_to_cut(scored.scorings, external_ids, test.seed)
-        on_step("the keyword rule, and position alone")
         scorings = {**scored.scorings, **_baseline_scorings(conn, places_by_id)}
         claims = claims_by_conversation(conn, external_ids.keys())
     return _TestData(
@@ -530,7 +523,6 @@ def _separation_row(
     training: AdapterTraining,
 ) -> SeparationRow:
     """Returns the row of one scoring; `config` is None for a baseline."""
-    values, are_whole, _ = pairs(scoring, places_by_id)
     share, matched_pairs = matched_test(scoring, places_by_id)
     return SeparationRow(
         name=title,
@@ -541,6 +533,4 @@ def _separation_row(
         matched_pairs=matched_pairs,
         config=config,
         training=training,
-        roc=roc(values, are_whole),
-        reliability=reliability(values, are_whole),
     )

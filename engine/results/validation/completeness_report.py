@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from engine.base.report_table import CurveAxes, ReportColumn, ReportRow, ReportTable, row_as_json
-from engine.base.statistics.intervals import Classification, Contrast, Curve, Interval
+from engine.base.report_table import ReportColumn, ReportRow, ReportTable, row_as_json
+from engine.base.statistics.intervals import Classification, Contrast, Interval
 from engine.base.text import one_line
-from engine.results.metrics.conclusions import contrasts_about, contrasts_json
+from engine.results.metrics.conclusions import contrasts_json
 from engine.results.records import CompletenessTable, SeparationRow, TruthTable
 
 FIGURES = tuple(field.name for field in fields(Classification))
@@ -16,22 +16,6 @@ FIGURES = tuple(field.name for field in fields(Classification))
 
 MAX_NAME_CHARS = 44
 """Most characters of the name of a row."""
-
-DIAGONAL: Curve = ((0.0, 0.0), (1.0, 1.0))
-"""The curve of guessing in a plot from 0 to 1."""
-
-ROC = CurveAxes("ROC", "false alarms", DIAGONAL)
-"""Axes of the share found against false alarms."""
-
-_RELIABILITY = CurveAxes("whole in fact, by value", "value", DIAGONAL)
-"""Axes of the share of whole conversations against the value of their score."""
-
-_WITHOUT_MODEL = {
-    "scores": "words of the last messages, no model",
-    "keywords": "closing words, no model",
-    "position": "step number and lengths, no model",
-}
-"""Descriptions of the rows that need no model, by kind."""
 
 _CUT = "whole against cut"
 """Title of the table of the truncation test."""
@@ -55,20 +39,19 @@ _CUT_COLUMNS = (
         "precision",
         "interval",
         "precision",
-        on_screen=False,
         text_title="prec.",
         ends_in_text=False,
     ),
-    ReportColumn("recall", "interval", "recall", on_screen=False, ends_in_text=False),
+    ReportColumn("recall", "interval", "recall", ends_in_text=False),
     ReportColumn("AP", "interval", "ap", chance=0.5, ends_in_text=False),
     ReportColumn("ECE", "interval", "ece", ends_in_text=False),
 )
-"""Columns of the truncation test; screens leave out two, text most intervals."""
+"""Columns of the truncation test; text leaves out most intervals."""
 
 
 def tables(table: CompletenessTable) -> list[ReportTable]:
     """Returns the table of the truncation test, then one for each claim; no rows when a claim has one value for all."""
-    return [_truncation_table(table), *(_truth_table(truth, table) for truth in table.truths)]
+    return [_truncation_table(table), *(_truth_table(truth) for truth in table.truths)]
 
 
 def _truncation_table(table: CompletenessTable) -> ReportTable:
@@ -76,14 +59,12 @@ def _truncation_table(table: CompletenessTable) -> ReportTable:
     return ReportTable(
         _CUT,
         _CUT_COLUMNS,
-        tuple(_truncation_row(row, table) for row in table.rows),
+        tuple(_truncation_row(row) for row in table.rows),
         (
             f"{table.n:,} conversations {tested_on(table)}, each whole and cut at a random turn (seed {table.seed})",
             f"{table.asked:,} asked for, {table.single:,} cannot be cut,"
             f" {table.coverage:.0%} of the others are scored by all rows",
         ),
-        metric="completeness",
-        plots=(_RELIABILITY, ROC),
     )
 
 
@@ -95,15 +76,11 @@ def tested_on(table: CompletenessTable) -> str:
     return f"of the test part of {name}"
 
 
-def _truncation_row(row: SeparationRow, table: CompletenessTable) -> ReportRow:
+def _truncation_row(row: SeparationRow) -> ReportRow:
     """Returns the row of one scoring or baseline."""
     made = row.config
     return ReportRow(
         (row.name, *(_figure(row, column.key) for column in _CUT_COLUMNS[1:])),
-        kind="method" if row.kind == "scores" else "baseline",
-        description=(made and made.model) or _WITHOUT_MODEL[row.kind],
-        conclusions=contrasts_about(row.name, main_contrasts(table)),
-        curves=(row.reliability, row.roc),
         details={
             "kind": row.kind,
             "matched_pairs": row.matched_pairs,
@@ -144,7 +121,7 @@ def _figure(row: SeparationRow, key: str) -> Interval | None:
     return interval
 
 
-def _truth_table(table: TruthTable, completeness: CompletenessTable) -> ReportTable:
+def _truth_table(table: TruthTable) -> ReportTable:
     """Returns the comparison of all rows with one claim."""
     covered = table.holds + table.fails
     return ReportTable(
@@ -154,22 +131,13 @@ def _truth_table(table: TruthTable, completeness: CompletenessTable) -> ReportTa
             ReportColumn("AUROC", "interval", "auroc", chance=0.5),
             ReportColumn("AP", "interval", "ap", chance=table.holds / covered),
         ),
-        tuple(
-            ReportRow(
-                (row.name, row.auroc, row.ap),
-                conclusions=contrasts_about(row.name, main_contrasts(completeness, table)),
-                curves=(row.roc,),
-            )
-            for row in table.rows
-        ),
+        tuple(ReportRow((row.name, row.auroc, row.ap)) for row in table.rows),
         (
             table.description,
             f"{table.holds:,} yes, {table.fails:,} no; scored by all rows {covered:,} of"
             f" {table.known:,} conversations of which it is known",
             "low values should find it",
         ),
-        metric="completeness",
-        plots=(ROC,),
     )
 
 

@@ -34,7 +34,7 @@ from engine.goals.views.clustering_view import ClusteringView
 from engine.goals.views.decision_log import read_merge_state
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.results.metrics.conclusions import contrasts_about, contrasts_json
+from engine.results.metrics.conclusions import contrasts_json
 
 BEFORE = "as clustered"
 """Name of the row of the clusters before any merge."""
@@ -47,7 +47,7 @@ _MAX_EMBEDDER_CHARS = 60
 
 _COLUMNS = (
     ReportColumn("", "text", "name", text_title="groups against gold goals"),
-    ReportColumn("groups", "count", "groups", on_screen=False),
+    ReportColumn("groups", "count", "groups"),
     ReportColumn("V", "interval", "v"),
     ReportColumn("ARI", "interval", "ari", chance=0.0),
     ReportColumn("homog.", "interval", "homogeneity", text_title="homogeneity"),
@@ -185,8 +185,6 @@ def goal_table(validation: GoalValidation) -> ReportTable:
                 agreement_of_row.homogeneity,
                 agreement_of_row.completeness,
             ),
-            description=counted(agreement_of_row.groups, "group"),
-            conclusions=contrasts_about(name, validation.contrasts),
             details={"nmi": agreement_of_row.v.value},
         )
 
@@ -203,7 +201,6 @@ def goal_table(validation: GoalValidation) -> ReportTable:
             f"{validation.asked:,} have a gold goal; {validation.outside:,} of the {validation.n:,} are in no group"
             " and count as one together",
         ),
-        metric="goals",
     )
 
 

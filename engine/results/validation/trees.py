@@ -23,8 +23,8 @@ from engine.conversations.tables import conversations, selecting
 from engine.conversations.tables.conversations import truth_by_conversation
 from engine.project.project import Project
 from engine.results.metrics import claims, conclusions
-from engine.results.metrics.claims import ClaimTable, OnStep, Pair, Ranked, claim_tables, pairs
-from engine.results.metrics.conclusions import contrasts_about, contrasts_json
+from engine.results.metrics.claims import ClaimTable, Pair, Ranked, claim_tables, pairs
+from engine.results.metrics.conclusions import contrasts_json
 from engine.results.metrics.uncertainty import (
     BASELINES,
     FIGURES,
@@ -35,7 +35,6 @@ from engine.results.metrics.uncertainty import (
     figures_of,
 )
 from engine.results.validation.completeness import claims_by_conversation
-from engine.results.validation.completeness_report import ROC
 from engine.trees import tables as trees
 from engine.trees.records import TreeConfig, TreeRow
 from engine.trees.tree import leaf_log_probs
@@ -45,9 +44,6 @@ SHORT_HASH = 12
 
 CONVERSATIONS_PER_READ = 500
 """Conversations whose messages are in memory at a time."""
-
-TREES_PER_STEP = 100
-"""Trees that are read between two steps that are reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +75,11 @@ def tree_validation(
     project: Project,
     query: ListQuery,
     config_hash: str | None = None,
-    on_step: OnStep = lambda step: None,
 ) -> TreeValidation:
     """Compares the tree measures of the matching conversations with truth.
 
     Args:
         config_hash: Config hash of the trees, or a prefix of it; None takes the configuration in use.
-        on_step: Called with the name of each step before it is computed; may raise to cancel.
 
     Raises:
         UsageError: There are no trees, or not exactly one configuration has this prefix.
@@ -102,7 +96,7 @@ def tree_validation(
         truth_by_id = [(key, truth) for key, truth in truth_by_conversation(conn) if key in ids]
         claims_by_id = claims_by_conversation(conn, ids)
         chars_by_id = _conversation_chars(project, sorted({row.conversation_id for row in rows}))
-        log_probs = _read_log_probs(conn, rows, config, on_step)
+        log_probs = _read_log_probs(conn, rows, config)
     answers = _judged_answers(project, dict(truth_by_id))
     claims_by_step = answers.claims if config.place != "end" else {}
     cases = [
@@ -136,24 +130,21 @@ def tree_validation(
         leaves=statistics.median(row.leaves for row in rows) if rows else 0,
         known={claim: count for claim, count in known.items() if count},
         tables=(
-            *claim_tables(conversation_cases, conversation_claims, on_step),
-            *claim_tables(answer_cases, sorted(claims.OF_AN_ANSWER), on_step),
+            *claim_tables(conversation_cases, conversation_claims),
+            *claim_tables(answer_cases, sorted(claims.OF_AN_ANSWER)),
         ),
         pairs=tuple(pairs(conversation_cases)),
     )
 
 
 def _read_log_probs(
-    conn: sqlite3.Connection, rows: Sequence[TreeRow], config: TreeConfig, on_step: OnStep
+    conn: sqlite3.Connection, rows: Sequence[TreeRow], config: TreeConfig
 ) -> list[TreeLogProbs]:
-    """Returns the log-probabilities of each tree, in the order of the rows; reports a step every `TREES_PER_STEP`."""
-    log_probs = []
-    for number, row in enumerate(rows):
-        if number % TREES_PER_STEP == 0:
-            on_step(f"tree {number:,} of {len(rows):,}")
-        frame = trees.frame(conn, row.conversation_id, row.step, config.config_hash)
-        log_probs.append(_log_probs_in(frame))
-    return log_probs
+    """Returns the log-probabilities of each tree, in the order of the rows."""
+    return [
+        _log_probs_in(trees.frame(conn, row.conversation_id, row.step, config.config_hash))
+        for row in rows
+    ]
 
 
 def _log_probs_in(frame: Mapping[str, Any] | None) -> TreeLogProbs:
@@ -263,24 +254,15 @@ def _table(validation: TreeValidation, table: ClaimTable) -> ReportTable:
             f" {validation.known[table.claim]:,} {_unit_of(table)} of which it is known",
             f"trees {config_name(validation.config)}",
         ),
-        claim_conclusions(table)[:2],  # on chance, and on all measures together
-        metric="trees",
-        plots=(ROC,),
     )
 
 
 def _row(row: Ranked, table: ClaimTable) -> ReportRow:
     """Returns the row of one figure."""
     lacking = table.holds + table.fails - row.positives - row.negatives
-    kind = FIGURES[row.figure]
     return ReportRow(
         (row.figure, row.area, row.average_precision),
-        "measure" if kind.is_measure else "baseline",
-        description=kind.means,
         note=f"{lacking:,} have none" if lacking else "",
-        conclusions=contrasts_about(row.figure, table.contrasts),
-        p_value=row.corrected,
-        curves=(row.roc,),
         details={
             "holds": row.positives,
             "fails": row.negatives,
