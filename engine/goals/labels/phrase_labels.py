@@ -42,6 +42,7 @@ from engine.goals.labels.phrases import (
 from engine.goals.labels.spaceless_phrases import SpacelessPhrases, pairs
 from engine.goals.labels.word_kinds import (
     DETERMINERS,
+    NUMBERS,
     PREPOSITIONS,
     REQUEST_VERBS,
     VAGUE_STEMS,
@@ -99,6 +100,18 @@ MIN_ADDED_SHARE = 0.12
 thing has, too."""
 MAX_REQUESTS = 3
 """Most requests in a name."""
+MOSTLY_COVERED, MIN_ADDED_LATER = 0.6, 0.2
+"""Share of the members from which on a name says what most want; and the least share that a further thing adds then."""
+MIN_FIRST_SHARE, LEAST_CONTRAST = 0.4, 0.3
+"""Least share of the members that ask for a request first where it names a cluster though other clusters ask for it as
+often; and the contrast that it has then."""
+MIN_KIND_SHARE, MIN_MODIFIERS = 0.1, 5
+"""A word before a noun is a value where it stands before it in less than this share of its uses, and the noun has at
+least this many others: in "lebanese restaurant", not in "rental car"."""
+MIN_PLACE_SHARE = 0.5
+"""Least share of the uses of a word that stand without a determiner after "in", "from" and the like where it is a value."""
+MIN_NOUN_SHARE = 0.1
+"""Least share of the uses of a word after a determiner or a preposition where questions are about it: not of "born"."""
 MIN_ASKING = 1.5
 """Least weight of the members who ask for a request that a name lists: of one alone it says nothing."""
 MIN_LISTED_SHARE, MIN_LISTED_CONTRAST = 0.15, 1.0
@@ -116,8 +129,9 @@ members."""
 MIN_QUESTIONS, MIN_PARTLY_QUESTIONS = 0.4, 0.2
 """Least share of the members that begin with a question where a name says that they ask about something; and where the
 last request of a list says so."""
-MAX_TELLING_WORDS, MIN_TELLING_SHARE = 2, 0.15
-"""Most words that tell two clusters of one name apart, and the least share of the members that have such a word."""
+MAX_TELLING_WORDS, MIN_TELLING_SHARE, MIN_TELLING_CONTRAST = 2, 0.2, 0.7
+"""Most words that tell two clusters of one name apart, the least share of the members that have such a word, and its
+least contrast to the other clusters of that name."""
 MIN_VERB_AGREEMENT = 0.6
 """Least share of the members' first requests that have one verb where a name lists things with it."""
 MIN_NOUNS = 4
@@ -139,6 +153,16 @@ _NEAR_EQUALS = (
 """Verbs of one act: who uses one of them asks for what another of them says."""
 _OPEN_VERBS = word_set("do go get find look search check see list count") | {""}
 """Verbs that claim no more of an act than that somebody wants the thing."""
+_BEFORE_NOUNS = (
+    DETERMINERS
+    | PREPOSITIONS
+    | NUMBERS
+    | REQUEST_VERBS
+    | word_set("many much more most which what whose other same")
+)
+"""Words that a noun may follow."""
+_PLACE_WORDS = word_set("in from at near called named")
+"""Words before the names of places and things."""
 _NO_ARTICLE_FACTOR = 0.5
 """How well a verb reads with a bare noun in the singular, 0–1: "set meeting"."""
 _EDGE_PUNCTUATION = ".,;:!?()[]\"'“”"
@@ -197,6 +221,18 @@ class _Cluster:
         """Returns the share of the texts, in [0, 1], that contain all of these words, in any order and place."""
         return len(self.texts_with(content)) / len(self.texts)
 
+    @cached_property
+    def first_requests(self) -> list[frozenset[str]]:
+        """Returns the words of the first request of each text; none where it has none."""
+        return [
+            frozenset().union(*(phrase.content for phrase in phrases if phrase.request_index == 0))
+            for phrases in self.phrases
+        ]
+
+    def texts_beginning(self, content: frozenset[str]) -> set[int]:
+        """Returns the indices of the texts that ask for these words first."""
+        return {index for index, words in enumerate(self.first_requests) if content <= words}
+
     def texts_asking(self, request: Phrase) -> set[int]:
         """Returns the indices of the texts that contain the content of a request, with a verb of its act. Where two
         have one, others count that ask for no other act on it ("my parcel is late", of "track my parcel"), unless
@@ -228,10 +264,14 @@ class _Cluster:
         error = math.sqrt(share * (1 - share) / len(self.texts))
         return share >= least and share - error >= NEARLY_HALF
 
-    def words(self) -> list[str]:
+    def words(self, *, with_adjectives: bool = False) -> list[str]:
         """Returns the stems of the content words of the texts, and the pairs of signs, those of most texts first."""
         return sorted(
-            filter(_says_much, self._forms),
+            (
+                word
+                for word in self._forms
+                if _says_much(word) or (with_adjectives and word in ADJECTIVES)
+            ),
             key=lambda word: (-len(self._texts_with[word]), word),
         )
 
@@ -446,6 +486,9 @@ class _Usage:
         self._words: Counter[str] = Counter()
         self._continued: Counter[str] = Counter()
         self._pairs: Counter[tuple[str, str]] = Counter()
+        self._as_nouns: Counter[str] = Counter()
+        self._as_places: Counter[str] = Counter()
+        self._modifiers: Counter[str] = Counter()
         self._forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for text in texts:
             for sentence in sentences(text):
@@ -460,11 +503,48 @@ class _Usage:
                     for first, second in pairwise(words):
                         self._pairs[first, second] += 1
                         self._continued[first] += second in PARTICLES or is_content(second)
+                    self._note_uses(words)
         self._before = {
             second: (first,)
             for (first, second), count in self._pairs.items()
             if count >= max(2, FIXED_PAIR_SHARE * self._words[second]) and is_content(first)
         }
+        self._modifiers.update(
+            second for first, second in self._pairs if is_content(first) and is_content(second)
+        )
+
+    def _note_uses(self, words: Sequence[str]) -> None:
+        """Counts the words of a clause that stand as nouns, and as the names of places and things do."""
+        is_noun = is_place = False
+        for word in words:
+            if is_content(word) and word not in REQUEST_VERBS:
+                self._as_nouns[word] += is_noun
+                self._as_places[word] += is_place
+            else:
+                is_noun = word in _BEFORE_NOUNS
+                is_place = word in _PLACE_WORDS
+
+    def is_value(self, word: str) -> bool:
+        """Returns whether a word is a name by its capital letters or by the places where it stands."""
+        return self.is_name(word) or (
+            self._as_places[word] >= max(2, MIN_PLACE_SHARE * self._words[word])
+        )
+
+    def is_noun(self, word: str) -> bool:
+        """Returns whether a word stands as a noun."""
+        return self._as_nouns[word] >= MIN_NOUN_SHARE * self._words[word]
+
+    def has_varying_word(self, phrase: Phrase) -> bool:
+        """Returns whether a word before a noun of a phrase is one of many that stand there: "lebanese restaurant"."""
+        return any(
+            (
+                first in ADJECTIVES
+                or self._pairs[first, noun] < MIN_KIND_SHARE * self._words[noun]
+            )
+            and self._modifiers[noun] >= MIN_MODIFIERS
+            for first, noun in pairwise(phrase.words)
+            if stem(first) in phrase.content and stem(noun) in phrase.content
+        )
 
     def is_whole(self, phrase: Phrase) -> bool:
         """Returns whether no word that was left out of a phrase is part of a name or a term, and whether its last word
@@ -512,9 +592,9 @@ class _Usage:
         linked = False
         for word in phrase.words:
             linked = linked or word in PREPOSITIONS
-            if self.is_name(word) or (linked and self.form(word).isupper()):
+            if self.is_value(word) or (linked and self.form(word).isupper()):
                 return True
-        return False
+        return self.has_varying_word(phrase)
 
     def is_name(self, word: str) -> bool:
         """Returns whether most uses of a word within sentences begin with a capital letter, which not all letters
@@ -547,6 +627,11 @@ def _best_request(number: int, clusters: Mapping[int, _Cluster], usage: _Usage) 
         ):
             continue
         contrast = _contrast(number, content, clusters)
+        first = cluster.texts_beginning(content)
+        if len(first) >= MIN_FIRST_SHARE * len(cluster.texts):
+            contrast = max(contrast, LEAST_CONTRAST)
+        elif is_common and contrast < MIN_LISTED_CONTRAST:
+            continue
         if contrast > (0 if is_common else MIN_TOPIC_CONTRAST):
             score = share * math.sqrt(cluster.share(content)) * contrast
             scores[phrase] = score * (SPECIFIC_FACTOR if len(content) > 1 else 1.0)
@@ -623,6 +708,8 @@ def _listed_requests(
         and not usage.has_value(request.phrase)
     }
     texts = {content: cluster.texts_asking(requests[content]) for content in worth}
+    for content in texts if chosen else ():
+        texts[content] &= cluster.texts_beginning(content)  # what is asked for later is no goal
     if chosen:
         thing = chosen.content & {stem(chosen.words[-1])} or chosen.content  # who names it wants it
         worth[chosen.content], requests[chosen.content] = math.inf, chosen
@@ -682,7 +769,8 @@ def _topics(
     worth = {
         frozenset({noun}): contrast
         for noun in nouns
-        if not any(map(usage.is_name, usage.terms([cluster.form(noun)])[0].casefold().split()))
+        if usage.is_noun(cluster.form(noun))
+        and not any(map(usage.is_value, usage.terms([cluster.form(noun)])[0].casefold().split()))
         and cluster.share(frozenset({noun})) >= MIN_LISTED_SHARE
         and (contrast := _contrast(number, frozenset({noun}), clusters)) >= least_contrast
     }
@@ -718,11 +806,14 @@ def _cover(
     count = len(cluster.texts)
     listed: list[frozenset[str]] = []
     covered: set[int] = set()
+    has_first = math.inf in worth.values()
     while len(listed) < MAX_REQUESTS and len(covered) < LISTED_SUPPORT * count:
+        is_covered = has_first and len(covered) >= MOSTLY_COVERED * count
+        least = MIN_ADDED_LATER if is_covered else MIN_ADDED_SHARE
         gains = {
             content: len(texts[content] - covered) * value
             for content, value in worth.items()
-            if len(texts[content] - covered) >= max(2, MIN_ADDED_SHARE * count)
+            if len(texts[content] - covered) >= max(2, least * count)
             and not any(_alike(content, other) for other in listed)
         }
         if not gains:
@@ -775,15 +866,26 @@ def _joined(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
 
 
+def _sense(label: str) -> tuple[str, ...]:
+    """Returns the words of a label by which it differs in sense: "look for a hotel" and "find hotels" have the same."""
+    verb, *words = label.casefold().split()
+    ignored = DETERMINERS | PARTICLES | {"for"}
+    return (_kind(verb), *(stem(word) for word in words if word not in ignored))
+
+
 def _told_apart(
     names: Mapping[int, Named], clusters: Mapping[int, _Cluster], usage: _Usage
 ) -> dict[int, str]:
     """Returns the labels; those that several clusters have, with the words of each that the others seldom have, or with
     a number where there are none."""
+    wordings: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    for name in names.values():
+        wordings[_sense(name.label)][name.label] += 1
     alike: defaultdict[str, list[int]] = defaultdict(list)
     for number, name in names.items():
-        alike[name.label].append(number)
-    full_labels = {number: name.label for number, name in names.items()}
+        counts = wordings[_sense(name.label)]
+        alike[max(counts, key=lambda label: (counts[label], label))].append(number)
+    full_labels = {number: label for label, numbers in alike.items() for number in numbers}
     taken: Counter[str] = Counter(label for label, numbers in alike.items() if len(numbers) == 1)
     for label, numbers in alike.items():
         for number in numbers if len(numbers) > 1 else ():
@@ -802,18 +904,15 @@ def _telling_words(
     """Returns the names, and the things, that tell a cluster best from others of the same label. More members must have
     them where the label has no support, because there they alone say what the cluster is."""
     cluster, label_stems = clusters[number], {stem(word) for word in name.label.casefold().split()}
-    heads = cluster.heads()
-    least = MIN_TELLING_SHARE if name.support else MIN_LISTED_SHARE
     gains = {
-        word: _contrast(number, frozenset({word}), clusters) * share
-        for word in cluster.words()
+        word: contrast * share
+        for word in cluster.words(with_adjectives=True)
         if word not in label_stems
-        and (usage.is_name(word) or (word in heads and usage.is_thing(cluster.form(word))))
-        and (share := cluster.share(frozenset({word}))) >= least
+        and (usage.is_name(word) or usage.is_noun(cluster.form(word)))
+        and (share := cluster.share(frozenset({word}))) >= MIN_TELLING_SHARE
+        and (contrast := _contrast(number, frozenset({word}), clusters)) >= MIN_TELLING_CONTRAST
     }
-    best = sorted(
-        (word for word in gains if gains[word] > 0), key=lambda word: (-gains[word], word)
-    )
+    best = sorted(gains, key=lambda word: (-gains[word], word))
     return usage.terms([cluster.form(word) for word in best[:MAX_TELLING_WORDS]])
 
 
