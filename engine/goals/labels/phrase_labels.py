@@ -105,9 +105,13 @@ MOSTLY_COVERED, MIN_ADDED_LATER = 0.6, 0.2
 MIN_FIRST_SHARE, LEAST_CONTRAST = 0.4, 0.3
 """Least share of the members that ask for a request first where it names a cluster though other clusters ask for it as
 often; and the contrast that it has then."""
+FIRST_OFFSET = 0.5
+"""Added to the share of those who ask for a request first, which is a factor of its score."""
 MIN_KIND_SHARE, MIN_MODIFIERS = 0.1, 5
 """A word before a noun is a value where it stands before it in less than this share of its uses, and the noun has at
 least this many others: in "lebanese restaurant", not in "rental car"."""
+OWN_FACTOR = 1.5
+"""Factor of a topic that members call theirs: "my invention"."""
 MIN_PLACE_SHARE = 0.5
 """Least share of the uses of a word that stand without a determiner after "in", "from" and the like where it is a value."""
 MIN_NOUN_SHARE = 0.1
@@ -220,6 +224,11 @@ class _Cluster:
     def share(self, content: frozenset[str]) -> float:
         """Returns the share of the texts, in [0, 1], that contain all of these words, in any order and place."""
         return len(self.texts_with(content)) / len(self.texts)
+
+    @cached_property
+    def usage(self) -> _Usage:
+        """Returns how words are used in these texts."""
+        return _Usage(self.texts)
 
     @cached_property
     def first_requests(self) -> list[frozenset[str]]:
@@ -634,6 +643,7 @@ def _best_request(number: int, clusters: Mapping[int, _Cluster], usage: _Usage) 
             continue
         if contrast > (0 if is_common else MIN_TOPIC_CONTRAST):
             score = share * math.sqrt(cluster.share(content)) * contrast
+            score *= FIRST_OFFSET + len(first) / len(cluster.texts)
             scores[phrase] = score * (SPECIFIC_FACTOR if len(content) > 1 else 1.0)
     return max(scores, key=scores.__getitem__, default=None)
 
@@ -682,8 +692,7 @@ def _name(
     ):
         label = f"{' '.join(verb)} something"
         return Named(_spelled(label, usage), support=cluster.support(acting))
-    if topics := _topics(number, clusters, usage, is_search=is_search):
-        nouns = [usage.topic(cluster.form(topic)) for topic in topics]
+    if nouns := _topics(number, clusters, usage, is_search=is_search, asks=asks):
         texts = [cluster.texts_with(frozenset(stems(noun.casefold()))) for noun in nouns]
         label = f"{activity} {_joined(nouns)}".strip()
         return Named(_spelled(label, usage), support=cluster.support(*texts))
@@ -752,10 +761,11 @@ def _shared_quality(number: int, clusters: Mapping[int, _Cluster]) -> Phrase | N
 
 
 def _topics(
-    number: int, clusters: Mapping[int, _Cluster], usage: _Usage, *, is_search: bool
+    number: int, clusters: Mapping[int, _Cluster], usage: _Usage, *, is_search: bool, asks: bool
 ) -> list[str]:
-    """Returns the stems of the nouns that most members use and few others do: one, or several that questions are
-    about; none where there are none."""
+    """Returns the nouns that most members use and few others do, as they name them: one, or several that questions are
+    about; none where there are none. What members that only tell something need help with is theirs, or known to both
+    sides: "my account", "the life support"."""
     cluster = clusters[number]
     nouns = cluster.heads()
     if cluster.are_questions:
@@ -766,10 +776,14 @@ def _topics(
             and usage.is_thing(cluster.form(word))
         }
     least_contrast = MIN_LISTED_CONTRAST if cluster.are_questions else MIN_TOPIC_CONTRAST
+    needs_help = asks and not (is_search or cluster.are_questions or cluster.are_commands)
+    own = cluster.usage if needs_help else usage
+    told = {noun: own.topic(cluster.form(noun)) for noun in nouns}
     worth = {
-        frozenset({noun}): contrast
+        frozenset({noun}): contrast * (OWN_FACTOR if told[noun].startswith("my ") else 1.0)
         for noun in nouns
-        if usage.is_noun(cluster.form(noun))
+        if (not needs_help or told[noun].startswith(("my ", "the ")))
+        and usage.is_noun(cluster.form(noun))
         and not any(map(usage.is_value, usage.terms([cluster.form(noun)])[0].casefold().split()))
         and cluster.share(frozenset({noun})) >= MIN_LISTED_SHARE
         and (contrast := _contrast(number, frozenset({noun}), clusters)) >= least_contrast
@@ -783,9 +797,11 @@ def _topics(
         if cluster.has(least, texts[topic]) and len(texts[topic]) >= MIN_TOPIC_MEMBERS
     ]
     is_list = cluster.are_questions and len(topics) > 1
+    if not common:
+        least = max(least, MOSTLY_COVERED)
     if not cluster.has(least, *map(texts.__getitem__, topics)) or not (common or is_list):
         return []
-    return [topic for (topic,) in topics]
+    return [told[topic] for (topic,) in topics]
 
 
 def _spelled(label: str, usage: _Usage) -> str:
@@ -884,7 +900,7 @@ def _told_apart(
     alike: defaultdict[str, list[int]] = defaultdict(list)
     for number, name in names.items():
         counts = wordings[_sense(name.label)]
-        alike[max(counts, key=lambda label: (counts[label], label))].append(number)
+        alike[min(counts, key=lambda label: (-counts[label], label))].append(number)
     full_labels = {number: label for label, numbers in alike.items() for number in numbers}
     taken: Counter[str] = Counter(label for label, numbers in alike.items() if len(numbers) == 1)
     for label, numbers in alike.items():
