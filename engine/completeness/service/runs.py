@@ -85,10 +85,6 @@ class ScoringRuns:
         writer = self._writer(request, mode, model)
         if request.remaining:
             remaining = self._remaining_stage(request, mode, writer, tag, scoring)
-            by_score = request.remaining_of is None and not request.paper
-            if isinstance(reading, ScoringStage) and by_score and not remaining.by_fields:
-                # The log is in the model's cache when it is scored, so writing then saves reading it again.
-                reading.write_remaining(remaining)
             stages.append(remaining)
         models = [model] if writer is model else [model, writer]
         tuning = self._setup.tuning_before(*models) if request.tune else []
@@ -266,8 +262,7 @@ class ScoringRuns:
     def estimate(self, run: ScoringRun) -> Estimate:
         """Returns the estimated cost of a scoring run; see `estimate_scoring`."""
         setup = self._setup
-        record_speed = setup.catalog.record_long_speed
-        cost = estimate_scoring(setup.project, setup.process, run, record_speed)
+        cost = estimate_scoring(setup.project, run)
         adapter = None if run.reading is None else run.reading.model.adapter_name
         return replace(cost, adapter=adapter)
 

@@ -15,7 +15,7 @@ from engine.model.endpoints.log_probs import UNBOUNDED, Reader, Thinking
 from engine.model.endpoints.replies import chat_replies, write_replies
 from engine.model.interface import LoadOptions, Sampling, Spending
 from engine.model.process.protocol import Request
-from engine.model.process.requests import Chat, CountTokens, Generate, WrittenReply
+from engine.model.process.requests import Chat, Generate, WrittenReply
 from engine.model.prompt_files import Prompt
 from engine.project.records import StageCost
 
@@ -206,22 +206,6 @@ def _chat(model: EndpointModel, request: Chat, report: Callable[[int], None]) ->
     return model.run(lambda: chat_replies(model.reader(), request.calls, model.context, report))
 
 
-def _count_tokens(
-    model: EndpointModel, request: CountTokens, _report: Callable[[int], None]
-) -> list[int]:
-    """Counts the tokens of each item; see the request."""
-    if not model.can.tokens:
-        model.refuse("counts of tokens", "it cannot be asked which tokens a text has")
-
-    async def work() -> list[int]:
-        """Requests the tokens of all texts, then counts them."""
-        tokenizer = model.reader().tokenizer
-        await tokenizer.learn([text for texts in request.items for text in texts])
-        return [sum(len(tokenizer.tokenize(text)) for text in texts) for texts in request.items]
-
-    return model.run(work)
-
-
 EndpointHandler = Callable[[EndpointModel, Any, Callable[[int], None]], Any]
 """Answers one kind of request; it is given the model, the request, and a callback for counts."""
 
@@ -231,6 +215,5 @@ EndpointHandlers = Mapping[type[Request[Any]], EndpointHandler]
 OWN_HANDLERS: EndpointHandlers = {
     Generate: _generate,
     Chat: _chat,
-    CountTokens: _count_tokens,
 }
 """The handlers of the requests that all subjects use."""

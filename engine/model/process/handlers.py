@@ -30,7 +30,6 @@ from engine.model.process.requests import (
     LogProbs,
     Machine,
     Measure,
-    MeasureLong,
     ReadTokens,
     TokenDistribution,
     Tokenize,
@@ -39,7 +38,7 @@ from engine.model.process.requests import (
 )
 from engine.model.process.session import Handlers, ModelSession
 from engine.model.prompt_files import frame
-from engine.model.tuning import LONG_TOKENS, expand, noise_of, speed_of, tune
+from engine.model.tuning import expand, noise_of, speed_of, tune
 
 
 def _load(session: ModelSession, request: Load) -> dict[str, Any]:
@@ -148,14 +147,6 @@ def _measure(session: ModelSession, request: Measure) -> tuple[float, float]:
     return speed_of(model, tokens), noise_of(model, tokens)
 
 
-def _measure_long(session: ModelSession, request: MeasureLong) -> tuple[float, int]:
-    """Measures tokens a second on a long text; returns them and the number of its tokens."""
-    model = session.take()
-    tokens = model.tokenize(request.text)
-    length = min(LONG_TOKENS, model.capacity.context)
-    return speed_of(model, tokens, rounds=1, length=length), length
-
-
 def _tune(session: ModelSession, request: Tune) -> dict[str, Any]:
     """Finds the fastest faithful format and the number of threads."""
     return tune(
@@ -187,7 +178,6 @@ HANDLERS: Handlers = {
     ReadTokens: _read_tokens,
     Embed: _embed,
     Measure: _measure,
-    MeasureLong: _measure_long,
     Tune: _tune,
     Expand: _expand,
     Machine: _machine,

@@ -140,15 +140,6 @@ class Measure(Request[tuple[float, float]], frozen=True):
     text: str
 
 
-class MeasureLong(Request[tuple[float, int]], frozen=True):
-    """Measures the model on a text so long that attention counts; the text is repeated as needed.
-
-    The answer is the number of prompt tokens read per second, and the number of tokens of the text.
-    """
-
-    text: str
-
-
 class Embed(Request[NDArray[np.float32]], frozen=True):
     """Embeds texts; the model must be loaded with `embedding`. The answer is a matrix of unit vectors with the shape
     (texts, dimensions)."""
