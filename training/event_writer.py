@@ -194,7 +194,6 @@ def write_samples(
     tokenizer: HubTokenizer,
     logs: Sequence[Log],
     limit: int,
-    end_tag: str = "",
 ) -> None:
     """Writes two `sample` events for each of the first conversations: at a boundary in the middle and at the last.
 
@@ -204,13 +203,12 @@ def write_samples(
         step: Optimizer step that the model is at; 0 before training.
         logs: Logs of the selection part; those with a single boundary are passed over.
         limit: Longest window in tokens.
-        end_tag: See `TrainConfig`.
     """
     model.eval()
     for log in [log for log in logs if len(log.item.boundaries) > 1][:SAMPLED_CONVERSATIONS]:
         last = len(log.item.boundaries) - 1
         # The probabilities at each boundary, in their order.
-        points = curve(model, tokenizer, log, limit, end_tag)
+        points = curve(model, tokenizer, log, limit)
         for boundary in (last // 2, last):
             _write_sample(
                 events,

@@ -126,12 +126,6 @@ def _token_window(
     return TokenWindow(tokens, boundaries, window.pieces[-1] == item.boundaries[-1], answer)
 
 
-def end_tokens(tokenizer: Tokenizer, end_tag: str) -> list[int]:
-    """Returns the tokens that end a conversation, as scoring reads them: of a text, or for an empty one the end
-    token."""
-    return tokenizer.tokenize(end_tag) if end_tag else [tokenizer.end_token]
-
-
 def make_example(
     tokenizer: Tokenizer,
     item: LogItem,
@@ -139,20 +133,17 @@ def make_example(
     limit: int,
     *,
     words: float = 0.0,
-    end_tag: str = "",
 ) -> Example:
     """Returns the example of one conversation; of a log longer than `limit` tokens only the last window is used.
 
     The recipes `paper` and `no-end-tag` learn the last answer, `boundary` learns the tokens after each boundary: those
-    of a next step where the conversation went on, the end tag where it ended.
+    of a next step where the conversation went on, the end token where it ended.
 
     Args:
         words: See `TrainConfig`; only the recipe `boundary` uses it.
-        end_tag: See `TrainConfig`.
     """
     *_, last_window = token_windows(tokenizer, item, limit)
-    tag = end_tokens(tokenizer, end_tag)
-    tokens = [*last_window.tokens, *tag]
+    tokens = [*last_window.tokens, tokenizer.end_token]
     end = len(last_window.tokens)
     if recipe == "paper":
         return _equally_weighted(tokens, list(range(last_window.answer, len(tokens))))
@@ -168,9 +159,9 @@ def make_example(
             count = min(opening_count + FIRST_WORDS_TOKENS, next_boundary - boundary)
         targets += range(boundary, boundary + count)
         weights += [*opening_count * [1.0], *(count - opening_count) * [words]]
-    targets += range(end, len(tokens))
-    # A target at the end weighs as much as all those together at which the conversation went on.
-    weights += len(tag) * [float(max(1, continuations))]
+    targets.append(end)
+    # The end weighs as much as all those targets together at which the conversation went on.
+    weights.append(float(max(1, continuations)))
     mean = sum(weights) / len(weights)
     return Example(tokens, targets, [weight / mean for weight in weights])
 
@@ -187,30 +178,27 @@ def make_examples(
     limit: int,
     *,
     words: float = 0.0,
-    end_tag: str = "",
 ) -> list[Example]:
     """Returns one example for each log, see `make_example`.
 
     Raises:
-        DataError: There are no logs, `limit` is too small for any log, an example has no target, or the end tag is not
-            exactly once among its targets (for `no-end-tag`: not absent).
+        DataError: There are no logs, `limit` is too small for any log, an example has no target, or the end token is
+            not exactly once among its targets (for `no-end-tag`: not absent).
     """
     if limit < MIN_LOG_TOKENS:
         raise DataError(f"{limit} tokens are too few for a log.", "Raise max_tokens.")
     if not logs:
         raise DataError("There are no conversations to train on.")
     examples = []
-    tag = end_tokens(tokenizer, end_tag)
     for log in logs:
-        example = make_example(tokenizer, log.item, recipe, limit, words=words, end_tag=end_tag)
+        example = make_example(tokenizer, log.item, recipe, limit, words=words)
         labels = [example.tokens[index] for index in example.targets]
-        tag_count = sum(labels[start : start + len(tag)] == tag for start in range(len(labels)))
+        end_count = labels.count(tokenizer.end_token)
         # The first token has none before it from which it could be predicted.
         if not example.targets or example.targets[0] < 1:
             raise DataError(f"Conversation {log.id} has nothing to learn.")
-        expected_tags = 0 if recipe == "no-end-tag" else 1
-        if tag_count != expected_tags:
-            raise DataError(f"Conversation {log.id} has the end tag {tag_count} times.")
+        if end_count != (0 if recipe == "no-end-tag" else 1):
+            raise DataError(f"Conversation {log.id} has the end token {end_count} times.")
         examples.append(example)
     return examples
 
@@ -254,7 +242,6 @@ def read_datasets(run: RunDirectory, config: TrainConfig, tokenizer: HubTokenize
             config.recipe,
             limit,
             words=config.words,
-            end_tag=config.end_tag,
         ),
         selection=selection,
         selection_tokens=sum(

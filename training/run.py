@@ -24,7 +24,7 @@ from engine.training.events import Event, EventLog, RunDirectory, read_events
 from training.base import HubTokenizer, add_adapter, load_base
 from training.checkpoints import last_checkpoint, step_of
 from training.event_writer import EventWriter, write_samples
-from training.examples import Datasets, end_tokens, read_datasets
+from training.examples import Datasets, read_datasets
 from training.gguf_adapter import (
     ParitySkipped,
     architecture_of,
@@ -74,13 +74,12 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
             tokenizer,
             logs=data.selection,
             limit=config.max_tokens,
-            end_tag=config.end_tag,
         )
 
     checkpoint = last_checkpoint(
         run.checkpoints, lambda message: events.write("warning", message=message)
     )
-    _write_started(events, config, data, tokenizer, step_of(checkpoint) if checkpoint else 0)
+    _write_started(events, config, data, step_of(checkpoint) if checkpoint else 0)
     if checkpoint is None:
         sample(0)
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
@@ -111,7 +110,6 @@ def _make_trainer(
             config.max_tokens,
             config.seed,
             progress=writer.validating,
-            end_tag=config.end_tag,
         ),
         budget=budget_for(config, data.examples),
         config=config,
@@ -137,14 +135,11 @@ def _on_sigterm() -> Callable[[], bool]:
     return lambda: bool(received)
 
 
-def _write_started(
-    events: EventLog, config: TrainConfig, data: Datasets, tokenizer: HubTokenizer, step: int
-) -> None:
+def _write_started(events: EventLog, config: TrainConfig, data: Datasets, step: int) -> None:
     """Writes the event `started`, with the number of labels of each kind."""
     examples = data.examples
     labels = [example.tokens[index] for example in examples for index in example.targets]
-    tag = end_tokens(tokenizer, config.end_tag)
-    ends = 0 if config.recipe == "no-end-tag" else len(examples) * len(tag)
+    ends = 0 if config.recipe == "no-end-tag" else len(examples)
     events.write(
         "started",
         step=step,
@@ -180,8 +175,7 @@ def _finish(
         base_name=config.base_name,
         data_fingerprint=hashlib.sha256(data).hexdigest(),
         recipe=config.recipe,
-        end_token=None if config.end_tag else tokenizer.end_token,
-        end_tag=config.end_tag,
+        end_token=tokenizer.end_token,
     )
     convert(run.adapter, model.config, run.adapter_gguf, origin)
     refuse_without_numbers(run.adapter_gguf)

@@ -1,10 +1,9 @@
 """Validation in training, on the selection part: the curve of each conversation, the truncation test, and which
 validation is the best.
 
-A boundary is a place of a conversation where it could end, and the curve is its score at each of them. The end tag is
-the text, or the token, that ends a conversation; a step header opens each step of a log. The truncation test asks
-whether whole conversations get higher scores at their end than the same ones cut at a boundary. Scores of tokens are
-natural log-probabilities.
+A boundary is a place of a conversation where it could end, and the curve is its score at each of them. A step header
+opens each step of a log. The truncation test asks whether whole conversations get higher scores at their end than the
+same ones cut at a boundary. Scores of tokens are natural log-probabilities.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from engine.completeness.truncation import truncate
 from engine.model.prompt_files import opening_tokens
 from engine.training.presets import padded_length
 from training.base import HubTokenizer
-from training.examples import Log, TokenWindow, end_tokens, token_windows
+from training.examples import Log, TokenWindow, token_windows
 
 MAX_EXPONENT = 700.0
 """Largest exponent, just below the one at which `math.exp` overflows."""
@@ -33,7 +32,7 @@ CHANCE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Natural log-probabilities at one boundary: of the end tag, and of the header of a next step."""
+    """Natural log-probabilities at one boundary: of the end token, and of the header of a next step."""
 
     log_end: float
     log_continue: float
@@ -61,42 +60,36 @@ class Validation:
     pairs: int
 
 
-def curve(
-    model: Any, tokenizer: HubTokenizer, log: Log, limit: int, end_tag: str = ""
-) -> list[Point]:
+def curve(model: Any, tokenizer: HubTokenizer, log: Log, limit: int) -> list[Point]:
     """Returns one point for each boundary of a log, in the windows in which scoring reads it.
 
     Args:
         limit: Longest window in tokens.
-        end_tag: See `TrainConfig`.
 
     Raises:
         ModelError: The tokens after a boundary are not those of a step header.
     """
-    opening, tag = opening_tokens(tokenizer), end_tokens(tokenizer, end_tag)
+    opening = opening_tokens(tokenizer)
     return [
         point
         for window in token_windows(tokenizer, log.item, limit)
-        for point in _points(model, window, opening, tag, tokenizer.end_token)
+        for point in _points(model, window, opening, tokenizer.end_token)
     ]
 
 
-def _points(
-    model: Any, window: TokenWindow, opening: Sequence[int], tag: Sequence[int], padding: int
-) -> list[Point]:
+def _points(model: Any, window: TokenWindow, opening: Sequence[int], end: int) -> list[Point]:
     """Returns the point of each boundary of one window.
 
     Args:
         opening: Tokens of the beginning of a step header.
-        tag: Tokens of the end tag.
-        padding: Token that fills the window up to a padded length.
+        end: The end token, which also fills the window up to a padded length.
     """
     import torch
 
     # The last boundary needs the probability of going on too: append the opening. Attention is causal, so nothing
     # before it changes.
     tokens = [*window.tokens, *opening[:-1]]
-    tokens += [padding] * (padded_length(len(tokens)) - len(tokens))
+    tokens += [end] * (padded_length(len(tokens)) - len(tokens))
     # The logits at a position are those of the next token: at each boundary those of all tokens of the opening.
     places = [
         boundary - 1 + offset for boundary in window.boundaries for offset in range(len(opening))
@@ -114,45 +107,10 @@ def _points(
         ).logits
         # Shape (boundaries, tokens of the opening, vocabulary).
         log_p = torch.log_softmax(logits.float(), -1).view(len(window.boundaries), len(opening), -1)
-        log_end = log_p[:, 0, tag[0]]
+        log_end = log_p[:, 0, end]
         offsets = torch.arange(len(opening), device=device)
         log_continue = log_p[:, offsets, torch.tensor(opening, device=device)].sum(-1)
-        if len(tag) > 1:
-            log_end = log_end + _rest_of_tag(model, window, tag)
     return [Point(*both) for both in zip(log_end.tolist(), log_continue.tolist(), strict=True)]
-
-
-def _rest_of_tag(model: Any, window: TokenWindow, tag: Sequence[int]) -> Any:
-    """Returns the natural log-probability of the tag's tokens after its first, at each boundary, shape (boundaries,).
-
-    One pass: after the log stands a copy of the tag for each boundary, in the places that follow it, which sees the log
-    up to the boundary and itself alone.
-    """
-    import torch
-
-    # A copy lacks the last token of the tag, after which nothing is asked.
-    length, copy_length = len(window.tokens), len(tag) - 1
-    total = length + copy_length * len(window.boundaries)
-    # Which token (row) sees which (column): each sees those before it; a copy not those between its boundary and it.
-    sees = torch.tril(torch.ones(total, total, dtype=torch.bool))
-    positions = list(range(length))
-    for index, boundary in enumerate(window.boundaries):
-        start = length + index * copy_length
-        sees[start : start + copy_length, boundary:start] = False
-        positions += range(boundary, boundary + copy_length)
-    device, least = model.device, torch.finfo(model.dtype).min
-    (logits,) = model(
-        input_ids=torch.tensor(
-            [[*window.tokens, *len(window.boundaries) * list(tag[:-1])]], device=device
-        ),
-        attention_mask=torch.where(sees, 0.0, least).to(device, model.dtype)[None, None],
-        position_ids=torch.tensor([positions], device=device),
-        logits_to_keep=torch.arange(length, total, device=device),
-    ).logits
-    # Shape (boundaries, tokens of a copy, vocabulary).
-    log_p = torch.log_softmax(logits.float(), -1).view(len(window.boundaries), copy_length, -1)
-    offsets = torch.arange(copy_length, device=device)
-    return log_p[:, offsets, torch.tensor(tag[1:], device=device)].sum(-1)
 
 
 def validate(
@@ -162,7 +120,6 @@ def validate(
     limit: int,
     seed: int,
     progress: Callable[[int], None] = lambda done: None,
-    end_tag: str = "",
 ) -> Validation:
     """Computes the curves of all logs, cuts each log once at a boundary drawn with `seed`, and measures the difference.
 
@@ -171,12 +128,11 @@ def validate(
         logs: The selection part.
         limit: Longest window in tokens.
         progress: Called after each log with the number of logs read.
-        end_tag: See `TrainConfig`.
     """
     model.eval()
     curves = {}
     for done, log in enumerate(logs, 1):
-        curves[log.id] = curve(model, tokenizer, log, limit, end_tag)
+        curves[log.id] = curve(model, tokenizer, log, limit)
         progress(done)
     losses = []
     for points in curves.values():

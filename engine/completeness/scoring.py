@@ -89,7 +89,7 @@ class BoundaryScorer:
         if not question.inline and not self.model.capacity.forkable:
             raise ModelError(
                 "This model is recurrent or hybrid and cannot be asked at earlier places of a log.",
-                "Use mode `tuned` with the model's own end token, which needs no forks.",
+                "Use mode `tuned`, which needs no forks.",
             )
         batch = self.model.capacity.batch
         if question.forked_tokens > batch:
@@ -192,13 +192,11 @@ class Question:
     """The question at each boundary.
 
     Attributes:
-        prompt: The text around the log; None asks after the log alone.
-        end_tag: The text that ends a conversation; None is the end-of-text token.
+        prompt: The text around the log; None asks after the log alone, for the end-of-text token.
         states: Whether the hidden state at each boundary is read too; only without a prompt.
     """
 
     prompt: Prompt | None
-    end_tag: str | None = None
     states: bool = False
 
 
@@ -206,10 +204,9 @@ def question_tokens(question: Question, model: Tokenizer) -> tuple[Frame, Questi
     """Returns the frame around each log and the question at each boundary, in tokens of this model."""
     around = frame(question.prompt, model)
     if question.prompt is None:
-        end = model.tokenize(question.end_tag) if question.end_tag else [model.end_token]
         return around, QuestionTokens(
             suffix=(),
-            end=tuple(end),
+            end=(model.end_token,),
             continuation=tuple(opening_tokens(model)),
             head=len(around.head),
             states=question.states,

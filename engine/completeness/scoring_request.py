@@ -56,8 +56,6 @@ class ScoringRequest:
         adapter: Name, file or run of an adapter; None in mode `tuned` is the one in use, otherwise none.
         features: What a probe reads: words and states, or states alone.
         minutes: In mode `probe`, read for about so long, first what words leave open; None reads all.
-        end_tag: Text tag of a tuned model; None is the one that its adapter was trained with, else its end-of-text
-            token.
         context: Longest log in tokens; None takes `PROBE_CONTEXT` in mode `probe`, else the model's own, at most 8,192.
         layers: In mode `probe` with the built-in model and no adapter, read with its first `catalog.FIRST_LAYERS`
             layers, which takes half the time, or with all.
@@ -98,13 +96,6 @@ class ScoringRequest:
         None,
         "in mode probe: let the model read for so long, first what words leave open",
         metavar="",
-    )
-    end_tag: str | None = declared(
-        None,
-        Option(
-            "text tag that a tuned model ends with",
-            default="that of its adapter, else its end token",
-        ),
     )
     context: int | None = whole_number(
         None,

@@ -73,12 +73,6 @@ def account_lines(
         lines += _unread_lines("not read", account.lost)
         lines += _unread_lines("not understood, kept as it is", account.unknown)
         lines += _unread_lines("kept from models", account.hidden)
-        for name, texts in account.ids.items():
-            amount = f"{counted(texts.times, 'time')}, such as {one_line(texts.example, 60)!r}"
-            lines.append(f"  several ids: `{name}` names another conversation {amount}")
-        for name, texts in account.dates.items():
-            amount = f"{counted(texts.times, 'time')}, such as {one_line(texts.example, 60)}"
-            lines.append(f"  time of the conversation: taken from `{name}` {amount}")
         if account.undated:
             times = sum(texts.times for texts in account.undated.values())
             examples = ", ".join(one_line(texts.example, 30) for texts in account.undated.values())
@@ -89,9 +83,6 @@ def account_lines(
                 lines.append(
                     "  Day or month first? Say `day_first` in a mapping file (`workbench import PROJECT FILE --map`)."
                 )
-        if account.out_of_order:
-            amount = counted(account.out_of_order, "conversation")
-            lines.append(f"  in {amount} a message has an earlier time than one before it")
         if account.lies_aside:
             lines.append(
                 "  Warning: metadata have far more sentences than messages; the conversation may be there."

@@ -12,7 +12,6 @@ from engine.formats.json_values import json_text, kind_of
 from engine.formats.messages.chat_message import UNKNOWN_ROLE
 from engine.formats.messages.normalize import RENDERED_CALLS
 from engine.formats.messages.parts import part_kind
-from engine.formats.messages.times import TIMES, falls
 from engine.formats.opening.framing import Envelope
 from engine.formats.paths import json_within
 from engine.formats.records import Account, ParsedRecord, Place
@@ -26,13 +25,6 @@ _UNREADABLE = (
 )  # fmt: skip
 """Ends of paths to text that no person reads: signatures, bytes of files, and the state of a part of the Vercel AI
 SDK."""
-
-_ID_FIELDS = frozenset(
-    f"{word}{ending}"
-    for word in ("conversation", "session", "thread", "chat", "dialogue", "dialog", "conv", "convo")
-    for ending in ("_id", "Id", "ID")
-)
-"""Names of fields with the id of a conversation."""
 
 _WITH_TEXT = (str, dict, list)
 """Types of JSON values that can hold text."""
@@ -80,14 +72,11 @@ def account(
     conversation_texts = _ConversationTexts(conversation)
     conversation_texts.exact.update(dict.fromkeys(draft.pieces, "messages"))
     result = Account(
-        out_of_order=int(conversation_texts.out_of_order),
         said=_sentence_characters(message.content for message in conversation.messages),
         aside=_sentence_characters(strings(conversation.meta)),
     )
     for word, text in conversation_texts.unknown_roles:
         result.see(f"role {word}", text)
-    for key, other_id in _other_ids(record, conversation.external_id):
-        result.name(key, other_id)
     _count_texts(record, conversation_texts, result, draft.left_out)
     for item in draft.unknown:
         result.see(_kind(item), json_text(item))
@@ -117,8 +106,7 @@ def _count_texts(
     Most are whole texts of the conversation, each in a field of an object; these are counted when the object is read,
     for speed. All other values are read in turn.
     """
-    exact, more, chars = conversation_texts.exact, conversation_texts.more, result.chars
-    counted: set[str] = set()
+    exact, chars = conversation_texts.exact, result.chars
     looked_at = _STRUCTURE | {"from"}  # fields that are not just counted
     todo: list[tuple[Any, str, str]] = [
         (record, "", "")
@@ -131,10 +119,6 @@ def _count_texts(
                 if entry.__class__ is str and not (left_out or name in looked_at):
                     place = exact.get(entry)
                 if place is not None:
-                    if entry in counted:
-                        place = _place_again(entry, place, more)
-                    else:
-                        counted.add(entry)
                     chars[place] = chars.get(place, 0) + len(entry)
                 elif left_out and (id(value), name) in left_out:
                     result.add("left out", sum(map(len, strings(entry))))
@@ -153,28 +137,17 @@ def _count_texts(
                 if isinstance(entry, _WITH_TEXT):
                     todo.append((entry, path, entry_key))
         elif isinstance(value, str) and key not in _STRUCTURE:
-            within = _count_text(value, f"{path}.{key}", conversation_texts, result, counted)
+            within = _count_text(value, f"{path}.{key}", conversation_texts, result)
             if within is not None:
                 todo.append((within, path, key))
 
 
 def _count_text(
-    text: str,
-    path: str,
-    conversation_texts: _ConversationTexts,
-    result: Account,
-    counted: set[str],
+    text: str, path: str, conversation_texts: _ConversationTexts, result: Account
 ) -> Any:
-    """Counts a text as a whole or in pieces; or returns the JSON value that it holds, to be read instead.
-
-    Args:
-        counted: Whole texts that were counted before; this one is added.
-    """
+    """Counts a text as a whole or in pieces; or returns the JSON value that it holds, to be read instead."""
     place = conversation_texts.exact.get(text)
     if place is not None:
-        if text in counted:
-            place = _place_again(text, place, conversation_texts.more)
-        counted.add(text)
         result.chars[place] = result.chars.get(place, 0) + len(text)
     elif text:
         within = json_within(text)
@@ -182,33 +155,6 @@ def _count_text(
             return within
         _count_divided(text, path, conversation_texts, result)
     return None
-
-
-def _place_again(text: str, place: Place, more: dict[str, int]) -> Place:
-    """Returns where a text went that was counted before: `place` as long as there is more of it, or `repeated`."""
-    if not more.get(text):
-        return "repeated"
-    more[text] -= 1
-    return place
-
-
-def _other_ids(record: Any, own_id: str) -> Iterator[tuple[str, str]]:
-    """Yields the fields of a record, and of its rows, that name another conversation, each with the id of that."""
-    if not isinstance(record, dict):
-        return
-    for key in sorted(_ID_FIELDS.intersection(record)):
-        if isinstance(record[key], str | int) and record[key] and str(record[key]) not in own_id:
-            yield key, str(record[key])
-    for name in ("messages", "records"):
-        listed = record.get(name)
-        if not isinstance(listed, list) or not listed or not isinstance(listed[0], dict):
-            continue
-        for key in sorted(_ID_FIELDS.intersection(listed[0])):
-            ids = dict.fromkeys(
-                str(row[key]) for row in listed if isinstance(row, dict) and row.get(key)
-            )
-            for other_id in list(ids)[1:]:
-                yield key, other_id
 
 
 def _kind(item: Any) -> str:
@@ -242,21 +188,14 @@ class _ConversationTexts:
 
     Attributes:
         exact: The place of each text.
-        more: How many more times than once a text occurs, less those that were counted already.
         unknown_roles: Words for roles that are unknown, each with the content of its message.
-        out_of_order: Whether a message has an earlier time than one before it.
     """
 
     def __init__(self, conversation: Conversation) -> None:
         self.exact: dict[str, Place] = {}
-        self.more: dict[str, int] = {}
         self.unknown_roles: list[tuple[str, str]] = []
-        times: list[Any] = []
         for message in conversation.messages:
-            content = message.content
-            if content in self.exact:
-                self.more[content] = self.more.get(content, 0) + 1
-            self.exact[content] = "messages"
+            self.exact[message.content] = "messages"
             for call in message.tool_calls:
                 self._put(call.arguments, "calls")
                 self._put(call.name, "calls")
@@ -271,10 +210,8 @@ class _ConversationTexts:
                 facts = json.loads(message.facts)
                 if isinstance(word := facts.get(UNKNOWN_ROLE), str):
                     self.unknown_roles.append((word, message.content))
-                times.append(next((facts[key] for key in TIMES if key in facts), None))
                 for text in strings(facts):
                     self._put(text, "metadata")
-        self.out_of_order = falls(times)
         self._put(conversation.external_id, "metadata")
         self._put(conversation.created_at, "metadata")
         for text in strings(conversation.truth):
@@ -283,16 +220,11 @@ class _ConversationTexts:
             self._put(text, "metadata")
         self._joined: dict[Place, str] | None = None
         self._pieces: list[str] = []
-        self._within: dict[str, int] = {}  # how often a text was found within another
 
     def _put(self, text: str | None, place: Place) -> None:
         """Notes a text and its place; a text that has a place already keeps it."""
-        if text is None:
-            return
-        if text in self.exact:
-            self.more[text] = self.more.get(text, 0) + 1
-        else:
-            self.exact[text] = place
+        if text is not None:
+            self.exact.setdefault(text, place)
 
     def is_said(self, text: str) -> bool:
         """Returns whether a message has a text in its content."""
@@ -320,11 +252,7 @@ class _ConversationTexts:
             else:
                 is_within = stripped in joined or escaped in joined
             if is_within:
-                times = self._within[stripped] = self._within.get(stripped, 0) + 1
-                is_repeated = times > 1 and times > max(
-                    joined.count(stripped), joined.count(escaped)
-                )
-                yield "repeated" if is_repeated else place, len(text)
+                yield place, len(text)
                 return
         rest = text
         for piece in self._pieces:

@@ -25,7 +25,7 @@ from engine.formats.opening.containers import Content
 from engine.formats.opening.framing import Frame, Framing, lines, server_events, too_large
 from engine.formats.opening.json_records import Slices, Values
 from engine.formats.opening.source import Source
-from engine.formats.paths import Path, json_within, read_condition, read_path
+from engine.formats.paths import Path, json_within, read_path
 from engine.formats.records import Detection, Parsed, Reader
 from engine.formats.registry import all_readers, is_recognized, parse_record, reader_named
 
@@ -57,19 +57,6 @@ BYTES_TRIED = 8 << 20
 
 _OPENING = (b"{", b"[")
 """First bytes of JSON objects and lists."""
-
-_OTHER_KINDS = {
-    b"PK\x03\x04": "a zip archive, which is read from a file only",
-    b"PAR1": "a Parquet file, which is read from a file only",
-    b"SQLite format 3": "an SQLite database, which is read from a file only",
-    b"%PDF": "a PDF file",
-    b"\x89PNG": "a picture",
-    b"\xff\xd8\xff": "a picture",
-}
-"""What a file is that begins with these bytes and is no text."""
-
-_SHARDED_TASK = tuple(map(read_condition, ("shards[].shard_id", "task_id")))
-"""Conditions on a record that holds instructions of Laban et al. and no conversation."""
 
 
 def choose_reader(values: list[Any], looked_at: int) -> tuple[Reader, str] | None:
@@ -281,9 +268,8 @@ class Records:
 
     def _examine(self, suffix: str, format_name: str | None) -> tuple[Reader, Detection]:
         """Returns the reader of the format and why it was chosen; sets the framing and the first record."""
-        head = b""
         if self._source is not None and not self._lines:
-            self._framing, head = _framing_of(self._source, suffix)
+            self._framing = _framing_of(self._source, suffix)
         sample = self._first_records()
         if self._framing == "slices" and not _holds_several_records(sample, format_name):
             self._framing = "values"
@@ -300,22 +286,14 @@ class Records:
             raise TooMuch(f"{self._content.label} cannot be read: {limit}.")
         chosen = choose_reader(values, len(sample))
         if chosen is None:
-            if values and all(condition.holds(values[0], values[0]) for condition in _SHARDED_TASK):
+            what = _describe_content(values, sample)
+            if not any(values):  # no fields that could be mapped
                 raise FormatError(
-                    f"{self._content.label} holds no conversations: its records are sharded tasks, which hold"
-                    " instructions.",
-                    "`workbench simulate sharded` plays them.",
-                )
-            what = _describe_other_file(sample, head)
-            if what or not any(values):  # no fields that could be mapped
-                raise FormatError(
-                    f"{self._content.label} holds no conversations:"
-                    f" {what or _describe_content(values, sample)}.",
+                    f"{self._content.label} holds no conversations: {what}.",
                     "Check that it is the file you meant, and that it is whole.",
                 )
             raise UnknownFormat(
-                f"{self._content.label} holds no conversations in a known format:"
-                f" {_describe_content(values, sample)}.",
+                f"{self._content.label} holds no conversations in a known format: {what}.",
                 self._content.label,
             )
         reader, why = chosen
@@ -369,15 +347,15 @@ def all_records(content: Content, suffix: str) -> Generator[Frame]:
     framing: Framing = "lines"
     try:
         if source is not None:
-            framing, _ = _framing_of(source, suffix)
+            framing = _framing_of(source, suffix)
         yield from _read_frames(content, source, framing, None)
     finally:
         if source is not None:
             source.close()
 
 
-def _framing_of(source: Source, suffix: str) -> tuple[Framing, bytes]:
-    """Returns how the records are framed, and the beginning of the source, which is rewound."""
+def _framing_of(source: Source, suffix: str) -> Framing:
+    """Returns how the records are framed; the source is rewound."""
     source.keep()
     head = _read_head(source)
     source.rewind()
@@ -386,7 +364,7 @@ def _framing_of(source: Source, suffix: str) -> tuple[Framing, bytes]:
         source.keep()
         framing = "slices" if Slices(source).needed() else framing
         source.rewind()
-    return framing, head
+    return framing
 
 
 def _read_frames(
@@ -515,15 +493,6 @@ def _is_one_conversation(values: list[Any], format_name: str | None) -> bool:
         return format_name == "messages" and isinstance(values[0], dict)
     message = next(filter(looks_like_message, values[:2]), None)
     return looks_like_messages(values) and not is_recognized(message, "message_lines")
-
-
-def _describe_other_file(sample: list[Frame], head: bytes) -> str | None:
-    """Returns what a file is that has no fields which could be mapped."""
-    if not head.strip() and not sample:
-        return "it is empty"
-    return next(
-        (f"it is {kind}" for magic, kind in _OTHER_KINDS.items() if head.startswith(magic)), None
-    )
 
 
 def _describe_content(values: list[Any], sample: list[Frame]) -> str:

@@ -81,11 +81,6 @@ class Trial:
             doubts.append("Far more sentences are in metadata than in messages.")
         if (lost := self.account.share("nowhere")) > MOST_LOST:
             doubts.append(f"{lost:.1%} of the text goes nowhere.")
-        if self.account.out_of_order:
-            conversations_text = counted(self.account.out_of_order, "conversation")
-            doubts.append(
-                f"In {conversations_text} a message has an earlier time than one before it."
-            )
         return doubts
 
 
@@ -245,14 +240,11 @@ def _escape_controls(text: str) -> str:
 
 
 def _message_items(guess: Guess, values: Sequence[Any]) -> list[Any]:
-    """Returns the items that hold the messages: rows, elements of lists, or the whole records of a transcript."""
-    items = list(values)
-    if "transcript" in guess.table or "group" in guess.table:
-        return items
-    if guess.where != ".":
-        path = read_path(guess.where)
-        items = [match.value for value in items for match in path.find(value)]
-    return items
+    """Returns the items that hold the messages: rows, or elements of lists."""
+    if guess.where == ".":
+        return list(values)
+    path = read_path(guess.where)
+    return [match.value for value in values for match in path.find(value)]
 
 
 def _with_call_keys(table: dict[str, Any], items: Sequence[Any]) -> dict[str, Any]:
@@ -273,12 +265,9 @@ def _with_call_keys(table: dict[str, Any], items: Sequence[Any]) -> dict[str, An
 def _common_conditions(guess: Guess) -> list[str]:
     """Returns what records have in common to which the mapping applies, as the `when` of a mapping file."""
     table = guess.table
-    if (transcript := table.get("transcript")) is not None:
-        return [f"{transcript['at']}=*{mark.strip()}*" for mark in transcript["marks"][:2]]
-    rules = table["messages"]
-    turns = rules[0].get("turns", rules)
-    paths = [turn["text"] for turn in turns]
-    role = turns[0]["role"]
+    message, *_ = table["messages"]
+    paths = [message["text"]]
+    role = message["role"]
     if not role.startswith("="):  # a path, and not roles that are given, as `=user,assistant`
         paths.insert(0, role)
     if "group" in table:

@@ -15,11 +15,8 @@ from typing import Any, Literal, get_args
 from engine.base.conversation import Conversation
 from engine.formats.opening.framing import Frame
 
-Place = Literal[
-    "messages", "calls", "reasoning", "truth", "metadata", "repeated", "left out", "nowhere"
-]
-"""Where text of a source can go. `repeated` is text that a record has more often than its conversation, such as an id
-in every line; what a format leaves out on purpose stays in the original record only."""
+Place = Literal["messages", "calls", "reasoning", "truth", "metadata", "left out", "nowhere"]
+"""Where text of a source can go. What a format leaves out on purpose stays in the original record only."""
 
 PLACES: tuple[Place, ...] = get_args(Place)
 """The places to which text can go, in the order in which accounts name them."""
@@ -37,7 +34,7 @@ MOST_REJECTED = 0.1
 _EXAMPLE_CHARACTERS = 80
 """Number of characters of a text that are kept as an example."""
 
-_COUNTED_FIELDS = ("lost", "unknown", "hidden", "ids", "dates", "undated")
+_COUNTED_FIELDS = ("lost", "unknown", "hidden", "undated")
 """Fields of an account that count texts by a name."""
 
 
@@ -65,9 +62,6 @@ class Account:
         lost: What went nowhere, by its path in the records.
         unknown: Parts of messages whose kind is unknown, by kind; their JSON was kept as text.
         hidden: What the leak guard hid from models, by its rule; for a field of the record by rule and field name.
-        ids: Fields that name another conversation than the one to which their record went.
-        out_of_order: Conversations in which a message has an earlier time than one before it.
-        dates: Fields of the metadata from which the time of the conversation was taken.
         undated: Times of conversations that are no dates as the program knows them, by their shape: each digit as 0.
         said: Number of characters of the sentences in messages.
         aside: Number of characters of the sentences in metadata.
@@ -77,9 +71,6 @@ class Account:
     lost: dict[str, Unread] = field(default_factory=dict)
     unknown: dict[str, Unread] = field(default_factory=dict)
     hidden: dict[str, Unread] = field(default_factory=dict)
-    out_of_order: int = 0
-    ids: dict[str, Unread] = field(default_factory=dict)
-    dates: dict[str, Unread] = field(default_factory=dict)
     undated: dict[str, Unread] = field(default_factory=dict)
     said: int = 0
     aside: int = 0
@@ -123,14 +114,6 @@ class Account:
         )
         _count(self.hidden, name, Unread(1, len(leak.found), leak.found[:_EXAMPLE_CHARACTERS]))
 
-    def name(self, key: str, other_id: str) -> None:
-        """Counts a field that names another conversation."""
-        _count(self.ids, key, Unread(1, len(other_id), other_id[:_EXAMPLE_CHARACTERS]))
-
-    def date(self, key: str, time: str) -> None:
-        """Counts a conversation whose time was taken from a field of its metadata."""
-        _count(self.dates, key, Unread(1, len(time), time))
-
     def see_date(self, text: str) -> None:
         """Counts a conversation whose time is not understood."""
         shape = re.sub(r"\d", "0", text[:_EXAMPLE_CHARACTERS])
@@ -138,7 +121,6 @@ class Account:
 
     def include(self, other: Account) -> None:
         """Adds the counts of another account."""
-        self.out_of_order += other.out_of_order
         self.said += other.said
         self.aside += other.aside
         for place, chars in other.chars.items():

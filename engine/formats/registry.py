@@ -19,13 +19,7 @@ from engine.formats.coded.codex import CODEX
 from engine.formats.coded.langchain import LANGCHAIN
 from engine.formats.coded.message_lines import MESSAGE_LINES
 from engine.formats.coded.openhands import OPENHANDS
-from engine.formats.coded.session_lines import (
-    copilot_lines,
-    tau2_ticks,
-    with_blocks,
-    with_likeliest,
-    with_turns,
-)
+from engine.formats.coded.session_lines import copilot_lines, tau2_ticks, with_likeliest, with_turns
 from engine.formats.coded.streams import STREAMS
 from engine.formats.coded.swe_agents import MINI_SWE_AGENT, SWE_AGENT, SWE_INSTANCES
 from engine.formats.coded.table_rows import CONVERSATION_ROWS, ROWS
@@ -73,7 +67,6 @@ _CODED: tuple[Reader, ...] = (
 _ARRANGED: dict[str, Callable[[Reader], Reader]] = {
     "vcon": with_turns,
     "lm_eval": with_likeliest,
-    "cherry_studio": with_blocks,
 }
 """Names of mapping files whose records are changed before the file reads them, and what changes them."""
 
@@ -168,11 +161,9 @@ def parse_record(reader: Reader, frame: Frame, fallback_id: str) -> Parsed | Rej
     counted = account(frame.value, conversation, draft, outer)
     for leak in leaks:
         counted.hide(leak)
-    conversation, date = with_date(conversation)
-    if date.field:
-        counted.date(date.field, str(conversation.created_at))
-    if date.unread:
-        counted.see_date(date.unread)
+    conversation, unread_date = with_date(conversation)
+    if unread_date:
+        counted.see_date(unread_date)
     return Parsed(frame.number, frame.raw, conversation, leaks, counted)
 
 

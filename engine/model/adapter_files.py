@@ -137,8 +137,7 @@ class AdapterOrigin:
         base_name: Name of the base model; for display only.
         data_fingerprint: SHA-256 of the training data; empty if unknown.
         recipe: Recipe of the training; empty if unknown.
-        end_token: Token id of the end tag it was trained with, or None.
-        end_tag: Text of the end tag it was trained with; empty for a single end token.
+        end_token: Id of the end token it was trained with, or None.
     """
 
     base_fingerprint: str = ""
@@ -146,7 +145,6 @@ class AdapterOrigin:
     data_fingerprint: str = ""
     recipe: str = ""
     end_token: int | None = None
-    end_tag: str = ""
 
     def values(self) -> dict[str, str | int]:
         """Returns the known fields, by their keys in a GGUF file."""
@@ -201,6 +199,11 @@ def refuse_other_base(adapter: Path, base: Path) -> None:
         raise ModelFileError(
             f"{adapter.name} is not an adapter for {base.name}: it is {what}.",
             "Name a LoRA adapter as a GGUF file.",
+        )
+    if file.text(f"{KEY_PREFIX}end_tag"):
+        raise ModelFileError(
+            f"{adapter.name} was trained to end with a text, not with the end token of its base.",
+            "Train another one.",
         )
     reason = _mismatch(file, weights)
     if reason:

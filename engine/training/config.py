@@ -96,11 +96,6 @@ class TrainConfig:
         "boundary only: weight of each of the first words of a next step; its opening has weight 1. At 0"
         " the adapter learns only whether a conversation goes on, and forgets how to write what remains to be done.",
     )
-    end_tag: str = _setting(
-        "",
-        "Text that ends a conversation, learned and scored token by token, like <end of system logs>;"
-        " empty: the base's end token, a single one.",
-    )
     epochs: float = _setting(3.0, "Times that every conversation is read.")
     learning_rate: float = _setting(2e-4, "Highest learning rate of AdamW.")
     weight_decay: float = _setting(0.01, "Weight decay of AdamW.")

@@ -172,7 +172,7 @@ class SampleRow:
         id: Name of the conversation.
         text: The last words before the boundary.
         ends: Whether the conversation ends there.
-        p_end, p_continue: Probability of the end tag, and of the continuation.
+        p_end, p_continue: Probability of the end token, and of the continuation.
         generated: Text that the model generates there.
     """
 

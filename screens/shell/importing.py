@@ -15,7 +15,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.suggester import Suggester
 from textual.timer import Timer
 from textual.widgets import DirectoryTree, Input, Static, TextArea
 
@@ -24,7 +23,7 @@ from engine.base.text import display_safe, end_of_path, one_line
 from engine.formats.mapping_draft import MappingDraft, Trial, refusal_of
 from engine.formats.records import PLACES
 from screens.shell.dialogs import ChoiceDialog, Dialog, hint_line
-from screens.widgets.background import background, in_thread
+from screens.widgets.background import background
 from screens.widgets.controls import LineInput
 
 TYPING_REST_SECONDS = 0.25
@@ -37,37 +36,6 @@ _MAX_NAME_CHARACTERS = 60
 """Most characters that are shown of the name of a file."""
 _SHOWN_OF_BEGINNING = 20
 """Characters of the beginning of a name that is longer."""
-
-
-class PathSuggester(Suggester):
-    """Completes a path with the first file or folder that begins so; a folder ends with a slash."""
-
-    def __init__(self) -> None:
-        super().__init__(use_cache=False, case_sensitive=True)
-
-    async def get_suggestion(self, value: str) -> str | None:
-        """Returns the completed path as it is typed, with `~` kept; None when nothing begins so."""
-        return await in_thread(lambda: completed(value))
-
-
-def completed(value: str) -> str | None:
-    """Returns the path that completes what is typed; None when nothing begins so, or when it has no safe name."""
-    folder, name_begun = os.path.split(value)
-    if not name_begun:
-        return None
-    try:
-        with os.scandir(os.path.expanduser(folder) or os.curdir) as entries:
-            names = sorted(
-                entry.name + (os.sep if entry.is_dir() else "")
-                for entry in entries
-                if entry.name.startswith(name_begun)
-            )
-    except (OSError, ValueError):  # ValueError: a zero byte or a lone surrogate was pasted
-        return None
-    first = next(iter(names), None)
-    if first is None or display_safe(first) != first:
-        return None
-    return os.path.join(folder, first)
 
 
 class ImportDialog(Dialog[tuple[str, str | None] | None]):
@@ -83,8 +51,6 @@ class ImportDialog(Dialog[tuple[str, str | None] | None]):
             tooltip="Say where the messages are, in a file of any format",
         ),
         Binding("down", "browse", "Browse", tooltip="Choose a file or a folder in a tree"),
-        # Before the next field, of which there is none.
-        Binding("tab", "complete", "Complete the path", priority=True),
     ]
 
     def __init__(self) -> None:
@@ -95,17 +61,10 @@ class ImportDialog(Dialog[tuple[str, str | None] | None]):
         """Yields the path, what is wrong with it, what is read, keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = Content("Import conversations")
-            yield LineInput(
-                placeholder="a file, an archive or a folder of logs", suggester=PathSuggester()
-            )
+            yield LineInput(placeholder="a file, an archive or a folder of logs")
             yield Static(self._formats(), id="problem")
-            keys = (
-                ("enter", "imports"),
-                ("tab", "completes"),
-                ("↓", "browses"),
-                ("^t", "maps"),
-            )
-            yield Static(hint_line(*keys, ("escape", "cancels")))
+            keys = (("enter", "imports"), ("↓", "browses"), ("^t", "maps"), ("escape", "cancels"))
+            yield Static(hint_line(*keys))
 
     def _formats(self) -> Content:
         """Returns what kinds of files can be imported."""
@@ -118,10 +77,6 @@ class ImportDialog(Dialog[tuple[str, str | None] | None]):
         """Forgets what was wrong, which may be mended now."""
         self._refused_path = None
         self.query_one("#problem", Static).update(self._formats())
-
-    def action_complete(self) -> None:
-        """Takes the completion over."""
-        self.query_one(Input).action_cursor_right()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Enter answers if the path can be read; else it says why not, and again asks where the messages are."""

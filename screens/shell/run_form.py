@@ -52,7 +52,6 @@ MODES_OF_FIELDS: dict[str, tuple[Mode, ...]] = {
     "features": ("probe",),
     "layers": ("probe",),
     "adapter": ("probe", "tuned"),
-    "end_tag": ("tuned",),
     "paper": ("base", "tuned"),
     **dict.fromkeys(
         ("model", "context", "remaining", "tune", "max_cost", "fresh"),

@@ -20,7 +20,6 @@ from engine.base.text import end_of_path, one_line
 from engine.opener.open_project import OpenProject
 from engine.results.watch.watching import MAX_EVENTS, LiveEvent, WatchRequest
 from screens.shell.dialogs import Dialog, TextDialog, ask, hint_line
-from screens.shell.importing import PathSuggester
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.controls import LineInput
 from screens.widgets.empty_state import EmptyState
@@ -334,17 +333,13 @@ class WatchDialog(Dialog[tuple[str, WatchRequest] | None]):
         with Vertical(classes="dialog") as box:
             box.border_title = Content("Watch logs as they grow")
             yield Static("File or folder", classes="field")
-            yield LineInput(self._path, placeholder="logs/", suggester=PathSuggester(), id="path")
+            yield LineInput(self._path, placeholder="logs/", id="path")
             yield Static(
                 "A conversation is quiet after so many minutes without growth", classes="field"
             )
             yield LineInput(f"{DEFAULT_IDLE_MINUTES:g}", id="idle")
             yield Static(Content.styled(HELP, "$tone-muted"), id="problem")
-            yield Static(
-                hint_line(
-                    ("enter", "starts"), ("↑↓", "field"), ("→", "completes"), ("escape", "cancels")
-                )
-            )
+            yield Static(hint_line(("enter", "starts"), ("↑↓", "field"), ("escape", "cancels")))
 
     def on_input_submitted(self) -> None:
         """Answers if every field can be understood."""

@@ -16,7 +16,7 @@ from engine.training.config import FIRST_WORDS_TOKENS, Recipe, TrainConfig
 from engine.training.events import RunDirectory
 from tests.training.tiny_runs import item
 from training.base import HubTokenizer
-from training.examples import Example, Log, make_example, make_examples, read_datasets, read_logs
+from training.examples import Example, make_example, read_datasets, read_logs
 
 END = 2
 
@@ -47,39 +47,20 @@ def log(turns: int) -> LogItem:
 
 
 def taught(one: Example) -> str:
-    """The targets as text, the end tag as ■."""
+    """The targets as text, the end token as ■."""
     return "".join("■" if one.tokens[at] == END else chr(one.tokens[at] - 10) for at in one.targets)
 
 
 class TestRecipes:
     def test_boundary(self) -> None:
-        """Recipe `boundary`: the target at each boundary is the opening of the next step, at the end the end tag."""
+        """Recipe `boundary`: the target at each boundary is the opening of the next step, at the end the end token."""
         assert (
             taught(make_example(CharacterTokenizer(), log(3), "boundary", 4000))
             == 2 * "\n\nTURN" + "■"
         )
 
-    def test_text_tag(self) -> None:
-        """A text tag is learned token by token, with the weight of the end on each; a log that has it is refused."""
-        one = make_example(CharacterTokenizer(), log(3), "boundary", 4000, end_tag="<x>")
-        assert taught(one) == 2 * "\n\nTURN" + "<x>"
-        assert one.weights[-3:] == 3 * [pytest.approx(2 * one.weights[0])]
-        assert taught(
-            make_example(CharacterTokenizer(), log(2), "paper", 4000, end_tag="<x>")
-        ).endswith("<x>")
-        said = Log(
-            "a",
-            LogItem(
-                ("TURN 1, STEP 1, user chat:\nHi", "\n\nTURN 1, STEP 2, assistant chat:\n<x>"),
-                (1,),
-                0,
-            ),
-        )
-        with pytest.raises(DataError, match="the end tag 2 times"):
-            make_examples(CharacterTokenizer(), [said], "paper", 4000, end_tag="<x>")
-
     def test_paper(self) -> None:
-        """Recipe `paper`: the targets are the last answer and the end tag."""
+        """Recipe `paper`: the targets are the last answer and the end token."""
         made = log(2)
 
         assert (
@@ -96,7 +77,7 @@ class TestRecipes:
 
     @given(st.integers(1, 12))
     def test_balanced(self, turns: int) -> None:
-        """The end tag weighs as much as one token of all headers together."""
+        """The end weighs as much as one token of all headers together."""
         made = make_example(CharacterTokenizer(), log(turns), "boundary", 9000)
         *headers, end = made.weights
         opening = len("\n\nTURN")
@@ -140,7 +121,7 @@ class TestRecipes:
 
     @given(st.integers(2, 30), st.integers(150, 900))
     def test_a_long_log_keeps_its_end(self, turns: int, limit: int) -> None:
-        """A log over the limit keeps its last words and the end tag, and otherwise as much as fits up to a boundary."""
+        """A log over the limit keeps its last words and the end, and otherwise as much as fits up to a boundary."""
         made = log(turns)
         one = make_example(CharacterTokenizer(), made, "boundary", limit)
         text = "".join("■" if token == END else chr(token - 10) for token in one.tokens)

@@ -77,7 +77,7 @@ def test_a_refusal_names_the_command_that_maps(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A file in no known format is refused with the whole command that asks where its messages are."""
+    """A file in no known format is refused with the whole command that guesses where its messages are."""
     monkeypatch.chdir(tmp_path)
     Path("my log.json").write_text('{"weather": "fine"}', encoding="utf-8")
     assert main([*words, "my log.json"]) != EXIT_DONE
@@ -103,7 +103,7 @@ def test_a_named_file_that_is_refused_is_a_gap(
 
 
 class TestMap:
-    """`import --map` asks where the messages of a file of an unknown format are."""
+    """`import --map` guesses where the messages of a file of an unknown format are."""
 
     @pytest.fixture
     def odd(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -117,13 +117,13 @@ class TestMap:
                 written.write(json.dumps({"nr": number, "turns": turns}) + "\n")
         return odd
 
-    def test_without_a_terminal(
+    def test_a_guess_is_printed_as_a_mapping_file(
         self, odd: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """Without a terminal to ask on, the guess and the mapping file are printed, and nothing is stored."""
+        """What is printed is a mapping file that the folder of formats takes as it is; nothing is stored."""
         assert main(["import", str(tmp_path / "p.wb"), str(odd), "--map"]) == EXIT_INCOMPLETE
         out = capsys.readouterr().out
-        assert "Read so: 3 conversations, 6 messages" in out
+        assert "# Read so: 3 conversations, 6 messages" in out
         assert 'each = "turns[]"' in out
         assert not (tmp_path / "p.wb").exists()
         assert (
@@ -133,7 +133,11 @@ class TestMap:
         assert (guess["conversations"], guess["messages"]) == (3, 6)
         assert guess["mapping"] in out
         assert not (tmp_path / "p.wb").exists()
-        assert not (tmp_path / "config" / "formats").exists()
+        formats = tmp_path / "config" / "formats"
+        assert not formats.exists()
+        formats.mkdir(parents=True)
+        (formats / "odd.toml").write_text(out)
+        assert main(["import", str(tmp_path / "p.wb"), str(odd), "--format", "odd"]) == EXIT_DONE
 
     @pytest.mark.parametrize(
         ("words", "message"),
@@ -154,32 +158,6 @@ class TestMap:
         monkeypatch.chdir(odd.parent)
         assert main(["import", "p.wb", *words, "--map"]) == EXIT_USAGE
         assert message in capsys.readouterr().err
-
-    def test_it_is_edited(
-        self,
-        odd: Path,
-        tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
-    ) -> None:
-        """`e` edits the mapping file in the editor and shows what is read so; enter saves it and imports the logs."""
-        editor = tmp_path / "edit.sh"
-        editor.write_text(
-            """#!/bin/sh\nsed -i 's/^name = .*/name = "my_desk"/; s/desk = "assistant"/desk = "left out"/' "$1"\n"""
-        )
-        editor.chmod(0o700)
-        monkeypatch.setenv("VISUAL", str(editor))
-        answers = iter(["g", "g", "e", ""])
-        monkeypatch.setattr("sys.stdin.isatty", lambda: True)
-        monkeypatch.setattr("builtins.input", lambda question: next(answers))
-        project = tmp_path / "p.wb"
-        assert main(["import", str(project), str(odd), "--map"]) == EXIT_DONE
-        written = "".join(capsys.readouterr())
-        assert "3 conversations, 3 messages" in written
-        assert "import the file again with --format my_desk --replace" in written
-        assert (tmp_path / "config" / "formats" / "my_desk.toml").exists()
-        assert main(["status", str(project), "--json"]) == EXIT_DONE
-        assert json.loads(capsys.readouterr().out)["counts"]["conversations"] == 3
 
 
 def test_the_limit_on_unpacking_is_told_and_can_be_raised(

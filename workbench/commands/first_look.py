@@ -293,7 +293,7 @@ class _FirstLook:
         it.
         """
         badly = [source for source in import_stage.sources if source.badly_read]
-        lines = account_lines(badly, partial(map_command, self._project, again=True))
+        lines = account_lines(badly, partial(map_command, self._project))
         for refused in import_stage.refused:
             refusal: WorkbenchError = refused
             if isinstance(refused, UnknownFormat):

@@ -5,23 +5,21 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from engine.base.conversation import Conversation, render_log
 from engine.base.errors import FormatError, UnknownFormat, UsageError, WorkbenchError
-from engine.base.text import one_line
 from engine.conversations.import_request import ImportRequest
 from engine.conversations.service import account_lines, file_of, shares_line
 from engine.conversations.stages import CheckStage
 from engine.formats.inputs import open_inputs
-from engine.formats.mapping_draft import MappingDraft, Trial
+from engine.formats.mapping_draft import MappingDraft
 from engine.formats.opening.bounds import Bounds
 from engine.formats.records import PLACES, Parsed, SourceReport, Unread
 from engine.formats.registry import mapping_folder, unusable_formats
@@ -29,8 +27,8 @@ from engine.opener.jobs import import_stages
 from engine.opener.open_project import OpenProject
 from engine.signs.stages import SignStage
 from workbench.arguments import PROJECT, argument, read_request, request_arguments, switch, takes
-from workbench.command_result import EXIT_CANCELLED, EXIT_DONE, EXIT_INCOMPLETE, CommandResult
-from workbench.narration import print_text, run_stages
+from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
+from workbench.narration import run_stages
 
 MAX_CONVERSATIONS_SHOWN = 2
 """Most conversations that `--dry-run` shows."""
@@ -42,16 +40,6 @@ JSON_COUNTS = (
 )  # fmt: skip
 """The counts of an import stage that `--json` has."""
 
-_MAX_MESSAGES_SHOWN = 6
-"""Most messages that are shown of a conversation read with a mapping."""
-
-_LINE_COLUMNS = 100
-"""Columns of a line with a message."""
-
-_MAPPING_QUESTION = (
-    "Enter saves it and imports the file; e edits it, g makes another guess, q leaves: "
-)
-
 
 @takes(
     PROJECT,
@@ -59,24 +47,19 @@ _MAPPING_QUESTION = (
     *request_arguments(ImportRequest),
     switch(
         "--map",
-        "guess a mapping of one file of an unknown format, show what it reads, edit and save it, and import the"
-        " file with it; with --json, or without a terminal, print a guess and store nothing (exit 3)",
+        "print a guess of where one file of an unknown format has its messages, as a mapping file, and what it reads;"
+        " store nothing (exit 3)",
     ),
     switch(
         "--dry-run",
         "read everything, say what would be imported and show two conversations; store nothing",
     ),
 )
-def import_paths(arguments: argparse.Namespace) -> CommandResult | int:
+def import_paths(arguments: argparse.Namespace) -> CommandResult:
     """Imports into a project, which is created if it is not there, and removed again if no input could be read."""
     request = read_request(ImportRequest, arguments)
     if arguments.map:
-        file = file_to_map(arguments.paths, request.format)
-        if arguments.json or not sys.stdin.isatty():  # there is nobody to ask
-            return guessed_mapping(file)
-        request = replace(request, format=ask_for_mapping(file))
-        if request.format is None:
-            return EXIT_CANCELLED
+        return guessed_mapping(file_to_map(arguments.paths, request.format))
     if arguments.dry_run:
         try:
             return _dry_run(arguments, request)
@@ -98,19 +81,12 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult | int:
             if isinstance(refusal, UnknownFormat):
                 raise with_command(refusal, arguments.project) from None
         raise
-    next_command = (
-        None if arguments.map else lambda path: map_command(arguments.project, path, again=True)
-    )
-    lines = [stage.summary(), *account_lines(stage.sources, next_command)]
+    remedy = partial(map_command, arguments.project)
+    lines = [stage.summary(), *account_lines(stage.sources, remedy)]
     for refusal in stage.refused:
         if isinstance(refusal, UnknownFormat):
             lines += [refusal.message, f"  {with_command(refusal, arguments.project).hint}"]
     hints = [f"Skipped: {unfit.message} {unfit.hint}" for unfit in unusable_formats()]
-    if arguments.map:
-        hints.append(
-            f"If something is read wrongly, edit {mapping_folder() / f'{request.format}.toml'} and import the file"
-            f" again with --format {request.format} --replace."
-        )
     document: dict[str, Any] = {name: getattr(stage, name) for name in JSON_COUNTS}
     document["sources"] = [_source_json(source) for source in stage.sources]
     document["signs"], document["check"] = signs.as_json(), check.as_json()
@@ -150,8 +126,7 @@ def _dry_run(arguments: argparse.Namespace, request: ImportRequest) -> CommandRe
             report.count(record)
             if isinstance(record, Parsed) and len(examples) < MAX_CONVERSATIONS_SHOWN:
                 examples.append(record.conversation)
-    next_command = None if arguments.map else lambda path: map_command(arguments.project, path)
-    lines = account_lines(sources, next_command)
+    lines = account_lines(sources, partial(map_command, arguments.project))
     logs = [_log_text(conversation) for conversation in examples]
     for conversation, log in zip(examples, logs, strict=True):
         characters_left = len(log) - MAX_CHARACTERS_SHOWN
@@ -187,10 +162,7 @@ def _source_json(source: SourceReport) -> dict[str, Any]:
         "not_read": _entries_json(account.lost),
         "unknown_parts": _entries_json(account.unknown),
         "kept_from_models": _entries_json(account.hidden),
-        "several_ids": _entries_json(account.ids),
-        "dates": _entries_json(account.dates),
         "undated": _entries_json(account.undated),
-        "out_of_order": account.out_of_order,
         "warning": account.warns,
     }
 
@@ -235,8 +207,11 @@ def guessed_mapping(path: str) -> CommandResult:
     draft = MappingDraft.of_file(path)
     text = draft.texts[0]
     trial = draft.try_out(text)
+    lines = [trial.counts, *(f"! {doubt}" for doubt in trial.doubts)]
+    if trial.account.total:
+        lines.append(shares_line(trial.account).strip())
     return CommandResult(
-        [_mapping_text(draft, text), "\nNothing was stored."],
+        [text, *(f"# {line}" for line in lines)],
         {
             "mapping": text,
             "conversations": trial.conversations,
@@ -246,106 +221,20 @@ def guessed_mapping(path: str) -> CommandResult:
             "characters": {place: trial.account.chars.get(place, 0) for place in PLACES},
         },
         EXIT_INCOMPLETE,
+        hints=[
+            f"Nothing was stored. Correct it and save it as {mapping_folder()}/NAME.toml with NAME as its `name`; then"
+            " import the file with --format NAME, and with --replace if it was imported before."
+        ],
     )
 
 
-def ask_for_mapping(path: str) -> str | None:
-    """Shows the mapping of a file until the person takes it, and saves it.
-
-    Returns:
-        The name of the new format; None if the person left.
-
-    Raises:
-        FormatError: Nothing in the file looks like messages.
-    """
-    draft = MappingDraft.of_file(path)
-    guess = 0
-    text = draft.texts[guess]
-    while True:
-        print_text(_mapping_text(draft, text))
-        answer = _ask_person(_MAPPING_QUESTION)
-        if answer is None or answer == "q":
-            print_text("Nothing was imported.")
-            return None
-        try:
-            if answer == "e":
-                text = _edit_text(text)
-            elif answer == "g":
-                guess = (guess + 1) % len(draft.texts)
-                text = draft.texts[guess]
-            elif answer == "":
-                name = draft.save(text)
-                print_text(f"Saved as format {name}.")
-                return name
-        except FormatError as error:
-            print_text(f"{error.message} {error.hint}")
-
-
-def map_command(project: str | PathLike[str], path: str, again: bool = False) -> str:
-    """Returns the command that asks where a file has its messages, in words; `again` replaces what was read of it
-    before.
-    """
+def map_command(project: str | PathLike[str], path: str) -> str:
+    """Returns the command that guesses where a file has its messages, in words."""
     words = ["workbench", "import", str(project), path, "--map"]
-    return f"To say where its messages are: {shlex.join(words)}" + (" --replace" if again else "")
+    return f"To say where its messages are: {shlex.join(words)}"
 
 
 def with_command(error: UnknownFormat, project: str | PathLike[str]) -> FormatError:
     """Returns the refusal of a file, with the command that asks where it has its messages."""
     path = file_of(error.path)
     return error if path is None else FormatError(error.message, map_command(project, path))
-
-
-def _edit_text(text: str) -> str:
-    """Returns the text as the person left it in the editor of `VISUAL` or `EDITOR`.
-
-    Raises:
-        FormatError: The editor cannot be run, or what it wrote is no text.
-    """
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
-    with tempfile.TemporaryDirectory(prefix="workbench-") as folder:
-        file = Path(folder) / "mapping.toml"
-        file.write_text(text, encoding="utf-8")
-        try:
-            subprocess.run([*shlex.split(editor), os.fspath(file)], check=True)
-            return file.read_text(encoding="utf-8")
-        except (OSError, ValueError, subprocess.CalledProcessError) as error:
-            raise FormatError(
-                f"{editor} did not edit the mapping: {error}.", "Set EDITOR."
-            ) from None
-
-
-def _ask_person(question: str) -> str | None:
-    """Returns what the person types; None at the end of the input or after ctrl+c."""
-    try:
-        return input(question).strip()
-    except (EOFError, KeyboardInterrupt):
-        print_text("")
-        return None
-
-
-def _mapping_text(draft: MappingDraft, text: str) -> str:
-    """Returns a mapping file and what is read with it."""
-    return "\n".join(["", text, *_trial_lines(draft.try_out(text))])
-
-
-def _trial_lines(trial: Trial) -> list[str]:
-    """Returns what is read with a mapping, with some conversations."""
-    lines = [trial.counts, *(f"  ! {doubt}" for doubt in trial.doubts)]
-    if trial.account.total:
-        lines.append(shares_line(trial.account))
-    for conversation in trial.shown:
-        lines += _conversation_lines(conversation)
-    return lines
-
-
-def _conversation_lines(conversation: Conversation) -> list[str]:
-    """Returns the first messages of a conversation, a line each."""
-    messages = conversation.messages
-    lines = [f"  == {one_line(conversation.external_id, 60)} =="]
-    for message in messages[:_MAX_MESSAGES_SHOWN]:
-        calls = "".join(f" [calls {call.name}]" for call in message.tool_calls)
-        text = one_line(message.content, _LINE_COLUMNS - 16)
-        lines.append(f"  {message.role:>10}  {text}{calls}")
-    if len(messages) > _MAX_MESSAGES_SHOWN:
-        lines.append(f"  {'':>10}  ... {len(messages) - _MAX_MESSAGES_SHOWN:,} more")
-    return lines

@@ -92,7 +92,7 @@ class ConversationScorer:
 
         Args:
             messages: In the shape of any chat API; markers that give the ending away are kept from the model.
-            request: Mode, model, adapter, end tag, context, and whether remaining tasks are written.
+            request: Mode, model, adapter, context, and whether remaining tasks are written.
 
         Raises:
             FormatError: The messages cannot be read.

@@ -23,9 +23,7 @@ from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.stages.scoring import ScoringStage, question_for
 from engine.conversations.selection import Selection
 from engine.jobs.contract import Stage
-from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import DEFAULT_MODEL, LoadableModel
-from engine.model.gguf_file import read_gguf
 from engine.model.prompt_files import prompt_names
 from engine.model.service.run_setup import RunSetup
 from engine.project.records import Estimate
@@ -65,11 +63,8 @@ class ScoringRuns:
         if mode == "words":
             return self._words_run(request)
         model = self._model_for(request, mode)
-        tag = request.end_tag
-        if mode == "tuned" and tag is None:
-            tag = _trained_tag(model)
         prompts = {name: self._setup.prompts.prompt(name) for name in prompt_names()}
-        question = question_for(mode, prompts, tag)
+        question = question_for(mode, prompts)
         reading: ScoringStage | ReadingStage
         scoring: ScoringStage | FittingStage
         words: list[Stage] = []
@@ -84,7 +79,7 @@ class ScoringRuns:
         by_model = ModelReading(model, question, reading)
         writer = self._writer(request, mode, model)
         if request.remaining:
-            remaining = self._remaining_stage(request, mode, writer, tag, scoring)
+            remaining = self._remaining_stage(request, mode, writer, scoring)
             stages.append(remaining)
         models = [model] if writer is model else [model, writer]
         tuning = self._setup.tuning_before(*models) if request.tune else []
@@ -104,7 +99,7 @@ class ScoringRuns:
                 "Use --mode words, or name a model of this machine with --model.",
             )
         is_built_in = model.entry is not None and model.entry.name == DEFAULT_MODEL
-        if mode == "tuned" and is_built_in and model.adapter is None and request.end_tag is None:
+        if mode == "tuned" and is_built_in and model.adapter is None:
             raise UsageError(
                 "Mode tuned needs an adapter, and none is in use.",
                 "`workbench train PROJECT` trains one, `workbench train use PROJECT NAME` chooses one.",
@@ -117,7 +112,7 @@ class ScoringRuns:
         stages: list[Stage] = [fitting]
         if request.remaining and request.remaining_of is not None:
             writer = self._model_for(request, "words")
-            stages.append(self._remaining_stage(request, "words", writer, None, fitting))
+            stages.append(self._remaining_stage(request, "words", writer, fitting))
         return ScoringRun(None, fitting, stages)
 
     def _writer(self, request: ScoringRequest, mode: Mode, model: LoadableModel) -> LoadableModel:
@@ -133,13 +128,9 @@ class ScoringRuns:
         request: ScoringRequest,
         mode: Mode,
         writer: LoadableModel,
-        tag: str | None,
         scoring: ScoringStage | FittingStage,
     ) -> RemainingStage:
         """Returns the stage that writes remaining tasks.
-
-        Args:
-            tag: The end tag, at which the model stops writing too; None without one.
 
         Raises:
             UsageError: The endpoint of the model cannot write.
@@ -152,8 +143,6 @@ class ScoringRuns:
         if request.paper and not writer_is_tuned:
             # In the paper, what the model writes in answer to the scored prompt is what remains.
             prompt = replace(setup.prompts.prompt(mode), max_tokens=MAX_REMAINING_TOKENS_OF_PAPER)
-        if tag is not None:
-            prompt = replace(prompt, stop=(*prompt.stop, tag))
         setup.endpoints.check_writing(writer, prompt)
         return RemainingStage(
             setup.project,
@@ -230,7 +219,7 @@ class ScoringRuns:
         """
         if request.mode is not None:
             return request.mode
-        if request.adapter is not None or request.end_tag is not None:
+        if request.adapter is not None:
             return "tuned"
         setup = self._setup
         model = setup.models.resolve(replace(request, mode="tuned").model_request)
@@ -269,11 +258,3 @@ class ScoringRuns:
     def _held_out(self, run: str | None) -> frozenset[str] | None:
         """Returns the ids of the conversations that a training run was not trained on; None without a run."""
         return None if run is None else self._held_out_by(run)
-
-
-def _trained_tag(model: LoadableModel) -> str | None:
-    """Returns the text tag that the adapter of a model was trained to end with; None for an end token, and without an
-    adapter."""
-    if model.adapter is None:
-        return None
-    return AdapterOrigin.of(read_gguf(model.adapter)).end_tag or None

@@ -1,4 +1,4 @@
-"""The stage that scores completeness: the probability of the end tag at every boundary of every conversation."""
+"""The stage that scores completeness: the probability of the end at every boundary of every conversation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from engine.base.errors import UsageError
 from engine.base.number_format import counted
 from engine.completeness.boundaries import BOUNDARY_RULE_VERSION, no_boundary_reason
 from engine.completeness.conversation_logs import Log, OnMeasured, logs_of, noise_of
@@ -27,20 +26,12 @@ from engine.project import runs
 from engine.project.project import Project
 
 
-def question_for(mode: Mode, prompts: Mapping[str, Prompt], end_tag: str | None) -> Question:
-    """Returns the question that a mode asks at each boundary.
-
-    Raises:
-        UsageError: An end tag was given for a mode other than `tuned`, whose prompt has its own.
-    """
+def question_for(mode: Mode, prompts: Mapping[str, Prompt]) -> Question:
+    """Returns the question that a mode asks at each boundary."""
     if mode == "tuned":
-        return Question(None, end_tag)
+        return Question(None)
     if mode == "probe":
         return Question(None, states=True)
-    if end_tag is not None:
-        raise UsageError(
-            "An end tag can be chosen in mode `tuned` only.", "Edit the prompt instead."
-        )
     return Question(prompts[mode])
 
 
@@ -85,7 +76,6 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         return {
             "mode": self._mode,
             "prompt": None if prompt is None else prompt.as_params(),
-            "end_tag": self._question.end_tag,
             "context": self._work.model.options.context,
             "boundaries": BOUNDARY_RULE_VERSION,
         }

@@ -34,9 +34,6 @@ _KEYS_BESIDE_FACTS = frozenset(("type", "message", "toolUseResult", "isSidechain
 _TAKEN_BACK = "taken_back"
 """Key under which a conversation has the lines of prompts that were taken back."""
 
-_STREAM_KEYS = ("session_id", "parent_tool_use_id")
-"""Keys that only lines of the stream have."""
-
 
 def recognize(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
@@ -47,8 +44,6 @@ def recognize(record: Any) -> str | None:
         return "the records have `loglines`, as sessions of Claude Code"
     if _has_message(record) and record.keys() & {"sessionId", "parentUuid"}:
         return "the records have `message`, `uuid` and `sessionId`, as lines of Claude Code"
-    if _has_message(record) and record.keys() >= {"session_id", "parent_tool_use_id"}:
-        return "the records have `message` and `session_id`, as the stream of Claude Code"
     if record.get("type") == "summary" and "leafUuid" in record:
         return "the records are lines of Claude Code"
     if record.get("type") == "file-history-snapshot":
@@ -62,7 +57,7 @@ def _has_message(line: Any) -> bool:
         isinstance(line, dict)
         and line.get("type") in _MESSAGE_TYPES
         and isinstance(line.get("message"), dict)
-        and not line.keys().isdisjoint(("timestamp", "session_id", "sessionId"))
+        and not line.keys().isdisjoint(("timestamp", "sessionId"))
         and "role" in line["message"]
     )
 
@@ -81,11 +76,7 @@ def arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
         else:
             inner = frame.value.get("loglines")
             inner = inner if isinstance(inner, list) else [frame.value]
-            lines += [
-                (_as_session_line(inner_line), frame)
-                for inner_line in inner
-                if isinstance(inner_line, dict)
-            ]
+            lines += [(inner_line, frame) for inner_line in objects_in(inner)]
     lines = _without_repeats(lines)
     taken_back = _find_taken_back([line for line, _ in lines])
     groups = _lines_by_conversation(lines)
@@ -104,16 +95,6 @@ def arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
             value,
             name=name or None,
         )
-
-
-def _as_session_line(line: dict[str, Any]) -> dict[str, Any]:
-    """Returns a line of `claude --output-format stream-json` with the keys of a session's line; another as it is."""
-    if "session_id" not in line or "sessionId" in line:
-        return line
-    renamed = {"sessionId": line["session_id"]}
-    if call := line.get("parent_tool_use_id"):
-        renamed |= {"isSidechain": True, "agentId": call}
-    return {**{key: line[key] for key in line if key not in _STREAM_KEYS}, **renamed}
 
 
 def _without_repeats(lines: list[_FramedLine]) -> list[_FramedLine]:

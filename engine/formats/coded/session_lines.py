@@ -1,6 +1,5 @@
 """Logs whose records say less directly what a mapping file can read: chats of VS Code as changes of a state, voice
-simulations of tau2 as ticks, vCons whose turns name parties by number, likelihoods of answers of lm-evaluation-harness,
-backups of Cherry Studio whose messages name their blocks.
+simulations of tau2 as ticks, vCons whose turns name parties by number, likelihoods of answers of lm-evaluation-harness.
 """
 
 from __future__ import annotations
@@ -10,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from engine.formats.coded.spans import first_filled
-from engine.formats.json_values import json_text, list_or_empty, object_or_empty, objects_in
+from engine.formats.json_values import list_or_empty, object_or_empty, objects_in
 from engine.formats.messages.roles import speaker_word
 from engine.formats.opening.framing import Frame, joined_frame
-from engine.formats.paths import as_word, json_within, object_in
+from engine.formats.paths import as_word, json_within
 from engine.formats.records import Reader
 
 _STATE, _SET, _PUSH, _DELETE = range(4)
@@ -237,67 +236,3 @@ def _likeliest(sample: dict[str, Any]) -> str | None:
         return None
     answer = answers[likelihoods.index(max(likelihoods))]
     return answer.strip() if isinstance(answer, str) else None
-
-
-def with_blocks(backup_reader: Reader) -> Reader:
-    """Returns the reader of backups of Cherry Studio with a record for each topic, whose messages have their blocks as
-    parts."""
-    return replace(backup_reader, arrange=_arrange_topics)
-
-
-def _arrange_topics(frames: Iterable[Frame]) -> Iterator[Frame]:
-    """Yields a frame for each topic with messages."""
-    for frame in frames:
-        database = object_or_empty(object_or_empty(frame.value).get("indexedDB"))
-        blocks: dict[str, list[dict[str, Any]]] = {}
-        for block in objects_in(database.get("message_blocks")):
-            blocks.setdefault(as_word(block.get("messageId")), []).append(_part_of_block(block))
-        titles = dict(_topic_names(object_or_empty(frame.value).get("localStorage")))
-        if frame.reason is not None:
-            yield frame
-        for topic in objects_in(database.get("topics")):
-            messages = [
-                {
-                    **{key: message[key] for key in message if key not in ("id", "blocks")},
-                    "content": blocks.get(as_word(message.get("id"))) or message.get("content", ""),
-                }
-                for message in objects_in(topic.get("messages"))
-            ]
-            value = {
-                "id": topic.get("id"),
-                "messages": messages,
-                "title": titles.get(as_word(topic.get("id")), ""),
-            }
-            if messages:
-                yield Frame(frame.number, json_text(value).encode(), value)
-
-
-def _part_of_block(block: dict[str, Any]) -> dict[str, Any]:
-    """Returns a block of a message as a part of a chat API."""
-    kind, content = block.get("type"), block.get("content")
-    if kind in ("main_text", "code", "compact"):
-        return {"type": "text", "text": content}
-    if kind == "thinking":
-        return {"type": "thinking", "thinking": content}
-    if kind == "tool":
-        answer = object_or_empty(content).get("content", content)
-        name = block.get("toolName") or block.get("toolId")
-        call = {"type": "tool-call", "toolName": name, "toolCallId": block.get("id")}
-        return {**call, "args": block.get("arguments"), "result": answer}
-    if kind in ("image", "file", "video"):
-        return {"type": kind, "url": block.get("url"), "filename": _file_name(block)}
-    return {"type": f"data-{kind}", "data": block}
-
-
-def _file_name(block: dict[str, Any]) -> Any:
-    """Returns the name of the file in a block; None if it has none."""
-    file = object_or_empty(block.get("file"))
-    return first_filled(file, "origin_name", "name") or block.get("filePath")
-
-
-def _topic_names(storage: Any) -> Iterator[tuple[str, Any]]:
-    """Yields the id and the name of each topic in what the program stores beside its database."""
-    state = object_in(object_or_empty(storage).get("persist:cherry-studio"))
-    for assistant in objects_in(object_in(state.get("assistants")).get("assistants")):
-        for topic in objects_in(assistant.get("topics")):
-            yield as_word(topic.get("id")), topic.get("name")

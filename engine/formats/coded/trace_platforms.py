@@ -285,36 +285,6 @@ def _helicone_span(record: Any) -> Span | None:
     )
 
 
-def _plain_span(record: Any) -> Span | None:
-    """Returns a span of Braintrust, or of Datadog with all it says in `meta`, as a span; None if the record is none."""
-    if not isinstance(record, dict) or not record.get("span_id"):
-        return None
-    about = object_in(record.get("meta")) or record
-    trace = first_filled(record, "root_span_id", "trace_id")
-    if trace is None or "attributes" in record or not {"input", "output"} <= about.keys():
-        return None
-    parents = record.get("span_parents")
-    parent = parents[0] if isinstance(parents, list) and parents else record.get("parent_id")
-    named = object_in(record.get("span_attributes"))
-    kind = as_text(first_filled(named, "type") or first_filled(about, "kind", "span.kind"))
-    metadata = object_in(about.get("metadata"))
-    words = (tag for tag in list_or_empty(record.get("tags")) if isinstance(tag, str))
-    tags = dict(word.split(":", 1) for word in words if ":" in word)
-    start = time_text(first_filled(record, "created", "start_ns", "start"))
-    return Span(
-        trace=as_text(trace),
-        key=as_text(record["span_id"]),
-        parent="" if parent == "undefined" else as_text(parent),
-        session=as_text(first_filled({**metadata, **tags}, *SESSION_KEYS)),
-        kind="model" if kind == "llm" else "tool" if kind == "tool" else "other",
-        name=as_text(first_filled(named, "name") or record.get("name")),
-        start=start,
-        given=about["input"],
-        answered=about["output"],
-        facts=facts_of(start, first_filled(metadata, "model", "model_name"), None),
-    )
-
-
 def _alone(record: Any) -> tuple[list[Any], list[Any]]:
     """Returns a record as its only span."""
     return [record], []
@@ -370,7 +340,6 @@ TRACES: tuple[Reader, ...] = (
     _reader("mlflow", "traces of MLflow", "made/mlflow_trace.json", _mlflow_span, _mlflow_spans),
     _reader("weave", "calls of Weights & Biases Weave", "", _weave_span),
     _reader("helicone", "requests of Helicone", "", _helicone_span),
-    _reader("braintrust", "spans of Braintrust, or of Datadog LLM Observability", "", _plain_span),
     _reader(
         "opentelemetry",
         "spans of OpenTelemetry (GenAI, OpenInference, OpenLLMetry)",

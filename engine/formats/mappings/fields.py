@@ -78,8 +78,6 @@ _MOST_DIGITS, _LEAST_NUMBER = 20, 10_000
 """Digits that a number has fewer of that may be an id, and the least number that may be one by its length."""
 _FEWEST_IDS = 3
 """Fewest different values from which a field without the name of an id may be one."""
-_PARENT_NAMES = re.compile(r"parent|repl(?:y|ies)_?to|in_?reply|previous|prev_|answers_to", re.I)
-"""Finds names of fields with the id of the message before."""
 _TIME_WORDS = frozenset(
     ("time", "timestamp", "date", "datetime", "created", "ts", "sent", "at", "when", "start")
 )
@@ -104,16 +102,6 @@ _CALL_NAMES = ("name", "tool", "tool_name", "toolName", "function", "function_na
 """Keys of the name of a tool call, the surest first."""
 _ARGUMENTS = ("arguments", "args", "input", "parameters", "params", "kwargs", "action_input")
 """Keys of the arguments of a tool call, the surest first."""
-_ASKED = re.compile(
-    r"(?:^|[._])(?:prompt|question|input|query|instruction|user|request|human|customer|asked|message)",
-    re.I,
-)
-"""Finds names of questions."""
-_ANSWERED = re.compile(
-    r"(?:^|[._])(?:response|answer|output|completion|reply|assistant|bot|generated|model_|system)",
-    re.I,
-)
-"""Finds names of answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,29 +404,6 @@ def began_field(fields: Sequence[Field]) -> Field | None:
     return min(likely, key=order, default=None)
 
 
-def parent_fields(fields: Sequence[Field]) -> tuple[str, str] | None:
-    """Returns the paths of the id of a message and of that of the message before it, if messages name that and it is
-    not always the one before in the list; else None."""
-    ids = [
-        field
-        for field in fields
-        if field.present == 1
-        and len(set(field.values)) == len(field.values) > 2
-        and "[]" not in field.path
-        and "." not in field.path
-    ]
-    for parent in fields:
-        if not _PARENT_NAMES.search(parent.path) or "[]" in parent.path:
-            continue
-        for field in ids:
-            named = sum(value in set(field.values) for value in parent.values)
-            if field is not parent and named >= 0.7 * len(parent.values) and named > 1:
-                before = parent.values[-(len(field.values) - 1) :]
-                in_order = field.values[:-1] == before
-                return None if in_order else (field.path, parent.path)
-    return None
-
-
 def call_paths(items: Sequence[Any], text: str = "") -> list[str]:
     """Returns the paths of what may be tool calls of messages: objects, or lists of them, with a name and arguments;
     the most frequent first.
@@ -507,24 +472,6 @@ def answered_call_field(fields: Sequence[Field]) -> Field | None:
         field for field in fields if _ANSWERED_CALL.search(field.path) and "[]" not in field.path
     )
     return next((field for field in likely if field.present < 1), None)
-
-
-def question_and_answer(fields: Sequence[Field]) -> tuple[Field, Field] | None:
-    """Returns the fields of a question and of its answer in the same item; None if there are none."""
-    texts = [
-        field
-        for field in fields
-        if field.words > 0.1 and field.present > 0.5 and text_weight(field)
-    ]
-    answered = [
-        field
-        for field in texts
-        if _ANSWERED.search(field.path) and not re.match("user|human", field.path)
-    ]
-    questions = [field for field in texts if _ASKED.search(field.path) and field not in answered]
-    if not questions or not answered:
-        return None
-    return max(questions, key=text_weight), max(answered, key=text_weight)
 
 
 def roles_of(

@@ -15,19 +15,11 @@ from typing import Any, NamedTuple
 from engine.formats.mappings import fields as of
 from engine.formats.mappings.fields import DEEPEST, MOST_VALUES, Field, are_parts, quote_key
 from engine.formats.mappings.mapping import FIRST_SPEAKER, OTHER_SPEAKERS
-from engine.formats.messages.roles import role_meant
 from engine.formats.messages.times import day_comes_first, is_ambiguous, is_usual_name
 from engine.formats.paths import as_word, decoded, object_in, read_path, without
 
-_MARK = re.compile(r"(?:\A|\n)([A-Za-z][\w ]{0,20}):(?=\s)")
-"""Finds a word with a colon at the beginning of a line, which may be a speaker."""
-_MOST_SPEAKERS = 12
-"""Most speakers of a text with turns."""
-_LEAST_MARKED = 0.7
-"""Share of the texts that begin with a turn, in a field that holds whole conversations as text."""
-
-_TEXTS_LOOKED_AT = 200
-"""Most texts of a field in which turns are looked for."""
+_MOST_ASKED = 12
+"""Most words for speakers that are asked about."""
 
 _LIST_NAMES = re.compile(
     r"\w*(?:messages|turns|conversations?|dialog(?:ue)?s?|history|chat|log|utterances|transcript|events|steps)\Z",
@@ -50,7 +42,7 @@ class Guess:
     """What may be a mapping of the records: the content of a mapping file, without a name.
 
     Attributes:
-        where: Path of the messages in a record as it is in the file; `.` if each record is a message or a pair.
+        where: Path of the messages in a record as it is in the file; `.` if each record is a message.
         text: The field that has the text.
         questions: What is not sure, as questions to a person.
         metadata: Fields of the records that are beside the messages, without id and time.
@@ -94,7 +86,7 @@ def guesses(values: Sequence[Any]) -> list[Guess]:
     Args:
         values: Some records, in the order of the file.
     """
-    scored_guesses = [*_in_lists(values), *_in_rows(values), *_in_texts(values)]
+    scored_guesses = [*_in_lists(values), *_in_rows(values)]
     scored_guesses.sort(key=lambda scored: -scored.score * _path_likelihood(scored.guess.where))
     return [scored.guess for scored in scored_guesses if scored.score > 0]
 
@@ -126,20 +118,11 @@ def _in_lists(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
         places, unsure, metadata = _beside_messages(_records_at(values, split), each)
         table |= places
         fields = of.fields_of(objects)
-        if pair := of.question_and_answer(fields):
-            question, answer = pair
-            turns = _question_turns(question, answer)
-            asked_and_answered = table | {"messages": [{"each": each, "turns": turns}]}
-            score = 0.6 * sum(map(of.text_weight, pair))
-            yield _ScoredGuess(score, Guess(asked_and_answered, path, answer, unsure, metadata))
         draft = _guess_message(objects, fields)
         if draft is None:
             continue
         score, message, text, roles, questions = draft
         table |= roles
-        if parents := of.parent_fields(fields):
-            table["tree"] = _tree_table(each, *parents, fields)
-            each = "branch[]"
         table["messages"] = [{"each": each, **message}]
         yield _ScoredGuess(score, Guess(table, path, text, (*questions, *unsure), metadata))
 
@@ -216,7 +199,7 @@ def _questions(
     ]
     if FIRST_SPEAKER in roles:
         yield f"Is the first of {_words(role)} and others the user, and are the others the assistant?"
-    for word in unknown[:_MOST_SPEAKERS]:
+    for word in unknown[:_MOST_ASKED]:
         if OTHER_SPEAKERS not in roles:
             evidence = tools.get(word, "It is no known word for a speaker.")
             yield f"Is `{word}` the {roles[word]}? {evidence}"
@@ -240,18 +223,6 @@ def _is_pair(item: Any) -> bool:
         and 2 <= len(item) <= 4
         and all(isinstance(text, str) for text in item[:2])
     )
-
-
-def _tree_table(nodes: str, name: str, parent: str, fields: Sequence[Field]) -> dict[str, str]:
-    """Returns the table `tree` of a mapping: its nodes are messages with the ids of their parents."""
-    tree = {"nodes": nodes, "id": name, "parent": parent}
-    ranked = any(field.path == "rank" for field in fields)
-    return tree | ({"rank": "rank"} if ranked else {})
-
-
-def _question_turns(question: Field, answered: Field) -> list[dict[str, str]]:
-    """Returns the turns of records that have a question and its answer."""
-    return [{"role": "=user", "text": question.path}, {"role": "=assistant", "text": answered.path}]
 
 
 def _lists_in(values: Sequence[Any]) -> dict[str, list[Any]]:
@@ -350,7 +321,7 @@ def _beside_messages(
 
 
 def _in_rows(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
-    """Guesses for records that are a message each, and for records with a question and an answer."""
+    """Guesses for records that are a message each."""
     rows = [value for value in values if isinstance(value, dict)]
     if not rows:
         return
@@ -363,54 +334,9 @@ def _in_rows(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
         table: dict[str, Any] = {"group": {"by": group.path if group else "file"}}
         if order := of.time_field(fields) or of.order_field(fields):
             table["group"]["order"] = order.path
-        each = "records[]"
-        if parents := of.parent_fields(fields):
-            table["tree"] = _tree_table(each, *parents, fields)
-            each = "branch[]"
-        table |= roles | {"messages": [{"each": each, **message}]}
+        table |= roles | {"messages": [{"each": "records[]", **message}]}
         if len(rows) > 1 or of.role_weight(role) > 1.5:
             if group is None:
                 questions += ("No id repeats, so the file is one conversation: is that right?",)
             certain = 1.0 if group else 0.3
             yield _ScoredGuess(score * certain, Guess(table, ".", text, questions))
-    if pair := of.question_and_answer(fields):
-        question, answer = pair
-        places, unsure, _ = _beside_messages(rows, question.path)
-        table = {**places, "messages": _question_turns(question, answer)}
-        yield _ScoredGuess(0.6 * sum(map(of.text_weight, pair)), Guess(table, ".", answer, unsure))
-
-
-def _in_texts(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
-    """Guesses for records of which a text holds the turns of a whole conversation, as `Human: ...`."""
-    for field in of.fields_of(values):
-        if "[]" in field.path:
-            continue
-        marks: Counter[str] = Counter()
-        conversation_count = 0
-        for text in field.values[:_TEXTS_LOOKED_AT]:
-            speakers = _speakers_in(text)
-            marks.update(speakers)
-            conversation_count += len(set(speakers)) > 1
-        if not marks or conversation_count < _LEAST_MARKED * len(field.values[:_TEXTS_LOOKED_AT]):
-            continue
-        words = dict(marks.most_common(_MOST_SPEAKERS))
-        role = Field(
-            "role", tuple(word for word, count in words.items() for _ in range(count)), 1.0
-        )
-        table: dict[str, Any] = {
-            "transcript": {"at": field.path, "marks": [f"\n{word}:" for word in words]},
-            "roles": {**of.roles_of(role), "": "metadata"},
-            "messages": [{"each": f"{field.path}[]", "role": "role", "text": "content"}],
-        }
-        places, unsure, _ = _beside_messages(values, field.path)
-        guess = Guess(table | places, field.path, field, unsure)
-        yield _ScoredGuess(2.0 * of.text_weight(field), guess)
-
-
-def _speakers_in(text: str) -> list[str]:
-    """Returns the words before a colon at the beginnings of lines that are speakers: the known ones, or, if every line
-    begins so, all."""
-    marks = _MARK.findall(text)
-    known_marks = [mark for mark in marks if role_meant(mark) is not None]
-    lines = sum(bool(line.strip()) for line in text.splitlines())
-    return marks if known_marks and len(marks) == lines else known_marks

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from engine.base.conversation import Conversation
 
@@ -126,60 +125,36 @@ def newest_first(keys: Sequence[float]) -> bool:
     return len(keys) > 1 and keys[0] > keys[-1] and list(keys) == sorted(keys, reverse=True)
 
 
-def falls(values: Sequence[Any]) -> bool:
-    """Returns whether a value is earlier than the one before it, where the two can be compared."""
-    if all(value is None for value in values):  # the usual case: no message has a time
-        return False
-    keys = order_keys(values)
-    if keys is not None:
-        return any(later < earlier for earlier, later in pairwise(keys))
-    pairs = filter(None, map(order_keys, pairwise(values)))
-    return any(later < earlier for earlier, later in pairs)
-
-
 _FIRST, _LAST = "1990", "2100"
 """Years in which logs are written; a number outside is none of seconds or parts of them since 1970."""
 
 
-class DateSource(NamedTuple):
-    """Where the time of a conversation is from.
-
-    Attributes:
-        field: The field that it was taken from, as `metadata.date` or `messages[].time`; empty where the format has the
-            time itself, or nothing has it.
-        unread: A value that should be the time and that `date_of` does not understand; empty for none.
-    """
-
-    field: str = ""
-    unread: str = ""
-
-
-def with_date(conversation: Conversation) -> tuple[Conversation, DateSource]:
-    """Returns the conversation with a time as `date_of` gives it, None if it has none, and where that is from."""
+def with_date(conversation: Conversation) -> tuple[Conversation, str]:
+    """Returns the conversation with a time as `date_of` gives it, None if it has none, and a value that should be the
+    time and that `date_of` does not understand; empty for none."""
     own_time = conversation.created_at
     if own_time is not None and (date := date_of(own_time)) is not None:
-        return replace(conversation, created_at=date), DateSource()
+        return replace(conversation, created_at=date), ""
     earliest = min(_dates_in(conversation.meta, ""), default=None)
     if earliest is not None:
-        _, name, time = earliest
-        return replace(conversation, created_at=time), DateSource(field=name)
+        _, _, time = earliest
+        return replace(conversation, created_at=time), ""
     candidates = [
         own_time,
         *(value for key, value in conversation.meta.items() if _plain_name(key) in _SURE_NAMES),
     ]
     unread = next((str(value) for value in candidates if _may_be_time(value)), "")
-    date, name = _first_message_date(conversation)
-    return replace(conversation, created_at=date), DateSource(name, unread)
+    return replace(conversation, created_at=_first_message_date(conversation)), unread
 
 
-def _first_message_date(conversation: Conversation) -> tuple[str | None, str]:
-    """Returns the date of the first message that has one, and its field; (None, "") if none has."""
+def _first_message_date(conversation: Conversation) -> str | None:
+    """Returns the date of the first message that has one; None if none has."""
     for message in conversation.messages:
         facts = json.loads(message.facts or "{}")
         for key in TIMES:
             if (date := date_of(facts.get(key))) is not None:
-                return date, f"messages[].{key}"
-    return None, ""
+                return date
+    return None
 
 
 def _may_be_time(value: Any) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import copy
 import io
-import lzma
 import os
 import re
 import tarfile
@@ -24,7 +23,7 @@ from engine.formats.opening.agent_stores import session_tables, stored_sessions
 from engine.formats.opening.bounds import LEAST_OF_RECORD, Bounds, Expansion, Reading
 from engine.formats.opening.databases import sqlite_rows, sqlite_tables
 from engine.formats.opening.framing import MAX_RECORD, Envelope, Frame, load, too_large
-from engine.formats.opening.source import CHUNK, MOST_FOR_XZ, Source
+from engine.formats.opening.source import Source
 from engine.formats.opening.tables import parquet_rows
 from engine.formats.opening.workbooks import OLE, is_workbook, sheet_rows, sheets
 
@@ -40,8 +39,6 @@ _HAS_OWN_MAGIC = (zipfile.ZIP_BZIP2, 93)
 
 _ENCRYPTED = 1
 """Bit of the flags of a member of a zip archive that is encrypted."""
-_MARKS_END = 2
-"""Bit of the flags of a member in LZMA whose end is marked in its data."""
 
 _NOT_LOGS = re.compile(
     r"\.(?:png|jpe?g|gif|webp|svg|ico|bmp|heic|mp3|wav|ogg|opus|m4a|mp4|mov|webm|pdf|docx|pptx|odt|epub|html?|css|"
@@ -316,13 +313,7 @@ class _Member(io.BufferedIOBase):
         """Returns the next bytes; empty at the end."""
         try:
             data: bytes = self._stream.read(size)
-        except (
-            zipfile.BadZipFile,
-            tarfile.TarError,
-            zlib.error,
-            lzma.LZMAError,
-            EOFError,
-        ) as error:
+        except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError) as error:
             raise OSError(f"the archive is damaged: {error}") from None
         self._sum = zlib.crc32(data, self._sum)
         if not data and size and self._expected is not None and self._sum != self._expected:
@@ -334,36 +325,6 @@ class _Member(io.BufferedIOBase):
         """Closes the stream."""
         self._stream.close()
         super().close()
-
-
-class _LzmaStream:
-    """The decompressed bytes of a member of a zip archive in LZMA; `zipfile` itself does not bound how many it unpacks
-    at a time."""
-
-    def __init__(self, stream: Any, size: bytes) -> None:
-        """
-        Args:
-            size: Number of decompressed bytes as a header of LZMA has it: eight bytes, all ones if an end is marked.
-        """
-        self._stream = stream
-        # two bytes of a version and two of the length of the properties, which every file in LZMA begins with
-        header = stream.read(9)[4:]
-        self._decompressor = lzma.LZMADecompressor(lzma.FORMAT_ALONE, memlimit=MOST_FOR_XZ)
-        self._decompressor.decompress(header + size, 0)
-
-    def read(self, size: int) -> bytes:
-        """Returns at most so many of the next bytes; empty at the end."""
-        data = b""
-        while not data and not self._decompressor.eof:
-            packed = self._stream.read(CHUNK) if self._decompressor.needs_input else b""
-            if not packed and self._decompressor.needs_input:
-                raise EOFError("the LZMA data end early")
-            data = self._decompressor.decompress(packed, size)
-        return data
-
-    def close(self) -> None:
-        """Closes the compressed data."""
-        self._stream.close()
 
 
 def _zip_members(file: _File) -> Iterator[Content]:
@@ -447,18 +408,14 @@ def _zip_stream(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> BinaryIO:
     plain = copy.copy(entry)
     checksum: int | None = entry.CRC
     del plain.CRC  # the archive would keep back the last bytes before a wrong checksum
-    if entry.compress_type in (*_HAS_OWN_MAGIC, zipfile.ZIP_LZMA):
-        plain.compress_type, plain.file_size = zipfile.ZIP_STORED, entry.compress_size
+    if entry.compress_type == zipfile.ZIP_LZMA:
+        raise OSError("it is compressed with LZMA: unpack it first")
     if entry.compress_type in _HAS_OWN_MAGIC:
+        plain.compress_type, plain.file_size = zipfile.ZIP_STORED, entry.compress_size
         checksum = None
     try:
-        stream: Any = archive.open(plain)
-        if entry.compress_type == zipfile.ZIP_LZMA:
-            has_end = entry.flag_bits & _MARKS_END
-            size = b"\xff" * 8 if has_end else entry.file_size.to_bytes(8, "little")
-            stream = _LzmaStream(stream, size)
-        return cast(BinaryIO, _Member(stream, checksum))
-    except (zipfile.BadZipFile, NotImplementedError, lzma.LZMAError) as error:
+        return cast(BinaryIO, _Member(archive.open(plain), checksum))
+    except (zipfile.BadZipFile, NotImplementedError) as error:
         raise OSError(f"the archive is damaged: {error}") from None
 
 

@@ -28,8 +28,8 @@ _PIECE = 1 << 9
 MOST_KEPT = 64 << 20
 """Number of bytes of a pipe that are kept while its beginning is looked at."""
 
-MOST_FOR_XZ = 128 << 20
-"""Most memory for the dictionary of data in xz and LZMA; `xz -9` needs half of it."""
+_MOST_FOR_XZ = 128 << 20
+"""Most memory for the dictionary of data in xz; `xz -9` needs half of it."""
 
 _MIXED = "windows-1252-where-not-utf-8"
 """Name of the error handler that reads what is not UTF-8 as Windows-1252."""
@@ -90,7 +90,7 @@ class _Zstd:
 
 _DECOMPRESSORS: dict[bytes, tuple[str, Callable[[], Any]]] = {
     b"BZh": ("bzip2", bz2.BZ2Decompressor),
-    b"\xfd7zXZ\x00": ("xz", lambda: lzma.LZMADecompressor(memlimit=MOST_FOR_XZ)),
+    b"\xfd7zXZ\x00": ("xz", lambda: lzma.LZMADecompressor(memlimit=_MOST_FOR_XZ)),
     b"\x28\xb5\x2f\xfd": ("zstd", _Zstd),
 }
 """Compressed data by their first bytes: name, and what decompresses one stream of them; gzip is read apart."""
@@ -251,7 +251,7 @@ class Source:
             except Exception as error:  # noqa: BLE001 -- each library raises its own
                 too_large = "usage limit" in str(error)  # of xz, which has no class for it
                 what = (
-                    f"need more than {MOST_FOR_XZ >> 20} MiB of memory"
+                    f"need more than {_MOST_FOR_XZ >> 20} MiB of memory"
                     if too_large
                     else "are damaged"
                 )

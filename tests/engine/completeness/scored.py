@@ -109,7 +109,7 @@ def stages(
     """Scoring in mode `tuned`, and the remaining tasks of the incomplete conversations."""
     scoring_kind = _PrintingScoring if telling else ScoringStage
     remaining_kind = _PrintingRemaining if telling else RemainingStage
-    run_model, question = model(), question_for("tuned", {}, None)
+    run_model, question = model(), question_for("tuned", {})
     scoring = scoring_kind(project, process, run_model, "tuned", question, selection=selection)
     remaining = remaining_kind(project, process, run_model, prompt(), lambda: scoring.config_hash)
     return scoring, remaining

@@ -23,7 +23,7 @@ from engine.completeness.scoring import (
 )
 from engine.model.interface import Span, log_probs
 from engine.model.llamacpp.model import LlamaModel
-from engine.model.prompt_files import parse_prompt, prompt_text
+from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from tests.engine.model.weights import SMALL
 
 RULES = (
@@ -54,7 +54,9 @@ TALKS = (
 )
 QUESTIONS = {
     "tuned": Question(None),
-    "tuned, text tag": Question(None, "\n\n<end of system logs>"),
+    "raw": Question(
+        Prompt("raw", False, "", "", "", "\n\n<end of system logs>", "\n\nTURN", (), 0)
+    ),
     "base": Question(parse_prompt("base", prompt_text("base"))),
 }
 
@@ -120,7 +122,7 @@ def test_one_pass_equals_a_prompt_for_each_boundary(model: LlamaModel) -> None:
     """Every probability of a block equals that of its own prefix read alone, within 1e-4 on F32. Questions with the
     same prefixes share that reading.
     """
-    questions = [QUESTIONS[name] for name in ("tuned", "tuned, text tag")]
+    questions = [QUESTIONS[name] for name in ("tuned", "raw")]
     items = [*map(item, TALKS), *sellers(2)]
     blocks = [score(model, question, *items) for question in questions]
     (around, first), *others = [question_tokens(question, model) for question in questions]

@@ -119,24 +119,6 @@ def test_reports_add_up() -> None:
     assert report.account.chars == {"messages": 2 * len("a question")}
 
 
-def test_times_that_fall_are_counted() -> None:
-    """A conversation in which a message has an earlier time than one before it is counted; equal times are in order."""
-
-    def messages(*times: object) -> dict[str, object]:
-        said = [{"role": "user", "content": f"m{n}", "timestamp": t} for n, t in enumerate(times)]
-        return {"messages": said}
-
-    assert account_of(messages(1, 1, 3)).out_of_order == 0
-    assert account_of(messages(1, 3, 2)).out_of_order == 1
-    assert (
-        account_of(
-            messages("2025-01-01T10:00", "2025-01-01T11:00", "2025-01-01T09:00")
-        ).out_of_order
-        == 1
-    )
-    assert account_of(messages("noon", "morning")).out_of_order == 0
-
-
 def test_what_is_kept_from_models_is_counted_by_rule() -> None:
     """The account tells by rule, and for a field by its name, what the leak guard hid, with an example."""
     record = {
@@ -151,30 +133,6 @@ def test_what_is_kept_from_models_is_counted_by_rule() -> None:
         "finish-marker": (1, "Action: submit"),
         "truth-field reward": (1, "reward = 1"),
     }
-
-
-def test_repeated_text_is_not_claimed_as_kept() -> None:
-    """A text counts as kept as often as the conversation has it; further copies in the record are counted apart."""
-    answer = "The parcel comes on Friday."
-    record = {
-        "id": "c",
-        "messages": [{"role": "user", "content": "When?"}],
-        "choices": [{"message": {"role": "assistant", "content": answer}}] * 3,
-    }
-    found = account_of(record)
-    assert found.chars["messages"] == len("When?" + answer)
-    assert found.chars["repeated"] == 2 * len(answer)
-    twice = [{"role": "user", "content": answer}, {"role": "assistant", "content": answer}]
-    assert "repeated" not in account_of({"id": "c", "messages": twice}).chars
-
-
-def test_repeated_text_within_another_is_not_claimed_as_kept() -> None:
-    """A line of a message counts as kept once for each time that the message has it."""
-    said = {"role": "user", "content": "so\nangry\nam I"}
-    choice = {"message": {"role": "assistant", "content": "angry"}}
-    found = account_of({"id": "c", "messages": [said], "choices": [choice] * 3})
-    assert found.chars["messages"] == len(said["content"] + "angry")
-    assert found.chars["repeated"] == 2 * len("angry")
 
 
 def test_short_text_within_another_is_not_kept() -> None:

@@ -10,7 +10,6 @@ import os
 import random
 import socket
 import sqlite3
-import tracemalloc
 import zipfile
 from collections.abc import Callable
 from contextlib import closing
@@ -24,7 +23,6 @@ from engine.formats.opening import bounds as bounds_module
 from engine.formats.opening import databases, framing, llm_logs, source, tables, text_turns
 from engine.formats.opening import json_records as values
 from engine.formats.opening.bounds import Bounds, Expansion, Reading
-from engine.formats.opening.containers import _zip_stream
 from engine.formats.records import Parsed, Rejected
 from tests import bombs
 
@@ -142,7 +140,7 @@ class TestExpansion:
         assert len(ids) == 5
         assert reasons == ["record is larger than 1 MiB"]
 
-    @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+    @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2])
     def test_a_member_of_an_archive(self, tmp_path: Path, method: int) -> None:
         """A member that unpacks to much ends there; the other members are read whole."""
         bombs.zip_of_zeros(tmp_path / "a.zip", 12 * MIB, method)
@@ -152,21 +150,10 @@ class TestExpansion:
         deflated = method == zipfile.ZIP_DEFLATED
         assert ("record is larger" if deflated else "unpacks to more than") in reason
 
-    def test_a_member_in_lzma_is_unpacked_in_pieces(self, tmp_path: Path) -> None:
-        """A read unpacks no more than it is to give."""
-        bombs.zip_of_zeros(tmp_path / "a.zip", 64 * MIB, zipfile.ZIP_LZMA)
-        with zipfile.ZipFile(tmp_path / "a.zip") as archive:
-            stream = _zip_stream(archive, archive.getinfo("bad.jsonl"))
-            tracemalloc.start()
-            assert sum(map(len, iter(lambda: stream.read(1 << 16), b""))) > 64 * MIB
-            _, peak = tracemalloc.get_traced_memory()
-            tracemalloc.stop()
-        assert peak < 16 * MIB  # of which the dictionary is 8
-
     def test_all_members_together(self, tmp_path: Path) -> None:
         """Many members that each stay below the limit are refused together."""
         said = json.dumps(bombs.record(1, "a" * 1000)).encode() + b"\n"
-        with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_LZMA) as archive:
+        with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_BZIP2) as archive:
             for number in range(4):
                 archive.writestr(f"{number}.jsonl", said * 2_500)
         ids, reasons = read(tmp_path / "a.zip")

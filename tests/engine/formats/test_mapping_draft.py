@@ -22,8 +22,6 @@ TALK = [
 SAID = [("user", "Where is the next garage?"), ("assistant", "On Ross Road, two miles away.")]
 
 PAIRS = [["caller", SAID[0][1]], ["desk", SAID[1][1]]]
-ROUND = {"user said": SAID[0][1], "system response": SAID[1][1]}
-WRITTEN = f"Caller: {SAID[0][1]}\n\nAgent: {SAID[1][1]}"
 PARTS = [{"by": who, "content": [{"type": "text", "text": text}]} for who, text in SAID]
 BY_BOT = [{"isBot": who == "assistant", "text": text} for who, text in SAID]
 
@@ -32,12 +30,9 @@ SHAPES: dict[str, list[Any]] = {
     "conversations in one object": [{"exported": "x", "talks": [{"nr": n, "turns": TALK} for n in range(3)]}],
     "messages by their ids": [{"nr": n, "turns": {"m1": TALK[0], "m2": TALK[1]}} for n in range(3)],
     "a row for each message": [{"call_ref": n, **turn} for n in range(3) for turn in TALK],
-    "a question and an answer": [{"nr": n, "question": SAID[0][1], "answer": SAID[1][1]} for n in range(3)],
     "texts that take turns": [{"nr": n, "lines": [text for _, text in SAID]} for n in range(3)],
     "JSON in a text": [{"nr": n, "turns": json.dumps(TALK)} for n in range(3)],
     "lists of a speaker and a text": [{"nr": n, "said": PAIRS} for n in range(3)],
-    "questions with answers in a list": [{"nr": n, "rounds": [ROUND]} for n in range(3)],
-    "turns in a text": [{"nr": n, "log": WRITTEN} for n in range(3)],
     "a truth value for who speaks": [{"nr": n, "turns": BY_BOT} for n in range(3)],
     "one number that is in all talks": [
         {"Vorgang": n, "source_nr": f"+{n}" if who == "user" else "+9", "say": text}
@@ -101,7 +96,7 @@ def test_a_date_that_could_be_two_is_read_as_the_others_say(
 def test_saving_overwrites_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A name that is taken is an error, and the file stays as it is."""
     monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path))
-    draft = draft_of(SHAPES["a question and an answer"])
+    draft = draft_of(SHAPES["a row for each message"])
     text = named(draft, "mine")
     draft.save(text)
     file = mapping_folder() / "mine.toml"
@@ -143,27 +138,6 @@ def test_calls_with_names_of_their_own() -> None:
     ]
     assert said[2].tool_call_id == said[1].tool_calls[0].call_id == "c1"
     assert draft.texts[0].count("[[messages]]") == 1
-
-
-def test_messages_that_name_their_parent() -> None:
-    """Of messages that name the one before them, one branch is a conversation: that of the last answer."""
-
-    def message(name: str, parent: str | None, who: str, words: str) -> dict[str, Any]:
-        return {"id": name, "parentId": parent, "who": who, "words": words}
-
-    record = {"nr": 1, "turns": [
-        message("a", None, "caller", "Where is the next garage?"),
-        message("b", "a", "desk", "I do not know that."),
-        message("c", "a", "desk", "On Ross Road, two miles away."),
-        message("d", "c", "caller", "Thank you very much."),
-    ]}  # fmt: skip
-    draft = draft_of([record])
-    assert 'parent = "parentId"' in draft.texts[0]
-    assert [one.content for one in draft.try_out(draft.texts[0]).shown[0].messages] == [
-        "Where is the next garage?",
-        "On Ross Road, two miles away.",
-        "Thank you very much.",
-    ]
 
 
 def test_speakers_with_names() -> None:

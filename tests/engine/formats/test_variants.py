@@ -244,29 +244,6 @@ def test_the_question_and_the_tools_beside_a_response_are_kept() -> None:
     assert "Finds things." in str(found.conversation.messages[1].facts)
 
 
-@pytest.mark.parametrize(
-    ("records", "other"),
-    [
-        ([{"id": "a", "session_id": "b", **chat()}], {"session_id": "b"}),
-        ([{"id": "a", "session_id": "a", **chat()}], {}),
-        (
-            [
-                {"conversation_id": "a", "session_id": session, "role": "user", "content": "Hi"}
-                for session in "bbc"
-            ],
-            {"session_id": "c"},
-        ),
-    ],
-)
-def test_several_ids_of_one_conversation_are_counted(
-    records: list[Any], other: dict[str, str]
-) -> None:
-    """The account names the fields that have the id of another conversation than the one that was taken."""
-    found = one("\n".join(map(json.dumps, records)).encode())
-    assert found.conversation.external_id == "a"
-    assert {key: unread.example for key, unread in found.account.ids.items()} == other
-
-
 @pytest.mark.parametrize("key", ["conversation_id", "conversationId", "thread_id", "threadId"])
 def test_a_conversation_has_the_id_of_its_record(key: str) -> None:
     """The id of a conversation is found under the usual names, also in camel case."""

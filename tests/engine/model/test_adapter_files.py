@@ -39,6 +39,19 @@ class TestByFingerprint:
         assert plain[-1].top_log_p != tuned[-1].top_log_p
 
 
+def test_one_that_ends_with_a_text(shipped: Path, tmp_path: Path) -> None:
+    """An adapter that was trained to end with a text is refused: its base's end token means nothing to it."""
+
+    class EndsWithText(AdapterOrigin):
+        def values(self) -> dict[str, str | int]:
+            """The text that ends a conversation."""
+            return {"workbench.end_tag": "<end>"}
+
+    adapter = adapter_file(tmp_path / "a.gguf", origin=EndsWithText())
+    with pytest.raises(ModelFileError, match="trained to end with a text"):
+        refuse_other_base(adapter, shipped)
+
+
 REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "another architecture": ("architecture qwen2, not llama", {"architecture": "qwen2"}),
     "no LoRA": ("the kind 'control_vector'", {"kind": "control_vector"}),

@@ -33,7 +33,7 @@ def test_the_cost_is_that_of_the_bytes(tmp_path: Path, words: str) -> None:
     with Project.open(tmp_path / "p.wb", create=True) as project:
         fill(project, [talk(name, words * 50 + name, "Oh.") for name in ("a", "b")])
         model = LoadableModel("m", tmp_path, LoadOptions(), None, {"model": "m"}, None, 500.0)
-        question = question_for("tuned", {}, None)
+        question = question_for("tuned", {})
         process = ModelProcess(tmp_path / "model.log")
         stage = ScoringStage(project, process, model, "tuned", question)
         run = ScoringRun(ModelReading(model, question, stage), stage, [stage])
