@@ -442,8 +442,8 @@ def figures_of(table: ReportTable) -> list[Figure]:
     """Returns the conversations that a table compares, as far as filters can name them."""
     if table.metric == "goals":
         return [
-            Figure("with a gold goal, in a goal", parse_filter("has:truth.goal goal:any")),
-            Figure("with a gold goal, in no goal", parse_filter("has:truth.goal goal:none")),
+            Figure("with a gold goal, in a goal", parse_filter("truth.goal:any goal:any")),
+            Figure("with a gold goal, in no goal", parse_filter("truth.goal:any goal:none")),
         ]
     measured = "leaves>=0" if table.metric == "trees" else "-state:not-scored"
     if table.title not in _CLAIMS:

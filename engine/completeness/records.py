@@ -72,17 +72,11 @@ class DecisionRule:
             return State.BORDERLINE
         return State.COMPLETE if p_end_normalised >= self.threshold else State.INCOMPLETE
 
-    def digits(self, p_end_normalised: float, digits: int) -> int:
-        """Returns the number of decimal digits with which a score is written.
-
-        It is `digits`, or up to three where the rounded score would have another state, so that equal numbers do not
-        stand in different states.
-        """
-        state = self.state(p_end_normalised)
-        sufficient = (
-            n for n in range(digits, 3) if self.state(round(p_end_normalised, n)) is state
-        )
-        return next(sufficient, 3)
+    def digits(self, p_end_normalised: float) -> int:
+        """Returns the number of decimal digits with which a score is written: two, or three where the rounded score
+        would have another state, so that equal numbers do not stand in different states."""
+        rounded = round(p_end_normalised, 2)
+        return 2 if self.state(rounded) is self.state(p_end_normalised) else 3
 
 
 @dataclass(frozen=True, slots=True)

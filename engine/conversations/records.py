@@ -35,25 +35,6 @@ class Origin(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class EarlierState:
-    """What a conversation was before an import replaced its text.
-
-    Attributes:
-        replaced_at: When it was replaced, in UTC.
-        source: Label of the file that it came from.
-        messages: Its messages at that time.
-        score: The normalized score that was in force; None if it had none.
-        raw: The record as imported, byte for byte.
-    """
-
-    replaced_at: str
-    source: str
-    messages: tuple[Message, ...]
-    score: float | None
-    raw: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class LeakRow:
     """A leak: text that gives away how the conversation ended, and that is therefore hidden from the model.
 
@@ -96,14 +77,10 @@ class CheckCounts:
     Attributes:
         languages: Number of conversations by the code of their language; "" where it is not clear.
         personal: Number of conversations by the kind of personal data in them.
-        copies: Number of conversations that have near duplicates.
-        groups: Number of groups that these form.
     """
 
     languages: Mapping[str, int]
     personal: Mapping[str, int]
-    copies: int
-    groups: int
 
     def in_words(self) -> str:
         """Returns the counts in one sentence."""
@@ -119,9 +96,5 @@ class CheckCounts:
             for kind in KINDS
             if self.personal.get(kind)
         ]
-        if self.copies:
-            parts.append(
-                f"{self.copies:,} are near copies of one another ({counted(self.groups, 'group')})"
-            )
         conversations_text = counted(sum(self.languages.values()), "conversation")
         return f"Looked at {conversations_text}: {', '.join(parts) or 'nothing new'}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from engine.base import number_format
 from engine.base.text import one_line
@@ -46,27 +46,18 @@ class ListColumns:
     """Draws the cells of a list.
 
     Attributes:
-        digits: Significant digits of a probability; None while no score has been read.
         rule: What makes states of scores.
         found: Pattern whose matches are highlighted in the opening; None highlights nothing.
-        hits: Gives the number of messages of a conversation that match the search; None while it is not known.
     """
 
-    def __init__(self, hits: Callable[[int], int | None]) -> None:
-        self.digits: int | None = None
+    def __init__(self) -> None:
         self.rule = DecisionRule()
         self.found: re.Pattern[str] | None = None
-        self.hits = hits
 
     def chosen(self, keys: Sequence[str]) -> list[Column[ConversationRow]]:
-        """Returns the columns with these keys, from left to right; during a search also the number of hits."""
+        """Returns the columns with these keys, from left to right."""
         every = {column.key: column for column in self._every()}
-        columns = [every[key] for key in COLUMN_TITLES if key in keys or key == FIXED]
-        if self.found is not None:
-            hits = Column("hits", "hits", 4, self._hits_cell, right=True)
-            position = next(nth for nth, column in enumerate(columns) if column.key == FIXED)
-            columns.insert(position, hits)
-        return columns
+        return [every[key] for key in COLUMN_TITLES if key in keys or key == FIXED]
 
     def _every(self) -> list[Column[ConversationRow]]:
         return [
@@ -93,7 +84,7 @@ class ListColumns:
         if p is None:
             return [("–", "tone--muted")]
         tone = STATE_LOOKS[row.state].tone_class
-        digits = self.rule.digits(p, self.digits or 2)
+        digits = self.rule.digits(p)
         return [(number_format.bar(p), tone), (" " + number_format.probability(p, digits), "")]
 
     def _opening_cell(self, row: ConversationRow) -> Sequence[Piece]:
@@ -103,12 +94,6 @@ class ListColumns:
         if first is not None and first.end() > SEEN:
             text = "…" + text[first.start() - SEEN // 2 :]
         return highlighted(text, self.found)
-
-    def _hits_cell(self, row: ConversationRow) -> Sequence[Piece]:
-        count = self.hits(row.id)
-        return [
-            ("…", "tone--muted") if count is None else (number_format.amount(count), "tone--found")
-        ]
 
 
 def highlighted(text: str, found: re.Pattern[str] | None, tone: str = "") -> list[Piece]:

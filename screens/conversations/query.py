@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from textual.content import Content
-from textual.dom import DOMNode
 
 from engine.base import number_format
-from engine.base.conversation import State
-from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
 from engine.completeness.records import DecisionRule
-from engine.conversations.filter_fields import WORD_FIELD, SortKey
-from engine.conversations.filters import Filter, ListQuery
+from engine.conversations.filter_fields import SortKey
+from engine.conversations.filters import ListQuery
 from engine.opener.conversations import ConversationRow, Counts
 from engine.opener.open_project import OpenProject
-from screens.widgets.background import background
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.formatting import STATE_LOOKS, rate_piece
 
-STATE_CYCLE: tuple[State | None, ...] = (
-    None,
-    State.INCOMPLETE,
-    State.BORDERLINE,
-    State.UNSCORED,
-    State.COMPLETE,
-)
-"""The states that a key goes through, after them all conversations."""
 SORT_TITLES: dict[SortKey, str] = {
     "id": "order of import",
     "name": "name",
@@ -89,14 +77,6 @@ def read_counts(services: OpenProject, query: ListQuery) -> ListCounts:
     return ListCounts(everything, matching, name, has_rate, rule)
 
 
-def next_state(query: ListQuery) -> ListQuery:
-    """Returns the query with the next state filter of the cycle."""
-    now = query.filter.of("state")
-    position = STATE_CYCLE.index(State(now[0].values[0]) if now else None)
-    after = STATE_CYCLE[(position + 1) % len(STATE_CYCLE)]
-    return replace(query, filter=query.filter.with_choice("state", after))
-
-
 def toggle_sort(query: ListQuery, key: SortKey) -> ListQuery:
     """Returns the query sorted by a column, the other way round when it is sorted by it already."""
     if query.sort == key:
@@ -109,71 +89,6 @@ def sort_of_column(column: str) -> SortKey | None:
     if column == "state":
         return "p"
     return next((key for key in SORT_TITLES if key == column), None)
-
-
-def searched_words(filter: Filter) -> Filter:
-    """Returns the words and phrases that a filter searches for, without terms on fields and negated terms."""
-    return Filter(tuple(term for term in filter.of(WORD_FIELD) if not term.negated))
-
-
-CountHits = Callable[[int, Filter], list[int]]
-"""Returns the indices of the messages of a conversation in which the words of a filter occur."""
-
-
-class HitCounts:
-    """Counts the searched words in each conversation that is shown, on another thread and a batch at a time.
-
-    Where counting failed the number stays unknown and is not tried again.
-    """
-
-    def __init__(self, node: DOMNode, count: CountHits, counted: Callable[[], None]) -> None:
-        """`counted` is called when there are new numbers."""
-        self._node, self._count, self._counted = node, count, counted
-        self._filter = Filter()
-        self._counts: dict[int, int | None] = {}
-        self._uncounted: dict[int, None] = {}
-        self._reading = False
-
-    def look_for(self, words: Filter) -> None:
-        """Forgets what is known and counts these words from now on."""
-        self._filter = words
-        self._counts.clear()
-        self._uncounted.clear()
-
-    def of(self, conversation_id: int) -> int | None:
-        """Returns the number, or None while it is not known: it is counted then."""
-        if conversation_id not in self._counts:
-            self._counts[conversation_id] = None
-            self._uncounted[conversation_id] = None
-            if not self._reading:
-                self._reading = True
-                self._node.call_later(self._read)
-        return self._counts[conversation_id]
-
-    def _read(self) -> None:
-        """Counts the words in the conversations that were asked for since the last batch."""
-        ids, words = list(self._uncounted), self._filter
-        self._uncounted.clear()
-        self._reading = bool(ids)
-        if not ids:
-            return
-
-        def on_result(counts: dict[int, int]) -> None:
-            if words is self._filter:
-                self._counts.update(counts)
-                self._counted()
-            self._read()
-
-        def on_failure(error: WorkbenchError) -> None:
-            self._read()
-
-        background(
-            self._node,
-            lambda: {row_id: len(self._count(row_id, words)) for row_id in ids},
-            on_result,
-            on_failure,
-            group="hits",
-        )
 
 
 def format_counts(shown: int, counts: ListCounts) -> Content:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, TypeVar, cast
 
 from textual.app import ComposeResult
@@ -390,7 +391,7 @@ def edit_filter(screen: WorkbenchScreen[Any], *, words: bool = False) -> None:
         words: Puts the cursor behind the present filter, to add words to search for.
     """
     line = screen.query_one(FilterLine)
-    line.read_values = screen.services.conversations.values
+    line.read_values = partial(screen.services.conversations.values, filter=Filter())
     line.edit(words=words)
 
 

@@ -97,16 +97,3 @@ def test_all_of_a_filter(path: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_is_missing(path: str, words: list[str]) -> None:
     """An id or a question that is not here, no filter, and an answer that the question cannot have are refused."""
     assert main(["answers", path, *words]) == 2
-
-
-def test_filters(path: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Filters are saved, listed and deleted by name; one that cannot be read is not saved."""
-    assert main(["filters", path, "--save", "late", "tag:late  turns>2"]) == 0
-    assert capsys.readouterr().out == "late: tag:late turns>2\n"
-    assert main(["filters", path, "--save", "bad", "turs:x"]) == 2
-    assert main(["filters", path, "--delete", "bad"]) == 2
-    capsys.readouterr()
-    assert main(["filters", path, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"filters": {"late": "tag:late turns>2"}}
-    assert main(["filters", path, "--delete", "late"]) == 0
-    assert capsys.readouterr().out == "No filters are saved.\n"

@@ -100,7 +100,7 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult:
 
 @takes(PROJECT)
 def run_check(arguments: argparse.Namespace) -> CommandResult:
-    """Looks for signs of trouble, languages, personal data and near duplicates in what no import has looked at."""
+    """Looks for signs of trouble, languages and personal data in what no import has looked at."""
     with OpenProject(Path(arguments.project)) as workspace:
         signs, check = SignStage(workspace.project), CheckStage(workspace.project)
         run_stages(workspace, [signs, check])
