@@ -37,7 +37,6 @@ LONGEST = (
     "engine/model/service/test_endpoints.py",
     "engine/completeness/stages/test_refining.py",
     "terminal/test_screens.py",
-    "engine/trees/test_endpoint_growth.py",
     "screens/shell/test_shell.py",
     "screens/triage/test_triage.py",
     "engine/model/endpoints/test_real_peers.py",

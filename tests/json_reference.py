@@ -67,7 +67,6 @@ repair d/demo.wb -o repaired.wb
 validate d/demo.wb goals
 prompts d/demo.wb
 prompts d/demo.wb base
-models search
 models use d/demo.wb
 formats
 keys
@@ -84,7 +83,6 @@ run cluster m/demo.wb --no-labels --decide auto
 run complete m/demo.wb --no-remaining
 run trees m/demo.wb --limit 1 --alpha .5 --max-tokens 2
 models list
-models verify
 doctor m/demo.wb
 answers m/demo.wb succeeded --all yes --filter draw<.4 --yes --annotator Ada
 answers m/demo.wb succeeded --all no --filter draw>=.6 --yes --annotator Ada

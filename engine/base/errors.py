@@ -249,7 +249,7 @@ class ModelFileError(ModelError):
     Why: It was moved or cut off, it is no GGUF file, it is newer than the installed llama.cpp, or the adapter belongs
     to another model.
 
-    What to do: `workbench models verify` checks all files. Get the file again, or name another one.
+    What to do: Get the file again, or name another one.
     """
 
 
@@ -402,15 +402,6 @@ class Cancelled(WorkbenchError):
     Why: Somebody pressed ctrl+c or x, or stopped it in another way.
 
     What to do: Nothing. What was done is kept; the same command goes on from there.
-    """
-
-
-class Paused(Cancelled):
-    """A download was paused; what has arrived is kept.
-
-    Why: Somebody paused it, or quit the program.
-
-    What to do: `workbench models pull` goes on with it.
     """
 
 

@@ -163,9 +163,3 @@ def size(count: int | None) -> str:
 def log_probability(value: float | None) -> str:
     """Returns a natural log-probability, `−0.97`; a dash for None."""
     return "–" if value is None else f"{value:.2f}".replace("-", "−")
-
-
-def between(low: float, high: float) -> str:
-    """Returns two bounds with one digit, `2.9-3.3`; one number when they read the same."""
-    low_text, high_text = f"{low:.1f}", f"{high:.1f}"
-    return low_text if low_text == high_text else f"{low_text}-{high_text}"

@@ -1,7 +1,7 @@
 """The files of the catalog: the manifests of pulled models, and the file with added models and measurements.
 
-The manifest of a pulled model names its source, files, checksums and license. It is stored beside the first file of the
-model. A file with a manifest is a model of the catalog, so a pull changes no file that another process may be writing.
+The manifest of a pulled model names its source, checksum and license. It is stored beside the file of the model. A file
+with a manifest is a model of the catalog, so a pull changes no file that another process may be writing.
 
 Measurements hold for the machine they were made on, and for the content of a file, not for its name.
 """
@@ -24,15 +24,15 @@ from engine.base.errors import ModelFileError
 from engine.base.files import create_private_folder, write_atomically
 
 MANIFEST_SUFFIX = ".manifest.json"
-"""Ending of a manifest in place of that of the first file of the model."""
+"""Ending of a manifest in place of that of the file of the model."""
 
 PULLED = "models"
 """Folder of pulled models in the data folder; it has a folder for each repository."""
 
 
 @dataclass(frozen=True, slots=True)
-class PartFile:
-    """One file of a model.
+class HubFile:
+    """One model of a repository.
 
     Attributes:
         path: Path of the file in the repository.
@@ -63,7 +63,7 @@ class Manifest:
         revision: Commit of the repository.
         license: License that the repository names; empty if it names none.
         pulled_at: Time of the pull, ISO 8601, UTC.
-        files: The parts of a split model in order; of any other model its file.
+        file: The file as the repository has it.
     """
 
     name: str
@@ -72,19 +72,12 @@ class Manifest:
     revision: str
     license: str
     pulled_at: str
-    files: Annotated[tuple[PartFile, ...], msgspec.Meta(min_length=1)]
+    file: HubFile
 
-    @property
-    def size(self) -> int:
-        """The bytes of all files."""
-        return sum(file.size for file in self.files)
-
-    def write(self, folder: Path) -> Path:
-        """Writes the manifest beside the files of the model, in one step; returns the path of the first file."""
-        first_part, *_ = self.files
-        first = folder / first_part.name
-        write_atomically(manifest_path(first), json.dumps(asdict(self), indent=1, sort_keys=True))
-        return first
+    def write(self, folder: Path) -> None:
+        """Writes the manifest beside the file of the model, in one step."""
+        path = manifest_path(folder / self.file.name)
+        write_atomically(path, json.dumps(asdict(self), indent=1, sort_keys=True))
 
     @classmethod
     def parse(cls, text: str) -> Manifest:
@@ -94,12 +87,12 @@ class Manifest:
 
 
 def manifest_path(file: Path) -> Path:
-    """Returns the path of the manifest of a model, given its first file."""
+    """Returns the path of the manifest of a model, given its file."""
     return file.with_suffix(MANIFEST_SUFFIX)
 
 
 def read_manifest(file: Path) -> Manifest | None:
-    """Returns the manifest of a model, given its first file; None if there is none or it cannot be read."""
+    """Returns the manifest of a model, given its file; None if there is none or it cannot be read."""
     path = manifest_path(file)
     try:
         return Manifest.parse(path.read_text("utf-8"))
@@ -111,7 +104,7 @@ def read_manifest(file: Path) -> Manifest | None:
 
 
 def pulled_models(data: Path) -> list[tuple[Path, Manifest]]:
-    """Returns the first file and the manifest of every model that was pulled into a data folder, by name."""
+    """Returns the file and the manifest of every model that was pulled into a data folder, by name."""
     models = []
     for path in (data / PULLED).glob(f"*/*{MANIFEST_SUFFIX}"):
         file = path.with_name(path.name.removesuffix(MANIFEST_SUFFIX) + ".gguf")
@@ -126,16 +119,14 @@ def known_sha256(file: Path) -> str | None:
     manifest = read_manifest(file)
     if manifest is None:
         return None
-    first, *_ = manifest.files
-    status = file.stat()
-    unchanged = (status.st_size, status.st_mtime_ns) == (first.size, first.changed_ns)
-    return first.sha256 if unchanged else None
+    status, pulled = file.stat(), manifest.file
+    unchanged = (status.st_size, status.st_mtime_ns) == (pulled.size, pulled.changed_ns)
+    return pulled.sha256 if unchanged else None
 
 
-def delete_pulled(file: Path, manifest: Manifest) -> None:
-    """Deletes the files of a model and its manifest, and their folder where it is empty then."""
-    for part in manifest.files:
-        (file.parent / part.name).unlink(missing_ok=True)
+def delete_pulled(file: Path) -> None:
+    """Deletes the file of a model and its manifest, and their folder where it is empty then."""
+    file.unlink(missing_ok=True)
     manifest_path(file).unlink(missing_ok=True)
     if not any(file.parent.iterdir()):
         file.parent.rmdir()

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import mmap
-import re
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -66,9 +65,6 @@ _LENGTH_BYTES = 8
 
 _MAX_LIST_LENGTH = 1_024
 """Longest array that is kept; arrays with a value for each layer are shorter."""
-
-_SPLIT = re.compile(r"-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf$")
-"""End of the name of one file of a split model, like `-00001-of-00003.gguf`: its number and how many there are."""
 
 _DAMAGED = "The file is damaged; get it again."
 """Hint about a damaged file."""
@@ -134,13 +130,11 @@ class TensorInfo:
     Attributes:
         shape: Dimensions in the order of GGUF, the fastest one first.
         kind: Number of its format in llama.cpp.
-        file: The file that holds it; a split model has several.
         offset: Position of its first byte in the file.
     """
 
     shape: tuple[int, ...]
     kind: int
-    file: Path
     offset: int
 
 
@@ -150,9 +144,9 @@ class GgufFile:
 
     Attributes:
         values: Metadata by key, except arrays.
-        tensors: Tensors by name, those of all parts of a split model.
+        tensors: Tensors by name.
         lists: Short arrays of integers by key.
-        size: Bytes of the file, or of all parts together.
+        size: Bytes of the file.
     """
 
     path: Path
@@ -187,11 +181,11 @@ class GgufFile:
         if info.kind not in (F32, F16, BF16):
             return None
         size = count * (4 if info.kind == F32 else 2)
-        with info.file.open("rb") as file:
+        with self.path.open("rb") as file:
             file.seek(info.offset)
             data = file.read(size)
         if len(data) < size:
-            raise ModelFileError(f"{info.file.name} ends before its tensors do.", _DAMAGED)
+            raise ModelFileError(f"{self.path.name} ends before its tensors do.", _DAMAGED)
         if info.kind == BF16:
             # BF16 is the upper half of F32.
             return (np.frombuffer(data, "<u2").astype(np.uint32) << 16).view(np.float32)
@@ -199,26 +193,11 @@ class GgufFile:
 
 
 def read_gguf(path: Path) -> GgufFile:
-    """Reads and checks the metadata and the tensor list of a file, and of all parts of a split model.
+    """Reads and checks the metadata and the tensor list of a file.
 
     Raises:
-        ModelFileError: A file is missing, is no GGUF file, or is damaged.
+        ModelFileError: The file is missing, is no GGUF file, one of several that make a model, or damaged.
     """
-    file = _read_one(path)
-    split = _SPLIT.search(path.name)
-    if not split or file.values.get("split.count") != int(split["count"]):
-        return file
-    stem = path.name[: split.start()]
-    tensors, size = dict(file.tensors), file.size
-    for number in range(int(split["number"]) + 1, int(split["count"]) + 1):
-        part = _read_one(path.with_name(f"{stem}-{number:05}-of-{split['count']}.gguf"))
-        tensors.update(part.tensors)
-        size += part.size
-    return GgufFile(path, file.values, tensors, file.lists, size)
-
-
-def _read_one(path: Path) -> GgufFile:
-    """Reads and checks one file; raises ModelFileError as `read_gguf`."""
     try:
         with path.open("rb") as file:
             head = file.read(8)
@@ -228,7 +207,7 @@ def _read_one(path: Path) -> GgufFile:
                     "Convert the model to GGUF, or name another file.",
                 )
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                return _Cursor(data, 8).contents(path)
+                contents = _Cursor(data, 8).contents(path)
     except OSError as error:
         raise ModelFileError(
             f"The model file {path} cannot be read: {error.strerror}.",
@@ -241,6 +220,12 @@ def _read_one(path: Path) -> GgufFile:
     except (Unsound, UnicodeDecodeError) as error:
         why = str(error) if isinstance(error, Unsound) else "a name in it is no text"
         raise ModelFileError(f"{path.name} is a damaged GGUF file: {why}.", _DAMAGED) from error
+    if (contents.number("split.count") or 0) > 1:
+        raise ModelFileError(
+            f"{path.name} is one of several files that make a model.",
+            "Join them with `llama-gguf-split --merge FIRST OUT`, and add OUT.",
+        )
+    return contents
 
 
 class _Cursor:
@@ -274,7 +259,7 @@ class _Cursor:
             if dimensions > _MAX_DIMENSIONS:
                 raise Unsound(f"a tensor in it has {dimensions:,} dimensions")
             shape = tuple(self._number("Q") for _ in range(dimensions))
-            infos[name] = TensorInfo(shape, self._number("I"), path, self._number("Q"))
+            infos[name] = TensorInfo(shape, self._number("I"), self._number("Q"))
         alignment = values.get("general.alignment", _ALIGNMENT)
         # A power of two has a single bit, so one less has no bit in common with it.
         if type(alignment) is not int or alignment < 1 or alignment & (alignment - 1):
@@ -287,7 +272,7 @@ class _Cursor:
             len(self._data) - start,
         )
         placed = {
-            name: TensorInfo(info.shape, info.kind, path, start + info.offset)
+            name: TensorInfo(info.shape, info.kind, start + info.offset)
             for name, info in infos.items()
         }
         return GgufFile(path, values, placed, lists, len(self._data))

@@ -127,8 +127,8 @@ class Sampling:
     json_schema: str | None = None
 
 
-class Tokenizer(Protocol):
-    """Text to tokens and back."""
+class TextTokenizer(Protocol):
+    """Texts and messages to tokens."""
 
     def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
         """Returns the token ids of `text`.
@@ -138,11 +138,15 @@ class Tokenizer(Protocol):
             start: Put the tokens in front that the model wants at the start of a sequence.
         """
 
-    def token_bytes(self, token: int) -> bytes:
-        """Returns the bytes a token stands for; empty for control tokens."""
-
     def render_chat(self, messages: Sequence[dict[str, str]]) -> str:
         """Returns the model's chat template applied to messages, with the assistant's turn opened."""
+
+
+class Tokenizer(TextTokenizer, Protocol):
+    """Text to tokens and back."""
+
+    def token_bytes(self, token: int) -> bytes:
+        """Returns the bytes a token stands for; empty for control tokens."""
 
     @property
     def end_token(self) -> int:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from engine.base.errors import ContextTooSmall
-from engine.model.interface import Tokenizer
+from engine.model.interface import TextTokenizer
 
 MIN_LOG_TOKENS = 96
 """Fewest tokens for the log itself; with less, a result would say nothing about it."""
@@ -87,7 +87,7 @@ def plan_windows(
 
 
 def tokens_of_windows(
-    tokenizer: Tokenizer,
+    tokenizer: TextTokenizer,
     pieces: Sequence[Sequence[int]],
     windows: Sequence[Window],
     limit: int,
@@ -128,7 +128,7 @@ def last_pieces(lengths: Sequence[int], leading_pieces: int, limit: int) -> tupl
 
 
 def log_tokens(
-    tokenizer: Tokenizer, texts: Sequence[str], leading_pieces: int, limit: int
+    tokenizer: TextTokenizer, texts: Sequence[str], leading_pieces: int, limit: int
 ) -> tuple[list[int], str | None]:
     """Returns the whole log, or its first `leading_pieces` pieces and its last steps; if it does not fit, pieces over a
     third of `limit` are shortened.

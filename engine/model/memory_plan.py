@@ -292,11 +292,6 @@ class MachineMemory:
         """The bytes that a model may take on GPU and system together; None if unknown."""
         return None if self.system is None else self.system + self.gpu_free
 
-    @property
-    def larger(self) -> int | None:
-        """The bytes of whichever memory is larger, which models are recommended for; None if unknown."""
-        return max(self.gpu_free, self.system or 0) or None
-
 
 def machine_memory() -> MachineMemory:
     """Returns the memory of this machine; asks the driver of the GPU if there is one."""

@@ -25,7 +25,7 @@ from engine.base.conversation import STEP_OPENING
 from engine.base.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
-    from engine.model.interface import Tokenizer  # which imports numpy
+    from engine.model.interface import TextTokenizer  # which imports numpy
 
 _LOG_MARK = "\x1eLOG\x1e"
 """Stands for the log while a chat template is applied."""
@@ -123,7 +123,7 @@ class Frame:
     tail: list[int]
 
 
-def frame(prompt: Prompt | None, tokenizer: Tokenizer) -> Frame:
+def frame(prompt: Prompt | None, tokenizer: TextTokenizer) -> Frame:
     """Lays a prompt around a log; None is the bare log, as a tuned model reads it.
 
     Only the program's own text is read with control tokens, so a transcript cannot forge a chat turn.
@@ -141,7 +141,7 @@ def frame(prompt: Prompt | None, tokenizer: Tokenizer) -> Frame:
     return Frame(head, tail + (tokenizer.tokenize(prompt.reply) if prompt.reply else []))
 
 
-def started(tokenizer: Tokenizer, text: str) -> list[int]:
+def started(tokenizer: TextTokenizer, text: str) -> list[int]:
     """Returns the tokens of the beginning of what a chat template wrote, with the start token in front exactly once."""
     tokens = tokenizer.tokenize(text, special=True)
     # Most templates write the start token themselves; one tokenized in front of it would double it.
@@ -156,7 +156,7 @@ def common_length(token_lists: Sequence[Sequence[int]]) -> int:
     return sum(1 for _ in alike)
 
 
-def opening_tokens(tokenizer: Tokenizer) -> list[int]:
+def opening_tokens(tokenizer: TextTokenizer) -> list[int]:
     """Returns the tokens with which every next step begins, whatever its number is."""
     # What two headers with different numbers share, at most the words before the number.
     first = tokenizer.tokenize(f"{STEP_OPENING} 2, STEP 3, user chat:\n")

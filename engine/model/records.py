@@ -1,4 +1,4 @@
-"""Records of models: the request for one, rows of models on disk, pulls, repositories of the hub."""
+"""Records of models: the request for one, rows of models on disk, repositories of the hub."""
 
 from __future__ import annotations
 
@@ -7,20 +7,13 @@ from pathlib import Path
 from typing import Final, Literal
 
 from engine.base.errors import NotFound, UsageError
-from engine.model.catalog_files import PartFile
+from engine.model.catalog_files import HubFile
 
 Kind = Literal["model", "endpoint", "adapter"]
 """What a row of the list of models is."""
 
-PullState = Literal["waiting", "pulling", "checking", "paused", "failed", "done"]
-"""The state of a pull; the first three go on by themselves."""
-
 Work = Literal["scoring", "goals", "trees", "simulation", "questions"]
 """A kind of work that a project can choose a model for."""
-
-
-Purpose = Literal["instruct", "base", "embedder"]
-"""What a recommended model is for."""
 
 WORKS: Final[dict[Work, str]] = {
     "scoring": "scores and remaining tasks",
@@ -74,32 +67,6 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class PullRow:
-    """The state of a pull.
-
-    Attributes:
-        name: Name that the model will have in the catalog.
-        done, total: Bytes of all files; while the state is `checking`, of the file that is checked.
-        rate: Bytes a second over the recent past; None before two measurements.
-        seconds_left: Estimated at that rate.
-        redirect: `from HOST` when the hub sends the download on to another host; else empty.
-        problem, hint: Why it failed and what to do; empty otherwise.
-    """
-
-    name: str
-    repository: str
-    file: str
-    state: PullState
-    done: int
-    total: int
-    rate: float | None = None
-    seconds_left: float | None = None
-    redirect: str = ""
-    problem: str = ""
-    hint: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class HubModel:
     """A repository in the results of a search.
 
@@ -119,30 +86,13 @@ class HubModel:
 
 
 @dataclass(frozen=True, slots=True)
-class HubFile:
-    """One model of a repository: a file, or the parts of a split one in order."""
-
-    parts: tuple[PartFile, ...]
-
-    @property
-    def name(self) -> str:
-        """The path of the first part in the repository."""
-        first, *_ = self.parts
-        return first.path
-
-    @property
-    def size(self) -> int:
-        """The bytes of all parts."""
-        return sum(part.size for part in self.parts)
-
-
-@dataclass(frozen=True, slots=True)
 class HubRepository:
     """The GGUF files of a repository at one commit, smallest first.
 
     Attributes:
         revision: Commit.
-        left_out: Number of other GGUF files, which cannot be pulled because of their name, checksum or parts.
+        left_out: Number of other GGUF files, which cannot be pulled because of their name or checksum, or as one of
+            several that make a model.
     """
 
     name: str
@@ -166,37 +116,17 @@ class HubRepository:
                 f"{self.name} has no GGUF file that can be pulled.",
                 "Look for a repository whose name ends in GGUF.",
             )
-        exact = [file for file in self.files if file.name == words]
+        exact = [file for file in self.files if file.path == words]
         matching = exact or [
-            file for file in self.files if words is None or words.lower() in file.name.lower()
+            file for file in self.files if words is None or words.lower() in file.path.lower()
         ]
         if len(matching) == 1:
             (file,) = matching
             return file
-        names = ", ".join(f"{file.name} ({file.size / 1e9:.1f} GB)" for file in self.files)
+        names = ", ".join(f"{file.path} ({file.size / 1e9:.1f} GB)" for file in self.files)
         if not matching:
             raise NotFound(f"{self.name} has no file {words!r}.", f"It has {names}.")
         raise UsageError(f"{self.name} has {len(matching)} such files.", f"Name one of {names}.")
-
-
-@dataclass(frozen=True, slots=True)
-class HubPage:
-    """A repository, as a person chooses a file of it.
-
-    Attributes:
-        page: URL of its web page.
-        room: Free bytes on the disk that holds pulled files.
-        memory: Bytes of memory of this machine; None if unknown.
-    """
-
-    repository: HubRepository
-    page: str
-    room: int
-    memory: int | None
-
-    def fits(self, file: HubFile) -> bool | None:
-        """Returns whether the weights of a file alone fit into memory; None if unknown."""
-        return None if self.memory is None else file.size <= self.memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,39 +151,3 @@ class ModelRequest:
     first_layers: bool = False
     max_cost: float | None = None
     fresh: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Recommended:
-    """One model of a set.
-
-    Attributes:
-        role: What it is for: `instruct` (scores, trees, summaries, labels), `base` (to be trained on), `embedder`
-            (vectors of summaries).
-        repository: OWNER/NAME on the hub.
-        file: A part of the file's name that matches one file of the repository.
-        size: Approximate size in bytes; in the file in GB.
-        license: Name that its owners give.
-        note: A sentence for whoever chooses.
-    """
-
-    role: Purpose
-    repository: str
-    file: str
-    size: int
-    license: str
-    note: str
-
-
-@dataclass(frozen=True, slots=True)
-class RecommendedSet:
-    """The recommended models for machines of one size.
-
-    Attributes:
-        memory: Bytes of memory of these machines.
-        here: Whether this machine is one of them.
-    """
-
-    memory: int
-    models: tuple[Recommended, ...]
-    here: bool = False

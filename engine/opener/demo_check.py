@@ -126,13 +126,12 @@ def check_demo(project: OpenProject) -> DemoCheck:
 def _tree_sentence(project: OpenProject) -> str:
     """Returns between which two answers the model wavers in the first response tree; empty without a tree or two."""
     items = project.trees.items(ListQuery())
-    config = project.trees.shown()
-    if not items or config is None:
+    if not items:
         return ""
     row = items[0].row
     whole = [
         answer
-        for answer in project.trees.answers(row.conversation_id, row.step, config)
+        for answer in project.trees.answers(row.conversation_id, row.step, row.config_hash)
         if answer.end is Kind.ENDED
     ]
     if len(whole) < 2:

@@ -34,7 +34,7 @@ from engine.model.hub.pulls import unfinished
 from engine.model.memory_plan import machine_memory
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Machine
-from engine.model.service.model_files import ModelFacts, model_facts
+from engine.model.service.service import ModelFacts, model_facts
 from engine.project.health import examine, sqlite_facts
 
 Status = Literal["ok", "warn", "bad"]

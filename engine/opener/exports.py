@@ -112,7 +112,7 @@ def export_lines(
 
         yield from table_lines(conn, ids)
     elif kind == "trees":
-        from engine.trees.reports import stored_tree_line
+        from engine.trees.measures import stored_tree_line
 
         for imported, row, frame in trees.export_trees(conn, ids):
             yield {**imported.names(), **stored_tree_line(imported.external_id, row, frame)}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from engine.base import network_guard
 
 if TYPE_CHECKING:
-    from engine.model.endpoints.model import EndpointHandlers
+    pass
 
 PR_SET_PDEATHSIG = 1
 """Option of `prctl` from `linux/prctl.h`: sets the signal that this process gets when the thread that started it
@@ -50,13 +50,6 @@ def take_over_output() -> BinaryIO:
     )
     network_guard.install_in_child()
     return answers
-
-
-def endpoint_handlers() -> EndpointHandlers:
-    """Returns the handlers of the subjects for endpoints; those of `engine.model` itself are in every client."""
-    from engine.trees import endpoint_growth
-
-    return endpoint_growth.ENDPOINT_HANDLERS
 
 
 def main() -> None:

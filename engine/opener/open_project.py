@@ -169,8 +169,6 @@ class OpenProject:
         made = self.__dict__
         if "file" in made:
             self.file.close()
-        if "models" in made:
-            self.models.close()
         if "example_probes" in made:
             self.example_probes.close()
         self.runner.stop()  # before the process ends, so that the runs count as interrupted
@@ -204,9 +202,8 @@ class OpenProject:
     def endpoints(self) -> Endpoints:
         """The endpoints that were added."""
         from engine.model.service.endpoints import Endpoints
-        from engine.opener.model_process import endpoint_handlers
 
-        return Endpoints(folders.data_dir(), folders.cache_dir(), endpoint_handlers(), self.egress)
+        return Endpoints(folders.data_dir(), folders.cache_dir(), self.egress)
 
     @made_once
     def egress(self) -> Egress:
@@ -393,16 +390,11 @@ class OpenProject:
 
     @made_once
     def trees(self) -> TreeService:
-        """Lists, grows and compares response trees."""
+        """Lists and grows response trees."""
         from engine.goals.tables.groups import goals_of
         from engine.trees.service import TreeService
 
-        return TreeService(
-            self.run_setup,
-            self.runner,
-            self.change_notifier("tree"),
-            goals_of,
-        )
+        return TreeService(self.run_setup, self.runner, goals_of)
 
     @made_once
     def goals(self) -> GoalService:

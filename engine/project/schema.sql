@@ -374,13 +374,10 @@ CREATE TABLE tree (
     answers INTEGER NOT NULL,
     nodes INTEGER NOT NULL,
     max_log_prob REAL,
-    max_log_prob_per_token REAL,
     covered REAL NOT NULL,
     pruned REAL NOT NULL,
     unexpanded REAL NOT NULL,
-    entropy_low REAL NOT NULL,
-    entropy_high REAL NOT NULL,
-    fork_depth INTEGER,
+    entropy REAL NOT NULL,
     fork_entropy REAL,
     answer_log_prob REAL,
     answer_tokens INTEGER NOT NULL,
@@ -390,7 +387,7 @@ CREATE TABLE tree (
     CHECK ((packed IS NULL) = (reason IS NOT NULL)),
     UNIQUE (conversation_id, config_hash, step)
 ) STRICT;
-CREATE INDEX tree_by_measure ON tree (config_hash, conversation_id, leaves, max_log_prob, entropy_high) WHERE reason IS NULL;
+CREATE INDEX tree_by_measure ON tree (config_hash, conversation_id, leaves, max_log_prob, entropy) WHERE reason IS NULL;
 
 CREATE TABLE goal_config (config_hash TEXT PRIMARY KEY, model TEXT NOT NULL) STRICT, WITHOUT ROWID;
 

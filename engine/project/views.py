@@ -95,7 +95,7 @@ _CONVERSATION_TABLE = f"""CREATE VIEW conversation_table AS
             AND {NOT_UNDONE} GROUP BY v.question) WHERE value = 'yes') AS tags,
         (SELECT max(t.leaves) {_TREE} AND t.reason IS NULL) AS leaves,
         (SELECT min(t.max_log_prob) {_TREE} AND t.reason IS NULL) AS max_logprob,
-        (SELECT max(t.entropy_high) {_TREE} AND t.reason IS NULL) AS entropy,
+        (SELECT max(t.entropy) {_TREE} AND t.reason IS NULL) AS entropy,
         (SELECT min(t.answer_log_prob / t.answer_tokens) {_TREE} AND t.answer_tokens > 0)
             AS answer_logprob,
         c.meta

@@ -244,7 +244,6 @@ QueueOrder = Literal[
     "informative",
     "disagreement",
     "people",
-    "unsure",
     "sample",
     "check",
     "answerers",

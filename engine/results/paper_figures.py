@@ -199,7 +199,7 @@ def _by_source(trees: Sequence[TreeItem], sources: Mapping[str, Sequence[int]]) 
             _quartiles([item.row.leaves for item in items], "{:.0f}"),
             _quartiles([item.row.max_log_prob for item in items], "{:.2f}"),
             _quartiles([item.row.covered for item in items], "{:.2f}"),
-            _quartiles([(item.row.entropy_low + item.row.entropy_high) / 2 for item in items], "{:.2f}"),
+            _quartiles([item.row.entropy for item in items], "{:.2f}"),
         )
         for source, items in listed[:MAX_SOURCES]
     ]  # fmt: skip

@@ -10,7 +10,7 @@ from engine.base.errors import NotYet, ProjectReadOnly, UsageError
 from engine.base.number_format import amount, counted, duration, size
 from engine.base.text import one_line
 from engine.model.catalog import AdapterEntry, Catalog
-from engine.model.service.adapter_in_use import adapter_in_use, use_adapter
+from engine.model.service.run_setup import adapter_in_use, use_adapter
 from engine.project.project import Project
 from engine.training import presets, process, run_files
 from engine.training.base import Machine, this_machine

@@ -13,8 +13,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from engine.base.errors import ContextTooSmall, ModelError
-from engine.model.interface import Logits, Span, TokenModel, log_probs
+from engine.model.interface import Logits, LogProbs, Span, TokenModel, log_probs
 from engine.trees.tree import Tree
 
 NODES_PER_DECODE = 32
@@ -97,15 +99,14 @@ class Grower:
     ) -> Work:
         """Grows trees until none has a node to read, or the budget is used up.
 
-        The trees keep what has grown until then, and their accounts are always valid; growing the same trees again
-        continues from there.
+        The trees keep what has grown until then, and their accounts are always valid.
 
         Args:
             progress: Called after each decode with the nodes read in this call.
 
         Raises:
             ModelError: A prompt leaves no room for its tree in the context.
-            Cancelled: The request was cancelled; the nodes of the decode in progress wait again.
+            Cancelled: The request was cancelled.
         """
         budget = budget or Budget()
         start = time.perf_counter()
@@ -168,20 +169,14 @@ class Grower:
         prompts. The rows of logits come in the order of `readings`."""
         spans: list[Span] = []
         readings: list[_Reading] = []
-        try:
-            room = self._read_paths(spans, readings, min(most, self._roster.most_branches))
-            room = self._read_answers(spans, readings, room)
-            self._read_prompts(spans, room)
-            if not spans:
-                return  # the tree is grown already, after a prompt of one token
-            began = time.perf_counter()
-            logits = self._model.decode(spans)
-            self._model_seconds += time.perf_counter() - began
-        except BaseException:
-            for reading in readings:
-                if reading.node is not None:
-                    reading.growing.job.tree.give_back(reading.node)
-            raise
+        room = self._read_paths(spans, readings, min(most, self._roster.most_branches))
+        room = self._read_answers(spans, readings, room)
+        self._read_prompts(spans, room)
+        if not spans:
+            return  # the tree is grown already, after a prompt of one token
+        began = time.perf_counter()
+        logits = self._model.decode(spans)
+        self._model_seconds += time.perf_counter() - began
         self._tokens += sum(len(span.tokens) for span in spans)
         first_row = 0
         for reading in readings:
@@ -264,7 +259,7 @@ class Grower:
         of the node, the others get forks as long as sequences are free."""
         growing, tree = reading.growing, reading.growing.job.tree
         self._nodes += 1
-        waiting = tree.expand(node, tree.options.transform.apply(row))
+        waiting = tree.expand(node, distribution(row, tree.options.temperature))
         end = growing.base + tree.nodes[node].depth + 1
         for child in waiting[1:]:
             sequence = self._roster.take()
@@ -285,6 +280,15 @@ class Grower:
             float(log_probs(row, [token])[0]) for row, token in zip(rows, answer, strict=True)
         ]
         self._roster.release(reading.sequence)
+
+
+def distribution(logits: Logits, temperature: float) -> LogProbs:
+    """Returns the natural log-probabilities of all tokens at a temperature from their logits, both of shape
+    (vocabulary,)."""
+    values = logits.astype(np.float64) / temperature
+    # Relative to the maximum, so that no exponential overflows.
+    maximum = values.max()
+    return np.asarray(values - (maximum + np.log(np.exp(values - maximum).sum())), dtype=np.float64)
 
 
 @dataclass(slots=True)

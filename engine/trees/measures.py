@@ -1,15 +1,23 @@
-"""Measures of a tree that grow or fall with the model's uncertainty about its response.
+"""Measures of a tree that grow or fall with the model's uncertainty about its response, trees that stand out by them,
+and both as lines.
 
 Leaves and the best log-probability are measures of Soroka et al., "Unsupervised Evaluation of Multi-Turn
-Objective-Driven Interactions"; the entropies are this program's own.
+Objective-Driven Interactions"; the entropy is this program's own. A tree stands out with many leaves, with an
+improbable best response, or with both as in appendix C.2.2 of Soroka et al.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from engine.trees.tree import LEAVES, ROOT, Kind, Node, Tree
+from engine.base.number_format import counted
+from engine.base.report_table import ReportColumn, ReportRow, ReportTable
+from engine.base.text import one_line
+from engine.trees.records import TreeItem, TreeRow
+from engine.trees.tree import LEAVES, ROOT, Kind, Tree, TreeRecord, restore
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,25 +45,20 @@ class Measures:
         leaves: Number of leaves, a measure of Soroka et al.
         answers: Number of distinct texts of leaves.
         max_log_prob: Natural log-probability of the most probable leaf, their other measure; None without a leaf.
-        max_log_prob_per_token: The same divided by the leaf's tokens.
         covered, pruned, unexpanded: Probability masses, as in `Account`; they sum to 1.
-        entropy_low: Lower bound, in bits, of the entropy over responses: each leaf is one outcome, all other mass one.
-        entropy_high: Entropy in bits when each leaf, each pruned child and each unread node is one outcome. It leaves
+        entropy: Entropy in bits when each leaf, each pruned child and each unread node is one outcome. It leaves
             out the entropy of what follows a cut or long leaf or a pruned child, so it is no upper bound.
-        fork_depth, fork_entropy: Number of tokens before the first node with several children, and the bits of the
-            model's distribution there, over the whole vocabulary; None when the tree has one branch.
+        fork_entropy: Bits of the model's distribution at the first node with several children, over the whole
+            vocabulary; None when the tree has one branch.
     """
 
     leaves: int
     answers: int
     max_log_prob: float | None
-    max_log_prob_per_token: float | None
     covered: float
     pruned: float
     unexpanded: float
-    entropy_low: float
-    entropy_high: float
-    fork_depth: int | None
+    entropy: float
     fork_entropy: float | None
 
 
@@ -64,39 +67,29 @@ def measure(tree: Tree) -> Measures:
     account = tree.account()
     leaves = tree.leaves()
     best = tree.nodes[leaves[0]] if leaves else None
-    masses = [tree.nodes[leaf].mass for leaf in leaves]
-    leaf_entropy = math.fsum(map(bits, masses))
+    leaf_entropy = math.fsum(bits(tree.nodes[leaf].mass) for leaf in leaves)
     pruned = math.fsum(node.pruned_entropy for node in tree.nodes if node.kind is Kind.INNER)
     frontier = math.fsum(bits(node.mass) for node in tree.nodes if node.kind is Kind.FRONTIER)
-    fork = first_fork(tree)
     return Measures(
         leaves=len(leaves),
         answers=len(answers(tree)),
         max_log_prob=best.path_log_p if best else None,
-        max_log_prob_per_token=best.path_log_p / max(1, best.depth) if best else None,
         covered=account.covered,
         pruned=account.pruned,
         unexpanded=account.unexpanded,
-        entropy_low=leaf_entropy + bits(account.pruned + account.unexpanded),
-        entropy_high=leaf_entropy + pruned + frontier,
-        fork_depth=fork.depth if fork else None,
-        fork_entropy=fork.entropy if fork else None,
+        entropy=leaf_entropy + pruned + frontier,
+        fork_entropy=_fork_entropy(tree),
     )
 
 
-def first_fork(tree: Tree) -> Node | None:
-    """Returns the first node with several children on the way down from the root; None when the tree has one branch.
-
-    Up to there each node has one child, so the way is the only one.
-    """
-    node_id = ROOT
-    while True:
-        node = tree.nodes[node_id]
-        if len(node.children) > 1 and node.entropy is not None:
-            return node
-        if not node.children:
-            return None
-        node_id = node.children[0]
+def _fork_entropy(tree: Tree) -> float | None:
+    """Returns the entropy at the first node with several children on the way down from the root; None when the tree has
+    one branch."""
+    # Up to there each node has one child, so the way is the only one.
+    node = tree.nodes[ROOT]
+    while len(node.children) == 1:
+        node = tree.nodes[node.children[0]]
+    return node.entropy if node.children else None
 
 
 def answers(tree: Tree) -> list[Answer]:
@@ -129,3 +122,160 @@ def subtree_mass(tree: Tree) -> list[float]:
 def bits(mass: float) -> float:
     """Returns the term of one outcome in an entropy in bits: -p log2 p."""
     return -mass * math.log2(mass) if mass > 0 else 0.0
+
+
+# Trees that stand out
+
+TOP_DECILE = 0.9
+"""Share of the trees that do not stand out by one figure."""
+
+MIN_TREES_FOR_DECILES = 10
+"""Smallest number of trees of which some stand out."""
+
+_COLUMNS = (
+    ReportColumn("conversation", "text"),
+    ReportColumn("step", "count"),
+    ReportColumn("branches", "count", description="Leaves of the tree."),
+    ReportColumn(
+        "max logprob", "number", description="Log-probability of the most probable response."
+    ),
+    ReportColumn("state", "text", description="Did the conversation end, by the scores in force."),
+    ReportColumn("goal", "text", description="Group of the clustering that is shown."),
+)
+"""Columns of the table of unusual trees, in the order of the cells of `unusual_table`."""
+
+_LONGEST_NAME = 40
+"""Most characters of a name or goal in the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deciles:
+    """Limits at or above which a tree stands out; infinite where none does.
+
+    Attributes:
+        leaves: Least number of leaves of the top tenth.
+        surprise: Least surprise of the top tenth: minus the natural log-probability of the best response.
+    """
+
+    leaves: float = math.inf
+    surprise: float = math.inf
+
+    @classmethod
+    def from_items(cls, items: Sequence[TreeItem]) -> Deciles:
+        """Returns the limits for the trees of a list; with few trees none stands out."""
+        grown = [item.row for item in items if item.row.reason is None]
+        if len(grown) < MIN_TREES_FOR_DECILES:
+            return cls()
+        return cls(
+            leaves=_quantile([row.leaves for row in grown]),
+            surprise=_quantile(
+                [-row.max_log_prob for row in grown if row.max_log_prob is not None]
+            ),
+        )
+
+    def has_many_leaves(self, row: TreeRow) -> bool:
+        """Returns whether a tree is among those with the most leaves."""
+        return row.reason is None and row.leaves >= self.leaves
+
+    def is_unsure(self, row: TreeRow) -> bool:
+        """Returns whether a tree is among those with the lowest best log-probability."""
+        return row.max_log_prob is not None and -row.max_log_prob >= self.surprise
+
+    def stands_out(self, row: TreeRow) -> bool:
+        """Returns whether a tree stands out by both figures."""
+        return self.has_many_leaves(row) and self.is_unsure(row)
+
+
+def unusual(items: Sequence[TreeItem]) -> list[TreeItem]:
+    """Returns the trees of a list that stand out by both figures, those with the most leaves first."""
+    deciles = Deciles.from_items(items)
+    return sorted(
+        (item for item in items if deciles.stands_out(item.row)),
+        key=lambda item: (-item.row.leaves, item.row.max_log_prob or 0.0),
+    )
+
+
+def unusual_table(unusual_trees: Sequence[TreeItem], trees: int) -> ReportTable:
+    """Returns trees that stand out as the table of C.2.2; `trees` is the number of trees that they are of."""
+    rows = [
+        ReportRow(
+            (
+                one_line(tree.name, _LONGEST_NAME),
+                tree.row.step,
+                tree.row.leaves,
+                tree.row.max_log_prob,
+                tree.completed.word,
+                one_line(tree.goal, _LONGEST_NAME) or "–",
+            )
+        )
+        for tree in unusual_trees
+    ]
+    note = f"Of {counted(trees, 'tree')} those in the top tenth of branches and of −max logprob."
+    if trees < MIN_TREES_FOR_DECILES:
+        note = f"A top tenth takes {MIN_TREES_FOR_DECILES} trees; there are {trees}."
+    return ReportTable("unusual trees", _COLUMNS, tuple(rows), (note,))
+
+
+def unusual_lines(unusual_trees: Sequence[TreeItem]) -> list[dict[str, Any]]:
+    """Returns trees that stand out as JSON values."""
+    return [
+        {
+            "id": tree.name,
+            "step": tree.row.step,
+            "branches": tree.row.leaves,
+            "max_logprob": tree.row.max_log_prob,
+            "completed": tree.completed.value,
+            "goal": tree.goal or None,
+        }
+        for tree in unusual_trees
+    ]
+
+
+def _quantile(values: Sequence[float]) -> float:
+    """Returns the value that the top tenth of the values reach; infinite without values."""
+    return sorted(values)[int(TOP_DECILE * len(values))] if values else math.inf
+
+
+def tree_line(name: str, row: TreeRow, tree: Tree | None) -> dict[str, Any]:
+    """Returns one tree with its measures and answers as JSON values; without a tree, `reason` says why.
+
+    Probabilities are of 0 to 1, their logarithms natural, and entropies in bits.
+    """
+    return {
+        "id": name,
+        "step": row.step,
+        "reason": row.reason,
+        "alpha": row.alpha,
+        "mode": row.mode,
+        "leaves": row.leaves,
+        "max_logprob": row.max_log_prob,
+        "covered": row.covered,
+        "pruned": row.pruned,
+        "unexpanded": row.unexpanded,
+        "nodes": row.nodes,
+        "entropy": row.entropy,
+        "fork_entropy": row.fork_entropy,
+        "answer_logprob": row.answer_log_prob,
+        "answer_tokens": row.answer_tokens,
+        "answer_held": row.answer_held,
+        "seconds": row.seconds,
+        "answers": [] if tree is None else _answer_lines(tree),
+    }
+
+
+def stored_tree_line(name: str, row: TreeRow, frame: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Returns `tree_line` for a stored tree; `frame` is None when there is no tree."""
+    return tree_line(name, row, None if frame is None else restore(TreeRecord.from_frame(frame)))
+
+
+def _answer_lines(tree: Tree) -> list[dict[str, Any]]:
+    """Returns the answers of a tree as JSON values, most probable first."""
+    return [
+        {
+            "text": answer.text,
+            "logprob": math.log(answer.probability),
+            "probability": answer.probability,
+            "end": answer.end.name.lower(),
+        }
+        for answer in answers(tree)
+    ]

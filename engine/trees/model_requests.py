@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from engine.base.conversation import LogPiece
-from engine.base.errors import Cancelled, UsageError
+from engine.base.errors import UsageError
 from engine.model.interface import TokenModel
 from engine.model.log_windows import log_tokens
 from engine.model.process.protocol import Request
 from engine.model.process.session import Handlers
 from engine.trees.growth import Budget, Grower, Job, Work
-from engine.trees.options import TreeOptions
-from engine.trees.records import At
-from engine.trees.tree import Tree, TreeRecord, lower_below, record, restore
+from engine.trees.records import At, TreeOptions
+from engine.trees.tree import Tree, TreeRecord, record, restore
 
 
 @dataclass(frozen=True)
@@ -50,20 +49,6 @@ class Grow(Request[tuple[list[GrownTree], Work]], frozen=True):
     budget: Budget
 
 
-class GrowOn(Request[tuple[GrownTree, Work]], frozen=True):
-    """Continues the growth of a recorded tree: below one node to a lower alpha, or everywhere to its own. The count of
-    progress is nodes read.
-
-    A cancel ends the growth early with what has grown; `Cancelled` is raised only before growth began.
-    """
-
-    place: Place
-    tree: TreeRecord
-    budget: Budget
-    alpha: float | None = None
-    below: int | None = None
-
-
 def grow_trees(
     model: TokenModel, request: Grow, report: Callable[[int], None]
 ) -> tuple[list[GrownTree], Work]:
@@ -80,30 +65,17 @@ def grow_trees(
         jobs.append(Job(Tree(options, model.stop_tokens, model.token_bytes), prompt, recorded))
         notes.append(note)
     work = Grower(model).grow(jobs, request.budget, progress=_Counter(report))
-    return [_grown(job, note) for job, note in zip(jobs, notes, strict=True)], work
-
-
-def grow_on(
-    model: TokenModel, request: GrowOn, report: Callable[[int], None]
-) -> tuple[GrownTree, Work]:
-    """Continues the growth of a recorded tree; when it is cancelled, gives what has grown.
-
-    Args:
-        report: As for `grow_trees`.
-    """
-    tree = restore(request.tree)
-    tree.spelling = model.token_bytes  # a record spells only the tokens that it holds
-    if request.below is not None and request.alpha is not None:
-        lower_below(tree, request.alpha, request.below)
-    recorded = model.tokenize(request.place.answer)
-    prompt, note = _prompt(model, request.place, max(tree.options.max_tokens, len(recorded)))
-    job, counter = Job(tree, prompt, ()), _Counter(report)
-    try:
-        work = Grower(model).grow([job], request.budget, progress=counter)
-    except Cancelled:
-        # The nodes that were being read wait again, so the tree is whole.
-        work = Work(counter.read, 0, 0.0, 0.0, finished=False)
-    return _grown(job, note), work
+    grown = [
+        GrownTree(
+            record(job.tree),
+            tuple(job.answer),
+            tuple(job.answer_log_probs),
+            len(job.prompt),
+            note,
+        )
+        for job, note in zip(jobs, notes, strict=True)
+    ]
+    return grown, work
 
 
 def _prompt(model: TokenModel, place: Place, longest: int) -> tuple[list[int], str | None]:
@@ -127,15 +99,8 @@ class _Counter:
         self._report(more)
 
 
-def _grown(job: Job, note: str | None) -> GrownTree:
-    """Returns a tree as it is handed to the caller."""
-    log_probs = tuple(job.answer_log_probs)
-    return GrownTree(record(job.tree), tuple(job.answer), log_probs, len(job.prompt), note)
-
-
 HANDLERS: Handlers = {
     Grow: lambda session, request: grow_trees(session.take(), request, session.progress()),
-    GrowOn: lambda session, request: grow_on(session.take(), request, session.progress()),
 }
 
 
@@ -170,7 +135,7 @@ def places(pieces: Sequence[LogPiece], at: At) -> list[Place]:
     answer_places = [
         _before(pieces, index, pinned_pieces)
         for index, p in enumerate(pieces)
-        if _answers(pieces, index)
+        if index > 0 and p.role == "assistant"  # it follows another step
     ]
     if not answer_places:
         raise UsageError(
@@ -178,11 +143,6 @@ def places(pieces: Sequence[LogPiece], at: At) -> list[Place]:
             "Grow the tree at its end.",
         )
     return answer_places if at == "every" else answer_places[-1:]
-
-
-def _answers(pieces: Sequence[LogPiece], index: int) -> bool:
-    """Returns whether this piece is an assistant step that follows another step."""
-    return index > 0 and pieces[index].role == "assistant"
 
 
 def _before(pieces: Sequence[LogPiece], index: int, pinned_pieces: int) -> Place:

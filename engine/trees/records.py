@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from engine.base.conversation import State
-from engine.base.request_options import ADAPTER, MODEL, choice, declared, whole_number
+from engine.base.errors import UsageError
+from engine.base.request_options import (
+    ADAPTER,
+    MODEL,
+    Option,
+    choice,
+    declared,
+    share,
+    whole_number,
+)
 from engine.conversations.filters import FILTER, Filter
 from engine.model.records import ModelRequest
 
 if TYPE_CHECKING:
-    from engine.trees.options import TreeOptions
     from engine.trees.tree import Kind
 
+Growth = Literal["path", "token"]
+"""The ways in which alpha bounds a tree; see `TreeOptions.alpha`."""
+
+ALPHA_HELP = (
+    "least probability: what is less probable is cut off, so a lower alpha grows larger trees"
+    " and takes longer"
+)
+"""Help on alpha, for the command line and the dialogs."""
 
 At = Literal["last-answer", "end", "every"]
 """Places of trees in a conversation: before its last answer, after its last step, or before every answer."""
@@ -29,6 +46,58 @@ _STEP_BITS = 20
 
 
 @dataclass(frozen=True, slots=True)
+class TreeOptions:
+    """Options of the growth of a tree; by default an answer ends where the next step of the log begins.
+
+    Attributes:
+        alpha: In (0, 1]. Mode `path` keeps nodes whose path probability reaches it. Mode `token` follows the best token
+            and branches at others whose conditional probability reaches it, the procedure of Soroka et al.,
+            "Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions".
+        max_tokens: Longest continuation, in tokens.
+        stop: Texts that end a continuation.
+        temperature: Above 0; 1 leaves the distribution as the model gives it.
+    """
+
+    alpha: float = share(0.01, ALPHA_HELP)
+    mode: Growth = choice(
+        "path",
+        "alpha bounds the path, or each branching token as in Soroka et al.",
+        get_args(Growth),
+    )
+    max_tokens: int = whole_number(64, "longest answer", metavar="")
+    stop: tuple[str, ...] = declared(
+        (STEP_STOP,), Option("an answer ends at a line break", flag="line", constant=("\n",))
+    )
+    temperature: float = declared(
+        1.0,
+        Option(
+            "divide the logits by this",
+            metavar="T",
+            convert=float,
+            allowed=lambda value: 0 < value < math.inf,
+            must="above 0",
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for an alpha, and ValueError for a limit, out of its bounds."""
+        if not 0 < self.alpha <= 1:
+            raise UsageError("Alpha is above 0 and at most 1.", f"Alpha is the {ALPHA_HELP}.")
+        if self.max_tokens < 1 or not self.temperature > 0:
+            raise ValueError(f"not a way to grow a tree: {self}")
+
+
+def options_frame(options: TreeOptions) -> dict[str, Any]:
+    """Returns the options as JSON values."""
+    return {**asdict(options), "stop": list(options.stop)}
+
+
+def options_from(frame: Mapping[str, Any]) -> TreeOptions:
+    """Returns the inverse of `options_frame`."""
+    return TreeOptions(**{**frame, "stop": tuple(frame["stop"])})
+
+
+@dataclass(frozen=True, slots=True)
 class TreeRow:
     """The measures of one response tree, as `engine.trees.measures` defines them.
 
@@ -38,16 +107,14 @@ class TreeRow:
         prompt_tokens: Number of tokens before the root.
         note: The part of the log that was left out; None if nothing was.
         leaves, answers, nodes: How many it has; `answers` are leaves of different text.
-        max_log_prob, max_log_prob_per_token: Natural log-probability of the most probable leaf's path, and the same
-            divided by its tokens; None without a leaf.
+        max_log_prob: Natural log-probability of the most probable leaf's path; None without a leaf.
         covered, pruned, unexpanded: Probability on leaves, on children left out, and on nodes not read; their sum is 1.
-        entropy_low, entropy_high: Bits of the distribution over responses, by two ways to count what is not covered.
-        fork_depth, fork_entropy: Number of tokens before the first fork, and its entropy in bits; None if the tree has
-            one leaf.
+        entropy: Bits of the distribution over responses, what is not covered among them.
+        fork_entropy: Entropy of the first fork in bits; None if the tree has one leaf.
         answer_log_prob: Natural log-probability of the recorded answer's first `answer_tokens` tokens, of which
             `answer_held` are in the tree; None without a recorded answer.
         seconds: The tree's share of the time that growing took.
-        alpha, mode: As in `engine.trees.options.TreeOptions`.
+        alpha, mode: As in `TreeOptions`.
         place: `last-answer`, `end` or `every`.
     """
 
@@ -62,13 +129,10 @@ class TreeRow:
     answers: int = 0
     nodes: int = 0
     max_log_prob: float | None = None
-    max_log_prob_per_token: float | None = None
     covered: float = 0.0
     pruned: float = 0.0
     unexpanded: float = 0.0
-    entropy_low: float = 0.0
-    entropy_high: float = 0.0
-    fork_depth: int | None = None
+    entropy: float = 0.0
     fork_entropy: float | None = None
     answer_log_prob: float | None = None
     answer_tokens: int = 0
@@ -113,9 +177,7 @@ class NodeColumns:
 
     Attributes:
         parent: Id of the parent node; -1 for the root.
-        token: Token id; -1 for the root.
         spelling: Bytes of the token.
-        log_p: Natural log-probability of the token after its parent's path.
         path: Natural log-probability of the path from the root.
         below: Probability of all leaves at or below the node.
         kind: Whether it has children, waits to be read, or which kind of leaf it is.
@@ -124,9 +186,7 @@ class NodeColumns:
     """
 
     parent: Sequence[int]
-    token: Sequence[int]
     spelling: Sequence[bytes]
-    log_p: Sequence[float]
     path: Sequence[float]
     below: Sequence[float]
     kind: Sequence[Kind]
@@ -151,20 +211,12 @@ class PropertyBounds:
     high: float
 
 
-def _to_the_next_step() -> TreeOptions:
-    """Returns how trees grow by default: an answer ends where the next step of the log begins."""
-    # Imported here: it brings numpy, which a list of conversations does not wait for.
-    from engine.trees.options import TreeOptions
-
-    return TreeOptions(stop=(STEP_STOP,))
-
-
 @dataclass(frozen=True, slots=True)
 class TreeRequest:
     """A run that grows response trees, from the command line or a dialog.
 
     Attributes:
-        tree: How each tree grows; by default an answer ends where the next step of the log begins.
+        tree: How each tree grows.
         at: Where in each conversation trees are grown.
         tuned: Where no adapter is named, take the one that scores completeness, as in mode `tuned`.
         model: Name or path; None is the one that the project uses for trees.
@@ -175,9 +227,9 @@ class TreeRequest:
         context: Longest log in tokens; None takes the model's own, at most 8,192.
     """
 
-    tree: TreeOptions = field(default_factory=_to_the_next_step)
+    tree: TreeOptions = TreeOptions()
     at: At = choice("last-answer", "where trees grow", get_args(At))
-    model: str | None = declared(None, MODEL)
+    model: str | None = declared(None, replace(MODEL, help="name or path of a model"))
     adapter: str | Path | None = declared(None, ADAPTER)
     filter: Filter = declared(Filter(), FILTER)
     limit: int | None = whole_number(None, "only the first N conversations", metavar="")
@@ -196,10 +248,9 @@ class TreeConfig:
     """The configuration that produced a set of trees.
 
     Attributes:
-        alpha, mode: As in `engine.trees.options.TreeOptions`.
+        alpha, mode: As in `TreeOptions`.
         place: Where in each conversation they were grown: a value of `At`.
         model, adapter: Names of what grew them; `adapter` is None without one.
-        trees: Number of trees of the set, where it was counted.
     """
 
     config_hash: str
@@ -208,4 +259,3 @@ class TreeConfig:
     place: str
     model: str
     adapter: str | None = None
-    trees: int = 0

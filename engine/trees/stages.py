@@ -6,37 +6,23 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from engine.base.conversation import render_log
-from engine.base.errors import NotFound, UsageError
+from engine.base.errors import UsageError
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import conversations
-from engine.jobs.contract import OnProgress, Progress, ThreadedWork, blocks
+from engine.jobs.contract import OnProgress, Progress, blocks
 from engine.model.catalog import LoadableModel
 from engine.model.process.process import ModelProcess
-from engine.model.stages import BlockStage, ModelStage
-from engine.project import runs
+from engine.model.stages import BlockStage
 from engine.project.project import Project
 from engine.trees import tables as trees
-from engine.trees.growth import Budget, Work
+from engine.trees.growth import Budget
 from engine.trees.measures import measure
-from engine.trees.model_requests import Grow, GrownTree, GrowOn, Place, places
-from engine.trees.options import TreeOptions, options_frame
-from engine.trees.records import At, TreeConfig, TreeRow
+from engine.trees.model_requests import Grow, GrownTree, Place, places
+from engine.trees.records import At, TreeConfig, TreeOptions, TreeRow, options_frame
 from engine.trees.tables import TreeEntry
-from engine.trees.tree import TreeRecord
-
-ANSWER_KEYS = ("answer", "answer_log_probs")
-"""Keys of the recorded answer in a stored tree."""
-
-
-NODES_IN_FIRST_PART = 32
-"""Nodes read before the tree is stored for the first time. Each later part is twice as long, because the prompt is read
-again for each part."""
-
-MAX_NODES_PER_PART = 4096
-"""Most nodes in one part, so that the stored tree is never far behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +190,10 @@ def answer_frame(grown: GrownTree) -> dict[str, Any]:
     """Returns the recorded answer in the JSON of a stored tree: its tokens, whose path screens show, and their natural
     log-probabilities, which validation compares with the measures."""
     log_probs = grown.answer_log_probs
-    values = list(grown.answer[: len(log_probs)]), list(log_probs)
-    return dict(zip(ANSWER_KEYS, values, strict=True))
+    return {
+        "answer": list(grown.answer[: len(log_probs)]),
+        "answer_log_probs": list(log_probs),
+    }
 
 
 def tree_row(
@@ -235,135 +223,3 @@ def tree_row(
         mode=tree.options.mode,
         **asdict(measure(tree)),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class LoweredAlpha:
-    """The node below which a tree is grown further, and the alpha to which."""
-
-    node: int
-    alpha: float
-
-
-class GrowOnStage(ModelStage):
-    """Grows a stored tree further, part by part; the stored tree is replaced after each part, so stopping loses
-    little."""
-
-    name = "grow"
-    unit = "nodes"
-
-    def __init__(
-        self,
-        project: Project,
-        process: ModelProcess,
-        model: LoadableModel,
-        row: TreeRow,
-        below: LoweredAlpha | None = None,
-    ) -> None:
-        """Prepares a run.
-
-        Args:
-            model: The model that the tree was grown with.
-            row: The stored tree.
-            below: Where to grow; None grows everywhere, to the tree's own alpha.
-        """
-        super().__init__(project, process, model)
-        self._row, self._below = row, below
-        self._read = 0
-
-    @property
-    def title(self) -> str:
-        """The name of the run on screens and in progress lines."""
-        return f"Growing a tree on with {self._work.model.label}"
-
-    @property
-    def params(self) -> Mapping[str, Any]:
-        """The tree and the request."""
-        below = self._below
-        return {
-            "tree": [self._row.conversation_id, self._row.step, self._row.config_hash],
-            "below": None if below is None else below.node,
-            "alpha": self._row.alpha if below is None else below.alpha,
-            "context": self._work.model.options.context,
-        }
-
-    def run(self, run_id: int) -> Iterator[Progress]:
-        """Grows part by part; each is one transaction, with the run's counter.
-
-        Raises:
-            ModelError: The model cannot be loaded.
-            UsageError: The tree is not there.
-        """
-        place, frame = self._stored()
-        yield Progress(0, None, "loading the model")
-        self._work.load()
-        nodes, finished = NODES_IN_FIRST_PART, False
-        while not finished:
-            self._work.check()
-            part = ThreadedWork(partial(self._ask, place, frame, nodes))
-            try:
-                for count, _ in part.reports():
-                    yield Progress(self._read + count, None, "")
-            finally:
-                # Also when the runner closes this generator on a cancel: the finished part is stored first.
-                grown, work = part.result()
-                self._read += work.nodes
-                answer = {key: frame[key] for key in ANSWER_KEYS}
-                frame = {**grown.record.as_frame(), **answer}
-                self._project.write(
-                    partial(self._commit, run_id=run_id, grown=grown, frame=frame, work=work)
-                )
-            finished, nodes = work.finished, min(2 * nodes, MAX_NODES_PER_PART)
-            yield Progress(self._read, None, f"{len(grown.tree.nodes):,} in the tree")
-
-    def summary(self) -> str:
-        """Returns the result in one sentence with counts."""
-        return f"Read {self._read:,} more nodes; what has grown is kept."
-
-    def _stored(self) -> tuple[Place, dict[str, Any]]:
-        """Returns the place and the JSON of the stored tree; raises NotFound or UsageError if one of them is gone."""
-        row = self._row
-        with self._project.reading() as conn:
-            messages = conversations.conversations_for(conn, [row.conversation_id])
-            frame = trees.frame(conn, row.conversation_id, row.step, row.config_hash)
-        if not messages or frame is None:
-            raise NotFound("The tree is no longer in the project.")
-        log_places = places(render_log(messages[0][1]), cast(At, row.place))
-        at_step = [place for place in log_places if place.step == row.step]
-        if not at_step:
-            raise UsageError("The conversation has changed where the tree was grown.")
-        return at_step[0], frame
-
-    def _ask(
-        self, place: Place, frame: dict[str, Any], nodes: int, report: OnProgress
-    ) -> tuple[GrownTree, Work]:
-        """Returns the tree after so many more nodes, and the work that they took."""
-        below = self._below
-        request = GrowOn(
-            place,
-            TreeRecord.from_frame(frame),
-            Budget(nodes),
-            alpha=None if below is None else below.alpha,
-            below=None if below is None else below.node,
-        )
-        return self._work.process.ask(request, report)
-
-    def _commit(
-        self,
-        conn: sqlite3.Connection,
-        *,
-        run_id: int,
-        grown: GrownTree,
-        frame: dict[str, Any],
-        work: Work,
-    ) -> None:
-        """Stores the tree as it has grown."""
-        row = self._row
-        seconds = row.seconds + work.seconds
-        grown = replace(grown, answer=tuple(frame["answer"]))
-        new_row = tree_row(row.conversation_id, row.step, grown, seconds, run_id, row.config_hash)
-        self._row = replace(
-            new_row, answer_log_prob=row.answer_log_prob, answer_tokens=row.answer_tokens
-        )
-        trees.add(conn, row.config_hash, [TreeEntry(self._row, frame)])
-        runs.count(conn, run_id, self._read, None)

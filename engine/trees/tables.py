@@ -51,7 +51,7 @@ def register(conn: sqlite3.Connection, config: TreeConfig) -> None:
         " (:config_hash, :alpha, :mode, :place, :model, :adapter) ON CONFLICT (config_hash) DO NOTHING",
         asdict(config),
     )
-    choose(conn, config.config_hash)
+    settings.put(conn, _KEY, config.config_hash)
 
 
 def chosen(conn: sqlite3.Connection) -> str | None:
@@ -60,15 +60,10 @@ def chosen(conn: sqlite3.Connection) -> str | None:
     return value
 
 
-def choose(conn: sqlite3.Connection, config_hash: str) -> None:
-    """Shows the trees of another registered configuration."""
-    settings.put(conn, _KEY, config_hash)
-
-
 def configs(conn: sqlite3.Connection) -> list[TreeConfig]:
-    """Returns the configurations that have trees, with their number of trees, oldest first."""
+    """Returns the configurations that have trees, oldest first."""
     rows = conn.execute(
-        "SELECT c.config_hash, c.alpha, c.mode, c.place, c.model, c.adapter, count(*)"
+        "SELECT c.config_hash, c.alpha, c.mode, c.place, c.model, c.adapter"
         " FROM tree AS t JOIN tree_config AS c ON c.config_hash = t.config_hash"
         " WHERE t.packed IS NOT NULL GROUP BY c.config_hash ORDER BY min(t.id)"
     )
@@ -87,7 +82,7 @@ def ids_without_tree(conn: sqlite3.Connection, config_hash: str) -> array[int]:
 
 
 def add(conn: sqlite3.Connection, config_hash: str, entries: Sequence[TreeEntry]) -> None:
-    """Stores trees of a registered configuration; one that exists is replaced, because it was grown further."""
+    """Stores trees of a registered configuration; one that exists is replaced."""
     conn.executemany(
         f"INSERT OR REPLACE INTO tree ({', '.join(_OF_TREE)}, packed)"
         f" VALUES ({', '.join(f':{name}' for name in _OF_TREE)}, :packed)",
@@ -171,20 +166,6 @@ def seconds(conn: sqlite3.Connection, alpha: float, mode: str, place: str) -> fl
     return None if row[0] is None else float(row[0])
 
 
-def unsure(conn: sqlite3.Connection) -> list[tuple[int, int, float]]:
-    """Returns (conversation, leaves, best log-probability) of every conversation with trees under the shown
-    configuration.
-
-    Of several trees: the most leaves, and the lowest of their best log-probabilities. In id order.
-    """
-    return conn.execute(
-        "SELECT conversation_id, max(leaves), min(max_log_prob) FROM tree"
-        " WHERE config_hash = ? AND max_log_prob IS NOT NULL"
-        " GROUP BY conversation_id ORDER BY conversation_id",
-        (chosen(conn),),
-    ).fetchall()
-
-
 def _measured(expression: str) -> MatchTerm:
     """Returns the condition on a measure of the trees of a conversation under the shown configuration."""
 
@@ -202,6 +183,6 @@ def _measured(expression: str) -> MatchTerm:
 FIELD_QUERIES: Mapping[str, FieldQuery] = {
     "leaves": FieldQuery(_measured("max(leaves)")),
     "max_logprob": FieldQuery(_measured("min(max_log_prob)")),
-    "entropy": FieldQuery(_measured("max(entropy_high)")),
+    "entropy": FieldQuery(_measured("max(entropy)")),
 }
 """Answers terms on the measures of trees, by the name of the field."""

@@ -2,38 +2,31 @@
 
 This module calls no model: the caller asks which node to read next and passes in the distribution after it.
 
-Words of this file: a child is in the tree if its probability reaches `alpha`, and if it is among the `widest` most
-probable children of its node (0 is no such limit). In mode `path` alpha is compared with the probability of the whole
-path from the root; in mode `token` with that of the child's token after its parent, and the most probable child is
-always in the tree. Near tokens of a node are those that may become its children or be stored in its `reserve`. All
-log-probabilities are natural logarithms; those of a path are called `path_log_p`, those of one token after its parent
-`log_p`.
+Words of this file: a child is in the tree if its probability reaches `alpha`. In mode `path` alpha is compared with the
+probability of the whole path from the root; in mode `token` with that of the child's token after its parent, and the
+most probable child is always in the tree. All log-probabilities are natural logarithms; those of a path are called
+`path_log_p`, those of one token after its parent `log_p`.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from engine.model.interface import LogProbs
-from engine.trees.options import TreeOptions, options_frame, options_from
+from engine.trees.records import TreeOptions, options_frame, options_from
 
 ROOT = 0
 """Node id of the root."""
-RESERVE_FACTOR = 16.0
-"""Children below alpha are stored down to alpha / RESERVE_FACTOR, so that alpha can be lowered without the model."""
 
 MIN_LOG_PROB = -745.0
 """Natural logarithm below which a probability is zero in double precision."""
-
-MAX_RESERVED_CHILDREN = 64
-"""Most children below alpha that one node stores."""
 
 
 class Kind(IntEnum):
@@ -51,13 +44,6 @@ LEAVES = (Kind.ENDED, Kind.CUT, Kind.LONG)
 """The kinds of nodes that are leaves."""
 
 
-class Candidate(NamedTuple):
-    """A token that may become a child of a node, and its log-probability after that node's path."""
-
-    token: int
-    log_p: float
-
-
 @dataclass(slots=True)
 class Node:
     """One token after its parent's path; the root is the end of the prompt.
@@ -73,9 +59,6 @@ class Node:
             node, whose mass is covered, it is the whole mass and is not counted.
         pruned_entropy: Sum of -p log2 p over those children, p as for `pruned`.
         entropy: Bits of the distribution of its children; None before it was read.
-        reserve: The most probable children that are not in the tree, most probable first.
-        all_known_down_to: Every child whose path reaches this log-probability, and that `widest` lets in, is in the
-            tree or in `reserve`. Infinite before the node was read: nothing is known of its children.
     """
 
     parent: int
@@ -88,8 +71,6 @@ class Node:
     pruned: float = 0.0
     pruned_entropy: float = 0.0
     entropy: float | None = None
-    reserve: list[Candidate] = field(default_factory=list)
-    all_known_down_to: float = math.inf
 
     @property
     def mass(self) -> float:
@@ -130,14 +111,6 @@ class Tree:
         self._log_alpha = math.log(options.alpha)
         self._waiting: list[tuple[float, int]] = [(0.0, ROOT)]
 
-    def replace_nodes(self, nodes: list[Node]) -> None:
-        """Replaces the nodes by those of an earlier growth; nodes without a distribution wait for it again."""
-        self.nodes = nodes
-        self._waiting = [
-            (-n.path_log_p, node_id) for node_id, n in enumerate(nodes) if n.kind is Kind.FRONTIER
-        ]
-        heapq.heapify(self._waiting)
-
     # Growth
 
     @property
@@ -168,135 +141,27 @@ class Tree:
         # A token that cannot be drawn is then 0 times a number, not 0 times infinity.
         p_ln_p = probabilities * np.maximum(distribution, MIN_LOG_PROB)
         node.entropy = -float(p_ln_p.sum()) / math.log(2)
-        near_tokens = np.flatnonzero(distribution >= self._lowest_path_log_p - node.path_log_p)
-        # What is reserved is bounded by path in both modes; alpha of a token may let in children of a rarer path.
-        if self.options.mode == "token":
-            near_tokens = np.union1d(near_tokens, np.flatnonzero(distribution >= self._log_alpha))
-            near_tokens = np.union1d(near_tokens, [int(distribution.argmax())])
+        tokens = np.flatnonzero(distribution >= self._min_log_p(node))
+        if self.options.mode == "token" and not len(tokens):
+            tokens = np.array([distribution.argmax()])
         # Most probable first, of equal ones the lower id: the order does not depend on how numpy sorts.
-        order = near_tokens[np.lexsort((near_tokens, -distribution[near_tokens]))]
-        near = [Candidate(int(token), float(distribution[token])) for token in order]
-        return self._add_children(node_id, near, float(probabilities.sum()), float(p_ln_p.sum()))
-
-    def expand_listed(
-        self, node_id: int, listed: Sequence[tuple[int, float]], vocabulary: int
-    ) -> list[int]:
-        """Works as `expand` when only the most probable tokens are known; the mass of all others counts as pruned.
-
-        Entropies assume that this mass is spread evenly over the other tokens, so they are upper bounds.
-
-        Args:
-            listed: Tokens with their natural log-probabilities.
-            vocabulary: Upper bound of the vocabulary size.
-        """
-        node = self.nodes[node_id]
-        # A server rounds, so the listed probabilities may sum to a millionth above 1.
-        excess = max(0.0, math.log(math.fsum(math.exp(log_p) for _, log_p in listed) or 1.0))
-        order = sorted(
-            (Candidate(token, log_p - excess) for token, log_p in listed),
-            key=lambda candidate: (-candidate.log_p, candidate.token),
-        )
-        hidden_mass = max(0.0, 1.0 - math.fsum(math.exp(log_p) for _, log_p in order))
-        # Of n equal tokens with the mass q, p is q / n, so the sum of p ln p is q ln(q / n).
-        hidden_p_ln_p = (
-            hidden_mass * math.log(hidden_mass / max(1, vocabulary - len(order)))
-            if hidden_mass
-            else 0.0
-        )
-        p_ln_p = math.fsum(_p_ln_p(log_p) for _, log_p in order) + hidden_p_ln_p
-        node.entropy = -p_ln_p / math.log(2)
-        near = [
-            candidate
-            for rank, candidate in enumerate(order)
-            if candidate.log_p >= self._lowest_path_log_p - node.path_log_p
-            or (self.options.mode == "token" and (rank == 0 or candidate.log_p >= self._log_alpha))
-        ]
-        return self._add_children(node_id, near, 1.0, p_ln_p)
-
-    @property
-    def _lowest_path_log_p(self) -> float:
-        """The least path log-probability of a stored child."""
-        return max(self._log_alpha - math.log(RESERVE_FACTOR), MIN_LOG_PROB)
-
-    def _add_children(
-        self, node_id: int, near: Sequence[Candidate], total: float, total_p_ln_p: float
-    ) -> list[int]:
-        """Adds the children that reach alpha, stores the most probable others in `reserve`, and accounts for all that
-        are not in the tree. Returns the ids of the added ones that wait to be read, most probable first.
-
-        Args:
-            near: The tokens that may be added or reserved, most probable first.
-            total, total_p_ln_p: Sums of p and of p ln p over all tokens, p after the node.
-        """
-        node = self.nodes[node_id]
-        child_tokens = {self.nodes[child].token for child in node.children}
-        candidates = list(near[: self.options.widest or None])
-        min_log_p = self._min_log_p(node, candidates)
-        # A node that is read again after alpha was lowered has children already.
-        added = [
-            self._add(node_id, token, log_p)
-            for token, log_p in candidates
-            if log_p >= min_log_p and token not in child_tokens
-        ]
-        reserved = [c for c in candidates if c.log_p < min_log_p]
-        node.reserve = reserved[:MAX_RESERVED_CHILDREN]
-        node.all_known_down_to = (
-            self._lowest_path_log_p
-            if len(reserved) <= MAX_RESERVED_CHILDREN
-            else node.path_log_p + reserved[MAX_RESERVED_CHILDREN - 1].log_p
-        )
+        order = tokens[np.lexsort((tokens, -distribution[tokens]))]
+        children = [self._add(node_id, int(token), float(distribution[token])) for token in order]
         # The pruned part is the total minus that of the children, so the others need not be listed.
-        child_log_ps = [self.nodes[child].log_p for child in node.children]
-        pruned_share = max(0.0, total - math.fsum(map(math.exp, child_log_ps)))
-        pruned_p_ln_p = total_p_ln_p - math.fsum(map(_p_ln_p, child_log_ps))
+        child_log_ps = [self.nodes[child].log_p for child in children]
+        pruned_share = max(0.0, float(probabilities.sum()) - math.fsum(map(math.exp, child_log_ps)))
+        pruned_p_ln_p = float(p_ln_p.sum()) - math.fsum(map(_p_ln_p, child_log_ps))
         node.pruned = node.mass * pruned_share
         # With m the mass of the node: sum of m p ln(m p) = m (sum of p ln p + ln m * sum of p).
         node.pruned_entropy = max(
             0.0, -node.mass * (pruned_p_ln_p + node.path_log_p * pruned_share) / math.log(2)
         )
-        node.kind = Kind.INNER if node.children else Kind.CUT
-        return [child for child in added if self.nodes[child].kind is Kind.FRONTIER]
+        node.kind = Kind.INNER if children else Kind.CUT
+        return [child for child in children if self.nodes[child].kind is Kind.FRONTIER]
 
-    def lower(self, alpha: float, below: int = ROOT) -> None:
-        """Lets a grown tree grow on to a lower alpha, below one node or everywhere, without reading nodes again.
-
-        A node waits to be read again only if `reserve` may lack children that reach the new alpha. `options.alpha` is
-        left as it is, and bounds a later call too, whatever alpha was lowered to meanwhile. Nodes elsewhere that wait
-        go on waiting; `lower_below` ends that.
-
-        Raises:
-            ValueError: The alpha is not above 0, or it is above `options.alpha`; it may be equal.
-        """
-        if not 0 < alpha <= self.options.alpha:
-            raise ValueError(f"alpha {alpha} is not below {self.options.alpha}")
-        self._log_alpha = math.log(alpha)
-        for node_id in list(self._below(below)):
-            node = self.nodes[node_id]
-            if node.kind not in (Kind.INNER, Kind.CUT):
-                continue
-            min_log_p = (
-                self._log_alpha
-                if self.options.mode == "token"
-                else self._log_alpha - node.path_log_p
-            )
-            if node.all_known_down_to > min_log_p + node.path_log_p:
-                self.give_back(node_id)
-                continue
-            promoted = [c for c in node.reserve if c.log_p >= min_log_p]
-            node.reserve = [c for c in node.reserve if c.log_p < min_log_p]
-            for token, log_p in promoted:
-                child = self.nodes[self._add(node_id, token, log_p)]
-                node.pruned = max(0.0, node.pruned - child.mass)
-                node.pruned_entropy = max(0.0, node.pruned_entropy + _p_log2_p(child.mass))
-            if promoted:
-                node.kind = Kind.INNER
-
-    def _min_log_p(self, node: Node, candidates: list[Candidate]) -> float:
+    def _min_log_p(self, node: Node) -> float:
         """Returns the log-probability after its parent from which on a child is in the tree."""
-        if self.options.mode == "path":
-            return self._log_alpha - node.path_log_p
-        best = candidates[0].log_p if candidates else 0.0
-        return min(self._log_alpha, best)
+        return self._log_alpha - (node.path_log_p if self.options.mode == "path" else 0.0)
 
     def _add(self, parent_id: int, token: int, log_p: float) -> int:
         """Adds one child as a leaf or as a waiting node, and returns its id."""
@@ -367,41 +232,10 @@ class Tree:
             node_id = matching[0]
         return len(tokens)
 
-    def _below(self, node_id: int) -> Iterator[int]:
-        """Yields the ids of a node and all nodes below it, parents first."""
-        stack = [node_id]
-        while stack:
-            current = stack.pop()
-            yield current
-            stack.extend(reversed(self.nodes[current].children))
-
 
 def _p_ln_p(log_p: float) -> float:
     """Returns p ln p of a natural log-probability; 0 for one that is zero in double precision."""
     return math.exp(log_p) * max(log_p, MIN_LOG_PROB)
-
-
-def _p_log2_p(mass: float) -> float:
-    """Returns p log2 p of a mass p, which is negative; 0 for no mass."""
-    return mass * math.log2(mass) if mass > 0 else 0.0
-
-
-def lower_below(tree: Tree, alpha: float, below: int) -> None:
-    """Lets a tree grow on to a lower alpha below one node alone, where `Tree.lower` leaves the others waiting too.
-
-    Nodes elsewhere that an earlier budget left unread wait no longer: the lower alpha is not theirs.
-
-    Raises:
-        ValueError: As `Tree.lower` raises it.
-    """
-    inside = {below}
-    for other_id in range(below + 1, len(tree.nodes)):
-        if tree.nodes[other_id].parent in inside:
-            inside.add(other_id)
-    waiting = iter(tree.take, None)
-    for other_id in [other_id for other_id in waiting if other_id in inside]:
-        tree.give_back(other_id)
-    tree.lower(alpha, below)
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,9 +244,8 @@ class TreeRecord:
 
     Attributes:
         options: The tree's options as JSON values.
-        columns: `parent`, `token`, `log_p`, `kind`, `pruned`, `pruned_entropy`, `entropy` (None where it was not
-            read), `reserve` (lists of [token, log_p]) and `complete_to` (`Node.all_known_down_to`; None is infinite),
-            each with one value for each node.
+        columns: `parent`, `token`, `log_p`, `kind`, `pruned`, `pruned_entropy` and `entropy` (None where it was not
+            read), each with one value for each node.
         spellings: Bytes of each token, in hex.
         stop_tokens: Tokens that end a response.
     """
@@ -442,7 +275,7 @@ class TreeRecord:
 def record(tree: Tree) -> TreeRecord:
     """Returns the columns of a tree."""
     nodes = tree.nodes
-    tokens = {n.token for n in nodes[1:]} | {token for n in nodes for token, _ in n.reserve}
+    tokens = {n.token for n in nodes[1:]}
     return TreeRecord(
         options_frame(tree.options),
         {
@@ -453,10 +286,6 @@ def record(tree: Tree) -> TreeRecord:
             "pruned": [n.pruned for n in nodes],
             "pruned_entropy": [n.pruned_entropy for n in nodes],
             "entropy": [n.entropy for n in nodes],
-            "reserve": [[[token, log_p] for token, log_p in n.reserve] for n in nodes],
-            "complete_to": [
-                None if math.isinf(n.all_known_down_to) else n.all_known_down_to for n in nodes
-            ],
         },
         {str(token): tree.spelling(token).hex() for token in sorted(tokens)},
         tuple(sorted(tree.stop_tokens)),
@@ -476,7 +305,7 @@ def leaf_log_probs(columns: Mapping[str, list[Any]]) -> list[float]:
 
 
 def restore(recorded: TreeRecord) -> Tree:
-    """Returns the tree that was recorded; it can be read, measured and grown further."""
+    """Returns the tree that was recorded; it can be read and measured, and grows no further."""
     spellings = {int(token): bytes.fromhex(text) for token, text in recorded.spellings.items()}
     tree = Tree(
         options_from(recorded.options),
@@ -488,7 +317,6 @@ def restore(recorded: TreeRecord) -> Tree:
     for node_id, parent in enumerate(columns["parent"]):
         parent_node = nodes[parent] if node_id else None
         log_p = columns["log_p"][node_id]
-        complete_to = columns["complete_to"][node_id]
         nodes.append(
             Node(
                 parent,
@@ -500,11 +328,9 @@ def restore(recorded: TreeRecord) -> Tree:
                 pruned=columns["pruned"][node_id],
                 pruned_entropy=columns["pruned_entropy"][node_id],
                 entropy=columns["entropy"][node_id],
-                reserve=[Candidate(token, value) for token, value in columns["reserve"][node_id]],
-                all_known_down_to=math.inf if complete_to is None else complete_to,
             )
         )
         if parent_node:
             parent_node.children.append(node_id)
-    tree.replace_nodes(nodes)
+    tree.nodes = nodes
     return tree

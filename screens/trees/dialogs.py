@@ -1,11 +1,8 @@
-"""The dialogs over a tree: its answers with their probabilities, and the tokens of one answer."""
+"""The dialogs of response trees: the form that grows them, and the answers of one with their probabilities."""
 
 from __future__ import annotations
 
-import codecs
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -20,14 +17,12 @@ from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.project.records import Estimate
 from engine.trees.measures import Answer
-from engine.trees.options import Growth, Transform, TreeOptions
-from engine.trees.records import At, NodeColumns, TreeItem, TreeRequest
+from engine.trees.records import At, Growth, TreeItem, TreeOptions, TreeRequest
 from engine.trees.service import TreeService
 from engine.trees.tree import Kind
 from screens.shell.dialogs import Dialog, hint_line
 from screens.shell.exporting import copy
 from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
-from screens.trees.columns import whole_count
 from screens.trees.tree_view import KIND_LOOKS, shown_text
 from screens.widgets.background import background
 from screens.widgets.row_table import Column, ItemTable, Piece
@@ -69,7 +64,7 @@ ANSWER_ENDS: dict[tuple[str, ...], FormChoice] = {
 }
 """The texts that end an answer."""
 
-REQUESTS = (TreeOptions, TreeRequest, Transform)
+REQUESTS = (TreeOptions, TreeRequest)
 """The dataclasses whose options are the fields of the form."""
 
 
@@ -107,9 +102,8 @@ class TreeRunForm(RunForm[TreeRequest, Estimate]):
         Raises:
             UsageError: A field cannot be understood, or a value is out of its bounds.
         """
-        sampler = Transform(**self.values_of(Transform))
         return TreeRequest(
-            tree=TreeOptions(**self.values_of(TreeOptions), transform=sampler),
+            tree=TreeOptions(**self.values_of(TreeOptions)),
             tuned=self.chosen("tuned"),
             **self.values_of(TreeRequest),
         )
@@ -117,6 +111,11 @@ class TreeRunForm(RunForm[TreeRequest, Estimate]):
     def estimate(self, request: TreeRequest) -> Estimate:
         """Returns the estimate of the run."""
         return self._trees.estimate(request)
+
+
+def whole_count(number: int) -> str:
+    """Returns `no whole answer`, `1 whole answer`, `3 whole answers`."""
+    return number_format.counted(number, "whole answer") if number else "no whole answer"
 
 
 def kinds_text(answers: Sequence[Answer]) -> str:
@@ -231,117 +230,3 @@ def _leaves_cell(answer: Answer) -> Sequence[Piece]:
 def _answer_cell(answer: Answer) -> Sequence[Piece]:
     """Returns the beginning of the text."""
     return [(shown_text(answer.text) or "(nothing)", "")]
-
-
-@dataclass(frozen=True, slots=True)
-class TokenRow:
-    """One token of a path.
-
-    Attributes:
-        at: Index in the path.
-        token: Its id.
-        text: What it completes; empty while a character's bytes are still to come.
-        log_p: Natural logarithm of its probability after its path.
-        path: The same for the path up to it.
-        entropy: Bits of the distribution that it was taken from; None if unknown.
-    """
-
-    at: int
-    token: int
-    spelling: bytes
-    text: str
-    log_p: float
-    path: float
-    entropy: float | None
-
-
-def token_rows(columns: NodeColumns, nodes: Sequence[int]) -> list[TokenRow]:
-    """Returns the tokens of a path. A character whose bytes are split belongs to the token that completes it."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    rows = []
-    for index, node in enumerate(nodes):
-        text = decoder.decode(columns.spelling[node], final=index == len(nodes) - 1)
-        rows.append(
-            TokenRow(
-                at=index,
-                token=columns.token[node],
-                spelling=columns.spelling[node],
-                text=text,
-                log_p=columns.log_p[node],
-                path=columns.path[node],
-                entropy=columns.entropy[columns.parent[node]],
-            )
-        )
-    return rows
-
-
-class TokensDialog(Dialog[None]):
-    """The tokens of one path: ids, bytes, log-probabilities."""
-
-    PLACE = "tokens"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,t,q", "dismiss(None)", "Leave")]
-
-    def __init__(self, columns: NodeColumns, nodes: Sequence[int]) -> None:
-        super().__init__()
-        self._rows = token_rows(columns, nodes)
-        self.table = ItemTable(
-            [
-                Column("at", "", 4, lambda r: [(str(r.at + 1), "tone--muted")], right=True, keep=4),
-                Column("token", "id", 7, lambda r: [(str(r.token), "")], right=True),
-                Column("text", "text", 14, _text_cell, flexible=True),
-                Column("bytes", "bytes", 18, lambda r: [(hexes(r.spelling), "tone--muted")]),
-                Column("p", "p", number_format.BAR_WIDTH + 4, _token_p_cell, keep=5),
-                Column(
-                    "log_p",
-                    "log p",
-                    8,
-                    lambda r: [(number_format.log_probability(r.log_p), "")],
-                    right=True,
-                ),
-                Column(
-                    "path",
-                    "path",
-                    8,
-                    lambda r: [(number_format.log_probability(r.path), "")],
-                    right=True,
-                ),
-                Column("bits", "bits", 5, _bits_cell, right=True, keep=3),
-            ],
-            lambda row: row.at,
-        )
-
-    def compose(self) -> ComposeResult:
-        """Yields the table, keys."""
-        with Vertical(classes="dialog tall") as box:
-            box.border_title = Content(f"Tokens of this path, {len(self._rows):,}")
-            yield self.table
-            yield Static(hint_line(("escape", "leaves")))
-
-    def on_mount(self) -> None:
-        """Begins at the last token, which is the one under the cursor."""
-        self.table.show_items(self._rows)
-        self.table.focus()
-        self.call_after_refresh(self.table.action_move_to, -1)
-
-
-def hexes(data: bytes) -> str:
-    """Returns bytes as hexadecimal, `e2 82 ac`; long ones are cut."""
-    return data[:6].hex(" ") + (" …" if len(data) > 6 else "")
-
-
-def _text_cell(row: TokenRow) -> Sequence[Piece]:
-    """Returns the text that a token completes."""
-    if row.text:
-        return [(shown_text(row.text), "")]
-    return [("part of a character" if row.spelling else "no text", "tone--muted")]
-
-
-def _token_p_cell(row: TokenRow) -> Sequence[Piece]:
-    """Returns the probability of a token as a bar and a number."""
-    p = math.exp(row.log_p)
-    return [(number_format.bar(p), "tone--complete"), (f" {number_format.probability(p)}", "")]
-
-
-def _bits_cell(row: TokenRow) -> Sequence[Piece]:
-    """Returns the entropy of the distribution that the token was taken from."""
-    return [] if row.entropy is None else [(f"{row.entropy:.1f}", "tone--muted")]

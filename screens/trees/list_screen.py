@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -17,18 +17,27 @@ from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
-from engine.trees.records import TreeConfig, TreeItem, TreeRequest, TreeRow
-from engine.trees.reports import Deciles
-from screens.shell.dialogs import ChoiceDialog, ask_column
+from engine.trees.measures import Deciles
+from engine.trees.records import TreeItem, TreeRequest, TreeRow
+from screens.shell.dialogs import ask_column
 from screens.shell.workbench_screen import WorkbenchScreen, edit_filter
-from screens.trees.columns import UNUSUAL_SIGN, by_conversation, columns, format_config, worst_turns
 from screens.trees.dialogs import TreeRunForm
-from screens.trees.screen import TreeScreen
+from screens.trees.screen import TreeScreen, format_growth
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.filter_line import FilterLine
 from screens.widgets.formatting import fitting
 from screens.widgets.jobs import EngineFeed
-from screens.widgets.row_table import Column, ItemTable, RowTable
+from screens.widgets.row_table import Column, ItemTable, Piece, RowTable
+
+NAME_WIDTH = 24
+"""Least cells of the name of a conversation."""
+GOAL_WIDTH = 24
+"""Cells of a goal."""
+UNUSUAL_SIGN = "▲"
+"""The sign before a tree that stands out."""
+
+_NONE: Sequence[Piece] = [("–", "tone--muted")]
+"""The cell of a figure that does not exist."""
 
 
 class TreeSetScreen(WorkbenchScreen[None]):
@@ -45,9 +54,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         Binding("S", "reverse", "Reverse", tooltip="Reverse the order", show=False),
         Binding("o", "read", "Read", tooltip="Read the conversation of the tree", show=False),
         Binding("J", "judge", "Judge", tooltip="Triage of just the conversations listed", show=False),
-        Binding("c", "configuration", "Set", tooltip="Trees of another alpha, place or model"),
         Binding("r", "run_trees", "Grow", tooltip="Grow trees; says first how many"),
-        Binding("w", "worst", "Turns", tooltip="Every turn, or the worst of each conversation", show=False),
         Binding("u", "unusual", "Unusual", tooltip="Only trees in the top tenth of both leaves and −log P", show=False),
         Binding("escape", "clear", "Clear", tooltip="Clear the filter", show=False),
         Binding("q", "app.quit", "Quit", show=False),
@@ -57,17 +64,14 @@ class TreeSetScreen(WorkbenchScreen[None]):
         super().__init__(services, feed)
         self._query = ListQuery()
         self._items: Sequence[TreeItem] = ()
-        self._turns: dict[int, list[TreeRow]] = {}
-        self._worst_only = True
         self._unusual_only = False
         self._deciles = Deciles()
         self.table = ItemTable(
-            self._columns(), lambda item: item.id, sort=("leaves", True), id="trees"
+            columns(lambda: self._deciles),
+            lambda item: item.id,
+            sort=("leaves", True),
+            id="trees",
         )
-
-    def _columns(self) -> list[Column[TreeItem]]:
-        """Returns the columns of the table for the trees that are listed."""
-        return columns(lambda: self._deciles, self._turns)
 
     def compose_body(self) -> ComposeResult:
         """Yields the summary, filter line, table and what its mark means, or what to do when there is no tree."""
@@ -83,29 +87,20 @@ class TreeSetScreen(WorkbenchScreen[None]):
         """Reads the trees of the query."""
         query, trees = self._query, self.services.trees
 
-        def on_result(items_and_config: tuple[list[TreeItem], TreeConfig | None]) -> None:
-            self._show_items(*items_and_config)
-
         def on_failure(error: WorkbenchError) -> None:
             if query.filter:
                 self.query_one(FilterLine).complain(error)
             else:
                 self.show_error(error)
 
-        def read() -> tuple[list[TreeItem], TreeConfig | None]:
-            items, shown = trees.items(query), trees.shown()
-            return items, next((c for c in trees.configs() if c.config_hash == shown), None)
+        self.in_background(
+            lambda: trees.items(query), self._show_items, group="listing", failed=on_failure
+        )
 
-        self.in_background(read, on_result, group="listing", failed=on_failure)
-
-    def _show_items(self, items: list[TreeItem], config: TreeConfig | None) -> None:
+    def _show_items(self, items: list[TreeItem]) -> None:
         """Shows the trees that were read."""
         self.query_one(FilterLine).complain(None)
-        self._turns = by_conversation(items)
-        self.table.show_columns(self._columns())
-        summary = _summary(items, config, self._turns_content(), self.size.width)
-        if self._turns and self._worst_only:
-            items = worst_turns(items)
+        summary = _summary(items, self.size.width)
         self._items = items
         self._deciles = Deciles.from_items(items)
         if self._unusual_only:
@@ -124,13 +119,6 @@ class TreeSetScreen(WorkbenchScreen[None]):
             self.show_empty(_empty_state(self._query))
         if self.focused is None and items:  # the table was hidden while it was empty
             self.table.focus()
-
-    def _turns_content(self) -> Content:
-        """Returns which turns are listed, with the key that changes it; nothing if no conversation has several."""
-        if not self._turns:
-            return Content("")
-        words = "the least sure turn of each" if self._worst_only else "every turn"
-        return Content.assemble(f" · {words} ", ("w", "bold $tone-accent"))
 
     def _show_order(self) -> None:
         """Shows the trees in the present order."""
@@ -212,14 +200,6 @@ class TreeSetScreen(WorkbenchScreen[None]):
         """A click on a column's title sorts by it."""
         self._sort_by(message.key)
 
-    def action_worst(self) -> None:
-        """Switches between all turns and the least sure turn of each conversation."""
-        if self._turns:
-            self._worst_only = not self._worst_only
-            self.refresh_data()
-        else:
-            self.notify("No conversation has trees at several turns.", markup=False)
-
     def action_unusual(self) -> None:
         """Switches between all trees and those that stand out by leaves and by log-probability."""
         if self._unusual_only or any(self._deciles.stands_out(item.row) for item in self._items):
@@ -227,30 +207,6 @@ class TreeSetScreen(WorkbenchScreen[None]):
             self.refresh_data()
         else:
             self.notify("No tree is in the top tenth of both.", markup=False)
-
-    def action_configuration(self) -> None:
-        """Asks which set of trees is shown."""
-        if not self.may_write():
-            return
-        trees = self.services.trees
-
-        def on_choice(key: str | None) -> None:
-            if key is not None:
-                self.in_background(
-                    lambda: trees.show(key), lambda _: self.refresh_data(), group="set"
-                )
-
-        def ask(configs: tuple[list[TreeConfig], str | None]) -> None:
-            if not configs[0]:
-                self.notify("No tree was grown yet; r grows them.", markup=False)
-                return
-            choices = [
-                (c.config_hash, f"{format_config(c)} · {number_format.counted(c.trees, 'tree')}")
-                for c in configs[0]
-            ]
-            self.app.push_screen(ChoiceDialog("Trees of", choices, configs[1]), on_choice)
-
-        self.in_background(lambda: (trees.configs(), trees.shown()), ask, group="configs")
 
     def action_run_trees(self) -> None:
         """Shows how many trees a run would grow, and starts it."""
@@ -265,10 +221,86 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self.app.push_screen(TreeRunForm(trees, query), on_choice)
 
 
-def _summary(
-    items: Sequence[TreeItem], config: TreeConfig | None, turns: Content, cells: int
-) -> Content:
-    """Returns the number of trees and of their leaves, and what fits of the configuration, in so many cells."""
+def columns(deciles: Callable[[], Deciles]) -> list[Column[TreeItem]]:
+    """Returns the columns of the list; `deciles` gives the present limits."""
+
+    def name(item: TreeItem) -> Sequence[Piece]:
+        """Returns the name of the conversation, and why there is no tree."""
+        text = one_line(item.name)
+        if len(text) > NAME_WIDTH:  # long names of one source begin alike
+            text = "…" + text[1 - NAME_WIDTH :]
+        reason = item.row.reason
+        return [(text, ""), (f"  {one_line(reason, 80)}" if reason else "", "tone--muted")]
+
+    def leaves(item: TreeItem) -> Sequence[Piece]:
+        """Returns the number of leaves."""
+        return _number(item, f"{item.row.leaves:,}", deciles().has_many_leaves(item.row))
+
+    def best(item: TreeItem) -> Sequence[Piece]:
+        """Returns the log-probability of the best answer."""
+        return _number(
+            item,
+            number_format.log_probability(item.row.max_log_prob),
+            deciles().is_unsure(item.row),
+        )
+
+    def covered(item: TreeItem) -> Sequence[Piece]:
+        """Returns the mass of the leaves as a bar and a number."""
+        if item.row.reason is not None:
+            return _NONE
+        p = item.row.covered
+        return [(number_format.bar(p), "tone--complete"), (f" {number_format.probability(p)}", "")]
+
+    def entropy(item: TreeItem) -> Sequence[Piece]:
+        """Returns the entropy in bits."""
+        return _NONE if item.row.reason is not None else [(f"{item.row.entropy:.1f}", "")]
+
+    def said(item: TreeItem) -> Sequence[Piece]:
+        """Returns the log-probability of the recorded answer."""
+        return [(number_format.log_probability(item.row.answer_log_prob), "tone--muted")]
+
+    def completed(item: TreeItem) -> Sequence[Piece]:
+        """Returns the state of the conversation."""
+        return [(item.completed.word, "tone--muted")]
+
+    def goal(item: TreeItem) -> Sequence[Piece]:
+        """Returns the goal of the conversation."""
+        return [(one_line(item.goal, GOAL_WIDTH), "tone--muted")] if item.goal else _NONE
+
+    return [
+        Column("name", "conversation", NAME_WIDTH, name, flexible=True, value=lambda item: item.name, order="name"),
+        Column("step", "step", 5, lambda item: [(str(item.row.step), "tone--muted")], right=True,
+               value=lambda item: item.row.step, keep=9),
+        Column("leaves", "leaves", 8, leaves, right=True,
+               value=lambda item: _grown(item.row, item.row.leaves), descending=True),
+        Column("best", "log P", 9, best, right=True,
+               value=lambda item: item.row.max_log_prob, order="best log-probability, least sure first"),
+        Column("covered", "covered", number_format.BAR_WIDTH + 4, covered,
+               value=lambda item: _grown(item.row, item.row.covered), keep=6),
+        Column("entropy", "entropy", 9, entropy, right=True,
+               value=lambda item: _grown(item.row, item.row.entropy), descending=True, keep=7),
+        Column("completed", "state", 10, completed,
+               value=lambda item: item.completed.word, order="did the conversation end", keep=3),
+        Column("goal", "goal", GOAL_WIDTH, goal, value=lambda item: item.goal or None, keep=2),
+        Column("said", "said", 9, said, right=True,
+               value=lambda item: item.row.answer_log_prob, order="log-probability of the recorded answer", keep=5),
+    ]  # fmt: skip
+
+
+def _number(item: TreeItem, text: str, stands_out: bool) -> Sequence[Piece]:
+    """Returns a figure of a tree, with a sign if it stands out."""
+    if item.row.reason is not None:
+        return _NONE
+    return [(f"{UNUSUAL_SIGN} ", "tone--borderline"), (text, "")] if stands_out else [(text, "")]
+
+
+def _grown(row: TreeRow, value: float) -> float | None:
+    """Returns a figure of a tree; None where there is no tree."""
+    return None if row.reason is not None else value
+
+
+def _summary(items: Sequence[TreeItem], cells: int) -> Content:
+    """Returns the number of trees and of their leaves, and what fits of how they grew, in so many cells."""
     grown = sorted(item.row.leaves for item in items if item.row.reason is None)
     parts = [number_format.counted(len(grown), "tree")]
     if grown:
@@ -277,13 +309,13 @@ def _summary(
         )
     if len(items) > len(grown):
         parts.append(f"{len(items) - len(grown):,} without")
-    text = Content.assemble(" · ".join(parts), turns)
-    if config is None:
+    text = Content(" · ".join(parts))
+    if not items:
         return text
+    row = items[0].row
+    growth = [*format_growth(row).split(" · "), row.place]
     room = max(1, cells - text.cell_length - len("     "))
-    return Content.assemble(
-        text, (f"   {fitting(format_config(config).split(' · '), room)}", "$tone-muted")
-    )
+    return Content.assemble(text, (f"   {fitting(growth, room)}", "$tone-muted"))
 
 
 def _legend(deciles: Deciles) -> Content:

@@ -1,49 +1,30 @@
-"""The screen of one response tree: shows it, searches it, proves what it says, grows it further."""
+"""The screen of one response tree: shows it, and proves what it says."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
-from rich.segment import Segment as StyledText
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.message import Message
-from textual.strip import Strip
-from textual.widget import Widget
 from textual.widgets import Static
 
 from engine.base import number_format
-from engine.base.events import Event, JobEnded, JobProgress
 from engine.base.text import one_line
-from engine.opener.jobs import JobService
 from engine.opener.open_project import OpenProject
+from engine.trees.guarantee import MIN_USELESS_WIDTH
 from engine.trees.records import OpenTree, PropertyBounds, TreeRow
 from engine.trees.tree import Kind
 from screens.shell.dialogs import TextDialog
-from screens.shell.exporting import ask_file, copy
+from screens.shell.exporting import copy
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
-from screens.trees.columns import (
-    format_bounds,
-    format_growth,
-    format_leaves,
-    leaf_count,
-    turn_blocks,
-)
-from screens.trees.dialogs import AnswersDialog, TokensDialog
-from screens.trees.layout import Folding, Segment
-from screens.trees.tree_view import KIND_LOOKS, RECORDED, TreeView
-from screens.widgets.curve import spread
-from screens.widgets.finding import FindLine
-from screens.widgets.formatting import TONES
+from screens.trees.dialogs import AnswersDialog, whole_count
+from screens.trees.tree_view import KIND_LOOKS, Folding, Segment, TreeLayout, TreeView
 from screens.widgets.jobs import EngineFeed
-
-ALPHA_DIVISOR = 4.0
-"""The dialog for growing on proposes the present alpha divided by this."""
 
 
 class TreePane(Vertical):
@@ -69,7 +50,7 @@ class TreePane(Vertical):
         yield Static(classes="under")
 
     def show(self, opened: OpenTree, folding: Folding) -> None:
-        """Shows a tree as `TreeView.lay_out` laid it out."""
+        """Shows a tree."""
         self.opened = opened
         self.query_one(".account", Static).update(account_content(opened.item.row))
         self.view.show(folding)
@@ -121,11 +102,11 @@ def measures_content(row: TreeRow, kinds: Sequence[Kind], bounds: PropertyBounds
         format_leaves(row.leaves, kinds),
         f"best log P {number_format.log_probability(row.max_log_prob)}",
         number_format.counted(row.answers, "distinct text"),
-        f"entropy {number_format.between(row.entropy_low, row.entropy_high)} bits",
+        f"entropy {row.entropy:.1f} bits",
     ]
     if row.answer_log_prob is not None:
         parts.append(
-            f"{RECORDED[2:]} {number_format.log_probability(row.answer_log_prob)}, {row.answer_held:,} of "
+            f"said {number_format.log_probability(row.answer_log_prob)}, {row.answer_held:,} of "
             f"{row.answer_tokens:,} tokens in the tree"
         )
     parts.append(f"{row.nodes:,} nodes")
@@ -151,56 +132,32 @@ def _log(probability: float) -> str:
     return number_format.log_probability(math.log(probability)) if probability > 0 else "−∞"
 
 
-class TurnLine(Widget):
-    """Shown where a conversation has trees at more than one step."""
+def format_bounds(bounds: PropertyBounds) -> str:
+    """Returns the bounds on the probability of a property, or that the tree proves nothing of it."""
+    text = one_line(bounds.text, 40)
+    if bounds.high - bounds.low >= MIN_USELESS_WIDTH:
+        return f"nothing is proved of “{text}”: no whole answer settles it"
+    return f"P({text}) in {number_format.ends(bounds.low, bounds.high)}"
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = TONES
-    DEFAULT_CSS = """
-    TurnLine { display: none; height: 1; padding: 0 1; }
-    TurnLine.-several { display: block; }
+
+def format_leaves(leaves: int, kinds: Sequence[Kind]) -> str:
+    """Returns the number of leaves, and how many are whole answers; the others only begin one.
+
+    Args:
+        kinds: The kinds of all nodes.
     """
+    return f"{leaf_count(leaves)}, {whole_count(kinds.count(Kind.ENDED))}"
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._rows: Sequence[TreeRow] = ()
-        self._at = 0
 
-    def show(self, rows: Sequence[TreeRow], step: int) -> None:
-        """Shows the trees of a conversation by step, the cursor on one of them."""
-        self._rows = [row for row in rows if row.reason is None]
-        self._at = next((index for index, row in enumerate(self._rows) if row.step == step), 0)
-        self.set_class(len(self._rows) > 1, "-several")
-        self.refresh()
+def leaf_count(number: int) -> str:
+    """Returns `1 leaf`, `9 leaves`."""
+    return number_format.counted(number, "leaf", "leaves")
 
-    def beside(self, delta: int) -> int | None:
-        """Returns the step `delta` trees after the current one; None where there is none."""
-        index = self._at + delta
-        return self._rows[index].step if 0 <= index < len(self._rows) else None
 
-    def render_line(self, y: int) -> Strip:
-        """Returns the blocks, and the figures of the current step."""
-        width, base = self.size.width, self.rich_style
-        if y or not self._rows:
-            return Strip.blank(width, base)
-        muted = base + self.get_component_rich_style("tone--muted", partial=True)
-        bright = base + self.get_component_rich_style("tone--bright", partial=True)
-        cursor = bright + self.get_component_rich_style("tone--cursor", partial=True)
-        accent_color = self.get_component_rich_style("tone--accent", partial=True)
-        row = self._rows[self._at]
-        columns = spread(len(self._rows), max(8, width // 3))
-        blocks = turn_blocks(self._rows, columns)
-        cells = [
-            StyledText(block, cursor if self._at in column else base + accent_color)
-            for block, column in zip(blocks, columns, strict=True)
-        ]
-        words = [
-            StyledText(f"  step {row.step}", bright),
-            StyledText(f" · {self._at + 1:,} of {len(self._rows):,}", muted),
-            StyledText("  [ ]", bright + accent_color),
-            StyledText(f"   best {number_format.log_probability(row.max_log_prob)}", base),
-            StyledText(f" · {row.leaves:,} leaves", base),
-        ]
-        return Strip([*cells, *words]).crop_extend(0, width, base)
+def format_growth(row: TreeRow) -> str:
+    """Returns the alpha, mode, model and adapter that grew a tree."""
+    adapter = f" + {row.adapter}" if row.adapter else ""
+    return one_line(f"{row.model}{adapter} · alpha {row.alpha:g} · {row.mode}", 90)
 
 
 class TreeScreen(WorkbenchScreen[None]):
@@ -209,18 +166,11 @@ class TreeScreen(WorkbenchScreen[None]):
     AUTO_FOCUS = "TreeView"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("l", "answers", "List", tooltip="The complete answers with their probabilities"),
-        Binding("g", "grow_here", "Grow", tooltip="Grow on below this, to a lower alpha"),
-        Binding("G", "grow_on", "Grow on", show=False, tooltip="Grow on: read what was left unread"),
-        Binding("t", "tokens", "Tokens", tooltip="Ids, bytes and log-probabilities of this path"),
         Binding("p", "predicate", "Prove", tooltip="Bounds on the probability of a property"),
         Binding("left_square_bracket", "step(-1)", "Previous step", show=False, tooltip="The tree of the step before"),
         Binding("right_square_bracket", "step(1)", "Next step", show=False, tooltip="The tree of the next step"),
-        Binding("slash", "find", "Find", key_display="/", tooltip="Find in the answers"),
-        Binding("N", "hit(1)", "Next hit", show=False),
         Binding("y", "copy_path", "Copy", show=False, tooltip="Copy the text of this path"),
-        Binding("X", "export", "Export", show=False, tooltip="Write the tree as a JSON line"),
-        Binding("escape", "leave", "Back", tooltip="Stop growing, give up finding, or go back"),
-        Binding("q", "close", "Close", show=False, tooltip="Go back"),
+        Binding("escape,q", "close", "Back"),
     ]  # fmt: skip
 
     def __init__(
@@ -230,16 +180,11 @@ class TreeScreen(WorkbenchScreen[None]):
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
         self._place = (conversation_id, step)
-        self._hits: Sequence[int] = ()
-        self._hit = 0
-        self._grower = TreeGrower(self)
+        self._steps: Sequence[int] = ()
 
     def compose_body(self) -> ComposeResult:
-        """Yields the turn line, tree, growth line and find line."""
-        yield TurnLine()
+        """Yields the tree with its figures."""
         yield TreePane()
-        yield GrowthLine(self.services.jobs, self.feed)
-        yield FindLine()
 
     @property
     def pane(self) -> TreePane:
@@ -249,24 +194,19 @@ class TreeScreen(WorkbenchScreen[None]):
     # Reading
 
     def refresh_data(self) -> None:
-        """Reads the tree again, unless it is the one that is shown; folds and the cursor stay, because nodes keep
-        their ids while a tree grows.
-        """
+        """Reads the tree again, unless it is the one that is shown."""
         pane, trees, place = self.pane, self.services.trees, self._place
-        before, shown = pane.view.folding, pane.opened
+        shown = pane.opened
 
-        def read() -> tuple[OpenTree | None, Folding | None, list[TreeRow]]:
-            opened = trees.open(*place)
-            turns = trees.turns(place[0], opened.item.row.config_hash)
+        def read() -> tuple[OpenTree, Folding | None, list[int]]:
+            opened, steps = trees.open(*place), trees.steps(place[0])
             if shown is not None and shown.item == opened.item:
-                return None, None, turns
-            same = shown is not None and shown.item.id == opened.item.id
-            return opened, TreeView.lay_out(opened.nodes, before if same else None), turns
+                return opened, None, steps
+            return opened, Folding(TreeLayout(opened.nodes)).opened_at_first(), steps
 
-        def on_result(result: tuple[OpenTree | None, Folding | None, list[TreeRow]]) -> None:
-            opened, folding, turns = result
-            self.query_one(TurnLine).show(turns, place[1])
-            if opened is not None and folding is not None:
+        def on_result(result: tuple[OpenTree, Folding | None, list[int]]) -> None:
+            opened, folding, self._steps = result
+            if folding is not None:
                 pane.show(opened, folding)
                 self._title(opened)
                 if pane.bounds is not None:
@@ -285,13 +225,13 @@ class TreeScreen(WorkbenchScreen[None]):
 
     def action_step(self, delta: int) -> None:
         """Goes to the tree of another step of the conversation."""
-        step = self.query_one(TurnLine).beside(delta)
-        if step is None:
+        conversation_id, step = self._place
+        index = self._steps.index(step) + delta if step in self._steps else -1
+        if 0 <= index < len(self._steps):
+            self._place = (conversation_id, self._steps[index])
+            self.refresh_data()
+        else:
             self.notify("There is no tree further that way.", markup=False)
-            return
-        self._place = (self._place[0], step)
-        self._hits = ()
-        self.refresh_data()
 
     # Dialogs
 
@@ -307,71 +247,11 @@ class TreeScreen(WorkbenchScreen[None]):
 
         self.app.push_screen(AnswersDialog(self.services.trees, pane.opened.item), on_choice)
 
-    def action_tokens(self) -> None:
-        """Shows the tokens of the path to the cursor."""
-        layout, cursor = self.pane.view.layout_shown, self.pane.view.cursor
-        if layout is not None and cursor is not None:
-            self.app.push_screen(TokensDialog(layout.columns, layout.path_nodes(cursor)))
-
     def action_copy_path(self) -> None:
         """Copies the text of the path to the cursor."""
         layout, cursor = self.pane.view.layout_shown, self.pane.view.cursor
         if layout is not None and cursor is not None:
             copy(self, layout.path_text(cursor), "the path")
-
-    def action_export(self) -> None:
-        """Asks for a file and writes the tree to it."""
-        opened = self.pane.opened
-        if opened is None:
-            return
-
-        trees = self.services.trees
-        ask_file(
-            self, "Write this tree to", "tree.jsonl", lambda path: trees.export(opened.item, path)
-        )
-
-    # Finding
-
-    def action_find(self) -> None:
-        """Opens the find line."""
-        self.query_one(FindLine).open()
-
-    def on_find_line_changed(self, message: FindLine.Changed) -> None:
-        """Looks through the leaves."""
-        view, text = self.pane.view, message.text
-        layout = view.layout_shown
-        if layout is None or not text:
-            self._show_hits(view, [])
-            return
-        self.in_background(
-            lambda: layout.leaves_with(text), lambda hits: self._show_hits(view, hits), group="find"
-        )
-
-    def _show_hits(self, view: TreeView, hits: list[int]) -> None:
-        self._hits, self._hit = hits, 0
-        view.mark(frozenset(hits))
-        if hits:
-            view.go_to(hits[0])
-        self._show_hit_count()
-
-    def _show_hit_count(self) -> None:
-        line = self.query_one(FindLine)
-        line.say(f"{self._hit + 1:,} of {len(self._hits):,}" if self._hits else "no answer")
-
-    def on_find_line_stepped(self, message: FindLine.Stepped) -> None:
-        """Goes to the next or previous leaf that was found."""
-        self.action_hit(message.delta)
-
-    def action_hit(self, delta: int) -> None:
-        """Goes to another leaf that was found."""
-        if self._hits:
-            self._hit = (self._hit + delta) % len(self._hits)
-            self.pane.view.go_to(self._hits[self._hit])
-            self._show_hit_count()
-
-    def on_find_line_exited(self) -> None:
-        """Back to the tree."""
-        self.pane.view.focus()
 
     # Guarantees
 
@@ -404,167 +284,3 @@ class TreeScreen(WorkbenchScreen[None]):
                 self.pane.prove,
                 group="prove",
             )
-
-    # Growth
-
-    def action_grow_here(self) -> None:
-        """Asks for a lower alpha and grows on below the segment under the cursor."""
-        opened, segment = self.pane.opened, self.pane.view.segment
-        if opened is not None and segment is not None:
-            self._grower.grow_below(opened, segment)
-
-    def action_grow_on(self) -> None:
-        """Grows on the nodes that were not read because a budget was used up or a job was stopped."""
-        if self.pane.opened is not None:
-            self._grower.grow_unread(self.pane.opened)
-
-    # Leaving
-
-    def on_growth_line_ended(self) -> None:
-        """Shows the grown tree."""
-        self.refresh_data()
-
-    # Leaving
-
-    def action_leave(self) -> None:
-        """Stops a growing tree; else ends the search; else goes back."""
-        line, growth = self.query_one(FindLine), self.query_one(GrowthLine)
-        if growth.is_growing:
-            growth.stop()
-        elif line.is_open:
-            line.close()
-        else:
-            self.action_close()
-
-
-class TreeGrower:
-    """Starts the jobs that grow the trees of a screen, one at a time; its `GrowthLine` follows them."""
-
-    def __init__(self, screen: WorkbenchScreen[Any]) -> None:
-        self._screen = screen
-        self._trees = screen.services.trees
-        self._alphas: dict[tuple[str, int, int], float] = {}
-        """The alphas to which nodes were grown, by configuration, step and node."""
-
-    def grow_below(self, opened: OpenTree, segment: Segment) -> None:
-        """Asks for a lower alpha and grows on below a segment."""
-        if not self._may_grow():
-            return
-        row, node = opened.item.row, segment.nodes[0]
-        key = (row.config_hash, row.step, node)
-        current_alpha = self._alphas.get(key, row.alpha)
-
-        def on_choice(text: str | None) -> None:
-            if text is None:
-                return
-            alpha = parse_alpha(text, row.alpha)
-            if alpha is None:
-                self._notify(f"Alpha is above 0 and at most {row.alpha:g}.")
-                return
-            self._alphas[key] = alpha
-            self._start(lambda: self._trees.grow_on(opened.item, node, alpha))
-
-        title = f"Grow on below “{one_line(segment.text, 30)}” to alpha"
-        self._screen.app.push_screen(
-            TextDialog(title, value=f"{current_alpha / ALPHA_DIVISOR:.4g}"), on_choice
-        )
-
-    def grow_unread(self, opened: OpenTree) -> None:
-        """Grows on the nodes that were not read because a budget was used up or a job was stopped."""
-        if not self._may_grow():
-            return
-        if not opened.item.row.unexpanded:
-            self._notify("Everything above alpha has been read; g lowers alpha here.")
-            return
-        self._start(lambda: self._trees.grow_on(opened.item, None, None))
-
-    def _may_grow(self) -> bool:
-        """Returns whether a tree may grow now; says why not."""
-        growing = self._screen.query_one(GrowthLine).is_growing
-        if growing:
-            self._notify("A tree is growing; escape stops it.")
-        return not growing and self._screen.may_write()
-
-    def _start(self, start: Callable[[], int]) -> None:
-        """Starts a job and shows its progress."""
-        self._screen.in_background(start, self._screen.query_one(GrowthLine).follow, group="grow")
-
-    def _notify(self, text: str) -> None:
-        """Shows a message whose text is taken literally."""
-        self._screen.notify(text, markup=False)
-
-
-class GrowthLine(Static):
-    """Shows the progress of one job and the key that stops it; hidden while there is no job."""
-
-    DEFAULT_CSS = """
-    GrowthLine { display: none; height: 1; padding: 0 1; }
-    GrowthLine.-growing { display: block; }
-    """
-
-    class Ended(Message):
-        """The job has ended, or had ended before it could be followed."""
-
-    def __init__(self, jobs: JobService, feed: EngineFeed) -> None:
-        super().__init__()
-        self._jobs, self._feed = jobs, feed
-        self._job: int | None = None
-
-    def on_mount(self) -> None:
-        """Listens to the engine."""
-        self._feed.signal.subscribe(self, self._handle_event)
-
-    @property
-    def is_growing(self) -> bool:
-        """Whether a job is followed."""
-        return self._job is not None
-
-    def follow(self, job: int) -> None:
-        """Follows a job that was started."""
-        if job in [active.job_id for active in self._jobs.active()]:
-            self._job = job
-            self._show_progress("waiting for the model")
-        else:  # the job ended before its id was returned
-            self.post_message(self.Ended())
-
-    def stop(self) -> None:
-        """Asks the job to stop."""
-        if self._job is not None:
-            self._jobs.cancel(self._job)
-
-    def _handle_event(self, event: Event) -> None:
-        """Shows the progress of the job, and hides the line at its end."""
-        if self._job is None or getattr(event, "job_id", None) != self._job:
-            return
-        if isinstance(event, JobProgress):
-            parts = [one_line(event.note, 40)] if event.note else []
-            if event.unit == "nodes":
-                parts.insert(0, f"{number_format.counted(event.done, 'node')} read")
-                if event.rate:
-                    parts.insert(1, f"{event.rate:,.0f} nodes/s")
-            self._show_progress(" · ".join(parts))
-        elif isinstance(event, JobEnded):
-            self._job = None
-            self.remove_class("-growing")
-            self.post_message(self.Ended())
-
-    def _show_progress(self, words: str) -> None:
-        """Shows these words and the key that stops the job."""
-        self.add_class("-growing")
-        self.update(
-            Content.assemble(
-                ("▸ growing ", "bold $tone-accent"),
-                words,
-                ("   esc", "bold $tone-accent"),
-                (" stops it; what has grown is kept", "$tone-muted"),
-            )
-        )
-
-
-def parse_alpha(text: str, maximum: float = 1.0) -> float | None:
-    """Returns the alpha that a text says; None if the text is not a number above 0 and at most `maximum`."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if 0 < value <= maximum else None

@@ -1,7 +1,19 @@
-"""A tree as lines of segments, drawn line by line so that 50,000 nodes scroll like ten."""
+"""A tree as lines of segments, drawn line by line so that 50,000 nodes scroll like ten.
+
+A segment is a run of single tokens: it begins where its parent forks and ends where it forks itself or is a leaf.
+Segments are numbered in the order in which they are drawn, so that those below a segment are a range of numbers. They
+are laid out on another thread than the one that draws.
+"""
 
 from __future__ import annotations
 
+import codecs
+import heapq
+import math
+from array import array
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.segment import Segment as Piece
@@ -14,10 +26,9 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from engine.base import number_format
-from engine.base.text import display_safe, one_line
+from engine.base.text import display_safe
 from engine.trees.records import STEP_STOP, NodeColumns
-from engine.trees.tree import Kind
-from screens.trees.layout import Folding, Segment, TreeLayout
+from engine.trees.tree import LEAVES, Kind
 from screens.widgets.formatting import TONES
 from screens.widgets.keyed import Keyed, movement
 
@@ -30,10 +41,6 @@ KIND_LOOKS: dict[Kind, tuple[str, str, str]] = {
 }
 """Glyph, tone and word for how a segment ends."""
 
-RECORDED = "◀ said"
-"""The sign of the recorded answer."""
-MAX_RECORDED_CHARACTERS = 20
-"""Most characters of the recorded answer that are quoted where it leaves the tree within a segment."""
 TEXT_WIDTH = 100
 """Text and indent are not stretched beyond this many columns."""
 INDENT = 2
@@ -42,8 +49,247 @@ MAX_INDENT_SHARE = 0.4
 """Share of the width up to which segments are indented; deeper ones show their depth as a number."""
 FIGURES_WIDTH = number_format.BAR_WIDTH + 1 + 5 + 1 + 5 + 2
 """Columns of the figures of a segment: a bar and two numbers of five, with spaces between and after them."""
+OPEN_LINES = 60
+"""Lines of a new tree that are unfolded: the most probable branches, and the recorded answer."""
 MAX_SEGMENT_CHARACTERS = 400
 """Most characters that are shown of the text of a segment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One line of the tree.
+
+    Attributes:
+        nodes: Ids of its nodes, from the one after the fork on.
+        parent: Number of the segment that it goes on from; -1 at the root.
+        depth: Segments before it on its path.
+        end: Number after the last segment below it.
+        leaves: Leaves at or below it.
+        text: What its tokens add to the text of the path. An incomplete character is part of the segment
+            that completes it, so that the joined texts along a path are the text of the path.
+        probability: Probability of the path to its first node: that of taking this branch at the fork.
+        below: Probability of all leaves at or below it.
+        entropy: Entropy in bits of the next token after its end; None where the model did not compute it.
+        recorded: Whether the recorded answer goes through its first node.
+    """
+
+    nodes: Sequence[int]
+    parent: int
+    depth: int
+    end: int
+    leaves: int
+    text: str
+    kind: Kind
+    probability: float
+    below: float
+    entropy: float | None
+    recorded: bool
+
+    @property
+    def last(self) -> int:
+        """Its last node."""
+        return self.nodes[-1]
+
+    @property
+    def forks(self) -> bool:
+        """Whether branches go on from its end."""
+        return self.kind == Kind.INNER
+
+
+class TreeLayout:
+    """All segments of a tree; branches are ordered by descending probability."""
+
+    def __init__(self, columns: NodeColumns) -> None:
+        self.columns = columns
+        children: list[list[int]] = [[] for _ in columns.parent]
+        for node, parent in enumerate(columns.parent):
+            if parent >= 0:
+                children[parent].append(node)
+        for below in children:
+            below.sort(key=lambda node: (-columns.path[node], node))
+        self._children = children
+        self._recorded = frozenset(columns.recorded)
+        self.segments: list[Segment] = []
+        self._number()
+
+    def _number(self) -> None:
+        """Goes through the tree without recursion: a path may be longer than Python's stack is deep."""
+        # first node, parent segment, depth, pending bytes of the decoder
+        waiting: list[tuple[int, int, int, tuple[bytes, int]]] = []
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        start = decoder.getstate()
+        waiting.extend((node, -1, 0, start) for node in reversed(self._children[0]))
+        drafts: list[tuple[list[int], int, int, str]] = []
+        columns = self.columns
+        while waiting:
+            first, parent, depth, state = waiting.pop()
+            nodes = [first]
+            while len(self._children[nodes[-1]]) == 1:
+                nodes.append(self._children[nodes[-1]][0])
+            below = self._children[nodes[-1]]
+            decoder.setstate(state)
+            data = b"".join(columns.spelling[node] for node in nodes)
+            text = decoder.decode(data, final=not below)
+            state = decoder.getstate()
+            number = len(drafts)
+            drafts.append((nodes, parent, depth, text))
+            waiting.extend((node, number, depth + 1, state) for node in reversed(below))
+        ends = list(range(1, len(drafts) + 1))
+        leaves = [int(columns.kind[nodes[-1]] in LEAVES) for nodes, _, _, _ in drafts]
+        for number in range(len(drafts) - 1, -1, -1):
+            parent = drafts[number][1]
+            if parent >= 0:
+                ends[parent] = max(ends[parent], ends[number])
+                leaves[parent] += leaves[number]
+        for number, (nodes, parent, depth, text) in enumerate(drafts):
+            last = nodes[-1]
+            self.segments.append(
+                Segment(
+                    nodes=nodes,
+                    parent=parent,
+                    depth=depth,
+                    end=ends[number],
+                    leaves=leaves[number],
+                    text=text,
+                    # the last token of a segment may be one that was not read yet
+                    kind=Kind.INNER if self._children[last] else columns.kind[last],
+                    probability=math.exp(columns.path[nodes[0]]),
+                    below=columns.below[nodes[0]],
+                    entropy=columns.entropy[last],
+                    recorded=nodes[0] in self._recorded,
+                )
+            )
+
+    # Lookup
+
+    def branches(self, number: int) -> list[int]:
+        """Returns the segments that go on from a segment, from the root for -1, most probable first."""
+        segment = number + 1
+        end = len(self.segments) if number < 0 else self.segments[number].end
+        branches = []
+        while segment < end:
+            branches.append(segment)
+            segment = self.segments[segment].end
+        return branches
+
+    def of_node(self, node: int) -> int | None:
+        """Returns the segment that holds a node; None for the root and for a node that is not there."""
+        segment = -1
+        node_path: list[int] = []
+        while 0 < node < len(self.columns.parent):
+            node_path.append(node)
+            node = self.columns.parent[node]
+        on_path = frozenset(node_path)
+        while True:
+            inside = [
+                number
+                for number in self.branches(segment)
+                if self.segments[number].nodes[0] in on_path
+            ]
+            if not inside:
+                return None if segment < 0 else segment
+            segment = inside[0]
+
+    def path(self, number: int) -> list[int]:
+        """Returns the segments from the root to this one."""
+        path = []
+        while number >= 0:
+            path.append(number)
+            number = self.segments[number].parent
+        return path[::-1]
+
+    def path_text(self, number: int) -> str:
+        """Returns the text from the root to the end of a segment."""
+        return "".join(self.segments[segment].text for segment in self.path(number))
+
+    def next_fork(self, number: int) -> int | None:
+        """Returns the next segment, in the order drawn, at whose end there are branches; None after the last."""
+        following = range(number + 1, len(self.segments))
+        return next((number for number in following if self.segments[number].forks), None)
+
+    def best_leaf(self) -> int | None:
+        """Returns the most probable leaf; None in a tree without a leaf."""
+        leaves = [number for number, segment in enumerate(self.segments) if segment.kind in LEAVES]
+        return max(leaves, key=lambda number: (self.segments[number].below, -number), default=None)
+
+
+class Folding:
+    """Which segments of a layout are shown and which are folded."""
+
+    def __init__(self, layout: TreeLayout) -> None:
+        self.layout = layout
+        self._open: set[int] = set()
+        self.lines = array("q", layout.branches(-1))
+
+    def opened_at_first(self, most: int = OPEN_LINES) -> Folding:
+        """Unfolds the most probable branches until so many lines are used, and the recorded answer."""
+        segments = self.layout.segments
+        waiting = [
+            (-segments[segment].below, segment) for segment in self.lines if segments[segment].forks
+        ]
+        heapq.heapify(waiting)
+        while waiting:
+            _, segment = heapq.heappop(waiting)
+            branches = self.layout.branches(segment)
+            if len(self.lines) + len(branches) > most:
+                break
+            self.unfold(segment)
+            for below in branches:
+                if segments[below].forks:
+                    heapq.heappush(waiting, (-segments[below].below, below))
+        recorded = [number for number, segment in enumerate(segments) if segment.recorded]
+        if recorded:
+            self.reveal(recorded[-1])
+        return self
+
+    def is_open(self, number: int) -> bool:
+        """Returns whether the branches of a segment are shown."""
+        return number in self._open
+
+    def line_of(self, number: int) -> int | None:
+        """Returns the line of a segment; None while it is folded away."""
+        line = bisect_left(self.lines, number)
+        return line if line < len(self.lines) and self.lines[line] == number else None
+
+    def unfold(self, number: int) -> None:
+        """Shows the branches of a segment; those below them that were unfolded before are so again."""
+        if number in self._open or not self.layout.segments[number].forks:
+            return
+        self._open.add(number)
+        line = self.line_of(number)
+        if line is None:
+            return
+        self.lines[line + 1 : line + 1] = self._shown_below(number)
+
+    def fold(self, number: int) -> None:
+        """Hides everything below a segment."""
+        if number not in self._open:
+            return
+        self._open.discard(number)
+        line = self.line_of(number)
+        if line is not None:
+            beyond = bisect_left(self.lines, self.layout.segments[number].end)
+            del self.lines[line + 1 : beyond]
+
+    def reveal(self, number: int) -> int:
+        """Unfolds the segments above a segment; returns its line."""
+        for above in self.layout.path(number)[:-1]:
+            self.unfold(above)
+        line = self.line_of(number)
+        assert line is not None  # everything above it is unfolded
+        return line
+
+    def _shown_below(self, number: int) -> array[int]:
+        """Returns the segments that are shown below a segment that is unfolded, below the root for -1, in the order
+        drawn."""
+        shown_segments = array("q")
+        waiting = self.layout.branches(number)[::-1]
+        while waiting:
+            segment = waiting.pop()
+            shown_segments.append(segment)
+            if segment in self._open:
+                waiting.extend(self.layout.branches(segment)[::-1])
+        return shown_segments
 
 
 class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
@@ -57,12 +303,8 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         Binding("right", "unfold", "Unfold", show=False, tooltip="Unfold, or go to the branches"),
         Binding("left", "fold", "Fold", show=False, tooltip="Fold, or go to what it goes on from"),
         Binding("enter,space", "turn", "Fold", key_display="← →", tooltip="Fold or unfold"),
-        Binding("E", "unfold_below", "Unfold everything", show=False),
-        Binding("C", "fold_all", "Fold everything", show=False),
         Binding("n", "fork", "Fork", tooltip="Next fork"),
         Binding("b", "best", "Best", tooltip="The most probable answer"),
-        Binding("s", "sibling", "Sibling", tooltip="Next branch of the same fork", show=False),
-        Binding("a", "said", "Said", tooltip="Where the recorded answer leaves", show=False),
     ]
     DEFAULT_CSS = "TreeView { overflow-x: hidden; overflow-y: auto; }"
 
@@ -73,7 +315,6 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         super().__init__(id=id)
         self._folding: Folding | None = None
         self._line = 0
-        self._found: frozenset[int] = frozenset()
 
     # What is shown
 
@@ -96,38 +337,11 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         layout = self.layout_shown
         return None if number is None or layout is None else layout.segments[number]
 
-    @staticmethod
-    def lay_out(columns: NodeColumns, before: Folding | None = None) -> Folding:
-        """Returns the layout that `show` takes, unfolded as `before` was or as a new tree is; may be called from any
-        thread.
-        """
-        folding = Folding(TreeLayout(columns))
-        return folding.opened_at_first() if before is None else folding.like(before)
-
-    @property
-    def folding(self) -> Folding | None:
-        """What is unfolded, for `lay_out` of the same tree grown on."""
-        return self._folding
-
     def show(self, folding: Folding) -> None:
-        """Shows a tree. Where it is the one before, grown on, the cursor stays on its node, whose new branches are
-        unfolded."""
-        before = self.segment
+        """Shows a tree, the cursor on its first line."""
         self._folding = folding
-        self._found = frozenset()
         self._line = 0
-        if before is not None:
-            number = folding.layout.of_node(before.nodes[0])
-            if number is not None:
-                self._line = folding.reveal(number)
-                if not before.forks:
-                    folding.unfold(number)
         self._changed()
-
-    def mark(self, numbers: frozenset[int]) -> None:
-        """Draws these segments as found."""
-        self._found = numbers
-        self.refresh()
 
     def go_to_node(self, node: int) -> None:
         """Puts the cursor on the segment that holds a node, if it is there."""
@@ -220,22 +434,6 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
             (folding.fold if folding.is_open(number) else folding.unfold)(number)
             self._changed()
 
-    def action_unfold_below(self) -> None:
-        """Unfolds everything below the cursor."""
-        number, folding = self.cursor, self._folding
-        if number is not None and folding is not None:
-            folding.unfold_all(number)
-            self._line = folding.line_of(number) or 0
-            self._changed()
-
-    def action_fold_all(self) -> None:
-        """Folds everything; the cursor goes to the branch of the root it was below."""
-        number, folding = self.cursor, self._folding
-        if number is not None and folding is not None:
-            folding.fold_all()
-            self._line = folding.line_of(folding.layout.path(number)[0]) or 0
-            self._changed()
-
     def action_fork(self) -> None:
         """Goes to the next fork, also to one that is folded away."""
         number = self.cursor
@@ -251,20 +449,6 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         leaf = self.layout_shown.best_leaf() if self.layout_shown is not None else None
         if leaf is not None:
             self.go_to(leaf)
-
-    def action_sibling(self) -> None:
-        """Goes to the next branch of the same fork."""
-        number = self.cursor
-        if number is not None and self.layout_shown is not None:
-            self.go_to(self.layout_shown.sibling(number))
-
-    def action_said(self) -> None:
-        """Goes to where the recorded answer leaves the tree, or ends."""
-        segment = self.layout_shown.recorded_end() if self.layout_shown is not None else None
-        if segment is None:
-            self.notify("Nothing of the recorded answer is in the tree.", markup=False)
-        else:
-            self.go_to(segment)
 
     def on_click(self, event: events.Click) -> None:
         """A click moves the cursor, a second one on the same line folds or unfolds."""
@@ -328,13 +512,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         ended = segment.kind == Kind.ENDED
         # The opening of the next step is how a model ends its own, and nothing that it says.
         own_text = segment.text.removesuffix(STEP_STOP) if ended else segment.text
-        if segment.recorded_text is not None:
-            extent = "" if ended else " so far"
-            if segment.recorded_text.strip() != own_text.strip():
-                extent = f" only “{one_line(segment.recorded_text, MAX_RECORDED_CHARACTERS)}”"
-            tail.append(Piece(f" {RECORDED}{extent}", base + self._tone("tone--accent", is_cursor)))
-        text = shown_text(own_text)
-        style = base + self._tone("tone--found", is_cursor) if number in self._found else base
+        text, style = shown_text(own_text), base
         if not text:
             text, style = ("end" if ended else "·"), muted
         room_left = room - Strip([*head, *tail]).cell_length

@@ -31,7 +31,6 @@ ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
     "informative": ("most informative first", "few answers that tell most about all others"),
     "disagreement": ("disagreement first", "two ways of scoring say different things"),
     "people": ("people disagree", "answered ones, to decide which answer holds"),
-    "unsure": ("unsure answers first", "many likely answers, none of them very likely"),
     "sample": ("calibration sample", "spread over all scores, for figures of all"),
     "check": ("check of the machine", "20 drawn that tell most about its errors; it stays hidden"),
     "answerers": ("answers differ", "two patterns, models, files or probes say different things"),
@@ -40,8 +39,8 @@ ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
 }
 """Name of each order and what it is good for."""
 
-OF_VERDICTS = frozenset(("threshold", "lowest", "disagreement", "unsure", "sample"))
-"""Orders by the completeness score and by trees, which are offered for verdicts only."""
+OF_VERDICTS = frozenset(("threshold", "lowest", "disagreement", "sample"))
+"""Orders by the completeness score, which are offered for verdicts only."""
 
 Piece = tuple[str, str]
 """A text and its style."""

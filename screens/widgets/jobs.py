@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
@@ -19,7 +18,6 @@ from engine.base.text import one_line
 from engine.opener.jobs import JobService
 
 if TYPE_CHECKING:
-    from engine.model.records import PullRow
     from engine.training.records import TrainingRun
 
 
@@ -84,11 +82,11 @@ class EngineMessage(Message, bubble=False):
 
 
 class EngineFeed:
-    """The events of the engine as a signal of the app, and the training run and the pulls that are active.
+    """The events of the engine as a signal of the app, and the training run that is active.
 
     Events arrive on any thread: `receive` only posts a message, which is harmless after the app has quit. The app
     passes each message to `publish`, which sends it to the subscribers of `signal`, in inactive modes too. Training
-    runs and pulls send no events: `training` and `pulls` are their states when they were read last.
+    runs send no events: `training` is the state of the one that is active when it was read last.
     """
 
     def __init__(self, app: App[Any]) -> None:
@@ -97,8 +95,6 @@ class EngineFeed:
         self.last_ended: JobEnded | None = None
         self.training: TrainingRun | None = None
         self.training_signal: Signal[TrainingRun | None] = Signal(app, "training")
-        self.pulls: Sequence[PullRow] = ()
-        self.pulls_signal: Signal[Sequence[PullRow]] = Signal(app, "pulls")
 
     def receive(self, event: Event) -> None:
         """Posts an event to the UI thread; the listener for the engine. May be called from any thread."""
@@ -115,12 +111,6 @@ class EngineFeed:
         if run != self.training:
             self.training = run
             self.training_signal.publish(run)
-
-    def publish_pulls(self, pulls: Sequence[PullRow]) -> None:
-        """Publishes the active pulls and their progress; call it on the UI thread."""
-        if pulls != self.pulls:
-            self.pulls = pulls
-            self.pulls_signal.publish(pulls)
 
 
 class JobsBar(Widget):
@@ -139,7 +129,6 @@ class JobsBar(Widget):
         self._live = {job.job_id: job for job in self._jobs.active()}
         self._feed.signal.subscribe(self, self._handle_event)
         self._feed.training_signal.subscribe(self, lambda run: self.refresh())
-        self._feed.pulls_signal.subscribe(self, lambda pulls: self.refresh())
 
     def _handle_event(self, event: Event) -> None:
         """Follows the jobs that run."""
@@ -190,8 +179,6 @@ class JobsBar(Widget):
             return _running_line(list(self._live.values()), width)
         if self._feed.training is not None:
             return _training_line(self._feed.training).truncate(width, ellipsis=True)
-        if self._feed.pulls:
-            return _pull_line(self._feed.pulls).truncate(width, ellipsis=True)
         ended = self._feed.last_ended
         if ended is not None:
             glyph, color = _OUTCOMES[ended.outcome]
@@ -237,21 +224,6 @@ def _training_line(run: TrainingRun) -> Content:
     return Content.assemble(
         (f"▸ Training {one_line(run.name)} ", "bold"),
         " · ".join([*facts, "it goes on when you quit"]),
-    )
-
-
-def _pull_line(pulls: Sequence[PullRow]) -> Content:
-    """Returns the progress of the first pull, and how many more there are."""
-    pull, *further_pulls = pulls
-    share = f"{100 * min(1.0, pull.done / pull.total):.0f}% of " if pull.total else ""
-    facts = [f"{pull.state} {share}{number_format.size(pull.total)}"]
-    if pull.rate is not None:
-        facts.append(f"{number_format.duration(pull.seconds_left)} left")
-    if further_pulls:
-        facts.append(f"{len(further_pulls)} more")
-    return Content.assemble(
-        (f"▸ Pull of {one_line(pull.name, 40)} ", "bold"),
-        " · ".join([*facts, "it pauses when you quit"]),
     )
 
 

@@ -50,7 +50,6 @@ from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.requests import Generate
 from engine.opener.exports import export_lines
-from engine.opener.model_process import endpoint_handlers
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.questions.question import tag_question
@@ -60,9 +59,6 @@ from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from engine.training.events import RunDirectory
 from engine.training.history import RunHistory
 from engine.training.run_files import runs_folder
-from engine.trees.growth import Budget
-from engine.trees.model_requests import Grow
-from engine.trees.options import TreeOptions
 from screens.training.formatting import detail_text, headline, summary_content
 from screens.training.screen import loss_lines, validation_lines
 from tests.campaign.stopping import until_stopped
@@ -70,9 +66,7 @@ from tests.engine.formats.test_golden import INPUTS
 from tests.engine.formats.test_hostile import check
 from tests.engine.model.endpoints.test_replies import CHAT, LOGS, RAW
 from tests.engine.model.endpoints.toy_endpoint import at_once, capabilities
-from tests.engine.model.endpoints.toy_peer import NAMES, Handler, Manner, running
-from tests.engine.model.toy import END
-from tests.engine.trees.test_endpoint_growth import PLACE
+from tests.engine.model.endpoints.toy_peer import Handler, Manner, running
 from tests.screens.training.training_runs import finish, write_run
 from workbench.cli import main as workbench
 from workbench.commands import train
@@ -458,7 +452,7 @@ class Fuzz:
         manner = choice.choice(MANNERS)
         peer, what = (
             self.peers[manner],
-            choice.choice(("probe", "models", "embed", "write", "grow")),
+            choice.choice(("probe", "models", "embed", "write")),
         )
         peer.server.RequestHandlerClass.seed = str(choice.random())  # type: ignore[attr-defined]
         address = parse_address(peer.url)
@@ -474,19 +468,14 @@ class Fuzz:
                 HttpEmbedder(peer.url, sleep=at_once).embed(["one", "and two", ""])
                 return
             if what == "probe":
-                probe(address, end_text=choice.choice(("", NAMES[END])))
+                probe(address)
                 return
-            model = EndpointModel(
-                "toy", Fleet([(asker, None)]), self.can[manner], endpoint_handlers()
-            )
+            model = EndpointModel("toy", Fleet([(asker, None)]), self.can[manner])
             model.load(Path(), LoadOptions())
-            if what == "write":
-                for reply in model.ask(
-                    Generate(LOGS, prompt, sampling=Sampling(), max_tokens=8, stop=(), seed=3)
-                ):
-                    f"{reply.text}{reply.note}".encode()
-            else:
-                model.ask(Grow([PLACE], TreeOptions(alpha=0.05, max_tokens=2), Budget(nodes=20)))
+            for reply in model.ask(
+                Generate(LOGS, prompt, sampling=Sampling(), max_tokens=8, stop=(), seed=3)
+            ):
+                f"{reply.text}{reply.note}".encode()
 
         return read
 

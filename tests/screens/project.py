@@ -25,6 +25,8 @@ from engine.goals.service.groups import GoalService
 from engine.goals.service.merge_review import MergeReviewService
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache
+from engine.jobs.contract import Stage
+from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog
 from engine.model.process.process import ModelProcess
 from engine.model.service.endpoints import Endpoints
@@ -49,7 +51,6 @@ from engine.training.base import Machine
 from engine.training.run_files import runs_folder
 from engine.training.service import TrainingService
 from tests.engine.goals.service.goal_project import stages_of
-from tests.engine.model.service.test_service import TunedOnly
 from tests.screens.samples import CONFIG, SCORED, Sample, boundary, samples, store
 from tests.screens.simulation.played import ScriptedSimulations
 from tests.screens.stand_ins import RecordedJobs, RecordedRunner
@@ -97,6 +98,18 @@ class StoredAct(NamedTuple):
     value: str | None
     blind: bool
     conversations: int
+
+
+class TunedOnly(JobRunner):
+    """A job service that starts nothing and records the names of models to tune."""
+
+    def __init__(self, project: Project, tuned: list[str]) -> None:
+        super().__init__(project, lambda event: None)
+        self._tuned = tuned
+
+    def start(self, stages: Sequence[Stage]) -> int:
+        self._tuned += [stage.params["model"] for stage in stages]
+        return 7
 
 
 class ScreenProject:
@@ -173,7 +186,6 @@ class ScreenProject:
         """Closes the file."""
         self.example_probes.close()
         self.jobs.runner.close()
-        self.models.close()
         self.file.close()
         self.trainers.end_all()
         shutil.rmtree(runs_folder(Path(self.file.path)), ignore_errors=True)

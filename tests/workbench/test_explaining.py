@@ -64,7 +64,7 @@ def test_an_error_is_printed_with_its_code(
     assert json.loads(capsys.readouterr().err)["code"] == "FilterError"
     assert exit_code(explaining.error_classes()["FilterError"]) == EXIT_USAGE
     assert main(["nonsense"]) == exit_code(explaining.error_classes()["UsageError"]) == EXIT_USAGE
-    assert exit_code(explaining.error_classes()["Paused"]) == EXIT_CANCELLED
+    assert exit_code(explaining.error_classes()["Cancelled"]) == EXIT_CANCELLED
 
 
 def test_a_word_and_a_page_are_explained(capsys: pytest.CaptureFixture[str]) -> None:

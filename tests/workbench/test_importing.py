@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.formats.opening import bounds
+from engine.formats.opening import source
 from tests import bombs
 from workbench.cli import main
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, EXIT_USAGE
@@ -165,7 +165,7 @@ def test_the_limit_on_unpacking_is_told_and_can_be_raised(
 ) -> None:
     """Of a file that unpacks to too much the beginning is read and the option is named; with it the same file is read
     whole."""
-    monkeypatch.setattr(bounds, "FREELY_UNPACKED", 4 * bombs.MIB)
+    monkeypatch.setattr(source, "FREELY_UNPACKED", 4 * bombs.MIB)
     path, project = tmp_path / "a.jsonl.xz", tmp_path / "p.wb"
     with bombs.OPENERS["xz"](path) as file:
         for number in range(3):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.model.service.adapter_in_use import use_adapter
+from engine.model.service.run_setup import use_adapter
 from engine.project.project import Project
 from engine.training import service as runs
 from engine.training.events import RunDirectory, read_events

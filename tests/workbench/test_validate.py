@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from engine.project.project import Project
-from engine.trees.options import TreeOptions
-from engine.trees.records import TreeConfig
+from engine.trees.records import TreeConfig, TreeOptions
 from engine.trees.tables import TreeEntry
 from tests.engine.project.support import fill, talk
 from tests.screens.trees.tree_project import CONFIG, entry, grown, run_of, store

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import threading
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,19 +12,19 @@ from engine.base.errors import Cancelled, UsageError
 from engine.base.events import JobEnded, JobProgress, JobStarted, Outcome
 from engine.base.text import one_line
 from engine.model.catalog_files import Manifest
-from engine.model.hub.access import hub_from_environment
+from engine.model.hub.access import Hub, hub_from_environment
 from engine.model.hub.pulls import (
     PullPlan,
+    PullProgress,
     carry_out,
     free_space,
     plan_pull,
     refuse_without_room,
     unfinished,
 )
-from engine.model.hub.repositories import look_at, recommended_sets, search
+from engine.model.hub.repositories import look_at, search
 from engine.model.memory_plan import machine_memory
-from engine.model.records import HubRepository, PullRow, RecommendedSet
-from engine.model.service.service import hub_of
+from engine.model.records import HubRepository
 from workbench.arguments import argument, number, takes
 from workbench.command_result import CommandResult
 from workbench.commands.models import open_catalog
@@ -38,17 +37,15 @@ MB = 1_000_000
 @takes(
     argument(
         "words",
-        nargs="*",
+        nargs="+",
         metavar="WORD",
         help="words to search for; OWNER/NAME lists the files of a repository",
     ),
     number("--limit", "most repositories to list", 20),
 )
 def find(arguments: argparse.Namespace) -> CommandResult:
-    """Searches the hub, lists the files of one repository, or prints the recommended models."""
+    """Searches the hub, or lists the files of one repository."""
     words = " ".join(arguments.words).strip()
-    if not words:
-        return _list_recommended()
     hub = hub_from_environment()
     if "/" in words:
         return _list_files(look_at(hub, words))
@@ -98,7 +95,7 @@ def pull(arguments: argparse.Namespace) -> CommandResult:
         plans = [plan_pull(catalog.data, hub, repository, file, arguments.name)]
     pulled = []
     for plan in plans:
-        catalog.refuse_taken(plan.name, plan.first)
+        catalog.refuse_taken(plan.name, plan.place)
         pulled.append(_pull(plan))
     lines = [f"{entry['name']}: {entry['path']}, checksum and header are right" for entry in pulled]
     return CommandResult(lines, {"pulled": pulled})
@@ -111,36 +108,35 @@ def _pull(plan: PullPlan) -> dict[str, Any]:
     refuse_without_room(plan)
     arrived = f", {plan.done / MB:,.0f} MB of it are on disk" if plan.done else ""
     narrate(
-        f"{manifest.files[0].path} of {manifest.repository} at {manifest.revision[:8]},"
-        f" {manifest.size / MB:,.0f} MB{arrived}; license {manifest.license or 'unknown'};"
+        f"{manifest.file.path} of {manifest.repository} at {manifest.revision[:8]},"
+        f" {plan.size / MB:,.0f} MB{arrived}; license {manifest.license or 'unknown'};"
         f" {free_space(plan.folder) / 1e9:,.1f} GB are free in {plan.folder}."
     )
     narrator, redirects = Narrator(), set[str]()
 
-    def progress(row: PullRow) -> None:
+    def report(progress: PullProgress) -> None:
         """Narrates how far the pull is, and once where the hub redirects it."""
-        if row.redirect and row.redirect not in redirects:
-            redirects.add(row.redirect)
-            narrate(f"  {manifest.hub} redirects the download: it comes {row.redirect}")
-        note = "checksum" if row.state == "checking" else ""
+        if progress.redirect and progress.redirect not in redirects:
+            redirects.add(progress.redirect)
+            narrate(f"  {manifest.hub} redirects the download: it comes {progress.redirect}")
         narrator(
             JobProgress(
                 job_id=0,
                 stage="pull",
                 title=title,
-                done=row.done // MB,
-                total=row.total // MB,
+                done=progress.done // MB,
+                total=plan.size // MB,
                 unit="MB",
-                rate=row.rate,
-                eta_seconds=row.seconds_left,
-                note=note,
+                rate=progress.rate,
+                eta_seconds=progress.seconds_left,
+                note="checksum" if progress.checking else "",
             )
         )
 
     narrator(JobStarted(0, "pull", title))
     outcome: Outcome = "failed"
     try:
-        manifest = carry_out(hub_of(manifest.hub), plan, threading.Event(), progress)
+        manifest = carry_out(_hub_of(manifest.hub), plan, report)
         outcome = "done"
     except KeyboardInterrupt:
         raise Cancelled(
@@ -148,17 +144,23 @@ def _pull(plan: PullPlan) -> dict[str, Any]:
             "`workbench models pull` resumes it.",
         ) from None
     finally:
-        narrator(JobEnded(0, "pull", title, outcome, "all files are complete and checked."))
-    return _pulled_json(manifest, plan.first)
+        narrator(JobEnded(0, "pull", title, outcome, "the file is complete and checked."))
+    return _pulled_json(manifest, plan.place)
 
 
-def _pulled_json(manifest: Manifest, first_file: Path) -> dict[str, Any]:
+def _hub_of(url: str) -> Hub:
+    """Returns the hub at which a pull was started, with the token only if it is the current hub."""
+    today = hub_from_environment()
+    return today if today.url == url else Hub(url)
+
+
+def _pulled_json(manifest: Manifest, path: Path) -> dict[str, Any]:
     """Returns what arrived as JSON values."""
     return {
         "name": manifest.name,
-        "path": str(first_file),
-        "bytes": manifest.size,
-        "sha256": [file.sha256 for file in manifest.files],
+        "path": str(path),
+        "bytes": manifest.file.size,
+        "sha256": manifest.file.sha256,
         "hub": manifest.hub,
         "repository": manifest.repository,
         "revision": manifest.revision,
@@ -173,9 +175,8 @@ def _list_files(repository: HubRepository) -> CommandResult:
     lines = []
     for file in repository.files:
         large = memory is not None and file.size > memory
-        parts = f"  {len(file.parts)} parts" if len(file.parts) > 1 else ""
         lines.append(
-            f"{file.name:<64} {file.size / MB:>9,.0f} MB{parts}"
+            f"{file.path:<64} {file.size / MB:>9,.0f} MB"
             f"{'  larger than the memory of this machine' if large else ''}"
         )
     gated = "gated, " if repository.gated else ""
@@ -183,42 +184,13 @@ def _list_files(repository: HubRepository) -> CommandResult:
     hints = [f"{repository.name} at {repository.revision[:8]}, {gated}license {license}."]
     if repository.left_out:
         hints.append(
-            f"{repository.left_out} more files cannot be pulled: an unusual name, no checksum, or missing parts."
+            f"{repository.left_out} more files cannot be pulled: an unusual name, no checksum, or a part of a model."
         )
     document = {
         "repository": repository.name,
         "revision": repository.revision,
         "license": repository.license or None,
         "gated": repository.gated,
-        "files": [
-            {"name": file.name, "bytes": file.size, "parts": len(file.parts)}
-            for file in repository.files
-        ],
+        "files": [{"name": file.path, "bytes": file.size} for file in repository.files],
     }
     return CommandResult(lines, document, hints=hints)
-
-
-def _list_recommended() -> CommandResult:
-    """Returns the recommended models, in sets by the memory that they need."""
-    sets = recommended_sets(machine_memory().larger)
-    return CommandResult(
-        [line for models in sets for line in _set_lines(models)],
-        {"recommended": [asdict(models) for models in sets]},
-        hints=[
-            "This list comes with the program; the hub was not asked."
-            " `workbench models pull OWNER/NAME FILE` pulls one."
-        ],
-    )
-
-
-def _set_lines(models: RecommendedSet) -> list[str]:
-    """Returns a recommended set: the memory that it needs, then a line for each model."""
-    head = f"{models.memory / 1e9:.0f} GB of memory{', like this machine' if models.here else ''}"
-    return [
-        head,
-        *(
-            f"  {model.role:<9} {one_line(model.repository, 50)} {one_line(model.file, 50)}"
-            f"  ({model.size / 1e9:.1f} GB, {one_line(model.license, 24)}) {one_line(model.note, 120)}"
-            for model in models.models
-        ),
-    ]

@@ -20,7 +20,7 @@ from engine.conversations.service import account_lines, file_of, shares_line
 from engine.conversations.stages import CheckStage
 from engine.formats.inputs import open_inputs
 from engine.formats.mapping_draft import MappingDraft
-from engine.formats.opening.bounds import Bounds
+from engine.formats.opening.source import Bounds
 from engine.formats.records import PLACES, Parsed, SourceReport, Unread
 from engine.formats.registry import mapping_folder, unusable_formats
 from engine.opener.jobs import import_stages

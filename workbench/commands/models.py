@@ -1,4 +1,4 @@
-"""`workbench models`: list, add, tune, verify, remove and use. Searching and pulling are in `hub`."""
+"""`workbench models`: list, add, tune, remove and use. Searching and pulling are in `hub`."""
 
 from __future__ import annotations
 
@@ -7,47 +7,36 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from engine.base import folders
-from engine.base.errors import Cancelled, ModelFileError, UsageError
+from engine.base.errors import Cancelled, UsageError
 from engine.base.text import one_line
-from engine.model.catalog import DEFAULT_MODEL, RUN_ADAPTER, AdapterEntry, Catalog, ModelEntry
+from engine.model.catalog import DEFAULT_MODEL, RUN_ADAPTER, Catalog
 from engine.model.endpoints.client import REQUEST_SECONDS
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.endpoints.fleet import Prices
-from engine.model.hub.pulls import Pulls, unfinished
-from engine.model.memory_plan import MachineMemory, machine_memory
+from engine.model.hub.pulls import PullPlan, forget, unfinished
 from engine.model.process.process import ModelProcess
-from engine.model.records import WORKS, PullRow
-from engine.model.service import model_files
-from engine.model.service.adapter_in_use import adapter_in_use
-from engine.model.service.endpoints import Endpoints, endpoint_json, endpoint_summary
-from engine.model.service.model_files import (
-    AdapterFacts,
-    ModelFacts,
-    adapter_facts,
-    add_file,
-    find,
-    ggufs_in,
-    model_facts,
-)
-from engine.model.service.run_setup import ModelsInUse, bundled_logs
+from engine.model.records import WORKS, ModelRow
+from engine.model.service import service
+from engine.model.service.endpoints import Endpoints
+from engine.model.service.run_setup import ModelsInUse, adapter_in_use, bundled_logs
+from engine.model.service.service import add_file, find, ggufs_in, list_facts, list_rows
 from engine.model.stages import TuningStage
 from engine.opener.egress_preview import egress_preview
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from workbench.arguments import PROJECT, above_zero, argument, from_zero, switch, takes
-from workbench.command_result import EXIT_DONE, EXIT_FAILED, CommandResult
+from workbench.command_result import CommandResult
 from workbench.narration import ask_first, narrate
 
 
-def list_models(arguments: argparse.Namespace) -> CommandResult:
+def list_models(_arguments: argparse.Namespace) -> CommandResult:
     """Lists models, adapters, endpoints and unfinished pulls."""
     catalog = open_catalog()
-    endpoints = EndpointBook(folders.data_dir()).entries()
-    entries: list[ModelEntry | AdapterEntry] = [*catalog.entries(), *catalog.adapters()]
-    return _list_entries(catalog, entries, endpoints, Pulls(catalog.data).rows())
+    return _list_entries(
+        catalog, list_rows(catalog, folders.data_dir()), unfinished(folders.data_dir())
+    )
 
 
 @takes(
@@ -57,7 +46,6 @@ def list_models(arguments: argparse.Namespace) -> CommandResult:
     ),
     argument("--name", help="name in the catalog (default: that of the file or model)"),
     argument("--key-env", metavar="VAR", help="environment variable with its key"),
-    argument("--end-token", metavar="TEXT", help="text of its end-of-text token"),
     argument(
         "--prices",
         nargs=2,
@@ -77,17 +65,16 @@ def add(arguments: argparse.Namespace) -> CommandResult:
     """Adds a file, those of a folder, the adapter of a training run, or an endpoint."""
     catalog = open_catalog()
     if arguments.path.startswith(("http://", "https://")):
-        return _list_entries(catalog, [], [_add_endpoint(arguments)])
+        return _list_named(catalog, [_add_endpoint(arguments).name])
     path = Path(os.path.expanduser(arguments.path)).resolve()
     if path.is_dir() and not (path / RUN_ADAPTER).is_file():
-        files = list(ggufs_in(path))
+        files = ggufs_in(path)
         if arguments.name and len(files) > 1:
             raise UsageError(f"{path} holds {len(files)} models.", "Leave --name out.")
     else:
         files = [path]
-    return _list_entries(
-        catalog, [add_file(catalog, file, arguments.name, narrate) for file in files]
-    )
+    names = [add_file(catalog, file, arguments.name, narrate).name for file in files]
+    return _list_named(catalog, names)
 
 
 def _add_endpoint(arguments: argparse.Namespace) -> EndpointEntry:
@@ -98,7 +85,6 @@ def _add_endpoint(arguments: argparse.Namespace) -> EndpointEntry:
         arguments.path,
         arguments.name,
         key_env=arguments.key_env,
-        end_text=arguments.end_token or "",
         prices=Prices(*arguments.prices) if arguments.prices else None,
         timeout=arguments.timeout,
         as_is=arguments.as_is,
@@ -109,30 +95,24 @@ def _add_endpoint(arguments: argparse.Namespace) -> EndpointEntry:
 def tune(arguments: argparse.Namespace) -> CommandResult:
     """Finds the fastest faithful format of a model on this machine."""
     catalog = open_catalog()
-    return _list_entries(catalog, [_tune_model(catalog, catalog.entry(arguments.model))])
-
-
-@takes(argument("model", nargs="?", help="name of a model or an adapter (default: all)"))
-def verify(arguments: argparse.Namespace) -> CommandResult:
-    """Computes the checksums of models and adapters again and reads their headers."""
-    catalog = open_catalog()
-    if arguments.model is not None:
-        entries: list[ModelEntry | AdapterEntry] = [find(catalog, arguments.model)]
-    else:
-        entries = [*catalog.entries(), *catalog.adapters()]
-    checks = []
-    for entry in entries:
-        try:
-            checks.append(
-                {"name": entry.name, "ok": True, "said": model_files.verify(catalog, entry)}
-            )
-        except ModelFileError as error:
-            checks.append({"name": entry.name, "ok": False, "said": str(error)})
-    return CommandResult(
-        [f"{'ok ' if check['ok'] else 'BAD'}  {check['said']}" for check in checks],
-        {"verified": checks},
-        EXIT_DONE if all(check["ok"] for check in checks) else EXIT_FAILED,
-    )
+    process = ModelProcess(folders.log_dir() / "model.log")
+    stage = TuningStage(process, catalog, catalog.entry(arguments.model), bundled_logs())
+    try:
+        for progress in stage.run(run_id=0):
+            narrate(f"  {progress.note}")
+    except KeyboardInterrupt:
+        raise Cancelled("Tuning was cancelled; nothing was kept.") from None
+    finally:
+        process.close()
+    for candidate in (stage.result or {})["candidates"]:
+        speed = candidate["tokens_per_s"]
+        agreement = candidate["agreement"]
+        narrate(
+            f"  {candidate['format']:<6} {'' if speed is None else f'{speed:,.0f} tokens/s':>16}"
+            f"  agrees with F32 on {'?' if agreement is None else f'{agreement:.1%}'}"
+            f"  {candidate['verdict']}"
+        )
+    return CommandResult([stage.summary()], {"tuning": stage.result})
 
 
 @takes(
@@ -147,16 +127,16 @@ def remove(arguments: argparse.Namespace) -> CommandResult:
     if name in {entry.name for entry in book.entries()}:
         done = f"forget the endpoint {name}"
         book.forget(name)
-    elif any(plan.name == name for plan in unfinished(catalog.data)):
+    elif plan := next((plan for plan in unfinished(catalog.data) if plan.name == name), None):
         done = f"delete what has arrived of {name}"
         ask_first(done, arguments.yes)
-        Pulls(catalog.data).give_up(name)
+        forget(plan)
     else:
         entry = find(catalog, name)
-        done = model_files.removal(entry)
+        done = service.removal(entry)
         if entry.origin == "pulled":
             ask_first(done, arguments.yes)
-        model_files.remove(catalog, entry)
+        service.remove(catalog, entry)
     return CommandResult([f"{name} is removed."], {"removed": name, "done": done})
 
 
@@ -220,69 +200,64 @@ def open_catalog() -> Catalog:
     return Catalog(folders.data_dir(), folders.cache_dir())
 
 
-def _tune_model(catalog: Catalog, entry: ModelEntry) -> ModelEntry:
-    """Compares the formats of a model with narration; returns its entry with the result."""
-    process = ModelProcess(folders.log_dir() / "model.log")
-    stage = TuningStage(process, catalog, entry, bundled_logs())
-    try:
-        for progress in stage.run(run_id=0):
-            narrate(f"  {progress.note}")
-    except KeyboardInterrupt:
-        raise Cancelled("Tuning was cancelled; nothing was kept.") from None
-    finally:
-        process.close()
-    for candidate in (stage.result or {})["candidates"]:
-        speed = candidate["tokens_per_s"]
-        agreement = candidate["agreement"]
-        narrate(
-            f"  {candidate['format']:<6} {'' if speed is None else f'{speed:,.0f} tokens/s':>16}"
-            f"  agrees with F32 on {'?' if agreement is None else f'{agreement:.1%}'}"
-            f"  {candidate['verdict']}"
-        )
-    return catalog.entry(entry.name)
-
-
 # Output
 
 
+def _list_named(catalog: Catalog, names: Sequence[str]) -> CommandResult:
+    """Returns the models, adapters and endpoints of these names."""
+    rows = list_rows(catalog, folders.data_dir())
+    return _list_entries(catalog, [row for row in rows if row.name in names])
+
+
 def _list_entries(
-    catalog: Catalog,
-    entries: Sequence[ModelEntry | AdapterEntry],
-    endpoints: Sequence[EndpointEntry] = (),
-    pulls: Sequence[PullRow] = (),
+    catalog: Catalog, rows: Sequence[ModelRow], pulls: Sequence[PullPlan] = ()
 ) -> CommandResult:
     """Returns models, adapters, endpoints and unfinished pulls."""
-    machine = machine_memory()
-    models = [
-        model_facts(catalog, entry, machine) for entry in entries if isinstance(entry, ModelEntry)
-    ]
-    adapters = [
-        adapter_facts(catalog, entry) for entry in entries if isinstance(entry, AdapterEntry)
-    ]
-    lines = [
-        _entry_line(model.entry.name, model.size, model.entry.origin, _model_summary(model))
-        for model in models
-    ]
-    for adapter in adapters:
-        note = f"adapter {one_line(adapter.note, 160)}"
-        lines.append(_entry_line(adapter.entry.name, adapter.size, adapter.entry.origin, note))
-    lines += [
-        f"{one_line(endpoint.name, 28):<28} {'':>12}  {'endpoint':<9} {endpoint_summary(endpoint)}"
-        for endpoint in endpoints
-    ]
+    lines = [_row_line(row) for row in rows]
     for pull in pulls:
         arrived = f"{pull.done / 1e6:,.0f} MB have arrived; `workbench models pull` goes on"
-        lines.append(_entry_line(pull.name, pull.total, "begun", arrived))
+        lines.append(_entry_line(pull.name, pull.size, "begun", arrived))
+    models = []
+    for row in rows:
+        facts = list_facts(catalog, row.name, folders.data_dir())
+        models.append({**asdict(row), "facts": [asdict(fact) for fact in facts]})
+        del models[-1]["works"]  # which are of a project
     document = {
-        "models": [_model_json(catalog, entry, machine) for entry in models],
-        "adapters": [_adapter_json(catalog, entry) for entry in adapters],
+        "models": models,
         "pulls": [
-            {"name": p.name, "repository": p.repository, "done": p.done, "total": p.total}
-            for p in pulls
+            {
+                "name": pull.name,
+                "repository": pull.manifest.repository,
+                "done": pull.done,
+                "total": pull.size,
+            }
+            for pull in pulls
         ],
-        "endpoints": [endpoint_json(endpoint) for endpoint in endpoints],
     }
     return CommandResult(lines, document)
+
+
+def _row_line(row: ModelRow) -> str:
+    """Returns a model, an adapter or an endpoint as a line: of a model what it takes, how fast it is and where it is
+    from, and what is wrong with it."""
+    if row.kind == "endpoint":
+        return f"{one_line(row.name, 28):<28} {'':>12}  {row.origin:<9} {row.note}"
+    if row.kind == "adapter":
+        return _entry_line(row.name, row.size, row.origin, f"adapter {one_line(row.note, 160)}")
+    if row.problem:
+        return _entry_line(row.name, row.size, row.origin, one_line(row.problem, 300))
+    parts = []
+    if row.memory is not None:
+        more = "" if row.fits is not False else ", MORE THAN THERE IS"
+        parts.append(f"takes {row.memory / 1e9:.1f} GB of memory{more}")
+    parts.append(f"runs as {row.runs_as}" if row.runs_as else "not tuned")
+    if row.tokens_per_s is not None:
+        parts.append(f"{row.tokens_per_s:,.0f} tokens/s")
+    if row.license:
+        parts.append(f"license {one_line(row.license, 30)}")
+    if row.origin == "pulled":
+        parts.append(f"of {row.source}")
+    return _entry_line(row.name, row.size, row.origin, ", ".join(parts))
 
 
 def _entry_line(name: str, size: int | None, origin: str, detail: str) -> str:
@@ -291,90 +266,3 @@ def _entry_line(name: str, size: int | None, origin: str, detail: str) -> str:
     if size is not None and size < 10_000_000:
         shown = f"{size / 1e6:>9,.1f} MB"
     return f"{one_line(name, 28):<28} {shown}  {origin:<9} {detail}"
-
-
-def _model_summary(model: ModelFacts) -> str:
-    """Returns what a model takes, how fast it is and where it is from; else what is wrong with it."""
-    if model.problem:
-        return one_line(model.problem, 300)
-    parts = []
-    if model.footprint is not None:
-        parts.append(f"takes {model.footprint.need.total / 1e9:.1f} GB of memory")
-        if model.footprint.fits is False:
-            parts[-1] += ", MORE THAN THERE IS"
-        if model.footprint.plan is not None:
-            parts.append(
-                f"{model.footprint.plan.layers} of {model.footprint.plan.of} layers on the GPU"
-            )
-    tuning = model.entry.tuning
-    if tuning is None:
-        parts.append("not tuned")
-    else:
-        parts.append(
-            f"runs as {tuning['chosen']}, {tuning['tokens_per_s']:,.0f} tokens/s,"
-            f" {tuning['gain']:.1f} x as shipped"
-        )
-    if model.license:
-        parts.append(f"license {one_line(model.license, 30)}")
-    if model.manifest is not None:
-        parts.append(f"of {model.manifest.repository}")
-    return ", ".join(parts)
-
-
-def _file_json(
-    catalog: Catalog, entry: ModelEntry | AdapterEntry, size: int | None
-) -> dict[str, Any]:
-    """Returns the facts about the file of a model or an adapter as JSON values; a file that is gone has no size."""
-    return {
-        "name": entry.name,
-        "origin": entry.origin,
-        "path": str(entry.path),
-        "bytes": size or 0,
-        "sha256": None if size is None else catalog.sha256(entry.path),
-    }
-
-
-def _model_json(catalog: Catalog, model: ModelFacts, machine: MachineMemory) -> dict[str, Any]:
-    """Returns the facts about a model as JSON values."""
-    entry, manifest, footprint = model.entry, model.manifest, model.footprint
-    plan = footprint.plan if footprint else None
-    return {
-        **_file_json(catalog, entry, model.size),
-        "tuning": entry.tuning,
-        "license": model.license or None,
-        "repository": manifest.repository if manifest else None,
-        "revision": manifest.revision if manifest else None,
-        "pulled_at": manifest.pulled_at if manifest else None,
-        "memory": None
-        if footprint is None
-        else {
-            "weights": footprint.need.weights,
-            "cache": footprint.need.cache,
-            "compute": footprint.need.compute,
-            "context": footprint.need.context,
-            "fits": footprint.fits,
-        },
-        "gpu": None
-        if plan is None
-        else {
-            "device": machine.gpu,
-            "layers": plan.layers,
-            "of": plan.of,
-            "bytes": plan.used,
-            "free": plan.free,
-        },
-        "problem": model.problem or None,
-    }
-
-
-def _adapter_json(catalog: Catalog, adapter: AdapterFacts) -> dict[str, Any]:
-    """Returns the facts about an adapter as JSON values."""
-    entry = adapter.entry
-    return {
-        **_file_json(catalog, entry, adapter.size),
-        "model": adapter.base,
-        "base_name": entry.made_of.base_name,
-        "base_fingerprint": entry.made_of.base_fingerprint,
-        "recipe": entry.made_of.recipe,
-        "auroc": entry.auroc,
-    }

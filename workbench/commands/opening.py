@@ -18,8 +18,7 @@ from engine.opener.demo_check import check_demo
 from engine.opener.jobs import import_stages
 from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
-from engine.trees.options import Transform, TreeOptions
-from engine.trees.records import STEP_STOP, TreeRequest
+from engine.trees.records import TreeOptions, TreeRequest
 from workbench.arguments import (
     argument,
     number,
@@ -50,10 +49,7 @@ SEED = 4
 PROJECT = "demo.wb"
 """Name of the project in the folder."""
 
-TREE = TreeRequest(
-    TreeOptions(alpha=0.02, max_tokens=48, stop=(STEP_STOP,), transform=Transform(temperature=0.5)),
-    limit=1,
-)
+TREE = TreeRequest(TreeOptions(alpha=0.02, max_tokens=48, temperature=0.5), limit=1)
 """One tree of the last answer, in a few seconds. Half the temperature keeps to what is likely, so that the tree shows
 between which answers the model wavers."""
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from engine.base.errors import UsageError
+from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import probability, signed
 from engine.base.report_table import Cell, CellKind
 from engine.base.text import one_line
+from engine.completeness.records import ScoreSet
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.sets import in_force
 from engine.completeness.word_reasons import Reason, ScoreReasons, in_words
-from engine.model.service.adapter_in_use import use_adapter
+from engine.model.service.run_setup import use_adapter
 from engine.opener.open_project import OpenProject
 from engine.project.estimate_text import estimate_lines
 from workbench.arguments import (
@@ -34,7 +36,6 @@ from workbench.commands.summaries import (
     headline,
     set_json,
     set_lines,
-    set_named,
     set_text,
     sets_json,
 )
@@ -115,11 +116,7 @@ def list_scores(arguments: argparse.Namespace) -> CommandResult:
         score_sets = workspace.score_sets
         sets = score_sets.all()
         if arguments.use is not None:
-            numbers = "Numbers of sets"
-            chosen = set_named(
-                arguments.use, sets, "scores", lambda score_set: str(score_set.number), numbers
-            )
-            score_sets.use(chosen.config_hash)
+            score_sets.use(_set_named(arguments.use, sets).config_hash)
             sets = score_sets.all()
         if arguments.why is not None:
             key = conversation(workspace, arguments.why)
@@ -132,6 +129,22 @@ def list_scores(arguments: argparse.Namespace) -> CommandResult:
     ]
     lines.append("* in force; --use N puts another in force" if sets else "No scores yet.")
     return CommandResult(lines, {"sets": [set_json(score_set, sets) for score_set in sets]})
+
+
+def _set_named(which: str, sets: Sequence[ScoreSet]) -> ScoreSet:
+    """Returns the set with this number, else the one whose configuration hash begins like this.
+
+    Raises:
+        NotFound: There is none, or several hashes begin like this.
+    """
+    numbers = [str(score_set.number) for score_set in sets]
+    if which in numbers:
+        return sets[numbers.index(which)]
+    named = [score_set for score_set in sets if which and score_set.config_hash.startswith(which)]
+    if len(named) == 1:
+        return named[0]
+    many = "Several sets of scores have hashes that begin with" if named else "No set of scores is"
+    raise NotFound(f"{many} {which!r}.", f"Numbers of sets: {', '.join(numbers) or 'none'}.")
 
 
 def _reasons_as_result(reasons: ScoreReasons) -> CommandResult:

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
-from engine.base.errors import NotFound
 from engine.base.number_format import counted, probability
 from engine.completeness.records import DecisionRule, ScoreSet
 from engine.completeness.service.sets import ScoreSets, in_force, name_of, reliability
 from engine.opener.conversations import Counts
 from workbench.narration import narrate
-
-if TYPE_CHECKING:
-    from engine.trees.records import TreeConfig
-
-AnySet = TypeVar("AnySet", "ScoreSet", "TreeConfig")
 
 
 def headline(counts: Counts, rule: DecisionRule) -> str:
@@ -78,30 +72,6 @@ def set_lines(sets: Sequence[ScoreSet]) -> list[str]:
     if others:
         lines.append(f"  {counted(others, 'other set')} (`workbench scores PROJECT`)")
     return lines
-
-
-def set_named(
-    which: str, sets: Sequence[AnySet], kind: str, names: Callable[[AnySet], str], heading: str
-) -> AnySet:
-    """Returns the set with this name, else the one whose configuration hash begins like this.
-
-    Args:
-        kind: What the sets hold, such as "scores".
-        names: Returns the name of a set.
-        heading: Stands before all names in the hint of the error.
-
-    Raises:
-        NotFound: There is none, or several hashes begin like this.
-    """
-    named = [listed for listed in sets if which == names(listed)] or [
-        listed for listed in sets if which and listed.config_hash.startswith(which)
-    ]
-    if len(named) == 1:
-        return named[0]
-    many = (
-        f"Several sets of {kind} have hashes that begin with" if named else f"No set of {kind} is"
-    )
-    raise NotFound(f"{many} {which!r}.", f"{heading}: {', '.join(map(names, sets)) or 'none'}.")
 
 
 def narrate_set(score_sets: ScoreSets) -> None:

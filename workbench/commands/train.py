@@ -17,7 +17,7 @@ from engine.base import folders
 from engine.base.errors import Cancelled, ProjectMissing, TrainingFailed, UsageError
 from engine.base.number_format import counted, duration, size
 from engine.base.text import one_line
-from engine.model.service.adapter_in_use import adapter_in_use
+from engine.model.service.run_setup import adapter_in_use
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.training import process

@@ -34,20 +34,14 @@ class Capabilities:
         server: Name and version that the server gives itself, for people.
         completions: Continues a raw text.
         chat: Answers messages.
-        top: Number of the most probable tokens that a completion lists, 0 for none.
         chat_top: Number of the most probable tokens that an answer to messages lists, 0 for none.
         ids: Takes a prompt as token ids.
-        named: Lists tokens with their ids; otherwise by their texts.
-        echo: Gives the log-probabilities of a prompt's own tokens, and they agree with those of its completions.
         tokens: How it is asked for the tokens of a text; "" if it cannot be.
         template: How it is asked to lay out messages; "" if it cannot be.
         prefill: How the beginning of a reply is given: as the `last` message, or as the last one with an option to
             `continue` it; empty if the server does not continue replies.
         structure: How a reply with given fields is had; "" if it cannot be.
         embeddings: Gives vectors.
-        end_token: Id of the model's end-of-text token; None if the endpoint does not say.
-        end_text: How that token is written in a prompt.
-        controls: Reads control tokens in texts as such, so that they have to be taken out of conversations.
         context: Longest sequence in tokens; None if it does not say.
         parallel: Requests that it does at once; None if it does not say.
         thinks: Thinks before it answers messages.
@@ -61,19 +55,13 @@ class Capabilities:
     server: str = "unknown"
     completions: bool = False
     chat: bool = False
-    top: int = 0
     chat_top: int = 0
     ids: bool = False
-    named: bool = False
-    echo: bool = False
     tokens: Tokens = ""
     template: Template = ""
     prefill: Prefill = ""
     structure: Structure = ""
     embeddings: bool = False
-    end_token: int | None = None
-    end_text: str = ""
-    controls: bool = True
     context: int | None = None
     parallel: int | None = None
     thinks: bool = False
@@ -120,10 +108,3 @@ def no_fields(can: Capabilities) -> str | None:
     if not can.chat:
         return "it continues raw texts only"
     return None if can.structure else "its replies have no fields, however it is asked for them"
-
-
-def no_tree(can: Capabilities) -> str | None:
-    """Returns why response trees are not available, or None."""
-    if not can.completions:
-        return "it answers messages only, and cannot continue a raw text"
-    return None if can.top else "its completions give no log-probabilities"

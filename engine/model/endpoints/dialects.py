@@ -1,9 +1,5 @@
 """Hides what differs by server: tokenizing, detokenizing, the chat template, and the form of answers.
 
-Three forms of log-probabilities are in use: OpenAI's old one (`tokens`, `token_logprobs`, `top_logprobs`, tokens as
-texts), the same with tokens named `token_id:N` (vLLM, SGLang), and the one of chats (`content`, a list of objects, with
-ids and bytes where the server gives them, as llama-server does).
-
 A server that is sent a text, and most that are asked for the tokens of one, reads `<|im_end|>` in it as the token of
 that name, so a transcript could forge a turn. Such texts are split by a space, and a note reports it.
 """
@@ -46,9 +42,6 @@ MAX_ROUNDING = 1e-3
 THINKING_TOKENS = (1024, 4096, 16_384)
 """Tokens that a model gets for thinking, beside those of its answer: the first number, then the next ones where it
 needed more."""
-
-_TOKEN_ID_PREFIX = "token_id:"
-"""Beginning of the name of a token that is named by its id."""
 
 
 async def token_ids(
@@ -147,24 +140,19 @@ class ListedToken:
     """A token as an endpoint lists it.
 
     Attributes:
-        token: Id of the token; None if the endpoint names tokens by their text only.
-        text: Bytes of the token as far as the answer gives them; None if it names ids only.
+        text: Bytes of the token as far as the answer gives them.
         log_p: Natural log-probability.
     """
 
-    token: int | None
-    text: bytes | None
+    text: bytes
     log_p: float
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One position of a completion: the chosen token, and the most probable ones in order.
+    """One position of an answer: the chosen token, and the most probable ones in order."""
 
-    In a prompt, `chosen` is the token of the prompt; it is None at the first position.
-    """
-
-    chosen: ListedToken | None
+    chosen: ListedToken
     top: tuple[ListedToken, ...]
 
 
@@ -221,33 +209,9 @@ def _message_text(message: Mapping[str, Any]) -> Any:
 
 
 def _read_steps(choice: Mapping[str, Any]) -> tuple[Step, ...]:
-    """Returns the positions of a choice, in whichever of the three forms they are; () without log-probabilities."""
-    listed_probabilities = choice.get("logprobs")
-    if not listed_probabilities:
-        return ()
-    if isinstance(listed_probabilities.get("content"), list):
-        return tuple(_read_chat_step(entry) for entry in listed_probabilities["content"])
-    steps = []
-    for name, log_p, top in zip(
-        listed_probabilities["tokens"],
-        listed_probabilities["token_logprobs"],
-        listed_probabilities.get("top_logprobs") or [None] * len(listed_probabilities["tokens"]),
-        strict=True,
-    ):
-        listed = sorted(
-            (_read_named_token(top_name, top_log_p) for top_name, top_log_p in (top or {}).items()),
-            key=lambda token: -token.log_p,
-        )
-        chosen = None if log_p is None else _read_named_token(name, log_p)
-        steps.append(Step(chosen, tuple(listed)))
-    return tuple(steps)
-
-
-def _read_named_token(name: str, log_p: Any) -> ListedToken:
-    """Returns a token from its text, or from `token_id:` and its id."""
-    if name.startswith(_TOKEN_ID_PREFIX):
-        return ListedToken(int(name.removeprefix(_TOKEN_ID_PREFIX)), None, _checked_log_p(log_p))
-    return ListedToken(None, name.encode(), _checked_log_p(log_p))
+    """Returns the positions of an answer to messages; () without log-probabilities."""
+    listed_probabilities = choice.get("logprobs") or {}
+    return tuple(map(_read_chat_step, listed_probabilities.get("content") or ()))
 
 
 def _read_chat_step(entry: Mapping[str, Any]) -> Step:
@@ -258,16 +222,12 @@ def _read_chat_step(entry: Mapping[str, Any]) -> Step:
 
 
 def _read_chat_token(entry: Mapping[str, Any]) -> ListedToken:
-    """Returns a token of an answer to messages, by its id where the entry gives one."""
-    name, token, byte_values, log_p = (
-        entry.get(key) for key in ("token", "id", "bytes", "logprob")
-    )
+    """Returns a token of an answer to messages."""
+    byte_values = entry.get("bytes")
     given_bytes = bytes(byte_values) if byte_values and isinstance(byte_values, list) else None
-    if str(name).startswith(_TOKEN_ID_PREFIX):
-        token_id = int(str(name).removeprefix(_TOKEN_ID_PREFIX))
-        return ListedToken(token_id, given_bytes, _checked_log_p(log_p))
-    text = given_bytes or str(name).encode()
-    return ListedToken(token if isinstance(token, int) else None, text, _checked_log_p(log_p))
+    return ListedToken(
+        given_bytes or str(entry.get("token")).encode(), _checked_log_p(entry.get("logprob"))
+    )
 
 
 def _checked_log_p(value: Any) -> float:

@@ -135,7 +135,6 @@ class EndpointBook:
         name: str | None = None,
         *,
         key_env: str | None = None,
-        end_text: str = "",
         prices: Prices | None = None,
         timeout: float | None = None,
         as_is: bool = False,
@@ -145,7 +144,6 @@ class EndpointBook:
         Args:
             url: URL of the endpoint, with `#model` if it serves several models.
             name: Name of the entry; None takes the last part of the model's name.
-            end_text: See `probe`.
             key_env, prices, timeout, as_is: See `EndpointEntry`.
 
         Raises:
@@ -162,7 +160,7 @@ class EndpointBook:
         existing = self._entries.get(name)
         if existing is not None and existing.url != url:
             raise NameTaken(f"The name {name!r} is taken.", "Choose another with --name.")
-        can = probe(address, key, end_text=end_text, seconds=seconds)
+        can = probe(address, key, seconds=seconds)
         if prices is None and can.listed_prices:
             prices = Prices(*can.listed_prices)
         self._entries[name] = entry = EndpointEntry(
@@ -224,8 +222,6 @@ class EndpointBook:
         entries = self._entries_alike(names)
         can = self.can(names)
         label = ", ".join(names) + (" (endpoint)" if len(names) == 1 else " (endpoints)")
-        if can.top and not can.echo:
-            label += f", top {can.top}"
         return LoadableModel(
             label=label,
             path=Path(),
@@ -239,18 +235,6 @@ class EndpointBook:
             endpoints=names,
             endpoint_gives_fields=no_fields(can) is None,
         )
-
-    def that_gave(
-        self, fingerprints: Mapping[str, Any], options: LoadOptions
-    ) -> LoadableModel | None:
-        """Returns the model of an earlier run by its fingerprints; None if it is another model or an endpoint was
-        changed."""
-        urls = fingerprints.get("endpoints", ())
-        names = tuple(name for name, entry in self._entries.items() if entry.url in urls)
-        if not names or len(names) != len(urls):
-            return None
-        model = self.loadable(names, options)
-        return model if model.fingerprints == dict(fingerprints) else None
 
     def _entries_alike(self, names: tuple[str, ...]) -> list[EndpointEntry]:
         """Returns the entries of these names.

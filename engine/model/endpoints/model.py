@@ -11,8 +11,7 @@ from engine.jobs.contract import OnProgress
 from engine.model.chat import Completion
 from engine.model.endpoints.capabilities import Capabilities, no_fields, no_writing
 from engine.model.endpoints.fleet import TOKENS_PRICED, Fleet, rehearsed_pieces
-from engine.model.endpoints.log_probs import UNBOUNDED, Reader, Thinking
-from engine.model.endpoints.replies import chat_replies, write_replies
+from engine.model.endpoints.replies import UNBOUNDED, Reader, Thinking, chat_replies, write_replies
 from engine.model.interface import LoadOptions, Sampling, Spending
 from engine.model.process.protocol import Request
 from engine.model.process.requests import Chat, Generate, WrittenReply
@@ -41,20 +40,16 @@ class EndpointModel:
         context: Longest sequence in tokens.
     """
 
-    def __init__(
-        self, label: str, fleet: Fleet, can: Capabilities, handlers: EndpointHandlers
-    ) -> None:
+    def __init__(self, label: str, fleet: Fleet, can: Capabilities) -> None:
         """Prepares; sends no request.
 
         Args:
             label: Name of the model in error messages.
             can: Capabilities that all of the endpoints have.
-            handlers: Answer the requests of other subjects.
         """
         self._label, self._fleet, self.can = label, fleet, can
         self.context = can.context or UNBOUNDED
         self._thinking = Thinking.of(can)
-        self._handlers = {**OWN_HANDLERS, **handlers}
 
     # Checks before a run starts
 
@@ -107,10 +102,10 @@ class EndpointModel:
         Raises:
             Cancelled: `cancel` was called while it ran.
             ModelError: No endpoint is left.
-            RequestRefused: The endpoint refuses an item, or hides a probability that is asked for.
+            RequestRefused: The endpoint refuses an item.
             UsageError: The endpoints cannot answer such a request.
         """
-        handler = self._handlers.get(type(request))
+        handler = _HANDLERS.get(type(request))
         if handler is None:
             raise UsageError(f"The speed of {self._label} cannot be measured.")
         report = progress or (lambda count, note: None)
@@ -183,7 +178,7 @@ class EndpointModel:
         self.cancel()
 
     def reader(self) -> Reader:
-        """Returns a reader of probabilities, which knows the tokens of one request."""
+        """Returns a reader of replies, which knows the tokens of one request."""
         return Reader(self._fleet.ask, self.can, self._thinking)
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -206,14 +201,10 @@ def _chat(model: EndpointModel, request: Chat, report: Callable[[int], None]) ->
     return model.run(lambda: chat_replies(model.reader(), request.calls, model.context, report))
 
 
-EndpointHandler = Callable[[EndpointModel, Any, Callable[[int], None]], Any]
-"""Answers one kind of request; it is given the model, the request, and a callback for counts."""
-
-EndpointHandlers = Mapping[type[Request[Any]], EndpointHandler]
-"""The function that answers each kind of request; it is given the model, the request, and a callback for counts."""
-
-OWN_HANDLERS: EndpointHandlers = {
+_HANDLERS: Mapping[
+    type[Request[Any]], Callable[[EndpointModel, Any, Callable[[int], None]], Any]
+] = {
     Generate: _generate,
     Chat: _chat,
 }
-"""The handlers of the requests that all subjects use."""
+"""The function that answers each kind of request; it is given the model, the request, and a callback for counts."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from importlib import resources
-from math import exp
 from statistics import mean
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -17,7 +16,6 @@ from engine.model.endpoints.capabilities import Capabilities, Prefill, Structure
 from engine.model.endpoints.client import Address, BackgroundLoop, EndpointClient
 from engine.model.endpoints.dialects import (
     THINKING_TOKENS,
-    Step,
     Written,
     apply_template,
     read_completion,
@@ -34,11 +32,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 """Result of a request."""
 
-LOG_PROB_COUNTS = (1000, 100, 50, 20, 10, 5, 1)
-"""Numbers of log-probabilities that are requested, one after another, until the endpoint accepts one."""
-
-CHAT_LOG_PROB_COUNTS = (20, 10, 5, 1)
-"""The same for answers to messages, of which OpenAI's protocol allows 20."""
+LOG_PROB_COUNTS = (20, 10, 5, 1)
+"""Numbers of log-probabilities that are asked for; OpenAI's protocol allows 20."""
 
 MIN_REPLY_CHARACTERS = 8
 """Length of the shortest reply whose first half says whether the endpoint continues it."""
@@ -49,24 +44,14 @@ NEXT_CHARACTERS = 6
 MAX_SERVER_CHARACTERS = 60
 """Longest name of a server that is shown."""
 
-MAX_DIFFERENCE = 0.05
-"""Largest difference between two readings of the same probability: more than the batch noise of any format, less than
-what the probability of another token would give."""
-
 _TEXT = "TURN 1, STEP 1, user chat:\nThe capital of France is Paris. The capital of Italy is"
 """The raw text that most completions of a probe continue."""
-
-_CONTROL_TOKENS = ("<|im_end|>", "<|endoftext|>", "</s>", "<|eot_id|>", "<end_of_turn>")
-"""Control tokens of well-known models; an endpoint that reads one as such gives it one token."""
 
 _WORD = "zqzq"
 """A word that no model writes by itself."""
 
 SAMPLE_CHARACTERS = 4_000
 """Characters of the sample whose tokens are counted."""
-
-NO_LOG_PROBS = (0, False, False, False)
-"""What `_Probe._read_log_probs` returns of an endpoint whose completions list none."""
 
 NO_PREFILL: Prefill = ""
 """The capability of an endpoint that cannot be given the beginning of a reply."""
@@ -87,13 +72,10 @@ class _ProbedWord(msgspec.Struct):
     word: Annotated[str, msgspec.Meta(max_length=40)]
 
 
-def probe(
-    address: Address, key: str = "", *, end_text: str = "", seconds: float = PROBE_SECONDS
-) -> Capabilities:
+def probe(address: Address, key: str = "", *, seconds: float = PROBE_SECONDS) -> Capabilities:
     """Returns the capabilities of an endpoint and its model.
 
     Args:
-        end_text: Text of the model's end-of-text token; "" lets the endpoint say it.
         seconds: Time limit of each request.
 
     Raises:
@@ -108,15 +90,15 @@ def probe(
         if isinstance(error, EndpointAway) and (error.silent or error.overdue):
             raise
     # What fails from here on fails for good, so nothing is tried twice but what comes too fast for the endpoint.
-    return BackgroundLoop([address]).run(lambda: _Probe(endpoint.at(address), end_text).run())
+    return BackgroundLoop([address]).run(lambda: _Probe(endpoint.at(address)).run())
 
 
 class _Probe:
     """Sends the requests that show what one endpoint can do."""
 
-    def __init__(self, endpoint: EndpointClient, end_text: str) -> None:
-        """Sends no request yet; `end_text` is that of `probe`."""
-        self._endpoint, self._end_text = endpoint, end_text
+    def __init__(self, endpoint: EndpointClient) -> None:
+        """Sends no request yet."""
+        self._endpoint = endpoint
         self._client: httpx.AsyncClient | None = None
         self._last_failure = ""
         self._thinking_limit = 0
@@ -148,38 +130,28 @@ class _Probe:
                 "Is that its name? `curl …/v1/models` lists the names. Does it want a key? --key-env names the"
                 " variable that holds one.",
             )
-        end_text = self._end_text or str(props.get("eos_token") or "")
-        answers, continues = chat is not None, plain is not None
+        answers = chat is not None
         start = asyncio.ensure_future
-        log_probs = start(self._read_log_probs(tokens) if continues else _nothing(NO_LOG_PROBS))
+        ids = start(self._takes_ids(tokens, plain) if plain and tokens else _nothing(False))
         chat_top = start(self._find_chat_top() if answers else _nothing(0))
         prefill = start(self._find_prefill() if answers else _nothing(NO_PREFILL))
         structure = start(self._find_structure() if answers else _nothing(NO_STRUCTURE))
         vectors = start(self._attempt(self._embed()))
-        end_token = start(self._find_end_token(tokens, end_text))
-        controls = start(self._reads_controls(tokens, end_text))
         listing = start(self._find_listing(props))
         token_sizes = start(self._measure_tokens(answers))
-        top, ids, named, echo = await log_probs
         context, prices = await listing
         chars_per_token, tokens_per_piece = await token_sizes
         return Capabilities(
             server=_server_name(props, server),
-            completions=continues,
+            completions=plain is not None,
             chat=answers,
-            top=top,
             chat_top=await chat_top,
-            ids=ids,
-            named=named,
-            echo=echo,
+            ids=await ids,
             tokens=tokens,
             template=template,
             prefill=await prefill,
             structure=await structure,
             embeddings=await vectors is not None,
-            end_token=await end_token,
-            end_text=end_text,
-            controls=await controls,
             context=context,
             parallel=_positive(props.get("total_slots")),
             thinks=thinks,
@@ -248,68 +220,27 @@ class _Probe:
                 return kind
         return ""
 
-    async def _read_log_probs(self, tokens: Tokens) -> tuple[int, bool, bool, bool]:
-        """Returns what completions list of log-probabilities: `top`, `ids`, `named` and `echo` of `Capabilities`."""
-        top = await self._find_top()
-        if not top:
-            return NO_LOG_PROBS
-        ids, named = await self._takes_ids(tokens)
-        return top, ids, named, await self._gives_echo(tokens, ids)
-
-    async def _find_top(self) -> int:
-        """Returns how many of the most probable tokens a completion lists, 0 for none."""
-        options = {"max_tokens": 1, "return_tokens_as_token_ids": True}
-        return await self._largest_count(
-            LOG_PROB_COUNTS, lambda count: self._complete(_TEXT, logprobs=count, **options)
-        )
-
     async def _find_chat_top(self) -> int:
         """Returns how many of the most probable tokens an answer to messages lists, 0 for none."""
         messages, options = [_user_message("Say hello.")], {"max_tokens": 1, "logprobs": True}
-        return await self._largest_count(
-            CHAT_LOG_PROB_COUNTS, lambda count: self._reply(messages, top_logprobs=count, **options)
+        results = await asyncio.gather(
+            *(
+                self._attempt(self._reply(messages, top_logprobs=count, **options))
+                for count in LOG_PROB_COUNTS
+            )
         )
-
-    async def _largest_count(
-        self, counts: Sequence[int], request: Callable[[int], Awaitable[Written]]
-    ) -> int:
-        """Returns how many tokens an endpoint lists of the largest number that it accepts, 0 for none."""
-        results = await asyncio.gather(*(self._attempt(request(count)) for count in counts))
-        listed = (min(count, _count_listed(r)) for count, r in zip(counts, results, strict=True))
+        listed = (
+            min(count, _count_listed(reply))
+            for count, reply in zip(LOG_PROB_COUNTS, results, strict=True)
+        )
+        # Of the largest number that it accepts.
         return next((count for count in listed if count), 0)
 
-    async def _takes_ids(self, tokens: Tokens) -> tuple[bool, bool]:
-        """Returns whether a prompt may be token ids, and whether answers list tokens with their ids."""
-        options = {"max_tokens": 1, "logprobs": 1, "return_tokens_as_token_ids": True}
-        ids = await token_ids(self._ask, tokens, _TEXT, start=True) if tokens else []
-        text, from_ids = await asyncio.gather(
-            self._complete(_TEXT, **options),
-            self._attempt(self._complete(ids, **options)) if ids else _nothing(None),
-        )
-        named = bool(text.steps) and all(token.token is not None for token in text.steps[0].top)
-        return from_ids is not None and _same_steps(text.steps, from_ids.steps), named
-
-    async def _gives_echo(self, tokens: Tokens, ids: bool) -> bool:
-        """Returns whether the endpoint gives the probabilities of a prompt's own tokens. They are compared with those
-        of the completion that the prompt repeats, because some servers give those of the next token."""
-        if not tokens:
-            return False
-        options = {"temperature": 0, "logprobs": 1, "return_tokens_as_token_ids": True}
-        first = await self._complete(_TEXT, max_tokens=3, **options)
-        prompt: str | list[int] = _TEXT + first.text
-        if ids:
-            start = await token_ids(self._ask, tokens, _TEXT, start=True)
-            named = [step.chosen.token for step in first.steps if step.chosen]
-            more_ids = [token for token in named if token is not None]
-            prompt = start + (more_ids or await token_ids(self._ask, tokens, first.text))
-        echoed = await self._attempt(self._complete(prompt, max_tokens=1, echo=True, **options))
-        if echoed is None or len(echoed.steps) <= len(first.steps) + 1:
-            return False
-        for shift in (0, 1):  # with or without the token written after the prompt
-            start_index = len(echoed.steps) - len(first.steps) - shift
-            if _same_steps(first.steps, echoed.steps[start_index : start_index + len(first.steps)]):
-                return True
-        return False
+    async def _takes_ids(self, tokens: Tokens, plain: Written) -> bool:
+        """Returns whether a prompt may be token ids: whether those of a text are continued as the text is."""
+        ids = await token_ids(self._ask, tokens, _TEXT, start=True)
+        from_ids = await self._attempt(self._complete(ids, max_tokens=4))
+        return from_ids is not None and from_ids.text == plain.text
 
     async def _find_template(self) -> Template:
         """Returns how the endpoint is asked for messages in the model's chat template; "" if it cannot be."""
@@ -368,28 +299,6 @@ class _Probe:
             except UnreadableReply:
                 continue
         return ""
-
-    async def _find_end_token(self, tokens: Tokens, end_text: str) -> int | None:
-        """Returns the id of the end-of-text token; None if the endpoint does not say it."""
-        if not tokens or not end_text:
-            return None
-        bare = await token_ids(self._ask, tokens, "", special=True)
-        ids = await token_ids(self._ask, tokens, end_text, special=True)
-        ids = ids[len(bare) :] if ids[: len(bare)] == bare else ids
-        if len(ids) != 1:
-            return None
-        (end_token,) = ids
-        return end_token
-
-    async def _reads_controls(self, tokens: Tokens, end_text: str) -> bool:
-        """Returns whether control tokens in texts are read as such; True if the endpoint does not say."""
-        if not tokens:
-            return True
-        # Some servers put a start token in front of every text.
-        bare = len(await token_ids(self._ask, tokens, ""))
-        texts = [*_CONTROL_TOKENS, *([end_text] if end_text else [])]
-        read = await asyncio.gather(*(token_ids(self._ask, tokens, text) for text in texts))
-        return min(map(len, read)) - bare <= 1
 
     async def _find_listing(
         self, props: Mapping[str, Any]
@@ -478,17 +387,3 @@ def _counted_tokens(answer: Any, name: str) -> int | None:
     """Returns a number of tokens that the usage of an answer gives under a name; None where it gives none."""
     usage = answer.get("usage") if isinstance(answer, dict) else None
     return _positive(usage.get(name)) if isinstance(usage, dict) else None
-
-
-def _same_steps(first: Sequence[Step], second: Sequence[Step]) -> bool:
-    """Returns whether both have the same tokens with the same probabilities, and at least one."""
-    if not first or len(first) != len(second):
-        return False
-    return all(
-        step.chosen is not None
-        and other_step.chosen is not None
-        and (step.chosen.token, step.chosen.text)
-        == (other_step.chosen.token, other_step.chosen.text)
-        and abs(exp(step.chosen.log_p) - exp(other_step.chosen.log_p)) <= MAX_DIFFERENCE
-        for step, other_step in zip(first, second, strict=True)
-    )

@@ -1,16 +1,18 @@
 """Replies to logs and to chat messages over HTTP.
 
 To messages an endpoint applies its own chat template; prompts become messages where it takes no raw text or does not
-show its template. The opening is the beginning of a reply that the prompt gives: it is prefilled if the endpoint can
+show its template. Tokens of texts are requested in advance (learned), so that synchronous code can use the endpoint as
+a tokenizer. The opening is the beginning of a reply that the prompt gives: it is prefilled if the endpoint can
 continue a reply, else the question asks for it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.base.errors import RequestRefused
@@ -19,19 +21,22 @@ from engine.model.endpoints.capabilities import Capabilities, no_laid_out
 from engine.model.endpoints.client import all_of
 from engine.model.endpoints.dialects import (
     THINKING_TOKENS,
+    Ask,
     Step,
     Written,
+    apply_template,
     read_completion,
     structure_fields,
+    text_of,
+    token_ids,
     without_controls,
 )
-from engine.model.endpoints.log_probs import Reader
 from engine.model.generation import Stopped
 from engine.model.interface import Sampling
-from engine.model.log_windows import last_pieces, log_tokens
+from engine.model.log_windows import GAP, last_pieces, log_tokens
 from engine.model.process.chat import left_out_note, without_oldest
 from engine.model.process.requests import Generate, WrittenReply
-from engine.model.prompt_files import Prompt
+from engine.model.prompt_files import Frame, Prompt, frame
 from engine.model.reply_forms import find_value, value_words
 
 BEGIN_WITH = '\n\nBegin your answer with: "{reply}"'
@@ -42,6 +47,134 @@ MAX_STOPS = 4
 
 TEMPLATE_TOKENS = 64
 """Tokens reserved for what a chat template puts around one message."""
+
+UNBOUNDED = 1_000_000_000
+"""Context in tokens of an endpoint that does not say how much it holds: what is too long it refuses itself."""
+
+_LOG_MARK = "\x1eLOG\x1e"
+"""Stands for the log while a prompt is laid out by the chat template."""
+
+
+class LearnedTokens:
+    """An `engine.model.interface.TextTokenizer` for texts whose tokens were requested before."""
+
+    def __init__(self, ask: Ask, can: Capabilities) -> None:
+        """Knows no text yet."""
+        self._ask, self._can = ask, can
+        self._known: dict[tuple[str, bool, bool], list[int]] = {}
+        self._layouts: dict[str, str] = {}
+
+    async def learn(
+        self, texts: Iterable[str], *, special: bool = False, start: bool = False
+    ) -> None:
+        """Requests the tokens of texts.
+
+        Raises:
+            RequestRefused: The endpoint answers something else.
+        """
+        new = {(text, special, start) for text in texts} - self._known.keys()
+        token_lists = await asyncio.gather(*(self._tokens(*request) for request in new))
+        self._known.update(zip(new, token_lists, strict=True))
+
+    async def learn_prompt(self, prompt: Prompt | None) -> Frame:
+        """Lays a prompt out and requests its tokens; None is the bare log. Returns the tokens around the log.
+
+        Raises:
+            RequestRefused: The endpoint cannot lay it out.
+        """
+        await self.learn([""], special=True, start=True)
+        if prompt is None:
+            return frame(None, self)
+        if not prompt.chat:
+            await self.learn([prompt.before], special=True, start=True)
+            await self.learn([prompt.question + prompt.reply])
+            return frame(prompt, self)
+        before, after = await self._around(prompt)
+        await self.learn([before, after], special=True)
+        await self.learn([before], special=True, start=True)
+        await self.learn([prompt.reply])
+        return frame(prompt, self)
+
+    async def lay_out(self, prompt: Prompt) -> tuple[str, str]:
+        """Returns the text before and after a log where the chat template lays a prompt out. Without the start token:
+        an endpoint puts one in front of a text itself.
+
+        Raises:
+            RequestRefused: The endpoint cannot lay it out.
+        """
+        before, after = await self._around(prompt)
+        if self._can.tokens:
+            await self.learn([""], special=True, start=True)
+            await self.learn([before], special=True)
+            first = self.tokenize(before, special=True)[:1]
+            if first and first[0] in self.tokenize("", special=True, start=True):
+                start_text = await text_of(self._ask, self._can.tokens, first)
+                before = before.removeprefix(start_text)
+        return before, after + prompt.reply
+
+    async def _around(self, prompt: Prompt) -> tuple[str, str]:
+        """Returns the text of the chat template around a log, up to the reply; see `lay_out`."""
+        content = prompt.before + _LOG_MARK + prompt.question
+        rendered = await apply_template(
+            self._ask, self._can.template, [{"role": "user", "content": content}]
+        )
+        self._layouts[content] = rendered
+        before, marked, after = rendered.partition(_LOG_MARK)
+        if not marked:
+            raise RequestRefused("The endpoint laid out a message without its text.")
+        return before, after
+
+    async def learn_log(self, texts: Sequence[str]) -> None:
+        """Requests the tokens of the pieces of a log and of the mark for omitted text."""
+        await self.learn([*texts, GAP])
+
+    async def _tokens(self, text: str, special: bool, start: bool) -> list[int]:
+        """Requests the tokens of one text."""
+        style = self._can.tokens
+        tokens = await token_ids(self._ask, style, text, special=special, start=start)
+        if style == "llama-cpp-python" and not start:
+            # This server always puts the starting tokens in front.
+            starting_tokens = await token_ids(self._ask, style, "")
+            return tokens[len(starting_tokens) :]
+        return tokens
+
+    # The tokenizer
+
+    def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
+        """Returns the tokens of a text that the server tokenized before."""
+        return list(self._known[(text, special, start)])
+
+    def render_chat(self, messages: Sequence[dict[str, str]]) -> str:
+        """Returns the one message of a prompt that the server tokenized before."""
+        (message,) = messages
+        return self._layouts[message["content"]]
+
+
+@dataclass(slots=True)
+class Thinking:
+    """What a run learned of the model's thinking.
+
+    Attributes:
+        tokens: Tokens that each reply gets for it, beside those of the answer.
+    """
+
+    tokens: int
+
+    @classmethod
+    def of(cls, can: Capabilities) -> Thinking:
+        """Returns what the probe says of it."""
+        return cls(THINKING_TOKENS[0] if can.thinks else 0)
+
+
+class Reader:
+    """Reads replies of endpoints that serve the same model."""
+
+    def __init__(self, ask: Ask, can: Capabilities, thinking: Thinking) -> None:
+        """Sends no request yet; `thinking` is what was learned of the model before."""
+        self.can = can
+        self.ask = ask
+        self.thinking = thinking
+        self.tokenizer = LearnedTokens(ask, can)
 
 
 def chat_body(can: Capabilities, messages: Sequence[ChatMessage], opening: str) -> dict[str, Any]:
@@ -323,7 +456,7 @@ def value_probability(call: Call, steps: Sequence[Step]) -> float | None:
         steps: The tokens of the reply.
     """
     words = value_words(call.sampling.json_schema, call.probability_of)
-    texts = [(step.chosen.text if step.chosen else None) or b"" for step in steps]
+    texts = [step.chosen.text for step in steps]
     written = b"".join(texts)
     place = find_value(written, call.probability_of, words)
     if place is None:
@@ -335,7 +468,7 @@ def value_probability(call: Call, steps: Sequence[Step]) -> float | None:
             continue
         p_value = p_others = 0.0
         for token in step.top:
-            reply = written[:start] + (token.text or b"")
+            reply = written[:start] + token.text
             if len(reply) > place.start and reply.startswith(written[: place.start]):
                 values = _possible_values(reply[place.start :], words)
                 if place.value in values:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import re
-import threading
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from engine.base import network_guard
-from engine.base.errors import HubError, ModelError, Paused
-from engine.model.catalog_files import PartFile
+from engine.base.errors import HubError, ModelError
+from engine.model.catalog_files import HubFile
 from engine.model.endpoints.pacing import wait_after
 from engine.model.hub.access import BUSY_STATUSES, Hub, hub_library, port_of
 
@@ -52,25 +52,23 @@ class Fetch:
         hub: Hub,
         repository: str,
         revision: str,
-        part: PartFile,
+        file: HubFile,
         target: Path,
         *,
-        stop: threading.Event,
         report: Callable[[int, str], None],
     ) -> None:
         """Prepares a download; sends no request.
 
         Args:
             revision: A commit, so that a resumed file is the file that was begun.
-            part: The file in the repository.
+            file: The file in the repository.
             target: Path of the file while it is incomplete.
-            stop: When set, the download ends with Paused.
             report: Called after each piece with the number of bytes in `target` and the host that the hub redirects the
                 download to ("" for none), and once before that host is asked.
         """
         self._hub, self._repository, self._revision = hub, repository, revision
-        self._part, self._target = part, target
-        self._stop, self._report = stop, report
+        self._file, self._target = file, target
+        self._report = report
         self._redirect_host = ""
 
     def run(self) -> None:
@@ -79,26 +77,24 @@ class Fetch:
         Raises:
             ModelError: The hub refuses, sends something else, or is away for too long; the disk is full.
             NetworkRefused: A switch forbids the network.
-            Paused: It was asked to stop.
         """
         hub_library()
         attempt = 0
         with self._hub.client() as client:
-            while (have := self._bytes_on_disk()) < self._part.size:
+            while (have := self._bytes_on_disk()) < self._file.size:
                 try:
                     self._connect(client, have)
                     # Where all has arrived nevertheless, the next lines end the download.
                     raise _RetryLater("the connection ended early")
                 except _RetryLater as failure:
-                    if self._bytes_on_disk() >= self._part.size:
+                    if self._bytes_on_disk() >= self._file.size:
                         return
                     # Only attempts that bring nothing count.
                     attempt = 0 if self._bytes_on_disk() > have else attempt + 1
                     if attempt >= MAX_ATTEMPTS:
                         raise self._final_error(failure) from failure
                     seconds = wait_after(max(0, attempt - 1), failure.headers, jitter=0.0)
-                    if self._stop.wait(seconds):
-                        raise Paused("The pull is paused.", "Pull again to go on.") from None
+                    time.sleep(seconds)
 
     def _bytes_on_disk(self) -> int:
         """Returns the number of bytes that have arrived."""
@@ -111,7 +107,7 @@ class Fetch:
         from huggingface_hub.utils import build_hf_headers
 
         url = hf_hub_url(
-            self._repository, self._part.path, revision=self._revision, endpoint=self._hub.url
+            self._repository, self._file.path, revision=self._revision, endpoint=self._hub.url
         )
         headers = build_hf_headers(token=self._hub.sent_token)
         headers |= {"Range": f"bytes={have}-", "Accept-Encoding": "identity"}
@@ -179,15 +175,13 @@ class Fetch:
                 file.seek(have)
                 for piece in answer.iter_raw():
                     have += len(piece)
-                    if have > self._part.size:
+                    if have > self._file.size:
                         raise HubError(
-                            f"{host} sent more than the {self._part.size:,} bytes of the file.",
+                            f"{host} sent more than the {self._file.size:,} bytes of the file.",
                             "Remove the pull and begin again.",
                         )
                     file.write(piece)
                     self._report(have, self._redirect_host)
-                    if self._stop.is_set():
-                        raise Paused("The pull is paused.", "Pull again to go on.")
         except OSError as error:
             raise HubError(
                 f"{self._target.parent} cannot take the download ({error.strerror}).",
@@ -207,5 +201,5 @@ class Fetch:
     def _final_error(self, why: Exception) -> ModelError:
         """Returns the error for a download that no further attempt is made at."""
         error = self._hub.unreachable(why)
-        arrived = f"{self._bytes_on_disk() / 1e6:,.1f} of {self._part.size / 1e6:,.1f} MB have arrived and are kept."
+        arrived = f"{self._bytes_on_disk() / 1e6:,.1f} of {self._file.size / 1e6:,.1f} MB have arrived and are kept."
         return HubError(f"{error.message} {arrived}", "Pulling again goes on where it stopped.")

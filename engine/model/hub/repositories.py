@@ -6,22 +6,13 @@ Text from the hub is untrusted: file names are used as paths only if they are pl
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from engine.base.errors import HubError, UsageError
-from engine.model.catalog_files import PartFile
+from engine.model.catalog_files import HubFile
 from engine.model.hub.access import Hub
-from engine.model.records import HubFile, HubModel, HubRepository, Recommended, RecommendedSet
-
-RECOMMENDED = Path(__file__).parents[1] / "recommended.toml"
-"""The file with recommended models, in sets by rising memory."""
-
-_GB = 1_000_000_000
-"""Bytes of a gigabyte, as makers of memory count."""
+from engine.model.records import HubModel, HubRepository
 
 MAX_REPOSITORIES = 50
 """Most repositories that a search returns."""
@@ -29,9 +20,8 @@ MAX_REPOSITORIES = 50
 _PLAIN_PATH = re.compile(r"(?:[A-Za-z0-9][\w.+-]*/)*[A-Za-z0-9][\w.+-]*\.gguf")
 """A path in a repository that is safe as a path on disk: of plain names, none of which begins with a dot."""
 
-_SPLIT_PATH = re.compile(r"^(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf$")
-"""The path of one file of a split model, like `a/model-00001-of-00003.gguf`: its stem, its number and how many there
-are."""
+_SPLIT = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
+"""The end of the path of one of several files that make a model, like `a/model-00001-of-00003.gguf`."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 """A SHA-256 in hex."""
@@ -39,36 +29,8 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 """The hash of a commit in hex."""
 
-FITTING_SHARE = 0.9
-"""Share of a set's memory that a machine must report. Makers count in units of 1000 and keep a part for the display or
-the firmware."""
-
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 """OWNER/NAME of a repository."""
-
-
-def recommended_sets(memory: int | None = None) -> list[RecommendedSet]:
-    """Returns the recommended sets, that for the smallest machines first.
-
-    The largest set that is meant for a machine with so much memory is marked with `here`.
-
-    Args:
-        memory: Bytes of memory of this machine; None if unknown.
-    """
-    sets = [
-        RecommendedSet(
-            int(content["memory"] * _GB),
-            tuple(
-                Recommended(**{**model, "size": int(model["size"] * _GB)})
-                for model in content["model"]
-            ),
-        )
-        for content in tomllib.loads(RECOMMENDED.read_text("utf-8"))["set"]
-    ]
-    fitting = [
-        models for models in sets if memory is not None and memory >= models.memory * FITTING_SHARE
-    ]
-    return [replace(models, here=models in fitting[-1:]) for models in sets]
 
 
 def search(hub: Hub, text: str, limit: int = 20) -> list[HubModel]:
@@ -111,16 +73,15 @@ def look_at(hub: Hub, repository: str, revision: str | None = None) -> HubReposi
         ggufs = [
             sibling for sibling in info.siblings or () if str(sibling.rfilename).endswith(".gguf")
         ]
-        parts = [part for sibling in ggufs if (part := _pullable_part(sibling)) is not None]
-        files = sorted(_group_parts(parts), key=lambda file: (file.size, file.name))
+        files = [file for sibling in ggufs if (file := _pullable_file(sibling)) is not None]
         card = info.card_data.get("license") if info.card_data else None
         return HubRepository(
             name=repository,
             revision=info.sha,
             license=_license(card if isinstance(card, str) else None, info.tags),
             gated=bool(info.gated),
-            files=tuple(files),
-            left_out=len(ggufs) - sum(len(file.parts) for file in files),
+            files=tuple(sorted(files, key=lambda file: (file.size, file.path))),
+            left_out=len(ggufs) - len(files),
         )
 
 
@@ -142,30 +103,13 @@ def _license(card: str | None, tags: Iterable[str] | None) -> str:
     return card or next(named, "")
 
 
-def _pullable_part(sibling: Any) -> PartFile | None:
-    """Returns a file that can be pulled: of a plain name, with a size and a checksum."""
+def _pullable_file(sibling: Any) -> HubFile | None:
+    """Returns a file that can be pulled: a whole model of a plain name, with a size and a checksum."""
     lfs = sibling.lfs
     path, sha256 = str(sibling.rfilename), str(lfs.sha256) if lfs else ""
     size = int(lfs.size) if lfs else None
-    if not _PLAIN_PATH.fullmatch(path) or not _SHA256.fullmatch(sha256) or not size or size < 0:
+    if not _PLAIN_PATH.fullmatch(path) or _SPLIT.search(path):
         return None
-    return PartFile(path, size, sha256)
-
-
-def _group_parts(parts: Iterable[PartFile]) -> list[HubFile]:
-    """Returns files, those of a split model together; one whose parts are not all there is left out."""
-    files: list[HubFile] = []
-    # Stem and number of parts -> the parts by their numbers.
-    split_models: dict[tuple[str, int], dict[int, PartFile]] = {}
-    for part in parts:
-        split_path = _SPLIT_PATH.match(part.path)
-        if split_path:
-            model = split_path["stem"], int(split_path["count"])
-            split_models.setdefault(model, {})[int(split_path["number"])] = part
-        else:
-            files.append(HubFile((part,)))
-    for (_, count), model_parts in split_models.items():
-        numbers = sorted(model_parts)
-        if numbers == list(range(1, count + 1)):
-            files.append(HubFile(tuple(model_parts[number] for number in numbers)))
-    return files
+    if not _SHA256.fullmatch(sha256) or not size or size < 0:
+        return None
+    return HubFile(path, size, sha256)

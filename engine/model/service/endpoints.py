@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from engine.base.errors import UsageError
 from engine.base.text import one_line
 from engine.model.catalog import LoadableModel
-from engine.model.endpoints.capabilities import Capabilities, no_fields, no_tree, no_writing
+from engine.model.endpoints.capabilities import Capabilities, no_fields, no_writing
 from engine.model.endpoints.client import Address, parse_address
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.endpoints.fleet import Fleet
-from engine.model.endpoints.model import EndpointHandlers, EndpointModel
+from engine.model.endpoints.model import EndpointModel
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from engine.model.service.egress import Egress
@@ -26,33 +25,22 @@ REPLIES = "replies.sqlite"
 MAX_PART_CHARACTERS = 160
 """Longest part of the summary of an endpoint, such as its URL."""
 
-NO_HANDLERS: EndpointHandlers = {}
-"""No other subject answers requests by endpoints."""
-
 
 class Endpoints:
     """The endpoints of a session. Sends no request and opens no reply cache before it is needed."""
 
-    def __init__(
-        self,
-        data: Path,
-        cache: Path,
-        handlers: EndpointHandlers = NO_HANDLERS,
-        egress: Egress | None = None,
-    ) -> None:
+    def __init__(self, data: Path, cache: Path, egress: Egress | None = None) -> None:
         """Reads the list of endpoints.
 
         Args:
             data: Folder with the list.
             cache: Folder of the reply cache.
-            handlers: Answer the requests of other subjects by requests to endpoints.
             egress: Guards what leaves this machine of a project; None where nothing is sent.
 
         Raises:
             ModelFileError: The list cannot be read.
         """
-        self._data, self._cache, self._handlers = data, cache, handlers
-        self._egress = egress
+        self._data, self._cache, self._egress = data, cache, egress
         self.book.entries()
         self._replies: ReplyCache | None = None
 
@@ -109,7 +97,7 @@ class Endpoints:
         entries = book.entries(names)
         redacted = any(entry.redacted for entry in entries)
         self.guard(fleet, [entry.address for entry in entries], redacted)
-        return EndpointModel(", ".join(names), fleet, book.can(names), self._handlers)
+        return EndpointModel(", ".join(names), fleet, book.can(names))
 
     def guard(self, fleet: Fleet, addresses: Sequence[Address], redacted: bool) -> None:
         """Lets a fleet send nothing to addresses that nobody allowed.
@@ -184,13 +172,7 @@ def work_lines(can: Capabilities) -> list[str]:
         "labels of goals": fields,
         "answers to questions": fields,
         "merge questions": fields,
-        "trees": no_tree(can),
     }
     possible = [work for work, reason in reasons.items() if reason is None]
     lines = [f"gives {', '.join(possible)}"] if possible else []
     return lines + [f"no {work}: {reason}" for work, reason in reasons.items() if reason]
-
-
-def endpoint_json(entry: EndpointEntry) -> dict[str, Any]:
-    """Returns an endpoint as JSON values; of its key only the name of the environment variable."""
-    return {"name": entry.name, "origin": "endpoint", **entry.as_params()}

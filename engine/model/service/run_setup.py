@@ -26,7 +26,6 @@ from engine.model.interface import LoadOptions, Spending
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt, parse_prompt, places, prompt_texts, shipped_prompt
 from engine.model.records import WORKS, ModelRequest, Work
-from engine.model.service.adapter_in_use import adapter_in_use
 from engine.model.service.endpoints import Endpoints
 from engine.model.stages import TuningStage
 from engine.project import settings
@@ -38,9 +37,28 @@ PROMPT_KEY = "prompt."
 MODELS_KEY = "models"
 """Setting: the model of each kind of work, by name (`models use`); without one the built-in model."""
 
+ADAPTER_KEY = "adapter"
+"""Setting: the adapter that scores in mode `tuned`, by name or path (`train use`)."""
+
 FindAdapter = Callable[[str], AdapterEntry]
 """Returns the adapter with a name: of a training run, of the catalog, of a file, or of the folder of a run. Raises
 UsageError if there is none."""
+
+
+def adapter_in_use(project: Project) -> str | None:
+    """Returns the adapter in use: name of a run or in the catalog, or a path; None if none was chosen."""
+    with project.reading() as conn:
+        name: str | None = settings.get(conn, ADAPTER_KEY)
+    return name
+
+
+def use_adapter(project: Project, name: str | None) -> None:
+    """Stores the adapter in use; None deletes the choice.
+
+    Raises:
+        ProjectReadOnly: The project is read-only.
+    """
+    project.write(lambda conn: settings.put(conn, ADAPTER_KEY, name))
 
 
 class ProjectPrompts:

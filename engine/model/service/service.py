@@ -1,50 +1,54 @@
-"""What can be done with models: list, choose, check, tune and remove them, find and pull them from the hub."""
+"""What can be done with models: list, choose, tune, add and remove them.
+
+Facts about the models and adapters on disk are told without loading them. A file is loaded once before it is added, so
+that a broken one is refused at once.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.base import folders, number_format
-from engine.base.errors import UsageError
+from engine.base.errors import ModelFileError, NotFound, UsageError
 from engine.jobs.runner import JobRunner
-from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog
-from engine.model.catalog_files import PULLED
+from engine.model.adapter_files import is_adapter, refuse_other_base
+from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntry
+from engine.model.catalog_files import Manifest, delete_pulled, read_manifest
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
-from engine.model.hub.access import Hub, hub_from_environment
-from engine.model.hub.pulls import Pulls, free_space, plan_pull
-from engine.model.hub.repositories import look_at, recommended_sets, search
-from engine.model.memory_plan import MachineMemory, machine_memory
-from engine.model.records import (
-    WORKS,
-    Fact,
-    HubModel,
-    HubPage,
-    ModelRow,
-    PullRow,
-    RecommendedSet,
-    Work,
+from engine.model.gguf_file import GgufFile, read_gguf
+from engine.model.interface import LoadOptions
+from engine.model.memory_plan import (
+    GpuPlan,
+    MachineMemory,
+    MemoryEstimate,
+    estimate,
+    machine_memory,
+    plan_layers,
 )
-from engine.model.service import model_files
+from engine.model.process.process import ModelProcess
+from engine.model.records import WORKS, Fact, ModelRow, Work
 from engine.model.service.endpoints import endpoint_summary, work_lines
-from engine.model.service.model_files import (
-    ModelFacts,
-    adapter_facts,
-    add_file,
-    find,
-    ggufs_in,
-    model_facts,
-)
 from engine.model.service.run_setup import RunSetup
+
+BUILT_IN_LICENSE = "apache-2.0"
+"""License of the default model and of the adapters that come with the program."""
+
+TEST_CONTEXT_TOKENS = 256
+"""Length of the context when a file is loaded as a test."""
+
+Narrate = Callable[[str], None]
+"""Shows a sentence to the user."""
 
 
 class ModelService:
     """Models, endpoints and adapters of this machine, and their use in one project.
 
-    `pulls` and `pause` return at once. All other methods read files or ask the hub, so call them from a thread. Methods
-    that take the name of a model or a pull raise UsageError when there is none of that name.
+    All methods read files, so call them from a thread. Those that take the name of a model raise UsageError when there
+    is none of that name.
     """
 
     def __init__(
@@ -61,43 +65,20 @@ class ModelService:
         self._catalog, self._in_use, self._setup = setup.catalog, setup.models, setup
         self._folder = Path(os.path.realpath(setup.project.path)).parent
         self._runner, self._changed = runner, changed
-        self._pulls = Pulls(self._catalog.data, changed)
-
-    def close(self) -> None:
-        """Pauses the pulls that are active."""
-        self._pulls.close()
-
-    # On disk
 
     def rows(self) -> list[ModelRow]:
         """Returns models, the built-in one first, then endpoints, then adapters."""
-        machine = machine_memory()
-        models = [
-            self._model_row(model_facts(self._catalog, entry, machine))
-            for entry in self._catalog.entries()
+        rows = list_rows(self._catalog, self._folder)
+        return [
+            row if row.kind == "adapter" else replace(row, works=self._works(row.name))
+            for row in rows
         ]
-        endpoints = [
-            ModelRow(entry.name, "endpoint", "endpoint", entry.url, note=endpoint_summary(entry))
-            for entry in self._endpoints()
-        ]
-        adapters = [self._adapter_row(entry) for entry in self._catalog.adapters()]
-        rows = [replace(row, works=self._works(row.name)) for row in [*models, *endpoints]]
-        return [*rows, *adapters]
 
     def facts(self, name: str) -> list[Fact]:
         """Returns all facts about a model, an endpoint or an adapter, for example path, checksum, memory and tuning."""
         works = ", ".join(WORKS[work] for work in self._works(name))
         used = [Fact("used for", works)] if works else []
-        endpoint = self._endpoint(name)
-        if endpoint is not None:
-            return [*used, *_endpoint_details(endpoint)]
-        entry = find(self._catalog, name)
-        file = Fact("file", self._shown(entry.path))
-        if isinstance(entry, AdapterEntry):
-            return [file, *_adapter_details(self._catalog, entry)]
-        machine = machine_memory()
-        details = _model_details(self._catalog, model_facts(self._catalog, entry, machine), machine)
-        return [*used, file, *details]
+        return [*used, *list_facts(self._catalog, name, self._folder)]
 
     def use(self, name: str, works: Sequence[Work]) -> None:
         """Stores a model as the project's choice for these kinds of work, used when a run names none.
@@ -114,32 +95,22 @@ class ModelService:
         used = {work: chosen.get(work, DEFAULT_MODEL).split(",") for work in WORKS}
         return tuple(work for work in WORKS if name in map(str.strip, used[work]))
 
-    def verify(self, name: str) -> str:
-        """Computes the checksums of a model's files again and reads their headers; returns a sentence with the result.
-
-        Raises:
-            ModelFileError: A file is damaged or gone.
-        """
-        if self._endpoint(name) is not None:
-            raise UsageError(f"{name} is an endpoint; it has no file here.")
-        return model_files.verify(self._catalog, find(self._catalog, name))
-
     def removal(self, name: str) -> str:
         """Returns a sentence on what `remove` would do.
 
         Raises:
             UsageError: It cannot be removed.
         """
-        if self._endpoint(name) is not None:
+        if self._is_endpoint(name):
             return f"forget the endpoint {name}"
-        return model_files.removal(find(self._catalog, name))
+        return removal(find(self._catalog, name))
 
     def remove(self, name: str) -> None:
         """Deletes a pulled model; removes an added model or an endpoint from the list only."""
-        if self._endpoint(name) is not None:
+        if self._is_endpoint(name):
             EndpointBook(self._catalog.data).forget(name)
         else:
-            model_files.remove(self._catalog, find(self._catalog, name))
+            remove(self._catalog, find(self._catalog, name))
         self._changed()
 
     def add(self, path: str) -> list[str]:
@@ -157,113 +128,176 @@ class ModelService:
         """Starts measuring which format of a model is fastest on this machine; returns the job id."""
         return self._runner.start([self._setup.tuning_of(self._catalog.entry(name))])
 
-    def _endpoints(self) -> list[EndpointEntry]:
-        """Returns the endpoints of this machine."""
-        # Reads the list again, because commands may add endpoints while a project is open.
-        return EndpointBook(self._catalog.data).entries()
-
-    def _endpoint(self, name: str) -> EndpointEntry | None:
-        """Returns the endpoint with this name; None if there is none."""
-        return next((entry for entry in self._endpoints() if entry.name == name), None)
-
-    def _model_row(self, facts: ModelFacts) -> ModelRow:
-        """Returns the row of a model in the list."""
-        footprint = facts.footprint
-        manifest, folder = facts.manifest, facts.entry.path.parent
-        return ModelRow(
-            name=facts.entry.name,
-            kind="model",
-            origin=facts.entry.origin,
-            source=manifest.repository if manifest else self._shown(folder),
-            size=facts.size,
-            memory=footprint.need.total if footprint else None,
-            fits=footprint.fits if footprint else None,
-            runs_as=facts.runs_as,
-            tokens_per_s=facts.tokens_per_s,
-            license=facts.license,
-            note="" if facts.header is None else facts.header.text("general.name"),
-            problem=facts.problem,
-        )
-
-    def _adapter_row(self, entry: AdapterEntry) -> ModelRow:
-        """Returns the row of an adapter in the list."""
-        facts = adapter_facts(self._catalog, entry)
-        return ModelRow(
-            name=entry.name,
-            kind="adapter",
-            origin=entry.origin,
-            source=self._shown(entry.path.parent),
-            size=facts.size,
-            note=facts.note,
-            problem="" if facts.size is not None else "its file is gone",
-        )
-
-    def _shown(self, path: Path) -> str:
-        """Returns a path as it is shown, relative to the folder of the project where that is shorter."""
-        return folders.shown_path(path, self._folder)
-
-    # The hub
-
-    def hub(self) -> str:
-        """Returns the name of the hub for pulls and searches.
-
-        Raises:
-            WorkbenchError: The network is forbidden.
-        """
-        return hub_from_environment().host
-
-    def recommended(self) -> list[RecommendedSet]:
-        """Returns the recommended models, those for the smallest machines first."""
-        return recommended_sets(machine_memory().larger)
-
-    def search(self, text: str) -> list[HubModel]:
-        """Returns the repositories of the hub that have GGUF files and match the text."""
-        return search(hub_from_environment(), text)
-
-    def look_at(self, repository: str) -> HubPage:
-        """Returns the models of a repository of the hub."""
-        hub = hub_from_environment()
-        return HubPage(
-            look_at(hub, repository),
-            page=f"{hub.url}/{repository}",
-            room=free_space(self._catalog.data / PULLED),
-            memory=machine_memory().together,
-        )
-
-    # Pulls
-
-    def pulls(self) -> list[PullRow]:
-        """Returns all pulls by name: those of this session, and unfinished ones of earlier sessions."""
-        return self._pulls.rows()
-
-    def pull(self, repository: str, file: str) -> str:
-        """Starts a pull in the background and returns the name that the model will have."""
-        hub = hub_from_environment()
-        page = look_at(hub, repository)
-        plan = plan_pull(self._catalog.data, hub, page, page.file(file))
-        self._catalog.refuse_taken(plan.name, plan.first)
-        self._pulls.begin(hub, plan)
-        return plan.name
-
-    def resume(self, name: str) -> None:
-        """Resumes a pull that was paused or failed."""
-        plan = self._pulls.plan(name)
-        self._pulls.begin(hub_of(plan.manifest.hub), plan)
-
-    def pause(self, name: str) -> None:
-        """Stops a pull; its partial files are kept."""
-        self._pulls.pause(name)
-
-    def give_up(self, name: str) -> None:
-        """Deletes the partial files of a pull that is not active."""
-        self._pulls.give_up(name)
-        self._changed()
+    def _is_endpoint(self, name: str) -> bool:
+        """Returns whether this is the name of an endpoint."""
+        return any(entry.name == name for entry in EndpointBook(self._catalog.data).entries())
 
 
-def hub_of(url: str) -> Hub:
-    """Returns the hub at which a pull was started, with the token only if it is the current hub."""
-    today = hub_from_environment()
-    return today if today.url == url else Hub(url)
+# Rows and facts
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """The memory that a model needs on this machine.
+
+    Attributes:
+        need: The memory in bytes, by what it is for.
+        plan: The part that would go onto the GPU; None without a GPU.
+        fits: Whether it fits into GPU and system memory together; None if the memory is unknown.
+    """
+
+    need: MemoryEstimate
+    plan: GpuPlan | None
+    fits: bool | None
+
+
+def footprint(
+    file: GgufFile, machine: MachineMemory, options: LoadOptions | None = None
+) -> Footprint:
+    """Returns the memory that a file needs when it is loaded."""
+    need = estimate(file, options)
+    plan = plan_layers(file, machine.gpu_free, options) if machine.gpu else None
+    system_bytes = need.total - (plan.used if plan else 0)
+    return Footprint(need, plan, None if machine.system is None else system_bytes <= machine.system)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """Facts about a model of the catalog.
+
+    Attributes:
+        size: Bytes of all its files; None if the file is gone.
+        header: Header of the file that would be loaded; None if it cannot be read (`problem` has the reason).
+        footprint: Memory that the file needs on this machine; None if unknown.
+        tokens_per_s: Speed measured on this machine; None before it was measured.
+        manifest: Source of a pulled model; None for any other.
+        problem: Why the file cannot be used; "" if it can be.
+    """
+
+    entry: ModelEntry
+    size: int | None = None
+    header: GgufFile | None = None
+    footprint: Footprint | None = None
+    tokens_per_s: float | None = None
+    manifest: Manifest | None = None
+    problem: str = ""
+
+    @property
+    def license(self) -> str:
+        """The license that the hub or the file gives; "" if unknown."""
+        if self.entry.name == DEFAULT_MODEL:
+            return BUILT_IN_LICENSE
+        if self.manifest is not None and self.manifest.license:
+            return self.manifest.license
+        return self.header.text("general.license") if self.header else ""
+
+    @property
+    def runs_as(self) -> str:
+        """The format that the model runs as after tuning; "" before."""
+        return str(self.entry.tuning["chosen"]) if self.entry.tuning else ""
+
+
+def model_facts(catalog: Catalog, entry: ModelEntry, machine: MachineMemory) -> ModelFacts:
+    """Returns the facts about a model. A broken file raises no error, but sets `problem`."""
+    manifest = read_manifest(entry.path) if entry.origin == "pulled" else None
+    try:
+        shipped = read_gguf(entry.path)
+        runnable = catalog.loadable(entry)
+        header = shipped if runnable.path == entry.path else read_gguf(runnable.path)
+    except ModelFileError as error:
+        size = entry.path.stat().st_size if entry.path.is_file() else None
+        problem = "its file is gone" if size is None else error.message
+        return ModelFacts(entry, size, manifest=manifest, problem=problem)
+    return ModelFacts(
+        entry,
+        size=shipped.size,
+        header=header,
+        footprint=footprint(header, machine, runnable.options),
+        tokens_per_s=runnable.tokens_per_s,
+        manifest=manifest,
+    )
+
+
+def list_rows(catalog: Catalog, folder: Path) -> list[ModelRow]:
+    """Returns models, the built-in one first, then endpoints, then adapters.
+
+    Args:
+        folder: Paths in it are shown relative to it.
+    """
+    machine = machine_memory()
+    return [
+        *(_model_row(model_facts(catalog, entry, machine), folder) for entry in catalog.entries()),
+        *(
+            ModelRow(entry.name, "endpoint", "endpoint", entry.url, note=endpoint_summary(entry))
+            for entry in EndpointBook(catalog.data).entries()
+        ),
+        *(_adapter_row(catalog, entry, folder) for entry in catalog.adapters()),
+    ]
+
+
+def _model_row(facts: ModelFacts, folder: Path) -> ModelRow:
+    """Returns the row of a model in the list."""
+    footprint, manifest = facts.footprint, facts.manifest
+    return ModelRow(
+        name=facts.entry.name,
+        kind="model",
+        origin=facts.entry.origin,
+        source=manifest.repository
+        if manifest
+        else folders.shown_path(facts.entry.path.parent, folder),
+        size=facts.size,
+        memory=footprint.need.total if footprint else None,
+        fits=footprint.fits if footprint else None,
+        runs_as=facts.runs_as,
+        tokens_per_s=facts.tokens_per_s,
+        license=facts.license,
+        note="" if facts.header is None else facts.header.text("general.name"),
+        problem=facts.problem,
+    )
+
+
+def _adapter_row(catalog: Catalog, entry: AdapterEntry, folder: Path) -> ModelRow:
+    """Returns the row of an adapter in the list."""
+    is_present = entry.path.is_file()
+    return ModelRow(
+        name=entry.name,
+        kind="adapter",
+        origin=entry.origin,
+        source=folders.shown_path(entry.path.parent, folder),
+        size=entry.path.stat().st_size if is_present else None,
+        note=_adapter_note(catalog, entry),
+        problem="" if is_present else "its file is gone",
+    )
+
+
+def _adapter_note(catalog: Catalog, entry: AdapterEntry) -> str:
+    """Returns a line with base model, recipe and AUROC of an adapter."""
+    made_of = entry.made_of
+    base = base_for(catalog, entry.path) if entry.path.is_file() else None
+    unlisted = f"{made_of.base_name or 'an unknown base'}, which is not in this list"
+    parts = [f"for {base.name if base else unlisted}"]
+    if made_of.recipe:
+        parts.append(f"recipe {made_of.recipe}")
+    if entry.auroc is not None:
+        parts.append(f"AUROC {entry.auroc:.3f} on the selection part")
+    return ", ".join(parts)
+
+
+def list_facts(catalog: Catalog, name: str, folder: Path) -> list[Fact]:
+    """Returns all facts about a model, an endpoint or an adapter; see `list_rows`.
+
+    Raises:
+        UsageError: There is none of this name.
+    """
+    for endpoint in EndpointBook(catalog.data).entries():
+        if endpoint.name == name:
+            return _endpoint_details(endpoint)
+    entry = find(catalog, name)
+    file = Fact("file", folders.shown_path(entry.path, folder))
+    if isinstance(entry, AdapterEntry):
+        return [file, *_adapter_details(catalog, entry)]
+    machine = machine_memory()
+    return [file, *_model_details(catalog, model_facts(catalog, entry, machine), machine)]
 
 
 def _model_details(catalog: Catalog, facts: ModelFacts, machine: MachineMemory) -> list[Fact]:
@@ -328,13 +362,13 @@ def _memory_details(facts: ModelFacts, machine: MachineMemory) -> list[Fact]:
 
 def _adapter_details(catalog: Catalog, entry: AdapterEntry) -> list[Fact]:
     """Returns what is known of an adapter, in the order in which it is shown."""
-    facts = adapter_facts(catalog, entry)
-    if facts.size is None:
-        return [Fact("problem", "its file is gone"), Fact("adapter", facts.note)]
+    adapter = Fact("adapter", _adapter_note(catalog, entry))
+    if not entry.path.is_file():
+        return [Fact("problem", "its file is gone"), adapter]
     return [
-        Fact("adapter", facts.note),
+        adapter,
         Fact("SHA-256", catalog.sha256(entry.path)),
-        Fact("size", number_format.size(facts.size)),
+        Fact("size", number_format.size(entry.path.stat().st_size)),
         *([Fact("data", entry.made_of.data_fingerprint)] if entry.made_of.data_fingerprint else []),
     ]
 
@@ -353,3 +387,123 @@ def _endpoint_details(entry: EndpointEntry) -> list[Fact]:
             Fact("time limit", f"{number_format.duration(entry.timeout)} for a request")
         )
     return facts_shown + [Fact("work", line) for line in work_lines(entry.can)]
+
+
+# Files
+
+
+def base_for(catalog: Catalog, adapter: Path) -> ModelEntry | None:
+    """Returns the first model of the catalog that an adapter fits, or None."""
+    for entry in catalog.entries():
+        with contextlib.suppress(ModelFileError):
+            refuse_other_base(adapter, entry.path)
+            return entry
+    return None
+
+
+def find(catalog: Catalog, name: str) -> ModelEntry | AdapterEntry:
+    """Returns the model or adapter of this name in the catalog.
+
+    Raises:
+        UsageError: There is none.
+    """
+    entries: list[ModelEntry | AdapterEntry] = [*catalog.entries(), *catalog.adapters()]
+    for entry in entries:
+        if entry.name == name:
+            return entry
+    names = ", ".join(entry.name for entry in entries)
+    raise NotFound(f"There is no model {name!r}.", f"Known are {names}.")
+
+
+def ggufs_in(path: Path) -> list[Path]:
+    """Returns the GGUF files at a path, a file or a folder without its subfolders.
+
+    Raises:
+        UsageError: There is none.
+    """
+    files = sorted(path.glob("*.gguf")) if path.is_dir() else [path]
+    if not files:
+        raise NotFound(f"{path} holds no GGUF file.", "Name a file, or a folder that holds some.")
+    return files
+
+
+def add_file(
+    catalog: Catalog, path: Path, name: str | None, narrate: Narrate
+) -> ModelEntry | AdapterEntry:
+    """Adds a model, an adapter or the adapter in the folder of a training run, and returns its entry.
+
+    Args:
+        name: Its name in the catalog; None for that of the file or the run.
+        narrate: Called with sentences on what was added.
+
+    Raises:
+        ModelError: llama.cpp cannot load it, or there is not enough memory.
+        ModelFileError: The file is not a valid GGUF file.
+        UsageError: There is no such file, or the name is taken.
+    """
+    if path.is_dir() or is_adapter(read_gguf(path)):
+        return _add_adapter(catalog, path, name, narrate)
+    process = ModelProcess(folders.log_dir() / "model.log")
+    try:
+        facts = process.load(path, LoadOptions(context=TEST_CONTEXT_TOKENS))
+    finally:
+        process.close()
+    narrate(
+        f"{facts['name']}: {facts['architecture']}, {facts['vocabulary']:,} tokens of vocabulary,"
+        f" takes {estimate(read_gguf(path)).total / 1e9:.1f} GB of memory."
+    )
+    return catalog.add(path, name)
+
+
+def _add_adapter(catalog: Catalog, path: Path, name: str | None, narrate: Narrate) -> AdapterEntry:
+    """Adds an adapter, after loading it on a model that it fits if the catalog has one, and returns its entry."""
+    path = catalog.adapter_path(path)
+    base = base_for(catalog, path)
+    if base is None:
+        narrate("No model of the catalog is its base; add that with `workbench models add` too.")
+        return catalog.add_adapter(path, name)
+    process = ModelProcess(folders.log_dir() / "model.log")
+    try:
+        process.load(base.path, LoadOptions(context=TEST_CONTEXT_TOKENS), path)
+    finally:
+        process.close()
+    narrate(f"An adapter for {base.name}.")
+    return catalog.add_adapter(path, name)
+
+
+def removal(entry: ModelEntry | AdapterEntry) -> str:
+    """Returns what `remove` would do, as an imperative.
+
+    Raises:
+        UsageError: The entry came with the program.
+    """
+    if entry.origin == "built in":
+        raise UsageError(f"{entry.name} came with the program; it stays.")
+    manifest = read_manifest(entry.path) if entry.origin == "pulled" else None
+    if manifest is None:
+        return f"forget {entry.name}; its file stays where it is"
+    return f"delete {entry.name} from the disk, {number_format.size(manifest.file.size)}; it can be pulled again"
+
+
+def remove(catalog: Catalog, entry: ModelEntry | AdapterEntry) -> None:
+    """Deletes a pulled model with its tuned copy; removes an added one from the catalog.
+
+    Raises:
+        UsageError: The entry came with the program.
+    """
+    removal(entry)
+    if entry.origin != "pulled":
+        catalog.forget(entry.name)
+        return
+    tuned_copy = _tuned_copy(entry)
+    # The same weights under another name use the same copy.
+    others = (other for other in catalog.entries() if other.path != entry.path)
+    if tuned_copy and tuned_copy not in map(_tuned_copy, others):
+        (catalog.cache / tuned_copy).unlink(missing_ok=True)
+    delete_pulled(entry.path)
+
+
+def _tuned_copy(entry: ModelEntry | AdapterEntry) -> str:
+    """Returns the file name of the tuned copy that a model runs as; "" if it runs as its own file."""
+    tuning = entry.tuning if isinstance(entry, ModelEntry) else None
+    return str(tuning["file"] or "") if tuning else ""

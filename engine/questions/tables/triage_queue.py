@@ -7,9 +7,6 @@
 - `disagreement`: conversations that two score configurations put into different states, the biggest difference first.
 - `people`: conversations on which people disagree (`engine.questions.tables.second_answers`), in id order; the only
   order of what has answers already.
-- `unsure`: by response trees. First conversations in the top tenth of both the number of leaves and minus the best
-  log-probability, then of one of them, then the rest, by the sum of both ranks. As in Appendix C.2.2 of Soroka et al.,
-  "Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions".
 - `informative`: what would change the probe of the question most: unsure, and unlike what is judged already
   (`engine.questions.example_probe.rank_by_information`); then those that came later, in id order.
 - `sample`: stratified for calibration. Scored conversations are divided by rank into `SAMPLE_GROUPS` groups of equal
@@ -28,7 +25,6 @@ import heapq
 import random
 import sqlite3
 from array import array
-from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
@@ -50,7 +46,6 @@ from engine.questions.tables.answers import CURRENT_VERDICTS, scored_values
 from engine.questions.tables.fields import DISAGREE
 from engine.signs import tables as sign_tables
 from engine.signs.records import in_words
-from engine.trees import tables as trees
 
 PAGE = 5_000
 """Largest number of items of a page of the queue."""
@@ -101,8 +96,6 @@ def queue(
         match order:
             case "disagreement":
                 return _disagreeing(conn, rule, config, among, page)
-            case "unsure":
-                return _unsure(conn, among, page)
             case "sample":
                 return _sample(conn, among, page)
             case "check" | "answerers" | "doubtful":
@@ -345,35 +338,6 @@ def _names_of_sets(*both: tuple[int, ScoreConfig]) -> list[str]:
     return names
 
 
-def _unsure(conn: sqlite3.Connection, among: IdSet, page: int) -> TriagePage:
-    """Returns every conversation of `among` that has a tree; the tenths are of all with a tree, judged or not, so the
-    order never changes."""
-    tree_rows = trees.unsure(conn)
-    leaf_ranks = _ranks([leaves for _, leaves, _ in tree_rows])
-    surprise_ranks = _ranks([-best_log_p for _, _, best_log_p in tree_rows])
-    tenth = -(-len(tree_rows) // 10)  # rounded up, so that a single tree is in it
-    order = sorted(
-        (
-            # Those in both tenths (-2) before those in one (-1) and in none (0); then by the sum of the ranks.
-            -(leaf_rank <= tenth) - (surprise_rank <= tenth),
-            leaf_rank + surprise_rank,
-            key,
-            leaves,
-            leaf_rank <= tenth,
-            surprise_rank <= tenth,
-        )
-        for (key, leaves, _), leaf_rank, surprise_rank in zip(
-            tree_rows, leaf_ranks, surprise_ranks, strict=True
-        )
-        if among.flags[key]
-    )
-    items = [
-        TriageItem(key, _unsure_reason(leaves, in_most, in_least))
-        for _, _, key, leaves, in_most, in_least in order[:page]
-    ]
-    return TriagePage(tuple(items), len(order))
-
-
 def _troubled(conn: sqlite3.Connection, waiting: array[int], page: int) -> list[TriageItem]:
     """Returns the waiting conversations by falling trouble, then those whose signs were not read."""
     waiting_ids = set(waiting)
@@ -413,26 +377,6 @@ def _informative_reason(p: float | None, question: str) -> str:
         return "most informative: unlike those asked about before"
     likely = "to have succeeded" if question == SUCCEEDED else f"to be {question}: yes"
     return f"most informative: {p:.0%} likely {likely}, and unlike those judged"
-
-
-def _ranks(values: list[float]) -> list[int]:
-    """Returns for each value how many are at least as high, so that equal ones lie in a tenth together or not at
-    all."""
-    ascending = sorted(values)
-    return [len(values) - bisect_left(ascending, value) for value in values]
-
-
-def _unsure_reason(leaves: int, in_most: bool, in_least: bool) -> str:
-    """Returns why a conversation with a tree is in the queue, given whether it is in the top tenth by the number of
-    leaves, and by how unlikely the best answer is."""
-    many = f"{leaves:,} {'leaf' if leaves == 1 else 'leaves'}"
-    if in_most and in_least:
-        return f"unsure: {many} and an unlikely best answer, both in the top tenth"
-    if in_most:
-        return f"unsure: {many}, in the top tenth"
-    if in_least:
-        return f"unsure: {many}; the best answer is among the least likely tenth"
-    return f"not among the most unsure tenth: {many}"
 
 
 def _sample(conn: sqlite3.Connection, waiting: IdSet, page: int) -> TriagePage:

@@ -103,7 +103,7 @@ class Measured:
         scored = ScoredConversations.read(conn)
         tree_id_column, entropies, leaf_counts = _columns(
             conn,
-            "SELECT conversation_id, avg((entropy_low + entropy_high) / 2), avg(leaves) FROM tree"
+            "SELECT conversation_id, avg(entropy), avg(leaves) FROM tree"
             " WHERE config_hash = ? AND reason IS NULL GROUP BY 1 ORDER BY 1",
             trees.chosen(conn),
         ).T

@@ -19,10 +19,8 @@ MEASURES: Mapping[str, str] = {
     "leaves": "leaves of the tree",
     "answers": "distinct answers",
     "-max_logprob": "minus the log-probability of the best leaf",
-    "-max_logprob_per_token": "the same, divided by its tokens",
     "-covered": "minus the probability of all leaves together",
-    "entropy_low": "least entropy, bits",
-    "entropy_high": "entropy at the tree's resolution, bits",
+    "entropy": "entropy at the tree's resolution, bits",
 }
 """Name of each measure and what it is."""
 
@@ -134,10 +132,8 @@ def figures_of(row: TreeRow, chars: int, log_probs: TreeLogProbs) -> dict[str, f
         "leaves": row.leaves,
         "answers": row.answers,
         "-max_logprob": _negated(row.max_log_prob),
-        "-max_logprob_per_token": _negated(row.max_log_prob_per_token),
         "-covered": -row.covered,
-        "entropy_low": row.entropy_low,
-        "entropy_high": row.entropy_high,
+        "entropy": row.entropy,
         "length": chars,
         "perplexity": perplexity,
         "-mean_token_p": -fmean(probabilities) if probabilities else None,

@@ -10,8 +10,8 @@ from typing import Any
 
 from engine.model.interface import Span
 from engine.model.llamacpp.model import LlamaModel
-from engine.trees.growth import Grower, Job
-from engine.trees.options import TreeOptions
+from engine.trees.growth import Grower, Job, distribution
+from engine.trees.records import TreeOptions
 from engine.trees.tree import ROOT, Tree
 from tests.benchmarks.parts.highlevel import HighLevel
 from tests.benchmarks.rounds import rounds
@@ -153,7 +153,7 @@ def _one_by_one(
 
 def _sequential(model: LlamaModel, prompt: Sequence[int], cached: int, tree: Tree) -> None:
     """Depth first in one sequence that holds `cached` tokens of the prompt; going back drops what is not common."""
-    transform, size = tree.options.transform, model.capacity.batch
+    size = model.capacity.batch
     model.drop(0, cached)
     for at in range(cached, len(prompt) - 1, size):
         model.decode([Span(prompt[at : min(at + size, len(prompt) - 1)], at, (0,))])
@@ -164,12 +164,11 @@ def _sequential(model: LlamaModel, prompt: Sequence[int], cached: int, tree: Tre
         at = len(prompt) - 1 + tree.nodes[node].depth
         model.drop(0, at)
         row = model.decode([Span((token,), at, (0,), (0,))])[0]
-        stack.extend(reversed(tree.expand(node, transform.apply(row))))
+        stack.extend(reversed(tree.expand(node, distribution(row, tree.options.temperature))))
 
 
 def _reprompted(model: HighLevel, prompt: Sequence[int], tree: Tree, times: _Times) -> None:
     """The first branches, each by a prompt of its own, then along its most probable continuation."""
-    transform = tree.options.transform
     branches = [ROOT]
     for _ in range(PROMPTED):
         if not branches:
@@ -178,7 +177,7 @@ def _reprompted(model: HighLevel, prompt: Sequence[int], tree: Tree, times: _Tim
         began = time.perf_counter()
         row = model.prompt([*prompt, *tree.tokens(node)])
         times.prompts.append(time.perf_counter() - began)
-        while children := tree.expand(node, transform.apply(row)):
+        while children := tree.expand(node, distribution(row, tree.options.temperature)):
             branches.extend(children[1:])
             node = children[0]
             began = time.perf_counter()

@@ -12,7 +12,7 @@ from engine.model.catalog import Catalog
 from engine.model.process.process import ModelProcess
 from engine.simulate.demo.samples import sample_conversations
 from engine.trees.model_requests import places
-from engine.trees.options import TreeOptions
+from engine.trees.records import TreeOptions
 from tests.benchmarks.parts.opened_model import opened
 from tests.benchmarks.parts.tree_times import time_trees
 from tests.benchmarks.parts.tuning import tuned_entry

@@ -154,7 +154,7 @@ def test_sharded_tasks_are_no_conversations() -> None:
         "answer": "So.",
         "shards": [{"shard_id": 1, "shard": "Why"}],
     }
-    with pytest.raises(FormatError, match="sharded tasks"):
+    with pytest.raises(FormatError, match="no conversations"):
         opened(json.dumps([task]).encode())
 
 

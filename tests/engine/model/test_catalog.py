@@ -12,7 +12,7 @@ import pytest
 from engine.base.errors import UsageError
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import DEFAULT_MODEL, FIRST_LAYERS, Catalog, embedded_model
-from engine.model.catalog_files import PULLED, Manifest, PartFile, manifest_path
+from engine.model.catalog_files import PULLED, HubFile, Manifest, manifest_path
 from tests.engine.model.small_adapters import adapter_file
 
 TUNED: dict[str, Any] = {
@@ -156,10 +156,8 @@ class TestPulled:
         folder.mkdir(parents=True, exist_ok=True)
         path = weights(folder / f"{name}-q8.gguf", content)
         digest = hashlib.sha256(content).hexdigest()
-        part = PartFile(path.name, len(content), digest, path.stat().st_mtime_ns)
-        Manifest(name, "http://hub", "someone/Tiny-GGUF", "c0ffee", "mit", "", (part,)).write(
-            folder
-        )
+        part = HubFile(path.name, len(content), digest, path.stat().st_mtime_ns)
+        Manifest(name, "http://hub", "someone/Tiny-GGUF", "c0ffee", "mit", "", part).write(folder)
         return path
 
     def test_is_a_model_of_the_catalog(self, catalog: Catalog) -> None:
@@ -186,7 +184,7 @@ class TestPulled:
     def test_manifest_that_cannot_be_read(self, catalog: Catalog) -> None:
         """A damaged manifest hides its own model only."""
         broken, whole = self.pulled(catalog, "broken"), self.pulled(catalog, "whole")
-        for text in ("{", "[]", '{"files": []}', '{"files": [{"path": 1}]}'):
+        for text in ("{", "[]", '{"file": {}}', '{"file": {"path": 1}}'):
             manifest_path(broken).write_text(text)
             assert [entry.path for entry in catalog.entries()][1:] == [whole]
 

@@ -85,19 +85,18 @@ class TestReading:
         with pytest.raises(ModelFileError, match=r"a\.gguf is not a GGUF file"):
             read_gguf(path)
 
-    def test_split_model(self, shipped: Path, tmp_path: Path) -> None:
-        """The first of several files gives access to all: tensors of every part are found."""
-        for number, name in ((1, "first"), (2, "second")):
-            writer = gguf.GGUFWriter(tmp_path / f"m-{number:05}-of-00002.gguf", "llama")
-            writer.add_uint16("split.count", 2)
-            writer.add_tensor(f"{name}_norm.weight", np.full(3, number, np.float32))
-            writer.write_header_to_file()
-            writer.write_kv_data_to_file()
-            writer.write_tensors_to_file()
-            writer.close()
-        found = read_gguf(tmp_path / "m-00001-of-00002.gguf")
-        vectors = [found.vector(name) for name in ("first_norm.weight", "second_norm.weight")]
-        assert [None if one is None else one.tolist() for one in vectors] == [[1] * 3, [2] * 3]
+    def test_part_of_a_model(self, tmp_path: Path) -> None:
+        """One of several files of a model is refused, with how to join them."""
+        writer = gguf.GGUFWriter(tmp_path / "m-00001-of-00002.gguf", "llama")
+        writer.add_uint16("split.count", 2)
+        writer.add_tensor("first_norm.weight", np.full(3, 1, np.float32))
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        with pytest.raises(ModelFileError, match="one of several files") as caught:
+            read_gguf(tmp_path / "m-00001-of-00002.gguf")
+        assert "llama-gguf-split --merge" in caught.value.hint
 
 
 class TestFingerprint:

@@ -13,7 +13,7 @@ from engine.base.errors import ModelError
 from engine.model.interface import LoadOptions, Logits, Span
 from engine.model.llamacpp.model import LlamaModel
 from engine.trees.growth import Grower, Job
-from engine.trees.options import TreeOptions
+from engine.trees.records import TreeOptions
 from engine.trees.tree import Tree
 from tests.engine.model.tiny import WINDOW, write_recurrent, write_sliding
 from tests.engine.model.weights import probabilities

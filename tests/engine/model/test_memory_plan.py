@@ -91,13 +91,12 @@ def model(
         lists["llama.attention.head_count_kv"] = tuple(heads)
     path = Path("m.gguf")
     tensors = {
-        f"blk.{nth}.ffn_up.weight": TensorInfo((1024, layer // 2048), 1, path, 0)
-        for nth in range(layers)
+        f"blk.{nth}.ffn_up.weight": TensorInfo((1024, layer // 2048), 1, 0) for nth in range(layers)
     }
-    tensors["token_embd.weight"] = TensorInfo((1024, 32_000), 1, path, 0)
-    tensors["output_norm.weight"] = TensorInfo((1024,), 0, path, 0)
+    tensors["token_embd.weight"] = TensorInfo((1024, 32_000), 1, 0)
+    tensors["output_norm.weight"] = TensorInfo((1024,), 0, 0)
     if not tied:
-        tensors["output.weight"] = TensorInfo((1024, 32_000), 1, path, 0)
+        tensors["output.weight"] = TensorInfo((1024, 32_000), 1, 0)
     return GgufFile(path, values, tensors, lists, 0)
 
 

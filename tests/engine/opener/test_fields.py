@@ -82,8 +82,8 @@ def _grow(conn: sqlite3.Connection) -> None:
         "t",
         [
             TreeEntry(
-                TreeRow(n, step, "t", 1, None, 3, None, n + step, 1, 3, -n / step, -1, 0.5, 0.5, 0,
-                        n / 10, n / 5 + step, 1, 0.5, -2.0, 4, 4, 0.1, 0.1, "path", "every", "tiny",
+                TreeRow(n, step, "t", 1, None, 3, None, n + step, 1, 3, -n / step, 0.5, 0.5, 0,
+                        n / 5 + step, 0.5, -2.0, 4, 4, 0.1, 0.1, "path", "every", "tiny",
                         None),
                 {"nodes": 1},
             )

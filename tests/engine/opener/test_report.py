@@ -22,7 +22,7 @@ from engine.results.validation import service as all_metrics
 from engine.signs.stages import SignStage
 from tests.engine.goals.service.goal_project import cluster, fill_topics, run, stages_of
 from tests.engine.project.support import fill, talk
-from tests.engine.questions.tables.test_unsure_queue import give_trees
+from tests.screens.trees.tree_project import give_trees
 
 HOSTILE = "<script>alert(1)</script> [x](javascript:y) | `a` \x1b[31m"
 ALONE = {"meta", "rect", "line", "br"}

@@ -53,7 +53,7 @@ def test_a_row_has_what_the_other_readers_say(project: Project) -> None:
         remaining = store.remaining(row.id)
         assert line["remaining"] == (remaining and remaining.text)
         assert line["leaves"] == max((tree.leaves for tree in grown[row.id]), default=None)
-        assert line["entropy"] == max((tree.entropy_high for tree in grown[row.id]), default=None)
+        assert line["entropy"] == max((tree.entropy for tree in grown[row.id]), default=None)
         assert line["perplexity"] == (pytest.approx(math.exp(0.5)) if grown[row.id] else None)
         assert line["meta.cost"] == original.meta["cost"]
         assert line["meta.user.plan name"] == original.meta["user"]["plan name"]

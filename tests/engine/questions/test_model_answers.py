@@ -97,7 +97,7 @@ def test_parts_of_a_log() -> None:
 
 def listed(*tokens: tuple[str, float]) -> Step:
     """A token with others in its place, each with its probability; the first is chosen."""
-    top = tuple(ListedToken(None, text.encode(), math.log(p)) for text, p in tokens)
+    top = tuple(ListedToken(text.encode(), math.log(p)) for text, p in tokens)
     return Step(top[0], top)
 
 

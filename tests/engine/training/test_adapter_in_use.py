@@ -10,7 +10,7 @@ import pytest
 from engine.base.errors import UsageError
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.records import ModelRequest
-from engine.model.service.adapter_in_use import use_adapter
+from engine.model.service.run_setup import use_adapter
 from engine.opener.open_project import OpenProject
 from engine.training.service import find_adapter
 from tests.engine.model.small_adapters import adapter_file

@@ -21,11 +21,8 @@ class Enumerated:
     pruned: float = 0.0
 
 
-def enumerate_paths(
-    prompt: Sequence[int], alpha: float, longest: int, widest: int = VOCABULARY
-) -> Enumerated:
-    """Mode `path`: every node whose path probability reaches alpha, to a depth of `longest`, and that is one of the
-    `widest` best after its parent."""
+def enumerate_paths(prompt: Sequence[int], alpha: float, longest: int) -> Enumerated:
+    """Mode `path`: every node whose path probability reaches alpha, to a depth of `longest`."""
     found = Enumerated()
 
     def visit(tokens: tuple[int, ...], mass: float) -> None:
@@ -37,8 +34,7 @@ def enumerate_paths(
             return
         values = log_probs(next_logits([*prompt, *tokens]), range(VOCABULARY))
         masses = [mass * math.exp(value) for value in values]
-        best = sorted(range(VOCABULARY), key=lambda token: -masses[token])[:widest]
-        kept = [token for token in best if masses[token] >= alpha]
+        kept = [token for token, mass in enumerate(masses) if mass >= alpha]
         if not kept:
             found.leaves[tokens, Kind.CUT] = mass
             return

@@ -12,7 +12,7 @@ import llama_cpp
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.trees.options import TreeOptions
+from engine.trees.records import TreeOptions
 from engine.trees.tree import Kind
 
 Path = tuple[int, ...]

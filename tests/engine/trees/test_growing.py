@@ -13,8 +13,7 @@ from engine.jobs.runner import JobDone, JobRunner, RunOutcome
 from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.trees import tables as trees
-from engine.trees.options import TreeOptions
-from engine.trees.records import At, TreeRow
+from engine.trees.records import At, TreeOptions, TreeRow
 from engine.trees.stages import TreeStage
 from tests.engine.completeness import scored
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.base.errors import Cancelled, ModelError, UsageError
+from engine.base.errors import ModelError, UsageError
 from engine.trees.growth import Budget, Grower, Job, Work
-from engine.trees.options import Growth, Transform, TreeOptions
+from engine.trees.records import Growth, TreeOptions
 from engine.trees.tree import Account, Kind, Tree, TreeRecord, record, restore
-from tests.engine.model.toy import ROOMY, VOCABULARY, ToyModel, log_prob
+from tests.engine.model.toy import ROOMY, ToyModel, log_prob
 from tests.engine.trees.enumerated import STOPS, enumerate_paths
 
 PROMPT = tuple(b"Where is my parcel?")
@@ -50,17 +50,13 @@ def grow_prompts(model: ToyModel, prompts: list[bytes], width: int = 32) -> tupl
 
 
 class TestAgainstEnumeration:
-    @pytest.mark.parametrize(
-        ("alpha", "widest"),
-        [(0.02, 0), (0.005, 0), (0.0015, 0), (0.0015, 1), (0.0015, 3), (0.0015, 8)],
-    )
-    def test_same_leaves_and_masses(self, alpha: float, widest: int) -> None:
-        """Leaves, their kinds and probabilities, and the pruned mass equal those of a plain recursion, also with a
-        bound on the children of a node."""
+    @pytest.mark.parametrize("alpha", [0.02, 0.005, 0.0015])
+    def test_same_leaves_and_masses(self, alpha: float) -> None:
+        """Leaves, their kinds and probabilities, and the pruned mass equal those of a plain recursion."""
         model = ToyModel()
-        grown = tree(model, TreeOptions(alpha, max_tokens=3, widest=widest))
+        grown = tree(model, TreeOptions(alpha, max_tokens=3))
         grow(model, Job(grown, PROMPT))
-        expected = enumerate_paths(PROMPT, alpha, 3, widest or VOCABULARY)
+        expected = enumerate_paths(PROMPT, alpha, 3)
 
         assert leaves(grown) == pytest.approx(expected.leaves, rel=1e-5)
         assert grown.account().pruned == pytest.approx(expected.pruned, abs=1e-6)
@@ -112,67 +108,30 @@ class TestRecordedAnswer:
 
 class TestStopping:
     @pytest.mark.parametrize("nodes", [1, 7, 40])
-    def test_a_budget_of_nodes_is_kept_and_growth_goes_on(self, nodes: int) -> None:
-        """At most the budget of nodes is read; grown further, the tree equals one grown at once."""
+    def test_a_budget_of_nodes_is_kept(self, nodes: int) -> None:
+        """At most the budget of nodes is read; what was not read is unexpanded mass."""
         model = ToyModel()
-        parts, whole = tree(model), tree(model)
-        first = Grower(model).grow([Job(parts, PROMPT)], Budget(nodes=nodes))
-        grow(model, Job(whole, PROMPT))
+        parts = tree(model)
+        work = Grower(model).grow([Job(parts, PROMPT)], Budget(nodes=nodes))
 
-        assert first.nodes <= nodes
-        assert not first.finished
+        assert work.nodes <= nodes
+        assert not work.finished
         assert total(parts.account()) == pytest.approx(1, abs=1e-6)
         assert parts.account().unexpanded > 0
-        grow(model, Job(parts, PROMPT))
-        assert leaves(parts) == leaves(whole)
-
-    def test_cancelled_reading_waits_again(self) -> None:
-        """A cancelled decode loses no node."""
-        model = ToyModel()
-        model.cancel_after = 4
-        grown, whole = tree(model), tree(model)
-        with pytest.raises(Cancelled):
-            grow(model, Job(grown, PROMPT))
-        model.cancel_after = None
-        grow(model, Job(grown, PROMPT))
-        grow(model, Job(whole, PROMPT))
-
-        assert leaves(grown) == leaves(whole)
-
-
-class TestLowering:
-    @pytest.mark.parametrize("mode", ["path", "token"])
-    @pytest.mark.parametrize(("lower", "widest"), [(0.01, 0), (0.004, 0), (0.0005, 0), (0.0008, 3)])
-    def test_a_lower_alpha_gives_the_tree_grown_at_it(
-        self, mode: Growth, lower: float, widest: int
-    ) -> None:
-        """Grown further to a lower alpha, leaves and masses are those of a tree grown at that alpha at once."""
-        model = ToyModel()
-        before = TreeOptions(0.02 if mode == "path" else 0.1, mode, max_tokens=3, widest=widest)
-        alpha = lower if mode == "path" else lower * 8
-        grown, whole = tree(model, before), tree(model, replace(before, alpha=alpha))
-        grow(model, Job(grown, PROMPT))
-        grown.lower(alpha)
-        grow(model, Job(grown, PROMPT))
-        grow(model, Job(whole, PROMPT))
-
-        assert leaves(grown) == pytest.approx(leaves(whole))
-        assert grown.account().pruned == pytest.approx(whole.account().pruned, abs=1e-9)
 
 
 class TestRecord:
-    def test_a_recorded_tree_grows_on(self) -> None:
-        """A tree that is stored and restored in the middle ends as one that was never interrupted."""
+    def test_a_recorded_tree_is_the_same(self) -> None:
+        """A tree that is stored and restored has the same nodes, options and texts."""
         model = ToyModel()
-        parts = tree(model)
-        Grower(model).grow([Job(parts, PROMPT)], Budget(nodes=12))
-        frame = json.loads(json.dumps(record(parts).as_frame()))
+        grown = tree(model)
+        Grower(model).grow([Job(grown, PROMPT)], Budget(nodes=12))
+        frame = json.loads(json.dumps(record(grown).as_frame()))
         again = restore(TreeRecord.from_frame(frame))
-        again.spelling = model.token_bytes
-        grow(model, Job(again, PROMPT))
-        grow(model, Job(parts, PROMPT))
 
-        assert again.nodes == parts.nodes
+        assert again.nodes == grown.nodes
+        assert again.options == grown.options
+        assert all(again.text(leaf) == grown.text(leaf) for leaf in grown.leaves())
 
 
 class TestRefusing:
@@ -186,7 +145,7 @@ class TestRefusing:
         [
             lambda: TreeOptions(0),
             lambda: TreeOptions(0.1, max_tokens=0),
-            lambda: TreeOptions(0.1, widest=-1),
+            lambda: TreeOptions(0.1, temperature=0),
         ],
     )
     def test_options(self, make: Callable[[], TreeOptions]) -> None:
@@ -195,34 +154,29 @@ class TestRefusing:
             make()
 
 
-class TestWidest:
+class TestTemperature:
     @settings(max_examples=40, deadline=None)
     @given(
         prompt=st.binary(min_size=1, max_size=20),
-        widest=st.integers(0, 6),
         mode=st.sampled_from(["path", "token"]),
         alpha=st.sampled_from([0.05, 0.01, 0.004]),
-        transform=st.sampled_from(
-            [Transform(), Transform(temperature=0.7, top_k=40), Transform(top_p=0.8, min_p=0.02)]
-        ),
+        temperature=st.sampled_from([0.5, 1.0, 1.4]),
     )
     def test_the_account_sums_to_one(
-        self, prompt: bytes, widest: int, mode: Growth, alpha: float, transform: Transform
+        self, prompt: bytes, mode: Growth, alpha: float, temperature: float
     ) -> None:
-        """In both modes and under any sampler, children that are not followed are pruned mass, and nothing is
+        """In both modes and at any temperature, children that are not followed are pruned mass, and nothing is
         renormalized.
         """
         if mode == "token":
             alpha *= 20
-        options = TreeOptions(alpha, mode, 3, transform=transform, widest=widest)
+        options = TreeOptions(alpha, mode, 3, temperature=temperature)
         model = ToyModel()
         grown = tree(model, options)
         grow(model, Job(grown, tuple(prompt)))
         account = grown.account()
 
         assert account.covered + account.pruned == pytest.approx(1, abs=1e-6)
-        if widest:
-            assert max(len(node.children) for node in grown.nodes) <= widest
 
 
 class TestShared:

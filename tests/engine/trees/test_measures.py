@@ -14,7 +14,7 @@ from engine.model.interface import LogProbs
 from engine.trees.growth import Budget, Grower, Job
 from engine.trees.guarantee import contains, equals, guarantee, json_has, matches, parse_predicate
 from engine.trees.measures import answers, measure
-from engine.trees.options import TreeOptions
+from engine.trees.records import TreeOptions
 from engine.trees.tree import Tree
 from tests.engine.model.toy import ToyModel
 from tests.engine.trees.enumerated import STOPS
@@ -50,22 +50,22 @@ def small() -> Tree:
 
 class TestMeasures:
     def test_by_hand(self) -> None:
-        """Leaves, the best one, masses, entropy and the first fork are as computed by hand."""
+        """Leaves, the best one, masses and entropies are as computed by hand."""
         found = measure(small())
 
         assert found.leaves == 3
         assert found.max_log_prob == pytest.approx(math.log(0.494), abs=1e-3)
-        assert found.max_log_prob_per_token == pytest.approx(math.log(0.494) / 2, abs=1e-3)
         assert found.covered == pytest.approx(0.894, abs=1e-3)
         assert found.pruned == pytest.approx(0.106, abs=1e-3)
         assert found.unexpanded == 0
-        assert found.fork_depth == 0
+        masses = [0.6, 0.3, 0.05, 0.05]
+        bits = -sum(p * math.log2(p) for p in masses)
+        assert found.fork_entropy == pytest.approx(bits)
         outcomes = [0.494, 0.3, 0.1]
         known = -sum(p * math.log2(p) for p in outcomes)
-        assert found.entropy_low == pytest.approx(known - 0.106 * math.log2(0.106), abs=5e-3)
         lost = [0.05, 0.05, 0.006]
         expected = known - sum(p * math.log2(p) for p in lost)
-        assert found.entropy_high == pytest.approx(expected, abs=5e-3)
+        assert found.entropy == pytest.approx(expected, abs=5e-3)
 
     def test_equal_texts_are_one_answer(self) -> None:
         """A cut leaf and an ended one with the same text are one answer."""
@@ -74,16 +74,6 @@ class TestMeasures:
 
         assert [answer.text for answer in found] == ["yes\ufffd", "no", ""]
         assert sum(answer.probability for answer in found) == pytest.approx(tree.account().covered)
-
-    def test_bounds_are_in_order_while_growing(self) -> None:
-        """The lower bound of the entropy never exceeds the upper, at any moment."""
-        model = ToyModel()
-        tree = Tree(TreeOptions(0.002, max_tokens=4), STOPS, model.token_bytes)
-        job = Job(tree, b"Is it?")
-        for _ in range(8):
-            found = measure(tree)
-            assert found.entropy_low <= found.entropy_high + 1e-9
-            Grower(model).grow([job], Budget(nodes=20))
 
 
 class TestGuarantee:

@@ -16,7 +16,7 @@ import pytest
 from engine.model.interface import LoadOptions
 from engine.model.llamacpp.model import LlamaModel
 from engine.trees.growth import Grower, Job
-from engine.trees.options import TreeOptions
+from engine.trees.records import TreeOptions
 from engine.trees.tree import Tree
 from tests.engine.trees.prompted import grow_by_prompts
 

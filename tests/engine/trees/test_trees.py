@@ -1,4 +1,4 @@
-"""Trees in the project file: configurations side by side; a tree that grew further replaces the former one."""
+"""Trees in the project file, of several configurations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from engine.project.project import Project
 from engine.trees import tables as trees
-from engine.trees.options import TreeOptions
+from engine.trees.records import TreeOptions
 from tests.screens.trees.tree_project import CONFIG, entry, grown, imported, run_of, store
 
 OTHER = replace(CONFIG, config_hash="beef", alpha=0.1, model="toy-two")
@@ -28,26 +28,16 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 
 def test_the_one_that_is_shown(project: Project) -> None:
-    """The newest configuration is shown until another is chosen; a tree of any can be read."""
+    """The newest configuration is shown; a tree of any can be read."""
     with project.reading() as conn:
         assert [row.model for row in trees.measures(conn)] == ["toy-two"]
         assert trees.trees(conn, 2) == []
         assert len(trees.trees(conn, 2, "cafe")) == 1
         assert trees.frame(conn, 2, 2) is None
         assert trees.frame(conn, 2, 2, "cafe") is not None
-    project.write(lambda conn: trees.choose(conn, "cafe"))
+    project.write(lambda conn: trees.register(conn, CONFIG))
     with project.reading() as conn:
         assert [row.conversation_id for row in trees.measures(conn)] == [1, 2]
-
-
-def test_grown_on(project: Project) -> None:
-    """A tree that is stored again replaces the former one."""
-    more = grown(b"a1", TreeOptions(0.01, max_tokens=3))
-    run_id = run_of(project, CONFIG)
-    project.write(lambda conn: trees.add(conn, "cafe", [entry(1, more, run_id)]))
-    with project.reading() as conn:
-        (row,) = trees.trees(conn, 1, "cafe")
-    assert (row.nodes, row.run_id) == (len(more.tree.nodes), run_id)
 
 
 def test_seconds(project: Project) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from engine.model.service.adapter_in_use import use_adapter
+from engine.model.service.run_setup import use_adapter
 from engine.training import plan as planning
 from engine.training.events import RunDirectory
 from screens.training import screen

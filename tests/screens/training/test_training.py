@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from engine.model.service.adapter_in_use import adapter_in_use
+from engine.model.service.run_setup import adapter_in_use
 from engine.training import process
 from screens.shell.run_form import ScoringForm
 from screens.training.dialogs import TrainingRunForm

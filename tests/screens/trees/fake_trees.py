@@ -24,17 +24,12 @@ class RecordedTrees(TreeService):
     def __init__(self, project: Project) -> None:
         folder = Path(project.path).parent
         process = ModelProcess(folder / "model.log")
-        setup = tree_setup(project, process, Catalog(folder, folder))
+        catalog, endpoints = Catalog(folder, folder), Endpoints(folder, folder)
+        setup = RunSetup(project, process, catalog, endpoints)
         runner = JobRunner(project, lambda _: None)
-        super().__init__(setup, runner, lambda: None, lambda conn, ids: {})
+        super().__init__(setup, runner, lambda conn, ids: {})
         self.started: list[TreeRequest] = []
 
     def start(self, request: TreeRequest) -> int:
         self.started.append(request)
         return len(self.started)
-
-
-def tree_setup(project: Project, process: ModelProcess, catalog: Catalog) -> RunSetup:
-    """What runs of a project file need, with no endpoints."""
-    folder = Path(project.path).parent
-    return RunSetup(project, process, catalog, Endpoints(folder, folder))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from engine.trees.records import NodeColumns
 from engine.trees.tree import LEAVES, Kind
-from screens.trees.layout import OPEN_LINES, Folding, TreeLayout
+from screens.trees.tree_view import OPEN_LINES, Folding, TreeLayout
 
 EURO = "€".encode()
 SPELLINGS = st.sampled_from(
@@ -41,7 +41,7 @@ def trees(draw: st.DrawFn) -> NodeColumns:
         recorded.insert(0, at)
         at = parent[at]
     return NodeColumns(
-        parent, list(range(len(parent))), spelling, path, path, below, kind, [1.0] * len(parent), recorded
+        parent, spelling, path, below, kind, [1.0] * len(parent), recorded
     )  # fmt: skip
 
 
@@ -75,7 +75,6 @@ class TestSegments:
         layout = TreeLayout(columns)
         for at, segment in enumerate(layout.segments):
             nodes = path_to(columns, segment.last)
-            assert layout.path_nodes(at) == nodes
             if not segment.forks:
                 whole = b"".join(columns.spelling[node] for node in nodes)
                 assert layout.path_text(at) == whole.decode("utf-8", "replace")
@@ -92,21 +91,16 @@ class TestSegments:
     @settings(deadline=None)
     @given(trees())
     def test_where_things_are(self, columns: NodeColumns) -> None:
-        """Nodes, siblings, forks, the best leaf and the end of what was said are found where they stand."""
+        """Nodes, forks and the best leaf are found where they stand."""
         layout = TreeLayout(columns)
         segments = layout.segments
         for number, segment in enumerate(segments):
             assert all(layout.of_node(node) == number for node in segment.nodes)
-            assert segments[layout.sibling(number)].parent == segment.parent
         leaves = [segment for segment in segments if segment.kind in LEAVES]
         best = layout.best_leaf()
         assert (best is None) == (not leaves)
         if best is not None:
             assert segments[best].below == max(leaf.below for leaf in leaves)
-        end = layout.recorded_end()
-        assert (end is None) == (not columns.recorded)
-        if end is not None:
-            assert columns.recorded[-1] in segments[end].nodes
         forks = [at for at, segment in enumerate(segments) if segment.forks]
         assert [at for at in [layout.next_fork(-1)] if at is not None] == forks[:1]
 
@@ -123,12 +117,9 @@ class TestSegments:
         kind: list[Kind] = [
             Kind.INNER if node in inside else Kind.CUT for node in range(len(parent))
         ]
-        layout = TreeLayout(
-            NodeColumns(parent, parent, spelling, path, path, path, kind, [None] * len(parent))
-        )
+        layout = TreeLayout(NodeColumns(parent, spelling, path, path, kind, [None] * len(parent)))
 
         assert max(segment.depth for segment in layout.segments) == 4_999
-        assert len(layout.leaves_with("xxxxx")) > 4_900
 
 
 class TestFolding:
@@ -161,8 +152,10 @@ class TestFolding:
         """At first a screenful is unfolded, and in any case the recorded answer."""
         layout = TreeLayout(columns)
         folding = Folding(layout).opened_at_first(8)
-        end = layout.recorded_end()
-        assert end is None or folding.line_of(end) is not None
-        if end is None:
+        if columns.recorded:
+            end = layout.of_node(columns.recorded[-1])
+            assert end is not None
+            assert folding.line_of(end) is not None
+        else:
             assert len(folding.lines) <= max(8, len(layout.branches(-1)))
         assert OPEN_LINES >= 8

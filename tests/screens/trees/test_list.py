@@ -12,10 +12,8 @@ from textual.pilot import Pilot
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.trees import tables as stored
-from engine.trees.options import TreeOptions
+from engine.trees.measures import MIN_TREES_FOR_DECILES, Deciles, unusual, unusual_lines
 from engine.trees.records import TreeItem, TreeRequest, TreeRow
-from engine.trees.reports import MIN_TREES_FOR_DECILES, Deciles, unusual
-from engine.trees.reports import lines as lines_of
 from engine.trees.tables import TreeEntry
 from screens.reader.screen import ReaderScreen
 from screens.trees.list_screen import TreeSetScreen
@@ -24,7 +22,7 @@ from screens.triage.screen import TriageScreen
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.project import project as sample_project
 from tests.screens.real_store import services
-from tests.screens.trees.tree_project import CONFIG, entry, grown, run_of, store, with_trees
+from tests.screens.trees.tree_project import CONFIG, run_of, store, with_trees
 from workbench.app import WorkbenchApp
 
 
@@ -96,18 +94,6 @@ class TestTable:
                 await until(pilot, lambda: pilot.app.screen is trees)
                 assert trees.table.cursor_id == at
 
-    async def test_another_set(self, tmp_path: Path) -> None:
-        """c chooses which configuration's trees are shown."""
-        with with_trees(tmp_path / "t.wb", 3) as project:
-            other = replace(CONFIG, config_hash="beef", model="toy-two")
-            tree = grown(b"Order 1?", TreeOptions(0.05, max_tokens=4))
-            store(project, [entry(1, tree, run_of(project, other), other)], other)
-            async with listed(project) as pilot:
-                assert "1 tree " in lines(pilot)[1]
-                assert "toy-two" in lines(pilot)[1]
-                await press(pilot, "c", "up", "enter")
-                assert "3 trees" in lines(pilot)[1]
-
 
 class TestRun:
     async def test_empty_and_the_dialog(self) -> None:
@@ -148,7 +134,7 @@ class TestWhatStandsOut:
         assert [(one.name, one.row.leaves, one.row.max_log_prob) for one in found] == [
             ("c39", 39, -39.0), ("c38", 38, -38.0), ("c37", 37, -37.0),
         ]  # fmt: skip
-        assert lines_of(found)[0] == {
+        assert unusual_lines(found)[0] == {
             "id": "c39", "step": 1, "branches": 39, "max_logprob": -39.0, "completed": "unscored", "goal": "a trip",
         }  # fmt: skip
         assert unusual(self.items(MIN_TREES_FOR_DECILES - 1)) == []

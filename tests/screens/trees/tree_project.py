@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +12,7 @@ from engine.project.project import Project
 from engine.trees import tables as trees
 from engine.trees.growth import Budget, Grower, Job
 from engine.trees.model_requests import GrownTree
-from engine.trees.options import TreeOptions
-from engine.trees.records import TreeConfig
+from engine.trees.records import TreeConfig, TreeOptions
 from engine.trees.stages import answer_frame, tree_row
 from engine.trees.tables import TreeEntry
 from engine.trees.tree import Tree, record
@@ -123,6 +122,20 @@ def with_trees(path: Path, count: int = 12, alpha: float = 0.02) -> Project:
         )
     store(project, entries)
     return project
+
+
+def give_trees(project: Project, figures: Mapping[int, tuple[int, float]]) -> None:
+    """Stores a tree for each conversation with this number of leaves and best log-probability."""
+    one = entry(1, grown(b"a", TreeOptions(0.2, max_tokens=2)), run_of(project, CONFIG))
+    store(
+        project,
+        [
+            replace(
+                one, row=replace(one.row, conversation_id=key, leaves=leaves, max_log_prob=best)
+            )
+            for key, (leaves, best) in figures.items()
+        ],
+    )
 
 
 def with_turns(path: Path, count: int = 3, steps: Sequence[int] = (2, 4, 6)) -> Project:

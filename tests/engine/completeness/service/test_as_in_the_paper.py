@@ -11,7 +11,7 @@ from engine.base.errors import UsageError
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.runs import MAX_REMAINING_TOKENS_OF_PAPER
 from engine.completeness.stages.remaining import RemainingStage
-from engine.model.service.adapter_in_use import use_adapter
+from engine.model.service.run_setup import use_adapter
 from engine.opener.open_project import OpenProject
 from tests.engine.model.small_adapters import adapter_file
 from tests.engine.project.support import fill, talk

@@ -11,8 +11,7 @@ from engine.jobs.contract import config_hash
 from engine.model.endpoints.endpoint_book import EndpointBook
 from engine.model.endpoints.fleet import Prices
 from engine.model.interface import LoadOptions
-from tests.engine.model.endpoints.toy_peer import MODEL, NAMES, ToyPeer, running
-from tests.engine.model.toy import END
+from tests.engine.model.endpoints.toy_peer import MODEL, ToyPeer, running
 
 OPTIONS = LoadOptions()
 
@@ -22,7 +21,7 @@ class TestAdding:
         """An endpoint is found again with its settings and probe results, by default under the model's name."""
         with running("vllm") as peer:
             book = EndpointBook(tmp_path)
-            added = book.add(peer.base, end_text=NAMES[END], prices=Prices(1, 2), timeout=90.0)
+            added = book.add(peer.base, prices=Prices(1, 2), timeout=90.0)
         assert (added.name, added.url, added.prices) == (MODEL, peer.url, Prices(1, 2))
         assert added.timeout == 90.0
         assert EndpointBook(tmp_path).entries() == [added]
@@ -56,7 +55,7 @@ class TestSharing:
     def book(self, folder: Path, *peers: ToyPeer) -> EndpointBook:
         made = EndpointBook(folder)
         for number, peer in enumerate(peers):
-            made.add(peer.url, f"n{number}", end_text=NAMES[END])
+            made.add(peer.url, f"n{number}")
         return made
 
     def test_several_names(self, tmp_path: Path) -> None:

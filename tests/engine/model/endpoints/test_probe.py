@@ -4,74 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import get_args
 
 import pytest
 
 from engine.base.errors import ModelError
-from engine.model.endpoints.capabilities import Capabilities, no_tree, no_writing
+from engine.model.endpoints.capabilities import Capabilities, no_writing
 from engine.model.endpoints.client import parse_address
 from engine.model.endpoints.probe import probe
 from engine.model.prompt_files import parse_prompt, prompt_text
-from tests.engine.model.endpoints.toy_peer import NAMES, Manner, running, says
-from tests.engine.model.toy import END
+from tests.engine.model.endpoints.toy_peer import Manner, running, says
 
 SUMMARY = parse_prompt("summary", prompt_text("summary"))
 
 
-def probed(manner: Manner, end_text: str = "") -> Capabilities:
+def probed(manner: Manner) -> Capabilities:
     with running(manner) as peer:
-        return probe(parse_address(peer.url), end_text=end_text)
+        return probe(parse_address(peer.url))
 
 
 class TestWhatIsFound:
     def test_vllm(self) -> None:
-        """vLLM: token ids in both directions, log-probabilities of the prompt, the 20 best; the end token is given by a
-        person.
-        """
-        found = probed("vllm", NAMES[END])
-        assert (found.ids, found.named, found.echo) == (True, True, True)
-        assert (found.top, found.chat_top, found.tokens, found.template) == (20, 20, "vllm", "vllm")
-        assert (found.prefill, found.context) == ("continue", 4096)
-        assert (found.end_token, found.controls, found.embeddings) == (END, True, False)
+        """vLLM: prompts as token ids, the 20 best tokens of replies."""
+        found = probed("vllm")
+        assert (found.ids, found.chat_top, found.tokens, found.template) == (
+            True,
+            20,
+            "vllm",
+            "vllm",
+        )
+        assert (found.prefill, found.context, found.embeddings) == ("continue", 4096, False)
 
     def test_llama_server(self) -> None:
-        """llama-server reports its end token and its number of slots."""
+        """llama-server reports its number of slots."""
         found = probed("llama-server")
-        assert (found.ids, found.named, found.echo) == (True, True, False)
+        assert found.ids
         assert (found.tokens, found.template, found.prefill) == (
             "llama-server",
             "llama-server",
             "last",
         )
-        assert (found.end_token, found.end_text, found.controls) == (END, NAMES[END], False)
         assert (found.parallel, found.context, found.structure) == (4, 4096, "")
-        assert found.top == 259
 
     def test_llama_cpp_python(self) -> None:
-        """llama-cpp-python: texts only; its log-probabilities of prompt tokens are shifted by a position, which the
-        probe detects, so they are not used.
-        """
-        found = probed("llama-cpp-python", NAMES[END])
-        assert (found.ids, found.named, found.echo) == (False, False, False)
+        """llama-cpp-python: texts only."""
+        found = probed("llama-cpp-python")
+        assert not found.ids
         assert (found.tokens, found.template, found.prefill) == ("llama-cpp-python", "", "")
 
 
 class TestWhatIsEnough:
-    @pytest.mark.parametrize(
-        ("manner", "trees"),
-        [
-            ("vllm", True),
-            ("llama-server", True),
-            ("llama-cpp-python", True),
-            ("chat", False),
-            ("bare", False),
-        ],
-    )
-    def test_each_server(self, manner: Manner, trees: bool) -> None:
-        """Every kind of server writes replies; response trees need probabilities of a text's next tokens."""
-        found = probed(manner, NAMES[END])
-        assert no_writing(found, SUMMARY) is None
-        assert (no_tree(found) is None) == trees
+    @pytest.mark.parametrize("manner", get_args(Manner))
+    def test_each_server(self, manner: Manner) -> None:
+        """Every kind of server writes replies."""
+        assert no_writing(probed(manner), SUMMARY) is None
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from engine.base.conversation import Conversation, Message, render_log
-from engine.base.errors import UsageError
 from engine.completeness.scoring import LogItem, log_item
 from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.client import EndpointClient, parse_address
@@ -21,11 +20,7 @@ from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Generate, ModelClient
 from engine.model.prompt_files import Prompt
-from engine.opener.model_process import endpoint_handlers
 from engine.simulate.demo.samples import sample_conversations
-from engine.trees.growth import Budget
-from engine.trees.model_requests import Grow, places
-from engine.trees.options import TreeOptions
 from tests.engine.model.endpoints.peers import CONTEXT, llama_cpp_python, transformers_serve
 from tests.engine.model.tiny import SPECIAL
 
@@ -70,7 +65,7 @@ def llama(expanded: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 @pytest.fixture(scope="module")
 def found(llama: str) -> Capabilities:
     """The result of a probe."""
-    return probe(parse_address(llama), end_text="<|im_end|>")
+    return probe(parse_address(llama))
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +74,7 @@ def over_http(llama: str, found: Capabilities) -> EndpointModel:
 
 
 def asking(url: str, can: Capabilities) -> EndpointModel:
-    made = EndpointModel(
-        "peer", Fleet([(EndpointClient(parse_address(url)), None)]), can, endpoint_handlers()
-    )
+    made = EndpointModel("peer", Fleet([(EndpointClient(parse_address(url)), None)]), can)
     made.load(Path(), OPTIONS)
     return made
 
@@ -94,14 +87,10 @@ def replies(model: ModelClient, items: list[LogItem]) -> list[str]:
 
 class TestLlamaCppPython:
     def test_probe(self, found: Capabilities) -> None:
-        """The probe finds that the server takes texts only, names tokens by texts, and that its log-probabilities of
-        prompt tokens are those of other positions.
-        """
+        """The probe finds that the server takes texts only, and how its replies have fields."""
         assert (found.completions, found.chat) == (True, True)
         assert found.structure in ("json_schema", "json_object")
-        assert (found.ids, found.named, found.echo, found.template) == (False, False, False, "")
-        assert found.tokens == "llama-cpp-python"
-        assert found.top > 900
+        assert (found.ids, found.template, found.tokens) == (False, "", "llama-cpp-python")
 
     def test_replies(
         self, in_process: ModelProcess, over_http: EndpointModel, items: list[LogItem]
@@ -138,18 +127,15 @@ class TestTransformersServe:
         with transformers_serve(base[0], tmp_path_factory.mktemp("serve")) as url:
             yield url
 
-    def test_replies_and_no_more(
+    def test_replies(
         self, url: str, base: tuple[Path, Path], items: list[LogItem], tmp_path: Path
     ) -> None:
-        """The greedy replies are the same; without log-probabilities trees are refused."""
+        """The greedy replies are the same."""
         can = probe(parse_address(url))
-        assert (can.completions, can.top, can.echo, can.tokens) == (True, 0, False, "")
+        assert (can.completions, can.tokens) == (True, "")
         model = asking(url, can)
         here = ModelProcess(tmp_path / "worker.log")
         here.load(base[1], OPTIONS)
         talk = [log_item(render_log([Message("user", "Hello?"), Message("assistant", "Hello!")]))]
         assert replies(model, talk) == replies(here, talk)
         here.close()
-        (place,) = places(render_log(shortest(1)[0].messages), "last-answer")
-        with pytest.raises(UsageError, match="no log-probabilities"):
-            model.ask(Grow([place], TreeOptions(alpha=0.1), Budget()))

@@ -83,24 +83,13 @@ class TestAddress:
 
 
 class TestAnswers:
-    def test_texts(self) -> None:
-        """The old completions format names tokens by texts; the most probable comes first."""
-        told = {"tokens": ["a"], "token_logprobs": [-1.0], "top_logprobs": [{"a": -1.0, "b": -0.5}]}
+    def test_listed_tokens(self) -> None:
+        """The most probable of the listed tokens comes first; its bytes count before its text."""
+        listed = [{"token": "a", "logprob": -1.0}, {"token": "?", "bytes": [98], "logprob": -0.5}]
+        told = {"content": [{"token": "a", "logprob": -1.0, "top_logprobs": listed}]}
         (step,) = read_completion({"choices": [{"text": "a", "logprobs": told}]}).steps
-        assert step.chosen is not None
-        assert (step.chosen.token, step.chosen.text) == (None, b"a")
+        assert step.chosen.text == b"a"
         assert [one.text for one in step.top] == [b"b", b"a"]
-
-    def test_ids(self) -> None:
-        """Tokens that are named by ids have an id and no text."""
-        told = {
-            "tokens": ["token_id:7"],
-            "token_logprobs": [-1.0],
-            "top_logprobs": [{"token_id:9": -0.5}],
-        }
-        (step,) = read_completion({"choices": [{"text": "a", "logprobs": told}]}).steps
-        assert step.chosen is not None
-        assert (step.chosen.token, step.top[0].token) == (7, 9)
 
     @pytest.mark.parametrize(
         "choice",
@@ -136,6 +125,6 @@ class TestAnswers:
         except RequestRefused:
             return
         for step in found.steps:
-            for one in (*step.top, *([step.chosen] if step.chosen else [])):
+            for one in (*step.top, step.chosen):
                 assert one.log_p <= 0
                 assert not math.isnan(one.log_p)

@@ -13,9 +13,7 @@ from engine.model.endpoints.fleet import Fleet, Prices, Replies
 from engine.model.endpoints.model import EndpointModel
 from engine.model.endpoints.probe import probe
 from engine.model.interface import LoadOptions
-from engine.opener.model_process import endpoint_handlers
-from tests.engine.model.endpoints.toy_peer import NAMES, Manner, ToyPeer, running
-from tests.engine.model.toy import END
+from tests.engine.model.endpoints.toy_peer import Manner, ToyPeer, running
 
 
 async def at_once(seconds: float) -> None:
@@ -26,7 +24,7 @@ async def at_once(seconds: float) -> None:
 def capabilities(manner: Manner) -> Capabilities:
     """The probe result of a server of this kind."""
     with running(manner) as peer:
-        return probe(parse_address(peer.url), end_text=NAMES[END])
+        return probe(parse_address(peer.url))
 
 
 def client(
@@ -39,7 +37,7 @@ def client(
 ) -> EndpointModel:
     """A client for these servers, ready for requests."""
     askers = [(EndpointClient(parse_address(peer.url), sleep=at_once), prices) for peer in peers]
-    made = EndpointModel("toy", Fleet(askers, replies), can, endpoint_handlers())
+    made = EndpointModel("toy", Fleet(askers, replies), can)
     made.load(Path(), LoadOptions(context=context))
     return made
 

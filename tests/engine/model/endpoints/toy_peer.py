@@ -1,7 +1,6 @@
 """The toy model behind HTTP on this machine, as servers of several kinds, with faults on demand. Its answers are
 computed from the toy's definition, so they can be compared with the same model in process. The servers follow their
-documentation; `llama-cpp-python` also has that server's fault of giving, for a prompt's own tokens, the probabilities
-of the position after.
+documentation.
 """
 
 from __future__ import annotations
@@ -132,13 +131,9 @@ class ToyPeer:
             tokens = list(prompt)
         else:
             tokens = self.toy.tokenize(prompt, special=True, start=True)
-        if (body.get("logprobs") or 0) > self.top and self.manner == "vllm":
-            raise RefusedRequest(f"at most {self.top} logprobs")
         written, ended = self._write(tokens, body)
         text = self._spelled([token for token in written if token not in (END, 0)], "replace")
         choice: dict[str, Any] = {"finish_reason": ended, "text": text}
-        if body.get("logprobs") and self.manner != "bare":
-            choice["logprobs"] = self._answer_log_probs(tokens, written, body)
         usage = {"prompt_tokens": len(tokens), "completion_tokens": len(written)}
         return {"choices": [choice], "usage": usage}
 
@@ -155,7 +150,7 @@ class ToyPeer:
         choice: dict[str, Any] = {"finish_reason": ended, "message": said}
         if body.get("logprobs") and self.manner != "bare":
             count = min(self.top, body["top_logprobs"])
-            choice["logprobs"] = {"content": self._listed(tokens, written, count, ids=False)}
+            choice["logprobs"] = {"content": self._listed(tokens, written, count)}
         usage = {"prompt_tokens": len(tokens), "completion_tokens": len(written)}
         return {"choices": [choice], "usage": usage}
 
@@ -176,9 +171,7 @@ class ToyPeer:
                 logits = np.where(_LETTERS, logits, np.float32(-100))
             token = chooser.pick(logits)
             if token in (END, 0):
-                # Most servers list the probabilities of the token that ends a text; this one has no entry for it.
-                listed = [] if self.manner == "llama-cpp-python" else [token]
-                return tokens + listed, "stop"
+                return [*tokens, token], "stop"
             tokens.append(token)
             text = b"".join(map(self.toy.token_bytes, tokens))
             found = [at for stop in stops if (at := text.find(stop)) >= 0]
@@ -186,55 +179,20 @@ class ToyPeer:
                 return list(text[: min(found)]), "stop"
         return tokens, "length"
 
-    def _answer_log_probs(
-        self, prompt: Sequence[int], written: Sequence[int], body: dict[str, Any]
-    ) -> dict[str, Any]:
-        count, echo = int(body["logprobs"]), bool(body.get("echo"))
-        if self.manner == "llama-server":
-            return {"content": self._listed(prompt, written, count, ids=True)}
-        named = self.manner == "vllm" and bool(body.get("return_tokens_as_token_ids"))
-        every = [*prompt, *written]
-        first = 0 if echo else len(prompt)
-        listed: dict[str, list[Any]] = {"tokens": [], "token_logprobs": [], "top_logprobs": []}
-        for at in range(first, len(every)):
-            wrong = self.manner == "llama-cpp-python" and echo
-            before = every[: at + 1] if wrong else every[:at]
-            listed["tokens"].append(self._key(every[at], named))
-            if not before or (wrong and at == 0):
-                listed["token_logprobs"].append(None)
-                listed["top_logprobs"].append(None)
-                continue
-            values = log_probs(next_logits(before), range(VOCABULARY))
-            listed["token_logprobs"].append(float(values[every[at]]))
-            best = np.argsort(-values, kind="stable")[:count]
-            top = {self._key(int(token), named): float(values[token]) for token in best}
-            top[self._key(every[at], named)] = float(values[every[at]])
-            listed["top_logprobs"].append(top)
-        return listed
-
     def _listed(
-        self, prompt: Sequence[int], written: Sequence[int], count: int, *, ids: bool
+        self, prompt: Sequence[int], written: Sequence[int], count: int
     ) -> list[dict[str, Any]]:
         entries = []
         for at, token in enumerate(written):
             values = log_probs(next_logits([*prompt, *written[:at]]), range(VOCABULARY))
             best = np.argsort(-values, kind="stable")[:count]
-            top = [self._entry(int(one), float(values[one]), ids) for one in best]
-            entry = self._entry(token, float(values[token]), ids)
-            entries.append({**entry, "top_logprobs": top})
+            top = [self._entry(int(one), float(values[one])) for one in best]
+            entries.append({**self._entry(token, float(values[token])), "top_logprobs": top})
         return entries
 
-    def _entry(self, token: int, log_p: float, ids: bool) -> dict[str, Any]:
+    def _entry(self, token: int, log_p: float) -> dict[str, Any]:
         raw = list(self.toy.token_bytes(token))
-        entry = {"token": self._spelled([token], "replace"), "bytes": raw, "logprob": log_p}
-        return {**entry, "id": token} if ids else entry
-
-    def _key(self, token: int, named: bool) -> str:
-        if named:
-            return f"token_id:{token}"
-        if self.manner == "llama-cpp-python":
-            return self.toy.token_bytes(token).decode("utf-8", "ignore")
-        return self._spelled([token], "replace")
+        return {"token": self._spelled([token], "replace"), "bytes": raw, "logprob": log_p}
 
     # Counting
 

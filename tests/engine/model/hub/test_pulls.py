@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from engine.base import network_guard
-from engine.base.errors import ModelError, ModelFileError, NetworkRefused, Paused, UsageError
-from engine.model.catalog_files import PartFile, known_sha256, manifest_path, pulled_models
+from engine.base.errors import ModelError, ModelFileError, NetworkRefused, UsageError
+from engine.model.catalog_files import HubFile, known_sha256, manifest_path, pulled_models
 from engine.model.endpoints import pacing
 from engine.model.gguf_file import read_gguf
 from engine.model.hub import download, pulls
 from engine.model.hub.access import Hub
-from engine.model.hub.pulls import PullPlan, carry_out, forget, plan_pull, unfinished
+from engine.model.hub.pulls import PullPlan, PullProgress, carry_out, forget, plan_pull, unfinished
 from engine.model.hub.repositories import look_at
-from engine.model.records import PullRow
 from tests.engine.model.tiny import write_sliding
 from tests.hub_server import COMMIT, TOKEN, FaultyAnswer, HubServer, Repository, serving
 
@@ -56,12 +54,12 @@ def planned(server: HubServer, data: Path, token: str = "") -> tuple[Hub, PullPl
 def pulled(
     server: HubServer,
     data: Path,
-    report: Callable[[PullRow], None] = lambda _: None,
+    report: Callable[[PullProgress], None] = lambda _: None,
     token: str = "",
 ) -> PullPlan:
     """Pulls the one file."""
     hub, plan = planned(server, data, token)
-    carry_out(hub, plan, threading.Event(), report)
+    carry_out(hub, plan, report)
     return plan
 
 
@@ -74,28 +72,31 @@ class TestWhole:
     def test_file_and_manifest(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
         """The file is on disk byte for byte with a manifest of its source, and nothing else."""
         plan = pulled(server, tmp_path)
-        assert plan.first.read_bytes() == content
+        assert plan.place.read_bytes() == content
         assert left(tmp_path) == {FILE, "tiny-f32.manifest.json"}
         ((file, manifest),) = pulled_models(tmp_path)
-        assert file == plan.first
+        assert file == plan.place
         digest = hashlib.sha256(content).hexdigest()
         assert (manifest.name, manifest.repository, manifest.revision) == ("tiny-f32", NAME, COMMIT)
         assert (manifest.hub, manifest.license) == (server.url, "apache-2.0")
-        assert [(one.path, one.size, one.sha256) for one in manifest.files] == [
-            (FILE, len(content), digest)
-        ]
+        pulled_file = manifest.file
+        assert (pulled_file.path, pulled_file.size, pulled_file.sha256) == (
+            FILE,
+            len(content),
+            digest,
+        )
         assert known_sha256(file) == digest
         assert manifest.pulled_at.endswith("+00:00")
         read_gguf(file)
 
     def test_progress(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
         """The byte count rises to the size of the file; then the file is checked."""
-        reported: list[PullRow] = []
+        reported: list[PullProgress] = []
         pulled(server, tmp_path, reported.append)
-        pulls = [one.done for one in reported if one.state == "pulling"]
+        pulls = [one.done for one in reported if not one.checking]
         assert pulls == sorted(pulls)
-        assert (pulls[0], pulls[-1], reported[-1].state) == (0, len(content), "checking")
-        assert {one.total for one in reported} == {len(content)}
+        assert (pulls[0], pulls[-1]) == (0, len(content))
+        assert (reported[-1].checking, reported[-1].done) == (True, len(content))
 
 
 class TestInterrupted:
@@ -103,7 +104,7 @@ class TestInterrupted:
         """After a cut connection the next request asks for the rest only, and the file is complete in the end."""
         server.faults.extend([FaultyAnswer(cut=1000), FaultyAnswer(cut=5000), FaultyAnswer(cut=1)])
         plan = pulled(server, tmp_path)
-        assert plan.first.read_bytes() == content
+        assert plan.place.read_bytes() == content
         ranges = [one.headers["range"] for one in server.downloads]
         assert ranges == ["bytes=0-", "bytes=1000-", "bytes=6000-", "bytes=6001-"]
 
@@ -116,53 +117,49 @@ class TestInterrupted:
         with pytest.raises(ModelError, match="have arrived and are kept"):
             pulled(server, tmp_path)
         (plan,) = unfinished(tmp_path)
-        assert (plan.done, plan.manifest.size) == (1234, len(content))
+        assert (plan.done, plan.size) == (1234, len(content))
         assert pulled_models(tmp_path) == []
 
-        carry_out(Hub(server.url), plan, threading.Event(), lambda _: None)
-        assert plan.first.read_bytes() == content
+        carry_out(Hub(server.url), plan, lambda _: None)
+        assert plan.place.read_bytes() == content
         assert server.downloads[-1].headers["range"] == "bytes=1234-"
         assert unfinished(tmp_path) == []
 
-    def test_paused(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
-        """A pause ends the pull between two pieces, keeps them, and is no failure; a resumed pull completes the
-        file.
-        """
+    def test_by_a_person(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
+        """ctrl+c ends the pull between two pieces and keeps them; a resumed pull completes the file."""
         hub, plan = planned(server, tmp_path)
-        stop, hold = threading.Event(), threading.Event()
-        server.faults.append(FaultyAnswer(cut=2000, hold=hold))
 
-        def report(progress: PullRow) -> None:
+        def report(progress: PullProgress) -> None:
             if progress.done:
-                stop.set()
+                raise KeyboardInterrupt
 
-        with pytest.raises(Paused):
-            carry_out(hub, plan, stop, report)
-        hold.set()
+        server.faults.append(FaultyAnswer(cut=2000))
+        with pytest.raises(KeyboardInterrupt):
+            carry_out(hub, plan, report)
         assert 0 < plan.done <= 2000
         (found,) = unfinished(tmp_path)
         assert found == plan
-        carry_out(hub, found, threading.Event(), lambda _: None)
-        assert plan.first.read_bytes() == content
+        carry_out(hub, found, lambda _: None)
+        assert plan.place.read_bytes() == content
 
     def test_two_at_a_time(self, server: HubServer, tmp_path: Path) -> None:
         """A pull that is in progress cannot be started a second time, and its parts cannot be discarded."""
         hub, plan = planned(server, tmp_path)
         refused: list[UsageError] = []
 
-        def report(progress: PullRow) -> None:
-            if progress.state == "pulling" and progress.done and not refused:
+        def report(progress: PullProgress) -> None:
+            if progress.done and not refused:
                 for act in (
-                    lambda: carry_out(hub, plan, threading.Event(), lambda _: None),
+                    lambda: carry_out(hub, plan, lambda _: None),
                     lambda: forget(plan),
                 ):
                     with pytest.raises(UsageError, match="being pulled already") as caught:
                         act()
                     refused.append(caught.value)
 
-        carry_out(hub, plan, threading.Event(), report)
+        carry_out(hub, plan, report)
         assert len(refused) == 2
-        assert plan.first.is_file()
+        assert plan.place.is_file()
 
 
 class TestDamaged:
@@ -172,7 +169,7 @@ class TestDamaged:
         with pytest.raises(ModelFileError, match="arrived damaged"):
             pulled(server, tmp_path)
         assert left(tmp_path) == set()
-        assert pulled(server, tmp_path).first.read_bytes() == content
+        assert pulled(server, tmp_path).place.read_bytes() == content
 
 
 class TestRefused:
@@ -206,7 +203,7 @@ class TestRefused:
         hub, plan = planned(server, tmp_path)
         monkeypatch.setenv(network_guard.VARIABLE, "1")
         with pytest.raises(NetworkRefused, match=network_guard.VARIABLE):
-            carry_out(hub, plan, threading.Event(), lambda _: None)
+            carry_out(hub, plan, lambda _: None)
         assert server.downloads == []
         assert left(tmp_path) == set()
 
@@ -224,9 +221,9 @@ class TestSentOn:
         """The host of a redirected download is shown, allowed by the guard, and not given the token."""
         server.elsewhere = True
         server.faults.append(FaultyAnswer(cut=1000))
-        reported: list[PullRow] = []
+        reported: list[PullProgress] = []
         plan = pulled(server, tmp_path, reported.append, TOKEN)
-        assert plan.first.read_bytes() == content
+        assert plan.place.read_bytes() == content
         assert "from localhost" in {one.redirect for one in reported}
         there = [one for one in server.downloads if one.host.startswith("localhost")]
         assert len(there) == 2
@@ -237,8 +234,8 @@ class TestSentOn:
     def test_unencrypted(self, content: bytes, tmp_path: Path) -> None:
         """A redirect from https to http is refused."""
         fetch = download.Fetch(
-            Hub("https://hub.example", TOKEN), NAME, COMMIT, _part(content), tmp_path / "x",
-            stop=threading.Event(), report=lambda _, __: None,
+            Hub("https://hub.example", TOKEN), NAME, COMMIT, _file(content), tmp_path / "x",
+            report=lambda _, __: None,
         )  # fmt: skip
         with pytest.raises(ModelError, match="unencrypted"):
             fetch._redirected("https://hub.example/a", "http://cdn.example/a", {})
@@ -246,15 +243,15 @@ class TestSentOn:
     def test_this_machine(self, content: bytes, tmp_path: Path) -> None:
         """A redirect of a remote hub to this machine is refused."""
         fetch = download.Fetch(
-            Hub("https://hub.example"), NAME, COMMIT, _part(content), tmp_path / "x",
-            stop=threading.Event(), report=lambda _, __: None,
+            Hub("https://hub.example"), NAME, COMMIT, _file(content), tmp_path / "x",
+            report=lambda _, __: None,
         )  # fmt: skip
         with pytest.raises(ModelError, match="to this machine"):
             fetch._redirected("https://hub.example/a", "https://127.0.0.1/a", {})
 
 
-def _part(content: bytes) -> PartFile:
-    return PartFile(FILE, len(content), hashlib.sha256(content).hexdigest())
+def _file(content: bytes) -> HubFile:
+    return HubFile(FILE, len(content), hashlib.sha256(content).hexdigest())
 
 
 def test_no_token_on_disk(server: HubServer, tmp_path: Path) -> None:
@@ -266,7 +263,7 @@ def test_no_token_on_disk(server: HubServer, tmp_path: Path) -> None:
         pulled(server, tmp_path, token=TOKEN)
     (plan,) = unfinished(tmp_path)
     assert TOKEN not in plan.file.read_text()
-    carry_out(Hub(server.url, TOKEN), plan, threading.Event(), lambda _: None)
-    assert TOKEN not in manifest_path(plan.first).read_text()
+    carry_out(Hub(server.url, TOKEN), plan, lambda _: None)
+    assert TOKEN not in manifest_path(plan.place).read_text()
     assert TOKEN not in repr(Hub(server.url, TOKEN))
-    assert json.loads(manifest_path(plan.first).read_text())["hub"] == server.url
+    assert json.loads(manifest_path(plan.place).read_text())["hub"] == server.url

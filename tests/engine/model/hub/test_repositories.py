@@ -42,7 +42,7 @@ class TestRepository:
     def test_a_piece_of_the_name(self, server: HubServer) -> None:
         """A file is found by a part of its name that no other has; otherwise the error lists the files."""
         found = look_at(Hub(server.url), "one/Small-GGUF")
-        assert found.file("Q8").name == "small-q8_0.gguf"
+        assert found.file("Q8").path == "small-q8_0.gguf"
         assert found.file("small-q4_0.gguf").size == 400
         for piece in ("small", "q2", None):
             with pytest.raises(UsageError, match=r"one/Small-GGUF") as caught:
@@ -51,13 +51,14 @@ class TestRepository:
             assert "small-q8_0.gguf" in caught.value.hint
 
     @pytest.mark.parametrize(
-        "path", ["../evil.gguf", "a/../../evil.gguf", "/evil.gguf", "a b.gguf", "\x1b[2J.gguf", ".h.gguf", "a//b.gguf"]
+        "path", ["../evil.gguf", "a/../../evil.gguf", "/evil.gguf", "a b.gguf", "\x1b[2J.gguf", ".h.gguf", "a//b.gguf",
+                 "a-00001-of-00002.gguf"]
     )  # fmt: skip
     def test_paths_that_are_none(self, path: str, server: HubServer) -> None:
-        """Files whose path is unsafe are left out and counted."""
+        """Files whose path is unsafe, and parts of models, are left out and counted."""
         server.repositories = {"a/b": Repository({path: b"w", "good.gguf": b"w"})}
         found = look_at(Hub(server.url), "a/b")
-        assert ([file.name for file in found.files], found.left_out) == (["good.gguf"], 1)
+        assert ([file.path for file in found.files], found.left_out) == (["good.gguf"], 1)
 
 
 class TestRefusals:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,8 +18,8 @@ from engine.model.interface import Sampling
 from engine.model.process import protocol
 from engine.model.process.requests import Chat
 from engine.trees.growth import Budget, Work
-from engine.trees.model_requests import Grow, GrownTree, GrowOn, Place
-from engine.trees.options import TreeOptions
+from engine.trees.model_requests import Grow, GrownTree, Place
+from engine.trees.records import TreeOptions
 from engine.trees.tree import Tree, record
 
 probability = st.floats(0, 1)
@@ -62,16 +63,16 @@ def test_calls() -> None:
 
 def test_trees() -> None:
     """A tree arrives with the same nodes and masses."""
-    tree = Tree(TreeOptions(alpha=0.1, stop=("\n",)), frozenset({2}), lambda token: bytes([token]))
+    tree = Tree(TreeOptions(alpha=0.1, stop=("\n",)), frozenset({1}), lambda token: bytes([token]))
     root = tree.take()
     assert root is not None
-    tree.expand_listed(root, [(65, -0.1), (2, -2.5)], 2)
+    tree.expand(root, np.log([0.1, 0.9]))
     grown = GrownTree(record(tree), (65,), (-0.1,), 3, None)
     answer = ([grown], Work(1, 1, 0.5, 0.25, True))
     (arrived,), work = crossed(protocol.answer_type(Grow), answer)
     assert arrived.record == record(arrived.tree) == record(tree)
     assert (arrived.answer, arrived.answer_log_probs, work) == ((65,), (-0.1,), answer[1])
-    request = GrowOn(Place(("a",), 0, 1, "b"), record(tree), Budget(3), 0.01, 1)
+    request = Grow([Place(("a",), 0, 1, "b")], tree.options, Budget(3))
     assert crossed(type(request), request) == request
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,10 +13,6 @@ from subprocess import CompletedProcess
 import pytest
 
 from engine.base.conversation import Conversation, Message
-from engine.base.errors import UsageError
-from engine.base.events import JobEnded
-from engine.conversations.filters import ListQuery
-from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import write_jsonl
 from tests.command_line import data, workbench
 from tests.engine.model.endpoints.toy_peer import NAMES, ToyPeer, running, says
@@ -125,31 +119,6 @@ class TestRuns:
         assert CANARY not in said
         assert len(summaries(project)) == 6
 
-    def test_grown_on(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
-        """A tree is grown further by the endpoints that grew it; where one was removed the error names it."""
-        words = ("--alpha", "0.02", "--max-tokens", "2", "--limit", "1")
-        done = workbench("run", "trees", project, "--model", "one,two", *words)
-        assert done.returncode == 0, done.stderr.decode()
-        with OpenProject(project) as workspace:
-            trees = workspace.trees
-            (item,) = trees.items(ListQuery())
-            ended: list[JobEnded] = []
-            workspace.subscribe(
-                lambda event: ended.append(event) if isinstance(event, JobEnded) else None
-            )
-            trees.grow_on(item, 0, 0.01)
-            until = time.monotonic() + SAFETY
-            while not ended and time.monotonic() < until:
-                time.sleep(0.02)
-            assert [event.outcome for event in ended] == ["done"]
-            (grown,) = trees.items(ListQuery())
-            assert grown.row.nodes > item.row.nodes
-        assert workbench("models", "remove", "two").returncode == 0
-        with OpenProject(project) as workspace:
-            trees = workspace.trees
-            with pytest.raises(UsageError, match=re.escape(peers[1].url)):
-                trees.grow_on(grown, 0, 0.005)
-
     def test_the_key_is_nowhere(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
         """After runs the key is in no file of the program, the project or its logs."""
         summarize(project, "one")
@@ -166,7 +135,7 @@ class TestRefusals:
         [
             (("run", "complete", "P", "--model", "said", "--mode", "base"), "cannot score in mode"),
             (("run", "complete", "P", "--model", "said", "--paper"), "cannot score in mode"),
-            (("run", "trees", "P", "--model", "said"), "answers messages only"),
+            (("run", "trees", "P", "--model", "said"), "a model of this machine, not over said"),
             (("run", "cluster", "P", "--model", "said"), "its replies have no fields"),
             (("run", "complete", "P", "--model", "said,none"), "'none' is no endpoint"),
         ],

@@ -20,8 +20,7 @@ from engine.model.interface import LoadOptions
 from engine.model.process.requests import Tune
 from engine.model.records import ModelRequest
 from engine.opener.open_project import OpenProject
-from engine.trees.options import TreeOptions
-from engine.trees.records import TreeRequest
+from engine.trees.records import TreeOptions, TreeRequest
 from engine.trees.stages import TreeStage
 from tests.command_line import data, workbench
 from tests.engine.model.small_adapters import adapter_file

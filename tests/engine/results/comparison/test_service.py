@@ -29,7 +29,7 @@ from engine.results.comparison.service import ComparisonService
 from engine.signs.stages import SignStage
 from tests.engine.goals.service.goal_project import cluster, stored_review, texts
 from tests.engine.project.support import fill, give_scores, talk
-from tests.engine.questions.tables.test_unsure_queue import give_trees
+from tests.screens.trees.tree_project import give_trees
 
 PROBE = ExampleProbe("succeeded", 0.5, 100, None)
 
@@ -238,7 +238,7 @@ class TestFields:
         entropy = "1.5 + conversation_id % 2 + (conversation_id % 3 - 1) / 2.0"
 
         def vary(conn: sqlite3.Connection) -> None:
-            conn.execute(f"UPDATE tree SET (entropy_low, entropy_high) = ({entropy}, {entropy})")
+            conn.execute(f"UPDATE tree SET entropy = {entropy}")
 
         better.write(vary)
         first, second = service_of(better).by("month").parts

@@ -17,8 +17,7 @@ from engine.results.metrics.uncertainty import (
     TreeLogProbs,
     figures_of,
 )
-from engine.trees.options import TreeOptions
-from engine.trees.records import TreeRow
+from engine.trees.records import TreeOptions, TreeRow
 from engine.trees.stages import tree_row
 from engine.trees.tree import leaf_log_probs, record
 from tests.screens.trees.tree_project import grown, likely
@@ -116,9 +115,7 @@ class TestFigures:
             answers=sure.answers + 1,
             max_log_prob=(sure.max_log_prob or 0) - 1,
             covered=sure.covered - 0.1,
-            max_log_prob_per_token=(sure.max_log_prob_per_token or 0) - 1,
-            entropy_low=sure.entropy_low + 1,
-            entropy_high=sure.entropy_high + 1,
+            entropy=sure.entropy + 1,
             answer_log_prob=(sure.answer_log_prob or 0) - 1,
         )
         low = figures_of(sure, 1, TreeLogProbs([-0.5], [-0.1, -0.2]))
