@@ -128,7 +128,7 @@ class EndingTest:
         conversations: Number of conversations in the test, each once whole and once cut at random.
         auroc: P(a whole one has a higher score than a cut one); chance is .5.
         f1: F1 of calling a score of .5 or more whole.
-        keywords: AUROC of the keyword rule (`engine.completeness.baselines.sounds_complete`) on the same pairs.
+        keywords: AUROC of the keyword rule (`engine.completeness.truncation.sounds_complete`) on the same pairs.
         position: AUROC of a regression on position and length alone, made like the probe.
         matched: P(a whole conversation has a higher score than a longer one cut at the same step); None if no two
             conversations allow it.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.base.conversation import LogPiece, State, Verdict, render_log
+from engine.base.sign import SignReading
 from engine.completeness.records import (
     DecisionRule,
     Histogram,
@@ -39,7 +40,6 @@ from engine.project.sql import chunks, placeholders, snapshot
 from engine.questions.tables import example_probes
 from engine.questions.tables.answers import CURRENT_VERDICTS, tags, tags_of
 from engine.signs import tables as sign_tables
-from engine.signs.records import SignReading
 
 
 @dataclass(frozen=True, slots=True)

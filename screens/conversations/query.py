@@ -1,7 +1,8 @@
-"""The query behind the list and its result: filter, order, counts and hits, also as text."""
+"""The query behind the list and its result: filter, order, columns and counts, also as text."""
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,8 @@ from engine.conversations.filters import ListQuery
 from engine.opener.conversations import ConversationRow, Counts
 from engine.opener.open_project import OpenProject
 from screens.widgets.empty_state import EmptyState
-from screens.widgets.formatting import STATE_LOOKS, rate_piece
+from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS, rate_piece
+from screens.widgets.row_table import Column, Piece
 
 SORT_TITLES: dict[SortKey, str] = {
     "id": "order of import",
@@ -143,3 +145,158 @@ def no_match(total: int, query: ListQuery) -> EmptyState:
         "edit_filter",
         others=(("conversations.clear", "clears it"),),
     )
+
+
+NAME_WIDTH = 22
+"""Width of the column of names in cells."""
+CHOSEN_KEEP = 8
+"""`keep` of a column that the person added: a narrow table drops first the default columns but score and opening."""
+
+DEFAULT_COLUMNS = ("state", "p", "turns", "length", "source", "name", "opening", "succeeded", "tag")
+"""Keys of the columns that are shown until a person chooses others."""
+COLUMN_TITLES: dict[str, str] = {
+    "state": "state, as a sign",
+    "p": "score",
+    "success": "probability of success, by your verdicts",
+    "trouble": "trouble, the sum of its signs",
+    "signs": "signs of trouble",
+    "turns": "turns",
+    "messages": "messages",
+    "length": "length, in characters",
+    "date": "date",
+    "source": "source",
+    "name": "name",
+    "opening": "opening",
+    "succeeded": "your verdict",
+    "tag": "your tags",
+}
+"""Every column that can be chosen, from left to right, with its name in the dialog."""
+SEEN = 28
+"""Characters of an opening that fit on the narrowest terminal."""
+FIXED = "opening"
+"""The column that is always shown; it takes the width that is left."""
+
+
+class ListColumns:
+    """Draws the cells of a list.
+
+    Attributes:
+        rule: What makes states of scores.
+        found: Pattern whose matches are highlighted in the opening; None highlights nothing.
+    """
+
+    def __init__(self) -> None:
+        self.rule = DecisionRule()
+        self.found: re.Pattern[str] | None = None
+
+    def chosen(self, keys: Sequence[str]) -> list[Column[ConversationRow]]:
+        """Returns the columns with these keys, from left to right."""
+        every = {column.key: column for column in self._every()}
+        return [every[key] for key in COLUMN_TITLES if key in keys or key == FIXED]
+
+    def _every(self) -> list[Column[ConversationRow]]:
+        return [
+            Column("state", "", 1, _state_cell),
+            Column("p", "score", number_format.BAR_WIDTH + 4, self._score_cell),
+            Column(
+                "success", "success", number_format.BAR_WIDTH + 4, _success_cell, keep=CHOSEN_KEEP
+            ),
+            Column("trouble", "trouble", 7, _trouble_cell, right=True, keep=CHOSEN_KEEP),
+            Column("signs", "signs", 24, _signs_cell, keep=CHOSEN_KEEP),
+            Column("turns", "turns", 7, _turns_cell, right=True, keep=7),
+            Column("messages", "messages", 10, _messages_cell, right=True, keep=CHOSEN_KEEP),
+            Column("length", "length", 8, _length_cell, right=True, keep=4),
+            Column("date", "date", 10, _date_cell, keep=CHOSEN_KEEP),
+            Column("source", "source", 14, _source_cell, keep=3),
+            Column("name", "name", NAME_WIDTH, _name_cell, keep=6),
+            Column("opening", "opening", 30, self._opening_cell, flexible=True),
+            Column("succeeded", "you", 12, _verdict_cell, keep=7),
+            Column("tag", "tags", 14, _tags_cell, keep=5),
+        ]
+
+    def _score_cell(self, row: ConversationRow) -> Sequence[Piece]:
+        p = row.p_end_normalised
+        if p is None:
+            return [("–", "tone--muted")]
+        tone = STATE_LOOKS[row.state].tone_class
+        digits = self.rule.digits(p)
+        return [(number_format.bar(p), tone), (" " + number_format.probability(p, digits), "")]
+
+    def _opening_cell(self, row: ConversationRow) -> Sequence[Piece]:
+        text = one_line(row.opening)
+        first = self.found.search(text) if self.found is not None else None
+        # cuts the beginning off, so that the first hit is visible
+        if first is not None and first.end() > SEEN:
+            text = "…" + text[first.start() - SEEN // 2 :]
+        return highlighted(text, self.found)
+
+
+def highlighted(text: str, found: re.Pattern[str] | None, tone: str = "") -> list[Piece]:
+    """Returns the text in pieces; the matches of `found` have the tone of a hit."""
+    if found is None:
+        return [(text, tone)]
+    pieces: list[Piece] = []
+    position = 0
+    for match in found.finditer(text):
+        pieces += [(text[position : match.start()], tone), (match.group(), "tone--found")]
+        position = match.end()
+    return [piece for piece in [*pieces, (text[position:], tone)] if piece[0]]
+
+
+def _state_cell(row: ConversationRow) -> Sequence[Piece]:
+    look = STATE_LOOKS[row.state]
+    return [(look.glyph, look.tone_class)]
+
+
+def _success_cell(row: ConversationRow) -> Sequence[Piece]:
+    p = row.success
+    if p is None:
+        return [("–", "tone--muted")]
+    return [(number_format.bar(p), "tone--accent"), (" " + number_format.probability(p), "")]
+
+
+def _trouble_cell(row: ConversationRow) -> Sequence[Piece]:
+    return [(number_format.trouble(row.trouble), "")]
+
+
+def _signs_cell(row: ConversationRow) -> Sequence[Piece]:
+    return [(", ".join(reading.sign for reading in row.signs) or "–", "tone--muted")]
+
+
+def _turns_cell(row: ConversationRow) -> Sequence[Piece]:
+    return [(f"{row.turns:,}", "")]
+
+
+def _messages_cell(row: ConversationRow) -> Sequence[Piece]:
+    return [(f"{row.messages:,}", "tone--muted")]
+
+
+def _length_cell(row: ConversationRow) -> Sequence[Piece]:
+    return [(number_format.amount(row.chars), "tone--muted")]
+
+
+def _date_cell(row: ConversationRow) -> Sequence[Piece]:
+    return [(one_line((row.created_at or "–")[:10]), "tone--muted")]
+
+
+def _source_cell(row: ConversationRow) -> Sequence[Piece]:
+    # folders of one project begin alike
+    return [(one_line(row.source.rpartition("/")[2] or row.source, 40), "tone--muted")]
+
+
+def _name_cell(row: ConversationRow) -> Sequence[Piece]:
+    name = one_line(row.external_id)
+    if len(name) > NAME_WIDTH:  # long names of one source begin alike
+        name = "…" + name[1 - NAME_WIDTH :]
+    return [(name, "tone--muted")]
+
+
+def _verdict_cell(row: ConversationRow) -> Sequence[Piece]:
+    if row.verdict is None:
+        return []
+    look = VERDICT_LOOKS[row.verdict]
+    return [(look.glyph, look.tone_class), (f" {look.word}", "tone--bright")]
+
+
+def _tags_cell(row: ConversationRow) -> Sequence[Piece]:
+    return [(one_line(", ".join(row.tags), 60), "tone--accent")] if row.tags else []

@@ -21,9 +21,12 @@ from engine.conversations.filters import Filter, ListQuery
 from engine.opener.conversations import ConversationRow
 from engine.opener.exports import ExportKind
 from engine.opener.open_project import OpenProject
-from screens.conversations.columns import COLUMN_TITLES, DEFAULT_COLUMNS, FIXED, ListColumns
 from screens.conversations.query import (
+    COLUMN_TITLES,
+    DEFAULT_COLUMNS,
+    FIXED,
     SORT_TITLES,
+    ListColumns,
     Listing,
     no_match,
     read_counts,

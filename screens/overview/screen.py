@@ -23,7 +23,7 @@ from engine.completeness.records import Mode, ScoreSet
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.sets import in_force, reliability
 from engine.conversations.filters import Filter
-from engine.conversations.import_request import ImportRequest
+from engine.conversations.records import ImportRequest
 from engine.conversations.text_checks import replaced_text
 from engine.goals.records import ReviewProgress
 from engine.opener.first_reading import FirstReading, conversations_to_read

@@ -14,11 +14,11 @@ from textual.widgets import Static
 
 from engine.base import number_format
 from engine.base.conversation import with_calls, without_surrogates
+from engine.base.sign import in_words
 from engine.base.text import end_of_path, one_line
 from engine.conversations.records import MessageRow
 from engine.opener.conversations import ConversationService
 from engine.opener.open_project import OpenProject
-from engine.signs.records import in_words
 from screens.shell.app_interface import ReadingOrder
 from screens.shell.exporting import copy
 from screens.shell.reading_dialogs import ReadingDialog, reading_keys

@@ -21,7 +21,7 @@ from engine.base.text import one_line
 from engine.completeness.records import Mode
 from engine.completeness.scoring_request import ScoringRequest
 from engine.conversations.filters import Filter, parse_filter
-from engine.conversations.import_request import ImportRequest
+from engine.conversations.records import ImportRequest
 from engine.opener.conversations import Counts
 from engine.opener.open_project import OpenProject
 from engine.project.records import RunRow

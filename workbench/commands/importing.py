@@ -15,7 +15,7 @@ from typing import Any
 
 from engine.base.conversation import Conversation, render_log
 from engine.base.errors import FormatError, UnknownFormat, UsageError, WorkbenchError
-from engine.conversations.import_request import ImportRequest
+from engine.conversations.records import ImportRequest
 from engine.conversations.service import account_lines, file_of, shares_line
 from engine.conversations.stages import CheckStage
 from engine.formats.inputs import open_inputs

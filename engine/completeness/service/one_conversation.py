@@ -24,8 +24,7 @@ from engine.completeness.records import (
 )
 from engine.completeness.scoring import ItemScore, log_item
 from engine.completeness.scoring_request import ScoringRequest
-from engine.completeness.service.runs import ScoringRuns
-from engine.completeness.service.scoring_run import ScoringRun
+from engine.completeness.service.runs import ScoringRun, ScoringRuns
 from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.stages.scoring import curve_of
 from engine.formats.records import Rejected

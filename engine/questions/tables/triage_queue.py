@@ -30,6 +30,7 @@ from dataclasses import replace
 from itertools import islice
 
 from engine.base.conversation import SUCCEEDED, State
+from engine.base.sign import in_words
 from engine.completeness.records import DecisionRule, mode_in_words
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.score_sets import ScoreConfig
@@ -45,7 +46,6 @@ from engine.questions.tables import answer_checks, example_probes, second_answer
 from engine.questions.tables.answers import CURRENT_VERDICTS, scored_values
 from engine.questions.tables.fields import DISAGREE
 from engine.signs import tables as sign_tables
-from engine.signs.records import in_words
 
 PAGE = 5_000
 """Largest number of items of a page of the queue."""

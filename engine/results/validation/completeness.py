@@ -22,10 +22,10 @@ from engine.base.errors import NotYet, UsageError, WorkbenchError
 from engine.base.statistics.bootstrap import THRESHOLD
 from engine.base.statistics.intervals import Classification
 from engine.base.statistics.ranking import reliability, roc
-from engine.completeness.baselines import Position, cross_fit_by_position, sounds_complete
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode, mode_in_words
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
+from engine.completeness.truncation import Position, cross_fit_by_position, sounds_complete
 from engine.conversations import shingle_overlap
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import conversations

@@ -6,8 +6,14 @@ from typing import get_args
 
 from engine.conversations.filter_fields import SortKey
 from engine.opener.conversations import Counts
-from screens.conversations.columns import COLUMN_TITLES, ListColumns
-from screens.conversations.query import SORT_TITLES, ListCounts, format_counts, sort_of_column
+from screens.conversations.query import (
+    COLUMN_TITLES,
+    SORT_TITLES,
+    ListColumns,
+    ListCounts,
+    format_counts,
+    sort_of_column,
+)
 
 
 class TestListQuery:

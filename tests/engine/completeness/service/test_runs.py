@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.completeness.scoring_request import ScoringRequest
-from engine.completeness.service.scoring_run import ModelReading, ScoringRun, estimate_scoring
+from engine.completeness.service.runs import ModelReading, ScoringRun, estimate_scoring
 from engine.completeness.stages.scoring import ScoringStage, question_for
 from engine.model.catalog import LoadableModel
 from engine.model.endpoints.capabilities import Capabilities
