@@ -19,7 +19,6 @@ from engine.base.text import end_of_path, one_line
 from engine.conversations.records import MessageRow
 from engine.opener.conversations import ConversationService
 from engine.opener.open_project import OpenProject
-from screens.shell.app_interface import ReadingOrder
 from screens.shell.exporting import copy
 from screens.shell.reading_dialogs import ReadingDialog, reading_keys
 from screens.shell.title_line import TitleLine
@@ -65,13 +64,6 @@ class ReaderScreen(WorkbenchScreen[int]):
             tooltip="Next hit, or the next conversation when nothing is looked for",
         ),
         Binding("N", "hit(-1)", "Previous hit", show=False),
-        Binding(
-            "equals_sign",
-            "alike",
-            "Alike",
-            show=False,
-            tooltip="Conversations whose goal is like this one's",
-        ),
         Binding("t", "tree", "Tree", show=False, tooltip="The response tree grown at this turn"),
         Binding(
             "w",
@@ -247,17 +239,6 @@ class ReaderScreen(WorkbenchScreen[int]):
             self.app.push_screen(self.routes.tree(shown, nearest, self.MODE))
 
         self.in_background(lambda: self.services.trees.steps(shown), on_result, group="trees")
-
-    def action_alike(self) -> None:
-        """Shows the conversations whose goals are nearest, and reads on in them."""
-
-        def on_choice(answer: ReadingOrder | None) -> None:
-            if answer is not None:
-                self.open_reader(*answer)
-
-        if self._facts is not None:
-            name = self._facts.row.external_id
-            self.app.push_screen(self.routes.similar(self.conversation_id, name), on_choice)
 
     def action_words(self) -> None:
         """Opens or closes the words for and against an end at the current turn."""

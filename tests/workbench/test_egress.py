@@ -11,7 +11,7 @@ import pytest
 
 from engine.base.conversation import Conversation, Message
 from engine.conversations.text_checks import Redactor
-from engine.model.service.egress import ALLOWED_KEY
+from engine.model.service.endpoints import ALLOWED_KEY
 from engine.opener.open_project import OpenProject
 from engine.project import settings
 from engine.simulate.demo.samples import write_jsonl
@@ -46,7 +46,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def summarize(project: Path, model: str) -> int:
-    command = ("run", "cluster", project, "--text", "summary", "--model", model, "--no-labels")
+    command = ("run", "cluster", project, "--paper", "--model", model)
     return workbench(*command, "--decide", "none", "--k1", "1").returncode
 
 

@@ -139,25 +139,14 @@ class TestMap:
         (formats / "odd.toml").write_text(out)
         assert main(["import", str(tmp_path / "p.wb"), str(odd), "--format", "odd"]) == EXIT_DONE
 
-    @pytest.mark.parametrize(
-        ("words", "message"),
-        [
-            (["odd.jsonl", "odd.jsonl"], "--map is about one file, and 2 paths were given."),
-            (["-"], "--map cannot read standard input."),
-        ],
-    )
-    def test_what_does_not_go_with_it(
-        self,
-        words: list[str],
-        message: str,
-        odd: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
-    ) -> None:
-        """Several paths, a chosen format, a folder and standard input are refused in words."""
-        monkeypatch.chdir(odd.parent)
-        assert main(["import", "p.wb", *words, "--map"]) == EXIT_USAGE
-        assert message in capsys.readouterr().err
+    def test_it_is_about_one_file(self, odd: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Several paths and a chosen format are refused; a folder and standard input cannot be opened."""
+        for words in ([str(odd), str(odd)], [str(odd), "--format", "openai"]):
+            assert main(["import", "p.wb", *words, "--map"]) == EXIT_USAGE
+            assert "the format of one file" in capsys.readouterr().err
+        for path in (str(odd.parent), "-"):
+            assert main(["import", "p.wb", path, "--map"]) != EXIT_DONE
+            assert f"{path} cannot be opened" in capsys.readouterr().err
 
 
 def test_the_limit_on_unpacking_is_told_and_can_be_raised(

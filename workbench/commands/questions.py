@@ -15,7 +15,7 @@ from engine.base.number_format import counted, probability
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
-from engine.project.estimate_text import estimate_lines
+from engine.project.records import estimate_lines
 from engine.questions.question import NOTE, Question, hyphenated
 from engine.questions.records import NO_NAME, Act, Proposed, success_facts
 from engine.questions.service.answer_tables import (
@@ -29,7 +29,7 @@ from engine.questions.service.answers import AnswerReport, import_answers
 from engine.questions.service.asking import AskRequest
 from engine.questions.service.calibration import PeopleAgreement, people_agreement
 from engine.questions.service.questions import QuestionSummary
-from engine.results.comparison.rates import rates_json
+from engine.results.comparison.service import rates_json
 from workbench.arguments import (
     ANNOTATOR,
     DRY_RUN,

@@ -11,7 +11,7 @@ from typing import Any
 from engine.base.errors import NotYet
 from engine.base.report_table import ReportTable
 from engine.opener.open_project import OpenProject
-from engine.project.estimate_text import estimate_lines
+from engine.project.records import estimate_lines
 from engine.simulate.forms.table import FilledForm, filled_form, form_rows
 from engine.simulate.records import PlayRow
 from engine.simulate.recsim.play import by_task

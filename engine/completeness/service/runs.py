@@ -113,7 +113,7 @@ def _remaining_costs(project: Project, stages: Sequence[Stage]) -> list[StageCos
     """Returns the cost over endpoints of the remaining tasks in a run."""
     costs = []
     for stage in stages:
-        if isinstance(stage, RemainingStage) and stage.model.endpoints:
+        if isinstance(stage, RemainingStage) and stage.model.endpoint:
             with project.reading() as conn:
                 _, missing = stage.waiting(conn)
             if missing:
@@ -233,7 +233,7 @@ class ScoringRuns:
             UsageError: There is no such model or adapter, or it cannot score in this mode.
         """
         model = self._setup.models.resolve(request.model_request)
-        if mode != "words" and model.endpoints:
+        if mode != "words" and model.endpoint:
             raise UsageError(
                 f"An endpoint cannot score in mode `{mode}`: the model that does is loaded on this machine.",
                 "Use --mode words, or name a model of this machine with --model.",
@@ -365,7 +365,7 @@ class ScoringRuns:
         model = setup.models.resolve(replace(request, mode="tuned").model_request)
         if request.paper:
             return "tuned" if model.adapter is not None else "base"
-        if model.endpoints:
+        if model.endpoint:
             return "words"
         if self._enough_for_probe(request):
             return "probe"

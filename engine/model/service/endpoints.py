@@ -1,23 +1,99 @@
-"""The endpoints of a session: clients, checks before a run starts, and descriptions."""
+"""The endpoints of a session: clients, checks before a run starts, descriptions, and what of a project may leave this
+machine for them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
-from engine.base.errors import UsageError
+from engine.base import network_guard
+from engine.base.errors import AddressNotAllowed, NotFound, UsageError
 from engine.base.text import one_line
 from engine.model.catalog import LoadableModel
 from engine.model.endpoints.capabilities import Capabilities, no_fields, no_writing
 from engine.model.endpoints.client import Address, parse_address
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
-from engine.model.endpoints.fleet import Fleet
 from engine.model.endpoints.model import EndpointModel
+from engine.model.endpoints.sender import RequestSender
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
-from engine.model.service.egress import Egress
 from engine.model.tables import ReplyCache
+from engine.project import settings
+from engine.project.project import Project
+
+ALLOWED_KEY = "allowed_addresses"
+"""Setting: the addresses beyond this machine that texts of the project may be sent to (`models allow`)."""
+
+SECRET_KEY = "pseudonym_secret"
+"""Setting: the secret of the pseudonyms in requests: with it the same e-mail address has the same one in all runs."""
+
+
+class Egress:
+    """Guards what leaves this machine of one project."""
+
+    def __init__(self, project: Project, redactor: Callable[[str], Callable[[str], str]]) -> None:
+        """Reads nothing yet.
+
+        Args:
+            redactor: Returns a function that replaces personal data in a text by the pseudonyms of a secret.
+        """
+        self._project, self._redactor = project, redactor
+        self._allowed: set[str] = set()
+
+    def check(self, addresses: Iterable[Address]) -> None:
+        """Raises AddressNotAllowed if nobody allowed yet that texts are sent to one of these addresses."""
+        if network_guard.switch():
+            return  # the guard refuses it, and names the switch
+        for address in addresses:
+            if not (address.local or address.base in self._allowed or self.allows(address)):
+                raise AddressNotAllowed(
+                    f"No text of this project was ever sent to {address.base}, and nobody allowed it.",
+                    "`workbench models allow PROJECT NAME` shows what would be sent, and asks.",
+                    address=address.base,
+                )
+
+    def allows(self, address: Address) -> bool:
+        """Returns whether texts may be sent to an address beyond this machine."""
+        with self._project.reading() as conn:
+            self._allowed = set(settings.get(conn, ALLOWED_KEY, []))
+        return address.base in self._allowed
+
+    def allow(self, url: str) -> None:
+        """Allows texts to be sent to an endpoint, of which `Address.base` is this URL.
+
+        Raises:
+            ProjectReadOnly: The project cannot be written.
+        """
+        self._project.write(
+            lambda conn: settings.put(
+                conn, ALLOWED_KEY, sorted({*settings.get(conn, ALLOWED_KEY, []), url})
+            )
+        )
+
+    @cached_property
+    def redact(self) -> Callable[[str], str]:
+        """Replaces personal data in a text by pseudonyms, the same ones in all runs of the project."""
+        with self._project.reading() as conn:
+            secret = settings.get(conn, SECRET_KEY)
+        if secret is None:
+            secret = secrets.token_hex(16)
+            self._project.write(lambda conn: settings.put(conn, SECRET_KEY, secret))
+        return self._redactor(str(secret))
+
+
+def addresses_in(fingerprints: Mapping[str, Any]) -> Iterator[Address]:
+    """Yields the addresses of the endpoints that a stage asks, from its fingerprints."""
+    for name, value in fingerprints.items():
+        if isinstance(value, Mapping):
+            yield from addresses_in(value)
+        elif name == "endpoint":
+            yield parse_address(value)
+        elif name == "embedder" and str(value).startswith("http:"):
+            yield parse_address(str(value).removeprefix("http:").removesuffix(" redacted"))
+
 
 REPLIES = "replies.sqlite"
 """Name of the reply cache in the cache folder."""
@@ -54,24 +130,17 @@ class Endpoints:
         return EndpointBook(self._data)
 
     def model(self, name: str | None, options: LoadOptions) -> LoadableModel | None:
-        """Returns the model that the named endpoints serve; None if the name is not that of endpoints.
-
-        Args:
-            name: `NAME` or `NAME,NAME2`.
-
-        Raises:
-            UsageError: The endpoints do not serve the same model alike.
-        """
-        names = self.book.named(name)
-        return self.book.loadable(names, options) if names else None
+        """Returns the model that the named endpoint serves; None if there is no endpoint of this name."""
+        entry = self.book.entry(name)
+        return None if entry is None else entry.loadable(options)
 
     def serves(self, name: str | None, adapter: object = None) -> bool:
-        """Whether a name is that of endpoints.
+        """Whether a name is that of an endpoint.
 
         Raises:
             UsageError: It is, and an adapter is given too.
         """
-        if not self.book.named(name):
+        if self.book.entry(name) is None:
             return False
         if adapter is not None:
             raise UsageError(
@@ -80,34 +149,34 @@ class Endpoints:
             )
         return True
 
-    def connect(self, names: tuple[str, ...]) -> EndpointModel:
-        """Returns a client for these endpoints.
+    def connect(self, name: str) -> EndpointModel:
+        """Returns a client for this endpoint.
 
         Raises:
-            UsageError: They do not serve the same model alike, or a variable with a key is not set.
+            UsageError: It is not in the list any more, or a variable with a key is not set.
         """
         if self._replies is None:
             self._replies = ReplyCache(self._cache / REPLIES)
-        return self._client(names, self._replies)
+        return self._client(name, self._replies)
 
-    def _client(self, names: tuple[str, ...], replies: ReplyCache | None) -> EndpointModel:
-        """Returns a client for the endpoints of these names, with a cache of replies or without."""
-        book = self.book
-        fleet = book.fleet(names, replies)
-        entries = book.entries(names)
-        redacted = any(entry.redacted for entry in entries)
-        self.guard(fleet, [entry.address for entry in entries], redacted)
-        return EndpointModel(", ".join(names), fleet, book.can(names))
+    def _client(self, name: str, replies: ReplyCache | None) -> EndpointModel:
+        """Returns a client for the endpoint of this name, with a cache of replies or without."""
+        entry = self.book.entry(name)
+        if entry is None:
+            raise NotFound(f"There is no endpoint {name!r} any more.")
+        sender = entry.sender(replies)
+        self.guard(sender, entry.address, entry.redacted)
+        return EndpointModel(name, sender, entry.can)
 
-    def guard(self, fleet: Fleet, addresses: Sequence[Address], redacted: bool) -> None:
-        """Lets a fleet send nothing to addresses that nobody allowed.
+    def guard(self, sender: RequestSender, address: Address, redacted: bool) -> None:
+        """Lets nothing be sent to an address that nobody allowed.
 
         Args:
-            redacted: Whether personal data is replaced in what it sends.
+            redacted: Whether personal data is replaced in what is sent.
         """
-        if self._egress is not None and not all(address.local for address in addresses):
-            fleet.check = partial(self._egress.check, addresses)
-            fleet.redact = self._egress.redact if redacted else None
+        if self._egress is not None and not address.local:
+            sender.check = partial(self._egress.check, [address])
+            sender.redact = self._egress.redact if redacted else None
 
     def entry_at(self, url: str) -> EndpointEntry | None:
         """Returns the endpoint at a URL, preferably one with a key; None if none was added, or the text is no URL."""
@@ -126,34 +195,34 @@ class Endpoints:
     # Checks before a run starts. They never refuse a model of this machine.
 
     def check_writing(self, model: LoadableModel, prompt: Prompt) -> None:
-        """Raises UsageError if they cannot write replies."""
+        """Raises UsageError if an endpoint cannot write replies."""
         self.check(model, lambda served: served.refuse_writing(prompt))
 
     def check_fields(self, model: LoadableModel, what: str) -> None:
-        """Raises UsageError if they cannot give something because their replies have no fields."""
+        """Raises UsageError if an endpoint cannot give something because its replies have no fields."""
         self.check(model, lambda served: served.refuse(what, no_fields(served.can)))
 
     def check_chat(self, model: LoadableModel, sampling: Sampling) -> None:
-        """Raises UsageError if they cannot write chat replies with this sampling."""
+        """Raises UsageError if an endpoint cannot write chat replies with this sampling."""
         self.check(model, lambda served: served.refuse_chat(sampling))
 
     def check_prices(self, model: LoadableModel) -> None:
         """Raises UsageError if what an endpoint costs is not known, so that no limit on the cost can hold."""
-        for entry in self.book.entries(model.endpoints):
-            if entry.prices is None:
-                raise UsageError(
-                    f"What {entry.name} costs is not known, so --max-cost cannot hold.",
-                    "Add it again with --prices READ WRITTEN, what a million tokens cost.",
-                )
+        entry = self.book.entry(model.endpoint)
+        if entry is not None and entry.prices is None:
+            raise UsageError(
+                f"What {entry.name} costs is not known, so --max-cost cannot hold.",
+                "Add it again with --prices READ WRITTEN, what a million tokens cost.",
+            )
 
     def check(self, model: LoadableModel, refuse: Callable[[EndpointModel], None]) -> None:
-        """Lets a function refuse what the endpoints of a model cannot do.
+        """Lets a function refuse what the endpoint of a model cannot do.
 
         Args:
-            refuse: Raises UsageError if they cannot.
+            refuse: Raises UsageError if it cannot.
         """
-        if names := model.endpoints:
-            refuse(self._client(names, None))
+        if model.endpoint is not None:
+            refuse(self._client(model.endpoint, None))
 
 
 def endpoint_summary(entry: EndpointEntry) -> str:
@@ -168,7 +237,7 @@ def work_lines(can: Capabilities) -> list[str]:
     """Returns one line with the work that an endpoint can do, and one for each other kind of work with the reason."""
     fields = no_fields(can)
     reasons: dict[str, str | None] = {
-        "replies": no_writing(can, parse_prompt("summary", prompt_text("summary"))),
+        "replies": no_writing(can, parse_prompt("paper-summary", prompt_text("paper-summary"))),
         "labels of goals": fields,
         "answers to questions": fields,
         "merge questions": fields,
