@@ -1,15 +1,12 @@
 """Probes fitted to a person's examples: success from verdicts, and any tag from tagging; refitted while one works.
 
 A fit reads the signs of trouble and the words of all conversations, and the hidden states that `run complete --mode
-probe` kept where it did; no model is asked. Words are read once and stay in memory. Success has one probe in force and
-perhaps a newer one, which changes nothing that is shown until it is taken over. A tag's probe only proposes, so its
-newest one is always in force.
+probe` kept where it did; no model is asked. Words are read once and stay in memory. The newest probe is in force.
 """
 
 from __future__ import annotations
 
 import contextlib
-import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,12 +25,11 @@ from engine.completeness.records import DecisionRule
 from engine.completeness.tables import hidden_states
 from engine.completeness.words import MessageWords
 from engine.conversations import shingle_overlap
-from engine.conversations.tables.conversations import imported
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions import calibration, example_probe
 from engine.questions.example_probe import Known
-from engine.questions.records import ExampleProbe, ExampleProbeChange, ExampleProbeTest, Proposed
+from engine.questions.records import YES_FROM, ExampleProbe, ExampleProbeTest
 from engine.questions.tables import answers
 from engine.questions.tables import example_probes as store
 from engine.signs import tables as sign_tables
@@ -41,9 +37,6 @@ from engine.signs.reading import standard_scores, standardize, trouble
 
 MIN_CONVERSATIONS_FOR_TAG = 5
 """Number of conversations with the answer yes from which on a probe is fitted without being asked for."""
-
-DEFAULT_THRESHOLD = 0.5
-"""Probability from which a conversation is proposed, until a person chooses another."""
 
 CLOSE_TIMEOUT = 3.0
 """Seconds that `close` waits for a fit."""
@@ -87,7 +80,7 @@ class ExampleProbeService:
         """Reads nothing yet.
 
         Args:
-            changed: Called when a fit was stored or taken over.
+            changed: Called when a fit was stored.
         """
         self._project, self._changed = project, changed
         self._shingles: dict[int, shingle_overlap.Shingles] = {}
@@ -99,76 +92,29 @@ class ExampleProbeService:
     # Reading
 
     def in_force(self, subject: str = SUCCEEDED) -> ExampleProbe | None:
-        """Quick. Returns the probe in force of a subject; None where there is none."""
+        """Quick. Returns the newest probe of a subject; None where there is none."""
         with self._project.reading() as conn:
             return store.get(conn, subject)
 
-    def newest_success(self) -> ExampleProbe | None:
-        """Quick. Returns the newest probe of success, in force or not, with however few verdicts; None before any."""
-        with self._project.reading() as conn:
-            return store.newest(conn, SUCCEEDED)
-
-    def change(self) -> ExampleProbeChange | None:
-        """Returns what the verdicts since the last take-over would change about success; None where there is
-        nothing."""
-        with self._project.reading() as conn, snapshot(conn):
-            return store.change(conn, SUCCEEDED)
-
-    def next(self, subject: str, count: int) -> list[Proposed]:
-        """Returns at most `count` conversations that are no examples yet, the most informative for a subject first; by
-        its newest probe, and empty before there are examples of both kinds."""
-        with self._project.reading() as conn, snapshot(conn):
-            newest, example_by_id = store.newest(conn, subject), store.examples(conn, subject)
-            if newest is None:
-                return []
-            order = store.in_order(conn, subject)
-            p_by_id = {key: p for key, p in order if key not in example_by_id and p is not None}
-            keys = list(p_by_id)[:count]
-            return [
-                Proposed(
-                    conversation.conversation_id,
-                    conversation.external_id,
-                    conversation.source,
-                    p_by_id[conversation.conversation_id],
-                    None,
-                    p_by_id[conversation.conversation_id] >= newest.threshold,
-                )
-                for conversation in imported(conn, keys)
-            ]
-
     # Fitting
 
-    def fit(self, subject: str, threshold: float | None = None) -> ExampleProbe:
-        """Fits the probe of a subject to all its examples, and puts that of a tag in force; that of success waits for
-        `take_over` unless there are examples enough for figures, and none that tells anything is in force or only one
-        that was fitted to few.
-
-        Args:
-            threshold: Probability from which a tag is proposed; None keeps the one it has.
+    def fit(self, subject: str) -> ExampleProbe:
+        """Fits the probe of a subject to all its examples.
 
         Raises:
             ProjectReadOnly: The project cannot be written.
         """
-        probe = self._fit(self._read_conversations(), subject, threshold)
+        probe = self._fit(self._read_conversations(), subject)
         self._changed()
         return probe
 
     def prepare(self, subject: str = SUCCEEDED) -> None:
         """Makes the order *most informative first* where there is none yet, before any answer."""
         with self._project.reading() as conn:
-            if store.newest(conn, subject) is not None:
+            if store.get(conn, subject) is not None:
                 return
         if self._project.read_only is None:
-            self._fit(self._read_conversations(), subject, None)
-
-    def take_over(self) -> None:
-        """Puts the newer probe of success in force.
-
-        Raises:
-            ProjectReadOnly: The project cannot be written.
-        """
-        self._project.write(lambda conn: store.take_over(conn, SUCCEEDED))
-        self._changed()
+            self._fit(self._read_conversations(), subject)
 
     def noticed(self) -> None:
         """Quick. To be called after every act of a person: fits anew in the background what has enough new examples."""
@@ -219,7 +165,7 @@ class ExampleProbeService:
         conversations = self._read_conversations()
         for subject in due:
             if not self._closing:
-                self._fit(conversations, subject, None)
+                self._fit(conversations, subject)
         if not self._closing:
             self._changed()
 
@@ -232,7 +178,7 @@ class ExampleProbeService:
             return [
                 subject
                 for subject in (SUCCEEDED, *tags)
-                if _is_due(store.newest(conn, subject), len(store.examples(conn, subject)))
+                if _is_due(store.get(conn, subject), len(store.examples(conn, subject)))
             ]
 
     def _read_conversations(self) -> _Conversations:
@@ -283,16 +229,11 @@ class ExampleProbeService:
                 )
         return [self._words[key] for key in ids]
 
-    def _fit(
-        self, conversations: _Conversations, subject: str, threshold: float | None
-    ) -> ExampleProbe:
+    def _fit(self, conversations: _Conversations, subject: str) -> ExampleProbe:
         """Fits a probe to the examples of a subject, and stores it with its value and its place in the order of
         proposals for each conversation."""
         with self._project.reading() as conn, snapshot(conn):
             example_by_id = store.examples(conn, subject)
-            before = store.newest(conn, subject)
-        if threshold is None:
-            threshold = DEFAULT_THRESHOLD if before is None else before.threshold
         mark = np.array(
             [
                 (example_by_id[key] * 2 - 1) if key in example_by_id else 0
@@ -309,12 +250,7 @@ class ExampleProbeService:
         place = np.full(len(mark), -1)
         order = example_probe.rank_by_information(known.features, mark, p, conversations.scores)
         place[order] = np.arange(len(order))
-        probe = ExampleProbe(
-            subject,
-            threshold,
-            len(example_by_id),
-            None if p is None else _test(p, mark, threshold),
-        )
+        probe = ExampleProbe(subject, len(example_by_id), None if p is None else _test(p, mark))
         values = [
             (
                 key,
@@ -323,15 +259,7 @@ class ExampleProbeService:
             )
             for index, key in enumerate(conversations.ids.tolist())
         ]
-
-        def write(conn: sqlite3.Connection) -> None:
-            # What nobody has seen yet changes nothing that anybody relies on.
-            now = store.get(conn, subject)
-            is_relied_on = now is not None and now.tells and now.test is not None and now.test.firm
-            takes_over = not is_relied_on and probe.test is not None and probe.test.enough
-            store.put(conn, probe, values, in_force=subject != SUCCEEDED or takes_over)
-
-        self._project.write(write)
+        self._project.write(lambda conn: store.put(conn, probe, values))
         return probe
 
     def _groups(self, conversations: _Conversations, marked: Sequence[int]) -> Ints:
@@ -357,22 +285,22 @@ def _is_due(newest: ExampleProbe | None, marks: int) -> bool:
     return abs(marks - (0 if newest is None else newest.marks)) >= example_probe.EXAMPLES_PER_FIT
 
 
-def _test(p: Floats, mark: Ints, threshold: float) -> ExampleProbeTest:
+def _test(p: Floats, mark: Ints) -> ExampleProbeTest:
     """Returns how well the probabilities p separate the examples. `mark` is 1, -1 or 0 (no example) for each
     conversation; both have the shape (conversations,)."""
     marked = mark != 0
     label, values = mark[marked] > 0, p[marked]
-    above = values >= threshold
-    calibrated = calibration.calibrate(values, label, p, threshold)
-    rule = DecisionRule(threshold, band=0.0)
+    above = values >= YES_FROM
+    calibrated = calibration.calibrate(values, label, p, YES_FROM)
+    rule = DecisionRule(YES_FROM, band=0.0)
     return ExampleProbeTest(
         positive=int(label.sum()),
         negative=int((~label).sum()),
         auroc=auroc(values.tolist(), label.tolist()),
         agreement=wilson(int((above == label).sum()), len(label)),
         precision=(wilson(int((above & label).sum()), int(above.sum())) if above.any() else None),
-        above=int((p >= threshold).sum()),
+        above=int((p >= YES_FROM).sum()),
         conversations=len(p),
-        proposed=int((p[~marked] >= threshold).sum()),
+        proposed=int((p[~marked] >= YES_FROM).sum()),
         rate=calibration.completion_rate(calibrated, calibration.state_counts(p, rule)),
     )

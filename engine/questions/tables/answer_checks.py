@@ -20,7 +20,7 @@ def answers_by_machine(
     conn: sqlite3.Connection, question: str
 ) -> Iterator[tuple[str, str, list[MachineAnswer]]]:
     """Yields (name, configuration, answers that have a value) of what answered a question, the newest first, and at
-    last the probe in force, if its test is better than chance."""
+    last the probe, if its test is better than chance."""
     for answerer, _ in machine_answers.answerers(conn, question):
         rows = machine_answers.of_answerer(conn, answerer.config_hash)
         yield answerer.name, answerer.config_hash, rows

@@ -350,8 +350,8 @@ def _troubled(conn: sqlite3.Connection, waiting: array[int], page: int) -> list[
 def _informative(
     conn: sqlite3.Connection, waiting: array[int], page: int, question: str
 ) -> list[TriageItem]:
-    """Returns the waiting conversations in the order of the newest probe, then those it did not rank."""
-    newest = example_probes.newest(conn, question)
+    """Returns the waiting conversations in the order of the probe, then those it did not rank."""
+    probe = example_probes.get(conn, question)
     remaining_ids = dict.fromkeys(waiting)
     items: list[TriageItem] = []
     for key, p in example_probes.in_order(conn, question):
@@ -360,9 +360,7 @@ def _informative(
         if key in remaining_ids:
             del remaining_ids[key]
             items.append(
-                TriageItem(
-                    key, _informative_reason(p if newest and newest.tells else None, question)
-                )
+                TriageItem(key, _informative_reason(p if probe and probe.tells else None, question))
             )
     judged = example_probes.unranked(conn, question)
     return items + [

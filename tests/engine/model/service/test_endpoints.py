@@ -15,8 +15,7 @@ import pytest
 from engine.base.conversation import Conversation, Message
 from engine.simulate.demo.samples import write_jsonl
 from tests.command_line import data, workbench
-from tests.engine.model.endpoints.toy_peer import NAMES, ToyPeer, running, says
-from tests.engine.model.toy import END
+from tests.engine.model.endpoints.toy_peer import ToyPeer, running, says
 
 SAFETY = 60.0
 """Seconds after which something hangs; nothing here is timed."""
@@ -57,7 +56,7 @@ def peers(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ToyPeer, ToyPeer]]:
         for name, peer in (("one", first), ("two", second)):
             done = workbench(
                 *("models", "add", peer.url, "--name", name, "--key-env", "TOY_KEY"),
-                *("--end-token", NAMES[END], "--prices", "1", "2", "--json"),
+                *("--prices", "1", "2", "--json"),
             )
             assert done.returncode == 0, done.stderr.decode()
             peer.requests.clear()

@@ -31,7 +31,7 @@ from tests.engine.goals.service.goal_project import cluster, stored_review, text
 from tests.engine.project.support import fill, give_scores, talk
 from tests.screens.trees.tree_project import give_trees
 
-PROBE = ExampleProbe("succeeded", 0.5, 100, None)
+PROBE = ExampleProbe("succeeded", 100, None)
 
 
 def service_of(project: Project) -> ComparisonService:
@@ -137,7 +137,7 @@ class TestFilters:
         plain = service_of(better).compare(*sides)
         assert "success" not in {one.measure for one in plain.differences}
         values = [(n, 0.2 + 0.4 * (n % 2) + n / 2000, None) for n in range(1, 101)]
-        better.write(lambda conn: example_probes.put(conn, PROBE, values, in_force=True))
+        better.write(lambda conn: example_probes.put(conn, PROBE, values))
         success = found(service_of(better).compare(*sides), "success")
         assert success.cases == (50, 50)
         assert success.values == pytest.approx((0.2255, 0.625))
