@@ -14,7 +14,7 @@ from engine.formats.json_values import list_or_empty
 from engine.goals.merges.merge_state import MergeState
 from engine.goals.records import Author, GoalDecision
 from engine.goals.views.decision_log import Plan
-from engine.questions.service.intake import json_records, read_text
+from engine.questions.service.answer_tables import json_records, read_text
 
 _GROUPS_OF_KIND = {
     "merge": 2,

@@ -19,7 +19,7 @@ from engine.formats.json_values import list_or_empty, object_or_empty, objects_i
 from engine.project.project import Project
 from engine.questions.question import NOTE, YES, Question, slug
 from engine.questions.records import Act, AnswerRow
-from engine.questions.service.intake import (
+from engine.questions.service.answer_tables import (
     MAX_EXAMPLE_CHARACTERS,
     Outcomes,
     json_records,

@@ -20,7 +20,7 @@ from engine.project import runs
 from engine.project.project import Project
 from engine.questions.records import Act, Answerer, ExampleProbe, MachineAnswer
 from engine.questions.service.questions import QuestionService
-from engine.questions.tables import answer_checks, answers, example_probes, machine_answers
+from engine.questions.tables import answers, example_probes, machine_answers
 from engine.results.comparison.differences import compare
 from engine.results.comparison.formatting import breakdown_tables, comparison_table
 from engine.results.comparison.measured import Measured
@@ -162,7 +162,7 @@ class TestFilters:
         for _ in range(10):
             checking.draw_check("refused")
             with better.reading() as conn:
-                check = answer_checks.newest(conn, "refused")
+                check = machine_answers.newest_check(conn, "refused")
             assert check is not None
             acts = [Act(key, "refused", "yes" if key % 4 == 0 else "no") for key in check.drawn]
             better.write(partial(answers.give_all, acts=acts))
