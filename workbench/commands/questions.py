@@ -305,13 +305,6 @@ def _too_few_text(people: PeopleAgreement, name: str) -> str:
         metavar=("ID", "ANSWER"),
         help="answer for a conversation; an empty answer takes the one there is away; may be repeated",
     ),
-    argument(
-        "--all",
-        type=str,
-        metavar="ANSWER",
-        help="the same answer for all that --filter matches; needs --yes",
-    ),
-    switch("--yes", "give --all to as many as the filter matches"),
     switch(
         "--blind",
         "given without seeing earlier answers: kept beside the one in force, for agreement",
@@ -323,8 +316,8 @@ def _too_few_text(people: PeopleAgreement, name: str) -> str:
             "--import",
             dest="file",
             metavar="FILE",
-            help="what people answered in Label Studio (JSON or JSON-MIN), in Argilla (to_json) or in a copy of the"
-            " project (export answers)",
+            help="what people answered in Label Studio (JSON or JSON-MIN) or in a copy of the project (export"
+            " answers)",
         ),
         argument(
             "--from",
@@ -365,7 +358,7 @@ def answers(arguments: argparse.Namespace) -> CommandResult:
         UsageError: There is no such question or conversation, or the question cannot have such an answer.
         NotYet: There is nothing to undo or redo.
     """
-    gives = bool(arguments.give) or arguments.all is not None
+    gives = bool(arguments.give)
     takes_others = bool(arguments.file or arguments.field)
     writes = gives or arguments.undo or arguments.redo or takes_others
     read_only = arguments.dry_run or not writes
@@ -437,16 +430,6 @@ def _give(
 ) -> CommandResult:
     """Gives answers as one act that one undo takes back."""
     given = [(conversation(workspace, name), value) for name, value in arguments.give]
-    if arguments.all is not None:
-        if not arguments.filter:
-            raise UsageError("--all needs --filter.", "It says which conversations are meant.")
-        keys = workspace.conversations.ids(ListQuery(arguments.filter))
-        if not arguments.yes:
-            raise UsageError(
-                f"The filter matches {counted(len(keys), 'conversation')}; nothing was stored.",
-                "--yes gives the answer to all of them.",
-            )
-        given += [(key, arguments.all) for key in keys]
     acts = [
         Act(key, question.name, question.answer(value) if value else None, blind=arguments.blind)
         for key, value in given

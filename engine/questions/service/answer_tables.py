@@ -124,9 +124,6 @@ _GAPS: tuple[Outcome, ...] = ("unknown", "ambiguous", "not_understood", "repeate
 MAX_FIELDS_SHOWN = 12
 """Number of fields of the file that an error names."""
 
-DIALECT_SAMPLE_CHARACTERS = 4096
-"""Number of first characters of a CSV file by which its separator is guessed."""
-
 _YES_OR_NO = {
     **dict.fromkeys(("true", "1", "1.0", "pass", "passed", "success", "complete"), YES),
     **dict.fromkeys(("false", "0", "0.0", "fail", "failed", "failure", "incomplete"), NO),
@@ -372,12 +369,7 @@ def _read_lines(path: Path) -> Iterator[Mapping[str, Any]]:
         rows = json_records(path, text, "Choose another file.")
         yield from (row for row in rows if isinstance(row, dict))
         return
-    sample = text[:DIALECT_SAMPLE_CHARACTERS]
-    try:
-        dialect: type[csv.Dialect] = csv.Sniffer().sniff(sample, delimiters=",;\t|")
-    except csv.Error:
-        dialect = csv.excel
-    yield from csv.DictReader(text.splitlines(), dialect=dialect)
+    yield from csv.DictReader(text.splitlines())
 
 
 def _find_fields(

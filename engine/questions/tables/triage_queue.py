@@ -1,4 +1,4 @@
-"""The triage queue: conversations that wait for a person's answer to a question, in one of twelve orders.
+"""The triage queue: conversations that wait for a person's answer to a question, in one of eleven orders.
 
 - `trouble`: the most signs of trouble first, as the sum of their standard scores; those without a sign come last.
 - `threshold`: nearest the threshold first, then broken off ones by falling score, then unscored ones. Ended ones
