@@ -114,23 +114,16 @@ def stored_accounts(reports: Sequence[str], checks: CheckCounts | None = None) -
             "No source was read to its end by an import that keeps accounts. Import it again to see its account."
         )
     for report in map(SourceReport.from_json, reports):
-        lines += [*account_lines([report], lambda _: "m says where its messages are."), ""]
+        lines += [
+            *account_lines([report], lambda _: "i and then ^t say where its messages are."),
+            "",
+        ]
     return "\n".join(lines)
 
 
 def badly_read(reports: Sequence[str]) -> int:
     """Returns the number of sources that were badly read."""
     return sum(SourceReport.from_json(report).badly_read for report in reports)
-
-
-def stored_files(reports: Sequence[str]) -> list[tuple[str, bool]]:
-    """Returns the files of sources that were read to their end and are still there, and whether each was badly read;
-    those first."""
-    files: dict[str, bool] = {}
-    for report in map(SourceReport.from_json, reports):
-        if path := file_of(report.label):
-            files[path] = files.get(path, False) or report.badly_read
-    return sorted(files.items(), key=lambda path_and_badly_read: not path_and_badly_read[1])
 
 
 def _reason_lines(source: SourceReport) -> list[str]:

@@ -29,11 +29,10 @@ from engine.conversations.records import CheckCounts
 from engine.conversations.shared_text import NOTHING_SHARED, ROLES, SharedText
 from engine.conversations.tables import facets, imports, shared_text
 from engine.conversations.text_checks import LANGUAGE_SAMPLE_CHARACTERS, Kind, kinds, language
-from engine.formats.file_names import logs_in
+from engine.formats.file_names import folder_in_words, logs_in
 from engine.formats.input_kinds import SKIPPED
 from engine.formats.inputs import Tail, open_inputs, open_tail
-from engine.formats.known_folders import folder_in_words
-from engine.formats.opening.bounds import Bounds
+from engine.formats.opening.source import Bounds
 from engine.formats.records import MOST_LOST, Input, Parsed, Rejected, SourceReport
 from engine.formats.registry import mapping_folder
 from engine.jobs.contract import CpuStage, Progress, Stage

@@ -20,11 +20,10 @@ from engine.formats.json_values import json_text, kind_of
 from engine.formats.mappings.arranging import split
 from engine.formats.messages.normalize import looks_like_message, looks_like_messages
 from engine.formats.opening import tables, text_turns
-from engine.formats.opening.bounds import LEAST_OF_RECORD, RAISED
 from engine.formats.opening.containers import Content
 from engine.formats.opening.framing import Frame, Framing, lines, server_events, too_large
 from engine.formats.opening.json_records import Slices, Values
-from engine.formats.opening.source import Source
+from engine.formats.opening.source import LEAST_OF_RECORD, RAISED, Source
 from engine.formats.paths import Path, json_within, read_path
 from engine.formats.records import Detection, Parsed, Reader
 from engine.formats.registry import all_readers, is_recognized, parse_record, reader_named

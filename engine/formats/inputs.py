@@ -25,9 +25,9 @@ from engine.formats.input_kinds import (
     is_request,
 )
 from engine.formats.opening.agent_stores import SessionFolder
-from engine.formats.opening.bounds import Bounds, Expansion
 from engine.formats.opening.containers import Content, cannot_open, contents
 from engine.formats.opening.framing import Frame
+from engine.formats.opening.source import Bounds, Expansion
 from engine.formats.records import Input
 from engine.formats.registry import reader_named
 

@@ -12,20 +12,23 @@ from engine.base.conversation import MAX_MESSAGES
 from engine.base.errors import FormatError
 from engine.base.folders import config_dir
 from engine.formats.accounting import account
-from engine.formats.coded.agent_sessions import CLINE_HISTORY, OPENCLAW, gemini_cli_lines
-from engine.formats.coded.chat_logs import CHAT_LOGS
+from engine.formats.coded.agent_sessions import (
+    CLINE_HISTORY,
+    OPENCLAW,
+    copilot_lines,
+    gemini_cli_lines,
+    tau2_ticks,
+    with_likeliest,
+    with_turns,
+)
+from engine.formats.coded.chat_logs import CHAT_LOGS, LANGCHAIN
 from engine.formats.coded.claude_code import CLAUDE_CODE
 from engine.formats.coded.codex import CODEX
-from engine.formats.coded.langchain import LANGCHAIN
-from engine.formats.coded.message_lines import MESSAGE_LINES
-from engine.formats.coded.openhands import OPENHANDS
-from engine.formats.coded.session_lines import copilot_lines, tau2_ticks, with_likeliest, with_turns
-from engine.formats.coded.streams import STREAMS
-from engine.formats.coded.swe_agents import MINI_SWE_AGENT, SWE_AGENT, SWE_INSTANCES
+from engine.formats.coded.message_lines import MESSAGE_LINES, STREAMS
+from engine.formats.coded.swe_agents import MINI_SWE_AGENT, OPENHANDS, SWE_AGENT, SWE_INSTANCES
 from engine.formats.coded.table_rows import CONVERSATION_ROWS, ROWS
-from engine.formats.coded.task_dialogues import SGD, TASKMASTER_CALLS
+from engine.formats.coded.task_dialogues import RECLLMSIM, SGD, SHARDED_LOGS, TASKMASTER_CALLS
 from engine.formats.coded.trace_platforms import TRACES
-from engine.formats.coded.user_studies import RECLLMSIM, SHARDED_LOGS
 from engine.formats.json_values import BadRecord
 from engine.formats.leaks import guard
 from engine.formats.mappings.mapping import load_mapping

@@ -23,7 +23,6 @@ from engine.completeness.records import Mode, ScoreSet
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.sets import in_force, reliability
 from engine.conversations.filters import Filter
-from engine.conversations.import_request import ImportRequest
 from engine.conversations.text_checks import replaced_text
 from engine.goals.records import ReviewProgress
 from engine.opener.first_reading import FirstReading, conversations_to_read
@@ -536,19 +535,9 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     def action_accounts(self) -> None:
         """Shows what was read from each source."""
-
-        def import_mapped(path: str, form: str) -> None:
-            """Imports a source again, with a mapping that was made meanwhile."""
-            if self.may_write():
-                self._start(
-                    lambda: self.services.jobs.start_import(
-                        [path], ImportRequest(form, replace=True)
-                    )
-                )
-
         from screens.shell.reading_dialogs import SourcesDialog
 
-        self.app.push_screen(SourcesDialog(self.services.conversations, import_mapped))
+        self.app.push_screen(SourcesDialog(self.services.conversations))
 
     def action_quarantine(self) -> None:
         """Shows the records that could not be imported."""

@@ -53,10 +53,6 @@ class ImportDialog(Dialog[tuple[str, str | None] | None]):
         Binding("down", "browse", "Browse", tooltip="Choose a file or a folder in a tree"),
     ]
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._refused_path: str | None = None  # cannot be read; enter again maps it
-
     def compose(self) -> ComposeResult:
         """Yields the path, what is wrong with it, what is read, keys."""
         with Vertical(classes="dialog") as box:
@@ -75,11 +71,10 @@ class ImportDialog(Dialog[tuple[str, str | None] | None]):
 
     def on_input_changed(self) -> None:
         """Forgets what was wrong, which may be mended now."""
-        self._refused_path = None
         self.query_one("#problem", Static).update(self._formats())
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter answers if the path can be read; else it says why not, and again asks where the messages are."""
+        """Enter answers if the path can be read; else it says why not."""
         path = os.path.expanduser(event.value.strip())
         if not path:
             self.dismiss(None)
@@ -87,8 +82,6 @@ class ImportDialog(Dialog[tuple[str, str | None] | None]):
             self._tell(f"There is no file or folder {path}.")
         elif not os.path.isfile(path):
             self.dismiss((path, None))
-        elif path == self._refused_path:
-            self._map(path)
         else:
             background(
                 self,
@@ -129,8 +122,7 @@ class ImportDialog(Dialog[tuple[str, str | None] | None]):
         if refusal is None:
             self.dismiss((path, None))
             return
-        self._refused_path = path
-        self._tell(f"{refusal} Enter again shows its fields, and asks where the messages are.")
+        self._tell(f"{refusal} ^t shows its fields, and asks where the messages are.")
 
     def _mapped(self, path: str, saved: str | None) -> None:
         """Answers with a file whose mapping was saved."""

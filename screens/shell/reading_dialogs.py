@@ -13,15 +13,13 @@ from textual.widgets import Static
 
 from engine.base.errors import WorkbenchError
 from engine.base.number_format import counted
-from engine.base.text import end_of_path
 from engine.conversations.records import QuarantineRow
-from engine.conversations.service import stored_accounts, stored_files
+from engine.conversations.service import stored_accounts
 from engine.conversations.shared_text import SharedText
 from engine.opener.conversations import ConversationService
 from engine.opener.open_project import OpenProject
-from screens.shell.dialogs import ChoiceDialog, Dialog, ask, hint_line
+from screens.shell.dialogs import Dialog, hint_line
 from screens.shell.exporting import copy
-from screens.shell.importing import MappingDialog
 from screens.widgets.background import background
 from screens.widgets.finding import FindingView, FindLine, plain_pattern
 from screens.widgets.text_pane import TextPane
@@ -272,26 +270,15 @@ def shared_text_text(shared: SharedText) -> str:
 
 
 class SourcesDialog(ReadingDialog):
-    """Shows what was read from each source, and asks where one has its messages."""
+    """Shows what was read from each source."""
 
     TITLE = "What was read from each source"
     WHAT = "the account"
-    OWN_HINTS = (("m", "maps a file"),)
-    BINDINGS: ClassVar[list[BindingType]] = reading_keys(
-        "A",
-        Binding("m", "map", "Where", tooltip="Say where a file has its messages, and import it so"),
-    )
+    BINDINGS: ClassVar[list[BindingType]] = reading_keys("A")
 
-    def __init__(
-        self, conversations: ConversationService, import_mapped: Callable[[str, str], None]
-    ) -> None:
-        """
-        Args:
-            import_mapped: Imports a file in a format, and replaces what was read from it before.
-        """
+    def __init__(self, conversations: ConversationService) -> None:
         super().__init__()
         self._conversations = conversations
-        self._import = import_mapped
 
     def on_mount(self) -> None:
         """Reads the reports."""
@@ -302,39 +289,3 @@ class SourcesDialog(ReadingDialog):
             self.show_error,
             group="sources",
         )
-
-    def action_map(self) -> None:
-        """Asks which file, if there are several, and where it has its messages."""
-        background(
-            self,
-            lambda: stored_files(self._conversations.reports()),
-            self._choose,
-            self.show_error,
-            group="files",
-        )
-
-    def _choose(self, files: list[tuple[str, bool]]) -> None:
-        """Asks which of the files; `badly` tells of each whether it was not well read."""
-        if not files:
-            self.notify("None of the files is there any more.", markup=False)
-        elif len(files) == 1:
-            ((path, _),) = files
-            self._map(path)
-        else:
-            named = [
-                (path, ("not well read: " if badly else "") + end_of_path(path, 60))
-                for path, badly in files
-            ]
-            self.app.push_screen(ChoiceDialog("Which file?", named), self._map)
-
-    def _map(self, path: str | None) -> None:
-        """Asks where the messages of a file are, and imports it so; nothing for None."""
-        if path is None:
-            return
-
-        def saved(name: str) -> None:
-            """Imports the file in the format of this name."""
-            self.dismiss(None)
-            self._import(path, name)
-
-        ask(self, MappingDialog(path), saved)

@@ -331,7 +331,9 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
 
         def on_choice(answer: tuple[str, str | None]) -> None:
             path, format = answer
-            self._start(lambda: self.services.jobs.start_import([path], ImportRequest(format)))
+            # what was read with another mapping is replaced
+            request = ImportRequest(format, replace=format is not None)
+            self._start(lambda: self.services.jobs.start_import([path], request))
 
         from screens.shell.importing import ImportDialog  # it brings the readers of all formats
 

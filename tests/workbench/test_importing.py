@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.formats.opening import bounds
+from engine.formats.opening import source
 from tests import bombs
 from workbench.cli import main
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, EXIT_USAGE
@@ -139,25 +139,14 @@ class TestMap:
         (formats / "odd.toml").write_text(out)
         assert main(["import", str(tmp_path / "p.wb"), str(odd), "--format", "odd"]) == EXIT_DONE
 
-    @pytest.mark.parametrize(
-        ("words", "message"),
-        [
-            (["odd.jsonl", "odd.jsonl"], "--map is about one file, and 2 paths were given."),
-            (["-"], "--map cannot read standard input."),
-        ],
-    )
-    def test_what_does_not_go_with_it(
-        self,
-        words: list[str],
-        message: str,
-        odd: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
-    ) -> None:
-        """Several paths, a chosen format, a folder and standard input are refused in words."""
-        monkeypatch.chdir(odd.parent)
-        assert main(["import", "p.wb", *words, "--map"]) == EXIT_USAGE
-        assert message in capsys.readouterr().err
+    def test_it_is_about_one_file(self, odd: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Several paths and a chosen format are refused; a folder and standard input cannot be opened."""
+        for words in ([str(odd), str(odd)], [str(odd), "--format", "openai"]):
+            assert main(["import", "p.wb", *words, "--map"]) == EXIT_USAGE
+            assert "the format of one file" in capsys.readouterr().err
+        for path in (str(odd.parent), "-"):
+            assert main(["import", "p.wb", path, "--map"]) != EXIT_DONE
+            assert f"{path} cannot be opened" in capsys.readouterr().err
 
 
 def test_the_limit_on_unpacking_is_told_and_can_be_raised(
@@ -165,7 +154,7 @@ def test_the_limit_on_unpacking_is_told_and_can_be_raised(
 ) -> None:
     """Of a file that unpacks to too much the beginning is read and the option is named; with it the same file is read
     whole."""
-    monkeypatch.setattr(bounds, "FREELY_UNPACKED", 4 * bombs.MIB)
+    monkeypatch.setattr(source, "FREELY_UNPACKED", 4 * bombs.MIB)
     path, project = tmp_path / "a.jsonl.xz", tmp_path / "p.wb"
     with bombs.OPENERS["xz"](path) as file:
         for number in range(3):

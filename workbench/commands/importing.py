@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
 from os import PathLike
@@ -20,7 +19,7 @@ from engine.conversations.service import account_lines, file_of, shares_line
 from engine.conversations.stages import CheckStage
 from engine.formats.inputs import open_inputs
 from engine.formats.mapping_draft import MappingDraft
-from engine.formats.opening.bounds import Bounds
+from engine.formats.opening.source import Bounds
 from engine.formats.records import PLACES, Parsed, SourceReport, Unread
 from engine.formats.registry import mapping_folder, unusable_formats
 from engine.opener.jobs import import_stages
@@ -59,7 +58,11 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult:
     """Imports into a project, which is created if it is not there, and removed again if no input could be read."""
     request = read_request(ImportRequest, arguments)
     if arguments.map:
-        return guessed_mapping(file_to_map(arguments.paths, request.format))
+        if len(arguments.paths) > 1 or request.format is not None:
+            raise UsageError(
+                "--map guesses the format of one file.", "Name one, and leave out --format."
+            )
+        return guessed_mapping(arguments.paths[0])
     if arguments.dry_run:
         try:
             return _dry_run(arguments, request)
@@ -173,29 +176,6 @@ def _entries_json(entries: Mapping[str, Unread]) -> dict[str, Any]:
 
 
 # Mappings of unknown formats
-
-
-def file_to_map(paths: Sequence[str], format: str | None) -> str:
-    """Returns the file that `--map` is about.
-
-    Raises:
-        UsageError: There are several, it is a folder or standard input, or a format was chosen too.
-    """
-    path = paths[0]
-    if len(paths) > 1:
-        raise UsageError(
-            f"--map is about one file, and {len(paths)} paths were given.",
-            "Map one of them; then import the others with --format and the name that you gave.",
-        )
-    if format is not None:
-        raise UsageError(
-            "--map makes a format, and --format chooses one.", "Leave out one of them."
-        )
-    if os.path.isdir(path):
-        raise UsageError("--map is about a file, not a folder.", "Name one of the folder's files.")
-    if path == "-":
-        raise UsageError("--map cannot read standard input.", "Write the records to a file first.")
-    return path
 
 
 def guessed_mapping(path: str) -> CommandResult:

@@ -294,8 +294,6 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     if not messages:
         raise BadRecord("no messages")
     fields = _session_facts(lines)
-    results = [line for line in events if line.get("type") == "result"]
-    events = [line for line in events if line.get("type") != "result"]
     if events:
         fields["events"] = events
     if record.get(_TAKEN_BACK):
@@ -306,14 +304,7 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         tuple(messages),
         created_at=start_time if isinstance(start_time, str) else None,
     )
-    truth = {"result": results} if results else {}
-    return ParsedRecord(
-        conversation,
-        {**fields, **truth},
-        frozenset(truth),
-        left_out=frozenset(left_out),
-        unknown=tuple(unknown),
-    )
+    return ParsedRecord(conversation, fields, left_out=frozenset(left_out), unknown=tuple(unknown))
 
 
 def _message_of_line(line: dict[str, Any]) -> ChatMessage:

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 from engine.base.conversation import Conversation, Message, Role
 from engine.formats.json_values import BadRecord, as_object, json_text, objects_in
 from engine.formats.leaks import states_outcome
-from engine.formats.messages.branches import OTHER_BRANCHES, other_branches
 from engine.formats.messages.normalize import (
+    OTHER_BRANCHES,
     looks_like_message,
     looks_like_messages,
     messages_of,
+    other_branches,
     read_messages,
     record_id,
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.formats.json_values import json_text, object_or_empty
 from engine.formats.mappings.mapping import Group, Mapping, Transcript, Tree
-from engine.formats.messages.branches import OTHER_BRANCHES
+from engine.formats.messages.normalize import OTHER_BRANCHES
 from engine.formats.messages.times import in_order
 from engine.formats.opening.framing import Envelope, Frame, joined_frame
 from engine.formats.paths import Path, Trail, as_word, decoded, without
@@ -28,8 +28,6 @@ def arrange_records(mapping: Mapping, frames: Iterable[Frame]) -> Iterator[Frame
     """Yields a frame for each conversation; of a tree that is the current branch."""
     if mapping.split:
         frames = split(mapping.split, frames)
-    if mapping.subrecords is not None:
-        frames = _with_subrecords(mapping.subrecords, frames)
     if mapping.attachments is not None:
         frames = _with_attachments(mapping.attachments, frames)
     if mapping.transcript is not None:
@@ -126,19 +124,6 @@ def _with_entry(value: Any, trail: Trail, entry: Any) -> Any:
     step, *steps = trail
     copy[step] = _with_entry(copy[step], tuple(steps), entry)
     return copy
-
-
-def _with_subrecords(path: Path, frames: Iterable[Frame]) -> Iterator[Frame]:
-    """Yields each record without those within it, and then these, which may have further ones within them."""
-    for frame in frames:
-        matches = [] if frame.reason else path.find(frame.value)
-        if not matches:
-            yield frame
-            continue
-        rest = without(frame.value, [match.trail or () for match in matches])
-        yield frame._replace(value=rest)
-        inner = [Frame(None, json_text(match.value).encode(), match.value) for match in matches]
-        yield from _with_subrecords(path, [match._replace(number=frame.number) for match in inner])
 
 
 def group_records(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:

@@ -215,7 +215,6 @@ class Mapping(_Section, frozen=True):
 
     Attributes:
         split: Paths of the records within an object; of several paths each is a side of the same conversation.
-        subrecords: Where records lie within a record that are conversations of their own, as of sub-agents.
         attachments: Path of an object of texts, for which `attachment://` and their keys stand in the record.
         by_name: Whether it is used only where the person names it, and recognizes no record.
         context_apart: Whether blocks that a program put into messages of the user become messages of the system.
@@ -230,7 +229,6 @@ class Mapping(_Section, frozen=True):
     items: tuple[MessageList, ...] = msgspec.field(default=(), name="messages")
     sample: str = ""
     split: Paths = Paths()
-    subrecords: Path | None = msgspec.field(default=None, name="apart")
     attachments: Path | None = None
     transcript: Transcript | None = None
     group: Group | None = None

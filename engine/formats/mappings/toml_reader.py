@@ -21,10 +21,14 @@ from engine.formats.mappings.mapping import (
     MessageRule,
     SpeakerRole,
 )
-from engine.formats.messages.branches import OTHER_BRANCHES, other_branches
 from engine.formats.messages.call_messages import messages_of_pieces
 from engine.formats.messages.inserted import with_context_apart, with_details_as_parts
-from engine.formats.messages.normalize import is_conversation, messages_of
+from engine.formats.messages.normalize import (
+    OTHER_BRANCHES,
+    is_conversation,
+    messages_of,
+    other_branches,
+)
 from engine.formats.messages.parts import texts_of
 from engine.formats.messages.roles import role_named, role_of_speaker
 from engine.formats.messages.times import TIMES, as_time, created_at, date_of, in_time_order
@@ -68,7 +72,6 @@ def _arranges(mapping: Mapping) -> bool:
     """Returns whether a mapping splits, groups or changes records."""
     ways = (
         mapping.split,
-        mapping.subrecords,
         mapping.attachments,
         mapping.transcript,
         mapping.group,

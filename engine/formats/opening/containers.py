@@ -20,12 +20,10 @@ from engine.base.errors import FormatError, TooMuch
 from engine.base.files import is_project
 from engine.formats.json_values import BadRecord, json_text
 from engine.formats.opening.agent_stores import session_tables, stored_sessions
-from engine.formats.opening.bounds import LEAST_OF_RECORD, Bounds, Expansion, Reading
 from engine.formats.opening.databases import sqlite_rows, sqlite_tables
 from engine.formats.opening.framing import MAX_RECORD, Envelope, Frame, load, too_large
-from engine.formats.opening.source import Source
-from engine.formats.opening.tables import parquet_rows
-from engine.formats.opening.workbooks import OLE, is_workbook, sheet_rows, sheets
+from engine.formats.opening.source import LEAST_OF_RECORD, Bounds, Expansion, Reading, Source
+from engine.formats.opening.tables import OLE, is_workbook, parquet_rows, sheet_rows, sheets
 
 DEEPEST_ARCHIVE = 2
 """How deep archives within archives are opened."""

@@ -14,8 +14,8 @@ from typing import Any
 from urllib.parse import quote
 
 from engine.base.errors import FormatError
-from engine.formats.opening.bounds import LEAST_OF_RECORD, Bounds, Reading
 from engine.formats.opening.framing import MAX_RECORD, Frame, too_large
+from engine.formats.opening.source import LEAST_OF_RECORD, Bounds, Reading
 from engine.formats.opening.tables import column_names, row_frame
 
 _DAMAGES = (sqlite3.Error, UnicodeDecodeError)

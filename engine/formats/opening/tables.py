@@ -1,11 +1,13 @@
-"""Rows of tables of text and of Parquet files as records; `databases` reads those of SQLite.
+"""Rows of tables of text, Parquet files and the sheets of workbooks (`.xlsx`, `.xlsb`, `.xls`, `.ods`) as records;
+`databases` reads those of SQLite.
 
 A row is an object; a cell that holds a JSON list or object is that value. A row has no bytes of its own that could be
 read again, so its record is kept as JSON.
 
 Parquet is read in bounds of memory: how large a group of rows is when it is unpacked stands in the footer of the file,
 so it is known before anything is unpacked. Not covered: a footer that says less than the truth, a dictionary of which
-one row names a long text many times, and what Arrow needs for the footer itself, which is not compressed.
+one row names a long text many times, and what Arrow needs for the footer itself, which is not compressed. The library
+for workbooks reads a sheet as a whole, so a workbook unpacks in memory: it may be as large as `MOST_UNPACKED`.
 """
 
 from __future__ import annotations
@@ -16,15 +18,24 @@ import io
 import math
 import os
 import re
+import zipfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
 
+from engine.base.errors import FormatError, TooMuch
 from engine.formats.json_values import BadRecord, json_text, storable
-from engine.formats.opening.bounds import LEAST_OF_RECORD, RAISED, Reading
 from engine.formats.opening.framing import KEPT_OF_OVERSIZED, MAX_RECORD, Frame, load, too_large
-from engine.formats.opening.source import Source, missing_library
+from engine.formats.opening.source import (
+    CHUNK,
+    LEAST_OF_RECORD,
+    RAISED,
+    Reading,
+    Source,
+    missing_library,
+)
 
 _DELIMITERS = ",\t;|"
 """Characters that may divide cells."""
@@ -330,3 +341,105 @@ def _reason_not_unpacked(footer: Any) -> str:
         return too_large()
     size = f"{footer.total_byte_size >> 20:,} MiB"
     return f"{too_large()}, or {footer.num_rows:,} rows from here on unpack to {size}; these are not read {RAISED}"
+
+
+MOST_UNPACKED = 256 << 20
+"""Most bytes of a workbook, unpacked."""
+
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+"""First bytes of a workbook of old Excel."""
+_SIGNS = frozenset(("xl/workbook.xml", "xl/workbook.bin"))
+"""Members that only a workbook of Excel has."""
+_HOW_TO_READ = "Save its sheet as CSV, and import that."
+"""Hint for a workbook that is not read."""
+
+
+def is_workbook(archive: zipfile.ZipFile) -> bool:
+    """Returns whether a zip archive is a workbook."""
+    names = archive.namelist()
+    return not _SIGNS.isdisjoint(names) or (names[:1] == ["mimetype"] and "content.xml" in names)
+
+
+def sheets(path: str, label: str) -> list[str]:
+    """Returns the names of the sheets of a workbook that are shown.
+
+    Raises:
+        FormatError: It cannot be read, or the library for it is not installed.
+        TooMuch: It is too large.
+    """
+    _check_size(path, label)
+    return [
+        sheet.name
+        for sheet in _open(path, label).sheets_metadata
+        if "Visible" in str(sheet.visible)
+    ]
+
+
+def sheet_rows(path: str, label: str, name: str, count: Reading) -> Iterator[Frame]:
+    """Yields the rows of a sheet below its first, which has the names of the columns."""
+    try:
+        with _damage_as_format_error(label):
+            rows = _open(path, label).get_sheet_by_name(name).to_python()
+    except FormatError as error:
+        yield Frame(1, b"", None, error.message)
+        return
+    names: list[str] = []
+    for number, row in enumerate(rows, 1):
+        if not names:
+            names = column_names([str(cell) for cell in row]) if any(row) else []
+            continue
+        cells = {
+            column: _sheet_cell(cell)
+            for column, cell in zip(names, row, strict=False)
+            if cell != ""
+        }
+        if not cells:
+            continue
+        frame = row_frame(number, cells)
+        yield frame
+        if not count.add(max(len(frame.raw), LEAST_OF_RECORD)):
+            yield Frame(None, b"", None, count.bounds.too_much)
+            return
+
+
+def _sheet_cell(value: Any) -> Any:
+    """Returns a cell with a whole number as such: a workbook has floats only."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _check_size(path: str, label: str) -> None:
+    """Raises TooMuch for a workbook that unpacks to more than `MOST_UNPACKED`, whatever its members say."""
+    if not zipfile.is_zipfile(path):
+        return
+    size = 0
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for entry in archive.infolist():
+                with archive.open(entry) as member:
+                    while size <= MOST_UNPACKED and (data := member.read(CHUNK)):
+                        size += len(data)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError) as error:
+        raise FormatError(f"The workbook {label} is damaged: {error}.", _HOW_TO_READ) from None
+    if size > MOST_UNPACKED:
+        raise TooMuch(f"The workbook {label} unpacks to more than {MOST_UNPACKED >> 20} MiB.")
+
+
+def _open(path: str, label: str) -> Any:
+    """Returns a workbook as the library has it."""
+    try:
+        from python_calamine import CalamineWorkbook
+    except ImportError:
+        raise missing_library("workbooks", "python-calamine", _HOW_TO_READ) from None
+    with _damage_as_format_error(label):
+        return CalamineWorkbook.from_path(path)
+
+
+@contextmanager
+def _damage_as_format_error(label: str) -> Iterator[None]:
+    """Raises FormatError for what the library raises of a damaged workbook; its panics are no Exception."""
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise FormatError(f"The workbook {label} cannot be read: {error}.", _HOW_TO_READ) from None

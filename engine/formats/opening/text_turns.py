@@ -2,7 +2,8 @@
 histories in Markdown and of Aider. Each becomes a record with a list of messages, each with speaker and content.
 
 Terms: a *style* is a way of writing conversations (`_STYLES`), a *turn* what somebody says without a break, a *cue*
-a piece of subtitles with its times, and a *family* a set of words for speakers that are used together (`_Speakers`).
+a piece of subtitles with its times, and a *family* a set of words for speakers that are used together (`_Speakers`). A
+*template* (ChatML, Llama, Gemma, Mistral, Alpaca and others) is known by its own marks, of which each begins a turn.
 
 Nothing that was said is lost: what comes before the first turn is in the `preamble` of the record.
 """
@@ -11,15 +12,135 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
-from datetime import datetime
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from engine.formats.messages.chat_message import UNKNOWN_ROLE
-from engine.formats.messages.roles import ASSISTANTS, USERS
-from engine.formats.opening.chat_templates import TEMPLATES
+from engine.formats.messages.roles import ASSISTANTS, USERS, role_named
+from engine.formats.messages.times import date_of, day_comes_first
 from engine.formats.opening.framing import MAX_RECORD, Frame, too_large
 from engine.formats.opening.source import Source
+
+_ENDS = (
+    r"(?:<s>|</s>|<bos>|<eos>|<end_of_turn>|\[gMASK\]|<sop>|<｜(?:begin|end)▁of▁sentence｜>"
+    r"|<\|(?:im_end|eot_id|eom_id|end_of_text|begin_of_text|end|endoftext|end_of_turn|return|call)\|>"
+    r"|<BOS_TOKEN>|<\|END_OF_TURN_TOKEN\|>)"
+)
+"""Matches a token that begins or ends a text or a turn; it says nothing."""
+_AT_THE_EDGES = re.compile(rf"\A(?:\s*{_ENDS})+|(?:{_ENDS}\s*)+\Z")
+"""Matches such tokens at the beginning and at the end of a turn."""
+
+_SIDES = {"instruction": "user", "input": "user", "response": "assistant", "output": "assistant"}
+"""Words of Alpaca, and who speaks after them."""
+
+
+class _Template(NamedTuple):
+    """The template of a chat model.
+
+    Attributes:
+        name: What it is called in records.
+        head: Matches the head of a turn; the group `speaker` is its word for who speaks, `about` may say more.
+        speakers: The words that are not understood by themselves, in small letters, and the usual ones for them.
+    """
+
+    name: str
+    head: re.Pattern[str]
+    speakers: Mapping[str, str] = {}
+
+    def _speaker(self, head: re.Match[str]) -> str:
+        """Returns the usual word for who speaks after a head."""
+        word = head["speaker"].strip()
+        return self.speakers.get(word.lower(), word)
+
+    def fits(self, text: str) -> bool:
+        """Returns whether at least two speak in a text."""
+        return len({self._speaker(head) for head in self.head.finditer(text)}) > 1
+
+    def read(self, text: str) -> dict[str, Any]:
+        """Returns the record of a text: its messages, each with speaker and content, and its preamble.
+
+        A head that goes on with the same speaker under another word, as `Input` after `Instruction`, begins no message;
+        nor does one of a usual speaker without text, as it stands at the end for the answer of a model.
+        """
+        heads = list(self.head.finditer(text))
+        ends = [*(head.start() for head in heads[1:]), len(text)]
+        messages: list[dict[str, Any]] = []
+        last_word = ""
+        for head, end in zip(heads, ends, strict=True):
+            content = _AT_THE_EDGES.sub("", text[head.end() : end].strip()).strip()
+            speaker = self._speaker(head)
+            if not content and (speaker in self.speakers.values() or role_named(speaker)):
+                continue
+            if messages and messages[-1]["speaker"] == speaker and last_word != head["speaker"]:
+                messages[-1]["content"] += "\n" + content
+            else:
+                about = {"about": word} if (word := head.groupdict().get("about")) else {}
+                messages.append({"speaker": speaker, "content": content, **about})
+            last_word = head["speaker"]
+        before = _AT_THE_EDGES.sub("", text[: heads[0].start()].strip()).strip()
+        return {"messages": messages, **({"preamble": before} if before else {})}
+
+
+_TEMPLATES = (
+    _Template("ChatML", re.compile(r"<\|im_start\|>(?P<speaker>[^\n|<]{1,40})(?:\n|<\|im_sep\|>)")),
+    _Template(
+        "Llama 3",
+        re.compile(r"<\|start_header_id\|>(?P<speaker>[^\n|<]{1,40})<\|end_header_id\|>\n*"),
+    ),
+    _Template("Gemma", re.compile(r"<start_of_turn>(?P<speaker>[^\n<]{1,40})\n")),
+    _Template(
+        "Granite", re.compile(r"<\|start_of_role\|>(?P<speaker>[^\n|<]{1,40})<\|end_of_role\|>")
+    ),
+    _Template(
+        "Harmony",
+        re.compile(
+            r"<\|start\|>(?P<speaker>[^\n|<]{1,40})(?:<\|channel\|>(?P<about>[^<]{1,80}))?"
+            r"(?:<\|constrain\|>\w+)?<\|message\|>"
+        ),
+    ),
+    _Template(
+        "Command",
+        re.compile(
+            r"<\|START_OF_TURN_TOKEN\|><\|(?P<speaker>USER|CHATBOT|SYSTEM)_TOKEN\|>(?:<\|START_RESPONSE\|>)?"
+        ),
+    ),
+    _Template("DeepSeek", re.compile(r"<｜(?P<speaker>User|Assistant)｜>")),
+    _Template(
+        "Mistral",
+        re.compile(r"(?P<speaker>\[/?INST\]|\[/?SYSTEM_PROMPT\]|<</?SYS>>|\[/?TOOL_RESULTS\])"),
+        {
+            "[inst]": "user",
+            "[/inst]": "assistant",
+            "<<sys>>": "system",
+            "<</sys>>": "user",
+            "[system_prompt]": "system",
+            "[/system_prompt]": "user",
+            "[tool_results]": "tool",
+            "[/tool_results]": "assistant",
+        },
+    ),
+    _Template(
+        "Zephyr",
+        re.compile(
+            r"<\|(?P<speaker>system|user|assistant|tool|observation|prompter|prompt|answer)\|>\n?"
+        ),
+        {"prompt": "user", "answer": "assistant"},
+    ),
+    _Template(
+        "Alpaca",
+        re.compile(r"^###[ ]*(?P<speaker>Instruction|Input|Response|Output):[ \t]*\n?", re.M),
+        _SIDES,
+    ),
+    _Template(
+        "Guanaco", re.compile(r"###[ ]*(?P<speaker>Human|User|Assistant|System):[ \t]*", re.I)
+    ),
+    _Template("OpenChat", re.compile(r"GPT4 Correct (?P<speaker>User|Assistant):[ \t]*")),
+    _Template(
+        "Vicuna", re.compile(r"(?:\A|(?<=\s)|(?<=</s>))(?P<speaker>USER|ASSISTANT):(?=\s|\Z)")
+    ),
+)
+"""The templates, in the order in which they are tried."""
+
 
 _ASKS = "|".join(("user", "human", *USERS))
 """Matches a word for the side that asks."""
@@ -61,11 +182,8 @@ _WHATSAPP = re.compile(
 """Matches the head of a message of WhatsApp: `[31.12.24, 21:05:33] Ana: ` or `12/31/24, 9:05 PM - Ana: `. Notes of the
 app itself have no speaker."""
 
-_DATE_PARTS = re.compile(
-    r"(\d+)[./-](\d+)[./-](\d+),?\s(\d+)[:.](\d+)(?:[:.](\d+))?(?:\s?([AaPp])\.?\s?[Mm]\.?)?"
-)
-"""Matches date and time of a message of WhatsApp; the groups are three numbers of the date, hour, minute,
-second or None, and the `a` or `p` of a.m. and p.m. or None."""
+_SHORT_YEAR = re.compile(r"^(\d{1,2}[./-]\d{1,2}[./-])(\d\d)(?!\d)")
+"""Matches a date whose year has two digits, which are of this century."""
 
 _RULE = re.compile(r"^[ \t]*(?:-{3,}|={3,}|\*{3,})[ \t]*$", re.MULTILINE)
 """Matches a line of dashes, equals signs or stars."""
@@ -361,57 +479,12 @@ def _read_whatsapp(text: str) -> dict[str, Any]:
 
 
 def _iso_times(written: list[str]) -> list[str]:
-    """Returns the times of a chat in ISO 8601; as they are written, if days and months cannot be told apart.
-
-    The order of day, month and year is
-    the one in which all are dates, then the one in which time passes from message to message, then that of
-    the countries with points (day first) and those with a.m. and p.m. (month first).
-    """
-    parts = [match.groups() for time in written if (match := _DATE_PARTS.search(time))]
-    if len(parts) < len(written):
-        return written
-    year_first = all(len(first) == 4 for first, *_ in parts)
-    day_first, month_first = (2, 1, 0), (2, 0, 1)  # where year, month and day stand
-    orders = [(0, 1, 2)] if year_first else [day_first, month_first]
-    readings = [times for order in orders if (times := _in_order(parts, order))]
-    if len(readings) > 1:
-        readings = [times for times in readings if times == sorted(times)] or readings
-    if len(readings) > 1 and readings[0] != readings[1]:
-        first_date, *_ = written[0].split()
-        *_, half_of_day = parts[0]
-        if "." in first_date:
-            readings = readings[:1]
-        elif half_of_day:
-            readings = readings[1:]
-        else:
-            return written
-    return readings[0] if readings else written
-
-
-def _in_order(parts: list[tuple[str, ...]], order: tuple[int, int, int]) -> list[str]:
-    """Returns the times in ISO 8601; [] if one of them is no date in this order.
-
-    Args:
-        parts: The groups of `_DATE_PARTS` of each time.
-        order: Positions of year, month and day among the numbers of the date.
-    """
-    times: list[str] = []
-    for *date, hour, minute, second, half_of_day in parts:
-        year, month, day = (int(date[index]) for index in order)
-        hours = int(hour) % 12 + 12 * (half_of_day.lower() == "p") if half_of_day else int(hour)
-        try:
-            time = datetime(
-                year=year + 2000 * (year < 100),  # years of two digits are of this century
-                month=month,
-                day=day,
-                hour=hours,
-                minute=int(minute),
-                second=int(second or 0),
-            )
-        except ValueError:
-            return []
-        times.append(time.isoformat(timespec="seconds" if second else "minutes"))
-    return times
+    """Returns the times of a chat in ISO 8601; as they are written, if days and months cannot be told apart."""
+    plain = [_SHORT_YEAR.sub(r"\g<1>20\2", time.replace(",", "")) for time in written]
+    orders = set(map(day_comes_first, plain)) - {None}
+    day_first = orders.pop() if len(orders) == 1 else None
+    times = [date_of(time, day_first) for time in plain]
+    return [time.replace(" ", "T") for time in times if time] if all(times) else written
 
 
 def _aider_parts(text: str) -> list[str]:
@@ -521,7 +594,7 @@ _STYLES: tuple[_Style, ...] = (
         _read_aider,
         _aider_parts,
     ),
-    *(_Style(template.name, template.fits, template.read) for template in TEMPLATES),
+    *(_Style(template.name, template.fits, template.read) for template in _TEMPLATES),
     _Style("Markdown", lambda text: bool(_markdown_turns(text)), _read_markdown),
     _Style("WhatsApp", _fits_whatsapp, _read_whatsapp),
     _Style(

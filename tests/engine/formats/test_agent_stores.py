@@ -8,9 +8,9 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from engine.formats.file_names import folder_in_words
 from engine.formats.input_kinds import ConversationFile
 from engine.formats.inputs import open_inputs
-from engine.formats.known_folders import folder_in_words
 from engine.formats.records import Parsed, Rejected
 
 TEXT: dict[str, Any] = {"id": "p1", "type": "text", "text": "Water the roses"}

@@ -19,10 +19,9 @@ import pytest
 
 from engine.base.errors import Cancelled, FormatError
 from engine.formats.inputs import open_inputs
-from engine.formats.opening import bounds as bounds_module
-from engine.formats.opening import databases, framing, llm_logs, source, tables, text_turns
+from engine.formats.opening import agent_stores, databases, framing, source, tables, text_turns
 from engine.formats.opening import json_records as values
-from engine.formats.opening.bounds import Bounds, Expansion, Reading
+from engine.formats.opening.source import Bounds, Expansion, Reading
 from engine.formats.records import Parsed, Rejected
 from tests import bombs
 
@@ -33,7 +32,7 @@ SMALL = Bounds(unpacked=4 * MIB)
 @pytest.fixture(autouse=True)
 def small_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """A record is at most 1 MiB."""
-    for module in (databases, framing, llm_logs, tables, text_turns, values):
+    for module in (agent_stores, databases, framing, tables, text_turns, values):
         monkeypatch.setattr(module, "MAX_RECORD", MIB)
 
 
@@ -181,7 +180,7 @@ class TestExpansion:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path, int], None]
     ) -> None:
         """Records without end end at a number of them, which is told."""
-        monkeypatch.setattr(bounds_module, "MOST_TIMES", 10)
+        monkeypatch.setattr(source, "MOST_TIMES", 10)
         make(tmp_path / "a", 10_000)
         (found,) = open_inputs([tmp_path / "a"], bounds=Bounds(unpacked=1_000 << 10))
         *records, last = found.records()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.formats.known_folders import folder_in_words
+from engine.formats.file_names import folder_in_words
 
 SESSION = "00000000-0000-4000-8000-00000000000"
 

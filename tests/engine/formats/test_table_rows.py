@@ -147,14 +147,14 @@ def test_unknown_role_is_not_guessed() -> None:
 
 
 def test_sharded_tasks_are_no_conversations() -> None:
-    """Instructions of Laban et al. are refused with what they are, and what plays them."""
+    """Instructions of Laban et al. are no conversations, although they have a question and an answer."""
     task = {
         "task_id": "a/1",
         "question": "Why?",
         "answer": "So.",
         "shards": [{"shard_id": 1, "shard": "Why"}],
     }
-    with pytest.raises(FormatError, match="sharded tasks"):
+    with pytest.raises(FormatError, match="no conversations"):
         opened(json.dumps([task]).encode())
 
 

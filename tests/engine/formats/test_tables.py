@@ -15,10 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from engine.formats.opening.bounds import Bounds, unlimited
 from engine.formats.opening.databases import sqlite_rows, sqlite_tables
 from engine.formats.opening.framing import Frame
-from engine.formats.opening.source import Source
+from engine.formats.opening.source import Bounds, Source, unlimited
 from engine.formats.opening.tables import csv_rows, delimiter_of, parquet_rows
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from engine.base.errors import FormatError
 from engine.formats.inputs import open_inputs
-from engine.formats.opening import workbooks
+from engine.formats.opening import tables
 from engine.formats.records import Parsed
 
 ROWS: list[list[object]] = [
@@ -139,7 +139,7 @@ def test_a_workbook_that_cannot_be_read_is_to_be_saved_as_csv(
 
 def test_a_workbook_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A workbook that unpacks to more than the bound is refused before the library reads it."""
-    monkeypatch.setattr(workbooks, "MOST_UNPACKED", 100)
+    monkeypatch.setattr(tables, "MOST_UNPACKED", 100)
     write_xlsx(tmp_path / "a.xlsx", {"Chats": ROWS})
     with pytest.raises(FormatError, match="unpacks to more"):
         open_inputs([tmp_path / "a.xlsx"])

@@ -44,8 +44,8 @@ def rows(tmp_path: Path) -> Path:
 
 
 async def test_after_an_import_that_lost_text(tmp_path: Path, config: Path) -> None:
-    """The overview counts a source that was badly read; `A` and `m` ask where its messages are, and it is imported so;
-    other files of its format are read as before."""
+    """The overview counts a source that was badly read, `A` says what asks where its messages are, and it is imported
+    so; other files of its format are read as before."""
     said = [{"role": "user", "content": "And mine?"}]
     choices = [
         {"message": {"role": "assistant", "content": each}}
@@ -60,8 +60,10 @@ async def test_after_an_import_that_lost_text(tmp_path: Path, config: Path) -> N
             await settle(pilot)
             assert "1 source not well read" in text(pilot)
             await press(pilot, "A")
-            await until(pilot, lambda: "m says where its messages are" in text(pilot))
-            await press(pilot, "m")
+            await until(pilot, lambda: "say where its messages are" in text(pilot))
+            await press(pilot, "escape", "i")
+            pilot.app.screen.query_one(Input).value = str(log)
+            await press(pilot, "ctrl+t")
             await until(pilot, lambda: "Read so: 1 conversation" in text(pilot))
             assert "Files like this are read as openai already." in text(pilot)
             await press(pilot, "ctrl+s")

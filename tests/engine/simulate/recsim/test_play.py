@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.formats.coded.user_studies import RECLLMSIM
+from engine.formats.coded.task_dialogues import RECLLMSIM
 from engine.model.chat import Call, Completion, Ending, Scenario
 from engine.model.prompt_files import prompt_texts
 from engine.simulate.recsim.play import (

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine.formats.coded.user_studies import SHARDED_LOGS
+from engine.formats.coded.task_dialogues import SHARDED_LOGS
 from engine.model.chat import Call, Completion
 from engine.model.prompt_files import prompt_texts
 from engine.simulate.play import EndedPlay
