@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -14,8 +13,8 @@ from engine.base.text import display_safe, one_line
 from engine.conversations.filters import Filter, parse_filter
 from engine.opener.open_project import OpenProject
 from engine.results.associations.records import Split
-from engine.results.comparison.formatting import breakdown_tables, comparison_table, side_sentences
-from engine.results.comparison.records import Breakdown, Comparison
+from engine.results.comparison.differences import Breakdown, Comparison
+from engine.results.comparison.formatting import breakdown_table, comparison_table, side_sentences
 from screens.shell.dialogs import ChoiceDialog
 from screens.shell.exporting import copy
 from screens.shell.result_screen import ResultScreen
@@ -115,17 +114,12 @@ class ComparisonScreen(ResultScreen[Comparison | Breakdown]):
         self.work_out("Comparing …", work, show)
 
     def _show(self, result: Comparison | Breakdown) -> None:
-        """Shows a result; of a field the share that ended and uncertainty side by side."""
+        """Shows a result."""
         if isinstance(result, Comparison):
             lines, table = side_sentences(result), comparison_table(result)
         else:
-            table, *further = breakdown_tables(result)
+            table = breakdown_table(result)
             lines = [table.title]
-            for uncertainty in further:
-                pairs = zip(table.rows, uncertainty.rows, strict=True)
-                rows = (replace(row, cells=row.cells + other.cells[1:]) for row, other in pairs)
-                columns = table.columns + uncertainty.columns[1:]
-                table = replace(table, columns=columns, rows=tuple(rows))
         self._report = table
         self.show_result(result, Content("\n".join(map(display_safe, lines))), table.notes)
         self.table.show_columns(report_columns(table))

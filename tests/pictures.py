@@ -132,7 +132,7 @@ def _picture_report(project: Path, browser: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
         with OpenProject(Path(shutil.copy(project, folder))) as workspace:
-            write_report(workspace, page, Filter(), validate=False)
+            write_report(workspace, page, Filter())
         size = ",".join(map(str, REPORT_SIZE))
         picture = f"--screenshot={FOLDER / REPORT}.png"
         options = ("--headless", "--no-sandbox", "--hide-scrollbars", f"--window-size={size}")

@@ -44,6 +44,7 @@ def main(words: list[str]) -> int:
     while True:
         with locked(run) as has_lock:
             if has_lock:
+                run.lock.write_text(f"{os.getpid()}\n", "utf-8")
                 with contextlib.suppress(FileNotFoundError):
                     run.stop.unlink()
                 return _run(run, EventLog(run.events))
@@ -105,7 +106,7 @@ def _message_of(error: Exception, run: RunDirectory) -> tuple[str, str]:
     if isinstance(error, MemoryError) or is_out_of_memory(text):
         return (
             "Out of memory.",
-            "Lower `rows`, then `max_tokens`; or set `recompute`, then `four_bit`.",
+            "Lower `rows`, then `max_tokens`; or set `recompute`.",
         )
     if is_disk_full(error, run.path):
         return (

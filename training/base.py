@@ -72,25 +72,16 @@ def load_base(config: TrainConfig) -> tuple[Any, HubTokenizer]:
 
     Raises:
         ModelFileError: There is no such file or folder.
-        ModelError: `transformers` cannot read it, or this machine cannot load it as the config asks.
+        ModelError: `transformers` cannot read it.
     """
     import torch
-    from transformers import AutoModelForCausalLM, BitsAndBytesConfig, GgufConfig
+    from transformers import AutoModelForCausalLM, GgufConfig
 
     path = _existing(config.base)
     folder, options = _source(path)
     if path.is_file():
         # Quantised weights would pass on no gradients.
         options["quantization_config"] = GgufConfig(gguf_file=path.name, dequantize=True)
-    if config.four_bit:
-        if path.is_file() or not torch.cuda.is_available():
-            raise ModelError(
-                "A base in 4 bits needs a Hugging Face folder and a CUDA device.",
-                "Set four_bit to false.",
-            )
-        options["quantization_config"] = BitsAndBytesConfig(
-            load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.bfloat16
-        )
     options["dtype"] = torch.bfloat16 if config.precision == "bf16" else torch.float32
     tokenizer = load_tokenizer(config)
     with _read_errors(path):
@@ -161,16 +152,13 @@ def add_adapter(model: Any, config: TrainConfig) -> Any:
 
     The base keeps its precision; the weights of the adapter are in float32.
     """
-    from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
+    from peft import LoraConfig, get_peft_model
 
-    if config.four_bit:
-        model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=config.recompute)
     tuned = get_peft_model(
         model,
         LoraConfig(
             r=config.rank,
             lora_alpha=config.alpha,
-            lora_dropout=config.dropout,
             target_modules="all-linear",
             task_type="CAUSAL_LM",
         ),

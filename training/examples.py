@@ -25,6 +25,10 @@ from engine.training.config import FIRST_WORDS_TOKENS, Recipe, TrainConfig
 from engine.training.events import RunDirectory
 from training.base import HubTokenizer
 
+WORDS_WEIGHT = 0.1
+"""Weight of each of the first words of a next step; its opening has weight 1. At 0 an adapter would learn only whether
+a conversation goes on, and forget how to write what remains to be done."""
+
 
 @dataclass(frozen=True, slots=True)
 class Log:
@@ -126,21 +130,11 @@ def _token_window(
     return TokenWindow(tokens, boundaries, window.pieces[-1] == item.boundaries[-1], answer)
 
 
-def make_example(
-    tokenizer: Tokenizer,
-    item: LogItem,
-    recipe: Recipe,
-    limit: int,
-    *,
-    words: float = 0.0,
-) -> Example:
+def make_example(tokenizer: Tokenizer, item: LogItem, recipe: Recipe, limit: int) -> Example:
     """Returns the example of one conversation; of a log longer than `limit` tokens only the last window is used.
 
     The recipes `paper` and `no-end-tag` learn the last answer, `boundary` learns the tokens after each boundary: those
     of a next step where the conversation went on, the end token where it ended.
-
-    Args:
-        words: See `TrainConfig`; only the recipe `boundary` uses it.
     """
     *_, last_window = token_windows(tokenizer, item, limit)
     tokens = [*last_window.tokens, tokenizer.end_token]
@@ -154,11 +148,9 @@ def make_example(
     targets: list[int] = []
     weights: list[float] = []
     for boundary, next_boundary in pairwise(last_window.boundaries):
-        count = opening_count
-        if words:
-            count = min(opening_count + FIRST_WORDS_TOKENS, next_boundary - boundary)
+        count = min(opening_count + FIRST_WORDS_TOKENS, next_boundary - boundary)
         targets += range(boundary, boundary + count)
-        weights += [*opening_count * [1.0], *(count - opening_count) * [words]]
+        weights += [*opening_count * [1.0], *(count - opening_count) * [WORDS_WEIGHT]]
     targets.append(end)
     # The end weighs as much as all those targets together at which the conversation went on.
     weights.append(float(max(1, continuations)))
@@ -176,8 +168,6 @@ def make_examples(
     logs: Sequence[Log],
     recipe: Recipe,
     limit: int,
-    *,
-    words: float = 0.0,
 ) -> list[Example]:
     """Returns one example for each log, see `make_example`.
 
@@ -191,7 +181,7 @@ def make_examples(
         raise DataError("There are no conversations to train on.")
     examples = []
     for log in logs:
-        example = make_example(tokenizer, log.item, recipe, limit, words=words)
+        example = make_example(tokenizer, log.item, recipe, limit)
         labels = [example.tokens[index] for index in example.targets]
         end_count = labels.count(tokenizer.end_token)
         # The first token has none before it from which it could be predicted.
@@ -213,12 +203,10 @@ class Datasets:
     Attributes:
         examples: What is trained on.
         selection: Logs that are validated on.
-        selection_tokens: Tokens that one validation reads.
     """
 
     examples: Sequence[Example]
     selection: Sequence[Log]
-    selection_tokens: int
 
 
 def read_datasets(run: RunDirectory, config: TrainConfig, tokenizer: HubTokenizer) -> Datasets:
@@ -241,12 +229,6 @@ def read_datasets(run: RunDirectory, config: TrainConfig, tokenizer: HubTokenize
             train,
             config.recipe,
             limit,
-            words=config.words,
         ),
         selection=selection,
-        selection_tokens=sum(
-            len(window.tokens)
-            for log in selection
-            for window in token_windows(tokenizer, log.item, limit)
-        ),
     )

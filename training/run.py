@@ -1,5 +1,5 @@
-"""Runs one training: loads the base, trains, keeps the best or the last checkpoint, converts it to GGUF, checks parity,
-writes the model card."""
+"""Runs one training: loads the base, trains, keeps the best or the last checkpoint, converts it to GGUF,
+writes the model card. `engine.training.events` lists the events that it writes meanwhile."""
 
 from __future__ import annotations
 
@@ -7,32 +7,34 @@ import hashlib
 import json
 import math
 import os
+import resource
 import signal
-from collections.abc import Callable
+import sys
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import set_seed
+from msgspec import structs
+from transformers import TrainerCallback, set_seed
 
-from engine.base.errors import AdapterError
+from engine.base.errors import ModelError
 from engine.base.files import sync_tree, write_atomically
+from engine.completeness.scoring import LogItem
 from engine.model.adapter_files import AdapterOrigin, refuse_without_numbers
+from engine.model.interface import LoadOptions
+from engine.model.process.process import ModelProcess
+from engine.model.process.requests import Tokenize
 from engine.training.config import TrainConfig
 from engine.training.events import Event, EventLog, RunDirectory, read_events
 from training.base import HubTokenizer, add_adapter, load_base
 from training.checkpoints import last_checkpoint, step_of
-from training.event_writer import EventWriter, write_samples
-from training.examples import Datasets, read_datasets
-from training.gguf_adapter import (
-    ParitySkipped,
-    architecture_of,
-    check_parity,
-    convert,
-    fingerprint_of,
-)
+from training.examples import Datasets, Log, read_datasets, token_windows
+from training.gguf_adapter import architecture_of, convert, fingerprint_of
 from training.loop import (
+    BEST,
     AdapterTrainer,
     ExampleDataset,
     StopCallback,
@@ -40,7 +42,22 @@ from training.loop import (
     budget_for,
     collate,
 )
-from training.validation import validate
+from training.validation import CHANCE, Point, Validation, curve, validate
+
+COMPARED_LOGS = 6
+"""Logs that trainer and llama.cpp both split into tokens before a run."""
+
+COMPARED_CONTEXT = 512
+"""Tokens of the context of the model that splits them; nothing is read with it."""
+
+SAMPLED_CONVERSATIONS = 3
+"""Conversations that are sampled."""
+
+SHOWN_CHARS = 160
+"""Characters of text before the boundary that are shown with a sample."""
+
+WRITTEN_TOKENS = 24
+"""Tokens that the model writes for a sample."""
 
 
 def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
@@ -57,13 +74,12 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
     model, tokenizer = load_base(config)
     architecture_of(model.config)
     data = read_datasets(run, config, tokenizer)
+    refuse_other_tokens(Path(config.base), tokenizer, data.selection, run.path / "tokens.log")
     model = add_adapter(model, config)
-    writer = EventWriter(events, data, run.stop.exists)
     stop = StopCallback(run.stop.exists, _on_sigterm())
     trainer = _make_trainer(
-        run, config, model=model, tokenizer=tokenizer, data=data, writer=writer, stop=stop
+        run, config, events, model=model, tokenizer=tokenizer, data=data, stop=stop
     )
-    writer.trainer = trainer
 
     def sample(step: int) -> None:
         """Writes samples of what the model writes after a step."""
@@ -90,27 +106,56 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
     _finish(run, config, events, model=model, tokenizer=tokenizer, state=state, reason=reason)
 
 
+def refuse_other_tokens(
+    base: Path, tokenizer: HubTokenizer, logs: Sequence[Log], log_file: Path
+) -> None:
+    """Checks that llama.cpp splits text as the trainer does: an adapter learns the tokens that it is trained on. A base
+    that is a folder is not checked, since llama.cpp cannot read it.
+
+    Args:
+        logs: Logs to split; the first few are.
+        log_file: Where the process with the model of llama.cpp writes its log.
+
+    Raises:
+        ModelError: They differ, or llama.cpp cannot load the base.
+    """
+    if not base.is_file():
+        return
+    texts = ["".join(log.item.texts) for log in logs[:COMPARED_LOGS]]
+    process = ModelProcess(log_file)
+    try:
+        process.load(base, LoadOptions(context=COMPARED_CONTEXT))
+        tokens = process.ask(Tokenize(texts))
+    finally:
+        process.close()
+    if tokens != [tokenizer.tokenize(text) for text in texts]:
+        raise ModelError(
+            f"llama.cpp splits text into other tokens than the tokenizer of {base.name}.",
+            "Train on another base: the adapter could not be used.",
+        )
+
+
 def _make_trainer(
     run: RunDirectory,
     config: TrainConfig,
+    events: EventLog,
     *,
     model: Any,
     tokenizer: HubTokenizer,
     data: Datasets,
-    writer: EventWriter,
     stop: StopCallback,
 ) -> AdapterTrainer:
-    """Returns the trainer of a run, which tells `writer` and `stop` of each step."""
+    """Returns the trainer of a run, which writes events, and tells `stop` of each step."""
+
+    def validation() -> Validation:
+        """Validates, and says so first: it may take minutes."""
+        events.write("validating", step=trainer.state.global_step)
+        return validate(model, tokenizer, data.selection, config.max_tokens, config.seed)
+
+    writer = EventWriter(events)
     cpu = not (torch.cuda.is_available() or torch.backends.mps.is_available())
-    return AdapterTrainer(
-        validation=lambda: validate(
-            model,
-            tokenizer,
-            data.selection,
-            config.max_tokens,
-            config.seed,
-            progress=writer.validating,
-        ),
+    trainer = AdapterTrainer(
+        validation=validation,
         budget=budget_for(config, data.examples),
         config=config,
         model=model,
@@ -119,6 +164,8 @@ def _make_trainer(
         data_collator=collate,
         callbacks=[writer, stop],
     )
+    writer.trainer = trainer
+    return trainer
 
 
 def _optimizer(config: TrainConfig) -> str:
@@ -163,7 +210,7 @@ def _finish(
     state: Any,
     reason: str,
 ) -> None:
-    """Converts the adapter, checks it, and writes its card and the event `done`.
+    """Converts the adapter, and writes its card and the event `done`.
 
     Args:
         state: State of the trainer at its end.
@@ -183,14 +230,12 @@ def _finish(
     card = {
         **asdict(origin),
         # File names without folders: the card is passed on with the adapter.
-        "config": asdict(config)
-        | {"base": Path(config.base).name, "base_gguf": Path(config.base_gguf).name},
+        "config": structs.asdict(config) | {"base": Path(config.base).name},
         "steps": state.global_step,
         "best_step": state.best_global_step,
         "conversations": len(data.splitlines()),
         "auroc": best["auroc"],
         "f1": best["f1"],
-        "parity": _parity(run, config, events),
     }
     write_atomically(run.card, json.dumps(card, indent=1) + "\n")
     sync_tree(run.path)
@@ -212,23 +257,160 @@ def _validation_at(run: RunDirectory, step: int) -> Event:
     )
 
 
-def _parity(run: RunDirectory, config: TrainConfig, events: EventLog) -> dict[str, Any]:
-    """Compares the trainer with llama.cpp; returns the result for the card.
+# The events of a run while it trains
 
-    Raises:
-        AdapterError: They differ.
-    """
-    try:
-        result = check_parity(run, config)
-    except ParitySkipped as skipped:
-        events.write("parity", skipped=str(skipped))
-        return {"skipped": str(skipped)}
-    events.write("parity", **result.as_event())
-    if not result.passed:
-        raise AdapterError(
-            f"The adapter cannot be used in llama.cpp: {result.failing}.",
-            "Train for more steps."
-            if result.moved == 0
-            else "It works with PEFT; please report this.",
+
+class EventWriter(TrainerCallback):
+    """A callback of the trainer that writes events; set `trainer` once it exists."""
+
+    def __init__(self, events: EventLog) -> None:
+        """Creates the callback."""
+        self._events = events
+        self.trainer: AdapterTrainer | None = None
+        self._began, self._steps = 0.0, 0
+
+    def on_train_begin(self, *_args: Any, **_options: Any) -> None:
+        """Starts the clock."""
+        self._began = time.monotonic()
+
+    def on_log(self, _args: Any, state: Any, _control: Any, logs: Any = None, **_: Any) -> None:
+        """Writes a `step` event. The time that is left is that of the steps so far, validations included."""
+        trainer = self.trainer
+        if trainer is None or "loss" not in (logs or {}):
+            return
+        self._steps += 1
+        seconds_a_step = (time.monotonic() - self._began) / self._steps
+        self._events.write(
+            "step",
+            step=state.global_step,
+            epoch=round(state.epoch or 0.0, 3),
+            loss=float(logs["loss"]),
+            learning_rate=float(logs["learning_rate"]),
+            tokens=trainer.tokens,
+            tokens_per_s=round(trainer.tokens / trainer.seconds, 1),
+            seconds_left=round(seconds_a_step * (state.max_steps - state.global_step), 1),
+            memory=peak_memory(),
         )
-    return result.as_event()
+
+    def on_evaluate(
+        self, _args: Any, state: Any, _control: Any, metrics: Any = None, **_: Any
+    ) -> None:
+        """Writes a `valid` event."""
+        self._events.write(
+            "valid",
+            step=state.global_step,
+            loss=metrics["loss"],
+            # A number in each event: an AUROC that is unknown, for want of pairs, counts as chance.
+            auroc=CHANCE if metrics["auroc"] is None else metrics["auroc"],
+            f1=metrics["f1"] or 0.0,
+            n=metrics["pairs"],
+            # The step, where its weights are the ones to keep so far; else 0.
+            best=metrics[BEST] > 0,
+        )
+
+    def on_save(self, args: Any, state: Any, _control: Any, **_: Any) -> None:
+        """Writes a `checkpoint` event."""
+        path = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+        self._events.write(
+            "checkpoint",
+            step=state.global_step,
+            path=f"{path.parent.name}/{path.name}",
+            best=state.best_global_step == state.global_step,
+        )
+
+
+def peak_memory() -> int:
+    """Returns the peak memory so far in bytes: of the GPU where there is one, else of the process."""
+    if torch.cuda.is_available():
+        return int(torch.cuda.max_memory_allocated())
+    # In bytes on macOS, in KiB on Linux.
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+# Samples: what the model writes at boundaries of conversations of the selection part, before and after training
+
+
+def write_samples(
+    events: EventLog,
+    step: int,
+    model: Any,
+    tokenizer: HubTokenizer,
+    logs: Sequence[Log],
+    limit: int,
+) -> None:
+    """Writes two `sample` events for each of the first conversations: at a boundary in the middle and at the last.
+
+    A boundary is a place where the conversation could end.
+
+    Args:
+        step: Optimizer step that the model is at; 0 before training.
+        logs: Logs of the selection part; those with a single boundary are passed over.
+        limit: Longest window in tokens.
+    """
+    model.eval()
+    for log in [log for log in logs if len(log.item.boundaries) > 1][:SAMPLED_CONVERSATIONS]:
+        last = len(log.item.boundaries) - 1
+        # The probabilities at each boundary, in their order.
+        points = curve(model, tokenizer, log, limit)
+        for boundary in (last // 2, last):
+            _write_sample(
+                events,
+                step,
+                model,
+                tokenizer,
+                log=_cut_after(log, boundary),
+                point=points[boundary],
+                limit=limit,
+            )
+
+
+def _cut_after(log: Log, boundary: int) -> Log:
+    """Returns the log up to a boundary, given by its index, and one piece more where the log goes on."""
+    boundaries = log.item.boundaries[: boundary + 1]
+    texts = log.item.texts
+    if len(boundaries) < len(log.item.boundaries):
+        texts = texts[: boundaries[-1] + 2]
+    return Log(log.id, LogItem(texts, boundaries, log.item.pinned_pieces))
+
+
+def _write_sample(
+    events: EventLog,
+    step: int,
+    model: Any,
+    tokenizer: HubTokenizer,
+    *,
+    log: Log,
+    point: Point,
+    limit: int,
+) -> None:
+    """Writes the event of one sample: both probabilities at a boundary, and what the model writes there.
+
+    Args:
+        log: The log up to that boundary, which is its last, and one piece more where it goes on.
+        point: The probabilities at the boundary.
+        limit: Longest window in tokens.
+    """
+    last = log.item.boundaries[-1]
+    # The last window ends where the model is to go on.
+    *_, window = token_windows(tokenizer, log.item, limit)
+    tokens = torch.tensor([window.tokens], device=model.device)
+    with torch.inference_mode():
+        written = model.generate(
+            input_ids=tokens,
+            attention_mask=torch.ones_like(tokens),
+            max_new_tokens=WRITTEN_TOKENS,
+            do_sample=False,  # the most probable token each time
+            pad_token_id=tokenizer.end_token,
+            use_cache=True,
+        )
+    events.write(
+        "sample",
+        step=step,
+        id=log.id,
+        text=log.item.texts[last][-SHOWN_CHARS:],
+        ends=last + 1 >= len(log.item.texts),
+        p_end=math.exp(point.log_end),
+        p_continue=math.exp(point.log_continue),
+        generated=tokenizer.text(written[0, tokens.shape[1] :].tolist()),
+    )

@@ -9,7 +9,7 @@ same ones cut at a boundary. Scores of tokens are natural log-probabilities.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from engine.base.statistics.bootstrap import figures
 from engine.base.statistics.ranking import auroc_error
 from engine.completeness.truncation import truncate
 from engine.model.prompt_files import opening_tokens
-from engine.training.presets import padded_length
+from engine.training.base import padded_length
 from training.base import HubTokenizer
 from training.examples import Log, TokenWindow, token_windows
 
@@ -119,7 +119,6 @@ def validate(
     logs: Sequence[Log],
     limit: int,
     seed: int,
-    progress: Callable[[int], None] = lambda done: None,
 ) -> Validation:
     """Computes the curves of all logs, cuts each log once at a boundary drawn with `seed`, and measures the difference.
 
@@ -127,13 +126,9 @@ def validate(
         model, tokenizer: What is validated.
         logs: The selection part.
         limit: Longest window in tokens.
-        progress: Called after each log with the number of logs read.
     """
     model.eval()
-    curves = {}
-    for done, log in enumerate(logs, 1):
-        curves[log.id] = curve(model, tokenizer, log, limit)
-        progress(done)
+    curves = {log.id: curve(model, tokenizer, log, limit) for log in logs}
     losses = []
     for points in curves.values():
         losses += [-point.log_continue for point in points[:-1]]

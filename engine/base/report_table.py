@@ -221,30 +221,3 @@ def text_table(
             for index, cells in enumerate(rows)
         ),
     )
-
-
-def table_block(
-    title: str, table: ReportTable, columns: Sequence[ReportColumn], *, ends: bool = False
-) -> ReportTable:
-    """Returns some columns of a table as a table of texts, for a document.
-
-    Args:
-        columns: Columns of the table.
-        ends: Whether both ends of an interval follow its figure.
-    """
-    indices = [table.columns.index(column) for column in columns]
-
-    def text(index: int, row: ReportRow) -> str:
-        """Returns the text of a cell."""
-        kind, cell = table.columns[index].kind, row.cells[index]
-        value = format_cell(kind, cell)
-        if not (ends and isinstance(cell, Interval)):
-            return value
-        return f"{value} ({format_cell(kind, cell.low)} to {format_cell(kind, cell.high)})"
-
-    return text_table(
-        title,
-        [column.title for column in columns],
-        [tuple(text(index, row) for index in indices) for row in table.rows],
-        [index for index, column in enumerate(columns) if column.kind != "text"],
-    )

@@ -55,7 +55,7 @@ class Option:
 
 
 MODEL = Option(
-    "name or path of a model, or endpoints as NAME,NAME2",
+    "name or path of a model, or name of an endpoint",
     default="what `models use` chose, else the built-in one",
 )
 """The model of a run."""

@@ -55,7 +55,7 @@ def bundled_probe_for(model: LoadableModel) -> Probe | None:
 
     Those are another model, other layers of it, an adapted one, and endpoints.
     """
-    if model.endpoints or model.adapter is not None:
+    if model.endpoint or model.adapter is not None:
         return None
     bundled = load_bundled_probe()
     if model.options.layers != bundled.layers:

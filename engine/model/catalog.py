@@ -106,10 +106,10 @@ class LoadableModel:
             measured.
         weights_copy: Path of a copy of the weights that is loaded in place of `path`, written on first use: with the
             adapter merged in, or with the first `options.layers` layers; None: no copy is made.
-        endpoints: Names of the endpoints that serve the model; `path` is then unused.
-        entry: Entry of the model in the catalog; None for endpoints.
-        endpoint_gives_fields: Whether the endpoints give replies with given fields.
-        spending: What the run may cost over endpoints.
+        endpoint: Name of the endpoint that serves the model; `path` is then unused. None for a model of this machine.
+        entry: Entry of the model in the catalog; None for an endpoint.
+        endpoint_gives_fields: Whether the endpoint gives replies with given fields.
+        spending: What the run may cost over an endpoint.
         adapter_reference: Name or path by which the adapter can be asked for again; None without an adapter.
     """
 
@@ -122,7 +122,7 @@ class LoadableModel:
     tokens_per_s: float | None = None
     long: tuple[float, int] | None = None
     weights_copy: Path | None = None
-    endpoints: tuple[str, ...] = ()
+    endpoint: str | None = None
     entry: ModelEntry | None = None
     endpoint_gives_fields: bool = False
     adapter_reference: str | None = None
@@ -130,8 +130,8 @@ class LoadableModel:
 
     @property
     def name(self) -> str:
-        """What a person calls it: its name in the catalog or those of its endpoints, and its adapter."""
-        base = self.entry.name if self.entry else ",".join(self.endpoints)
+        """What a person calls it: its name in the catalog or that of its endpoint, and its adapter."""
+        base = self.entry.name if self.entry else self.endpoint or ""
         return f"{base} {self.adapter_name}" if self.adapter_name else base
 
     @property
@@ -149,7 +149,7 @@ class LoadableModel:
     def follows_instructions(self) -> bool:
         """Whether it is asked with the prompts for capable models, whose replies have fields, and writes labels. A
         file does from `CAPABLE_WEIGHTS` weights on; an endpoint, if a probe had a reply with a given field of it."""
-        if self.endpoints:
+        if self.endpoint:
             return self.endpoint_gives_fields
         return read_gguf(self.path).weights >= CAPABLE_WEIGHTS
 

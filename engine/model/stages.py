@@ -108,7 +108,7 @@ class ModelWork:
 
     def rehearse(self, asks: Iterable[Callable[[], object]]) -> list[Mapping[str, Any]]:
         """Returns the bodies of the requests that endpoints would be sent, each of `asks` being about an item; see
-        `Fleet.rehearse`."""
+        `RequestSender.rehearse`."""
         client = self.process
         assert isinstance(client, EndpointModel)
         bodies: list[Mapping[str, Any]] = []
@@ -266,7 +266,7 @@ class ModelStage(Stage):
     @property
     def asks_endpoints(self) -> bool:
         """Whether the model is behind endpoints."""
-        return bool(self._work.model.endpoints)
+        return bool(self._work.model.endpoint)
 
     @property
     def _asks_again(self) -> bool:
@@ -316,7 +316,7 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
         """Counts committed entries for the summary."""
 
     def rehearse(self, keys: Sequence[Key]) -> list[Mapping[str, Any]]:
-        """Returns the bodies of the requests that endpoints would be sent about items; see `Fleet.rehearse`."""
+        """Returns the bodies of the requests that endpoints would be sent about items; see `RequestSender.rehearse`."""
         return self._work.rehearse(self._asks(keys))
 
     def estimate(self, keys: Sequence[Key]) -> StageCost:
@@ -362,7 +362,7 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
             ModelError: The model cannot answer.
         """
         done, total = 0, len(missing)
-        if self._work.model.endpoints:
+        if self._work.model.endpoint:
             keys = (key for block in blocks for key in block if key in missing)
             yield from self._side_by_side(run_id, keys, total)
             return

@@ -31,7 +31,7 @@ the epoch)."""
 
 
 class ReplyCache:
-    """Satisfies `engine.model.endpoints.fleet.Replies`; any thread may use it."""
+    """Satisfies `engine.model.endpoints.sender.Replies`; any thread may use it."""
 
     def __init__(self, path: Path, most_bytes: int = MOST_BYTES) -> None:
         """Opens the file; replaces a file that is not such a cache."""

@@ -27,7 +27,6 @@ from engine.model.interface import SPEED_TOKENS, LoadOptions, Span, TokenModel
 from engine.model.llamacpp.files import gpu_offload, quantize
 from engine.model.llamacpp.model import LlamaModel
 from engine.model.memory_plan import busy
-from engine.model.process.log_probs import read_tokens
 
 AS_SHIPPED = "as is"
 """Name of the format of the file as shipped, whatever it is."""
@@ -119,7 +118,15 @@ def _softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _top_tokens(model: TokenModel, tokens: Sequence[int]) -> NDArray[np.int64]:
     """Returns the most probable next token after each token of a text, shape (tokens,)."""
-    return np.array([distribution.top for distribution in read_tokens(model, tokens, ())])
+    step = min(model.capacity.batch, model.capacity.rows)
+    tops: list[int] = []
+    model.clear()
+    for start in range(0, len(tokens), step):
+        chunk = tokens[start : start + step]
+        rows = model.decode([Span(chunk, start, (0,), tuple(range(len(chunk))))])
+        tops += rows.argmax(axis=1).tolist()
+    model.clear()
+    return np.array(tops)
 
 
 def tune(

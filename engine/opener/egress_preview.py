@@ -14,7 +14,7 @@ from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import conversations
 from engine.model.endpoints.capabilities import no_fields
 from engine.model.endpoints.client import parse_address
-from engine.model.endpoints.fleet import TOKENS_PRICED
+from engine.model.endpoints.sender import TOKENS_PRICED
 from engine.model.interface import CHARS_PER_TOKEN, LoadOptions
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class EgressPreview:
     """What would leave this machine.
 
     Attributes:
-        addresses: URLs of the endpoints that are not on this machine.
+        address: URL of the endpoint.
         conversations, characters, tokens: Size of the project; the tokens are estimated.
         cost: Cost of reading it once; None without prices.
         with_personal_data: Number of conversations in which the program finds personal data.
@@ -34,7 +34,7 @@ class EgressPreview:
         first_request: Body of the first request for a summary, as it would be sent; None for an embedder.
     """
 
-    addresses: tuple[str, ...]
+    address: str
     conversations: int
     characters: int
     tokens: int
@@ -48,7 +48,7 @@ class EgressPreview:
         cost = "" if self.cost is None else f", {self.cost:,.2f} at its prices,"
         replaced = "replaced by names such as [email 3f2a9c]" if self.redacted else "sent as it is"
         lines = [
-            f"To {', '.join(self.addresses)}: texts of conversations, goals and prompts, as each run needs them.",
+            f"To {self.address}: texts of conversations, goals and prompts, as each run needs them.",
             f"{counted(self.conversations, 'conversation')}, {self.characters:,} characters, about"
             f" {self.tokens:,} tokens{cost} if all is read once.",
             f"In {self.with_personal_data:,} of them the program finds personal data, which is {replaced}."
@@ -61,38 +61,35 @@ class EgressPreview:
 
 
 def egress_preview(workspace: OpenProject, model: str) -> EgressPreview:
-    """Returns what of a project would leave this machine for endpoints; sends nothing.
+    """Returns what of a project would leave this machine for an endpoint; sends nothing.
 
     Args:
-        model: Endpoints as NAME,NAME2, or the URL of one.
+        model: Name or URL of an endpoint.
 
     Raises:
-        UsageError: There is no such endpoint, or all are on this machine.
+        UsageError: There is no such endpoint, or it is on this machine.
     """
-    book = workspace.endpoints.book
-    names = book.named(model)
-    at_url = workspace.endpoints.entry_at(model)
-    entries = book.entries(names) or ([at_url] if at_url else [])
-    names = names or tuple(entry.name for entry in entries if no_fields(entry.can) is None)
-    addresses = [entry.address for entry in entries] or [parse_address(model, leaf="embeddings")]
-    remote = [address.base for address in addresses if not address.local]
-    if not remote:
+    named = workspace.endpoints.book.entry(model)
+    entry = named or workspace.endpoints.entry_at(model)
+    address = entry.address if entry else parse_address(model, leaf="embeddings")
+    if address.local:
         raise UsageError(f"{model} is on this machine: nothing leaves it.", "Just use it.")
-    served = workspace.endpoints.model(",".join(names), LoadOptions())
+    writes = entry is not None and (named is not None or no_fields(entry.can) is None)
+    served = entry.loadable(LoadOptions()) if entry is not None and writes else None
     with workspace.project.reading() as conn:
         ids = ALL.ids(conn)
         characters = sum(conversations.chars(conn, ids))
         personal = len(Selection(parse_filter("personal:any")).ids(conn))
-    counted = [entry.can.chars_per_token for entry in entries if entry.can.chars_per_token]
-    tokens = round(characters / next(iter(counted), CHARS_PER_TOKEN))
-    prices = next((entry.prices for entry in entries if entry.prices), None)
+    chars_per_token = entry.can.chars_per_token if entry else None
+    tokens = round(characters / (chars_per_token or CHARS_PER_TOKEN))
+    prices = entry.prices if entry else None
     return EgressPreview(
-        addresses=tuple(remote),
+        address=address.base,
         conversations=len(ids),
         characters=characters,
         tokens=tokens,
         cost=tokens * prices.read / TOKENS_PRICED if prices else None,
         with_personal_data=personal,
-        redacted=any(entry.redacted for entry in entries) or not entries,
+        redacted=entry is None or entry.redacted,
         first_request=workspace.goal_stages().first_request(served) if served else None,
     )

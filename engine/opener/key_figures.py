@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.base.errors import NotFound
 from engine.base.number_format import counted, share_range
@@ -13,7 +13,9 @@ from engine.base.text import one_line
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.opener.conversations import Counts
 from engine.opener.open_project import OpenProject
-from engine.results.comparison.records import Difference
+
+if TYPE_CHECKING:  # the overview's first lines wait for no library of numbers
+    from engine.results.comparison.differences import Difference
 
 MIN_IN_MONTH = 20
 """Fewest conversations of a month that is compared with another."""
@@ -117,7 +119,6 @@ class KeyFigures:
 
 def _change_text(difference: Difference) -> str:
     """Returns a difference in words: its measure, whether it rose or fell, and both values."""
-    # here: the overview's first lines wait for no library of numbers
     from engine.results.comparison.formatting import difference_cells
 
     name, first, last, *_ = difference_cells(difference)

@@ -21,7 +21,6 @@ from engine.conversations.service import SavedViews
 from engine.conversations.tables import fields as conversation_fields
 from engine.conversations.tables import selecting
 from engine.goals.tables import groups as goal_groups
-from engine.goals.tables import likeness
 from engine.jobs.runner import JobCancelled, JobFailed, JobRunner
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
@@ -119,7 +118,6 @@ def hand_in_field_queries() -> None:
         completeness_fields,
         question_fields,
         goal_groups,
-        likeness,
         tree_tables,
         sign_tables,
     ):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from engine.opener.open_project import OpenProject
 
 REPLY_FORMS: Mapping[str, type[msgspec.Struct] | None] = {
-    "summary": None, "summary-json": GoalSummary, "paper-summary": None, "label-json": GoalLabel,
+    "summary-json": GoalSummary, "paper-summary": None, "label-json": GoalLabel,
     "merge-json": MergeVerdict, "remaining": None, "remaining-json": OpenRequests,
 }  # fmt: skip
 """The type of the reply to each prompt that can be tried; None for a reply in plain text."""
@@ -133,7 +133,7 @@ class PromptTrial:
 
 
 class _TrialWork(ModelWork):
-    """Asks endpoints over a client of its own, so that a trial that is closed cancels no request of a job."""
+    """Asks an endpoint over a client of its own, so that a trial that is closed cancels no request of a job."""
 
     def __init__(self, workspace: OpenProject, model: LoadableModel) -> None:
         super().__init__(workspace.process, model)
@@ -142,8 +142,8 @@ class _TrialWork(ModelWork):
     @cached_property
     def process(self) -> ModelClient:
         """The client of the model."""
-        names = self.model.endpoints
-        return self._endpoints.connect(names) if names else self._process
+        name = self.model.endpoint
+        return self._process if name is None else self._endpoints.connect(name)
 
 
 def trial_lines(replies: Mapping[str, Mapping[str, str]]) -> list[str]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from engine.base import folders
 from engine.base.conversation import SUCCEEDED, State, Verdict
 from engine.base.errors import NotFound, UsageError
-from engine.base.number_format import counted, figure, is_few, rate, share_range, signed
+from engine.base.number_format import counted, figure, is_few, share_range, signed
 from engine.base.report_table import text_table
 from engine.base.sign import Sign
 from engine.base.text import one_line
@@ -21,45 +20,48 @@ from engine.completeness.service.sets import in_force, name_of, reliability
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.conversations.text_checks import KIND_NAMES, KINDS
 from engine.goals.records import themes_of
-from engine.opener.conversations import ConversationService
 from engine.opener.first_reading import FirstReading, conversations_to_read
 from engine.opener.key_figures import KeyFigures, imported_failures, month_change
 from engine.opener.open_project import OpenProject
-from engine.project.records import RunRow
 from engine.questions.question import NOTE, PEOPLE, YES
-from engine.results.associations.formatting import association_blocks, plainest_feature
-from engine.results.associations.records import Associations
-from engine.results.comparison.formatting import (
-    breakdown_blocks,
-    breakdown_tables,
-    clear_examples,
-    comparison_blocks,
+from engine.results.associations.formatting import (
+    conclusion,
+    feature_sentence,
+    notes,
+    plainest_feature,
+    side_lines,
 )
+from engine.results.associations.records import Associations
+from engine.results.comparison.formatting import breakdown_table
 from engine.results.comparison.measured import Measured
-from engine.results.comparison.records import Breakdown, Comparison
-from engine.results.document import Bar, Bars, Block, Columns, Document, Paragraph, Quote, Section
-from engine.results.document_files import WrittenDocument, check_place, write_document
-from engine.results.paper_figures import clustering_figures, top_tenth, tree_figures, with_best_leaf
-from engine.results.validation.service import validation_blocks
-from engine.trees.records import TreeItem
+from engine.results.document import (
+    Bar,
+    Bars,
+    Block,
+    Columns,
+    Document,
+    Paragraph,
+    Quote,
+    Section,
+    WrittenDocument,
+    check_place,
+    write_document,
+)
 
 MAX_GOALS = 30
 """Number of goals that are listed."""
 
-WORST_GOALS = 3
-"""Number of goals of which a conversation is quoted."""
-
 CONVERSATIONS_TO_READ = 8
 """Number of conversations in a list of those to read."""
-
-MIN_SCORED = 5
-"""Scored conversations below which a goal is not called one of the worst."""
 
 GREETING_CHARACTERS = 30
 """Length of an opening from which on it says more than a greeting."""
 
 QUOTE_CHARACTERS = 400
 """Number of characters of a message that are quoted."""
+
+MAX_SENTENCES = 5
+"""Most associations that are said of each side."""
 
 STRONGEST_WORDS = 8
 """Most words for an end, and most against one."""
@@ -70,9 +72,6 @@ BINS = 20
 MAX_VALUES = 12
 """Most values of a field (source, language, model) that are listed."""
 
-MAX_COMPLETION_BARS = 15
-"""Most goals of which the share that ended is drawn."""
-
 EXAMPLES_TO_CHOOSE_FROM = 10
 """Members of a goal of which one is its example."""
 
@@ -81,9 +80,6 @@ OPENING_CHARACTERS, LONG_OPENING_CHARACTERS = 90, 120
 
 GOAL_CHARACTERS = 60
 """Number of characters of the label of a goal beside other cells."""
-
-REMAINING_CHARACTERS = 200
-"""Number of characters of the remaining tasks of a conversation."""
 
 MAX_ANSWERS = 5
 """Number of answers to a question that is not yes or no."""
@@ -98,36 +94,19 @@ _KIND_NAMES: Mapping[str, str] = {kind: KIND_NAMES[kind] for kind in KINDS}
 """What the report calls each kind of personal data; the kinds are texts of the project file here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """A comparison to report on.
-
-    Attributes:
-        stores: What the conversations of the first and of the second side are read from; the same one within a project.
-    """
-
-    comparison: Comparison | Breakdown
-    stores: tuple[ConversationService, ConversationService]
-
-
 def write_report(
     services: OpenProject,
     path: Path,
     filter: Filter,
     *,
     redact: bool = False,
-    validate: bool = True,
-    compared: Compared | None = None,
     force: bool = False,
 ) -> WrittenDocument:
-    """Writes the report on the conversations of a filter, completely or not at all, in the form that the ending of the
-    name says.
+    """Writes the report on the conversations of a filter as HTML, completely or not at all.
 
     Args:
         filter: An empty one stands for the whole project.
         redact: Whether personal data is replaced.
-        validate: Whether the tables of validation are added, which take seconds.
-        compared: A comparison that becomes a section.
         force: Whether a file that is there already may be written over.
 
     Raises:
@@ -139,23 +118,8 @@ def write_report(
     measured = services.comparison.measured(filter)
     if filter and not len(measured.ids):
         raise NotFound("No conversation matches the filter.", "Write a report without --filter.")
-    document = _Report(services, filter, measured).document(validate, compared)
+    document = _Report(services, filter, measured).document()
     return write_document(document, path, redact=redact)
-
-
-class _GoalCompletion(NamedTuple):
-    """How many conversations of a goal ended.
-
-    Attributes:
-        label: The goal.
-        complete: Number of its conversations at or above the threshold.
-        scored, conversations: Number of those that are scored, and of all.
-    """
-
-    label: str
-    complete: int
-    scored: int
-    conversations: int
 
 
 class _Report:
@@ -168,9 +132,9 @@ class _Report:
         self._shown = services.goals.shown()
         self._unknown: list[str] = []  # what is not known, with the command that brings it
 
-    def document(self, validate: bool, compared: Compared | None) -> Document:
-        """Returns the report; see `write_report`."""
-        services, filter, total = self._services, self._filter, len(self._measured.ids)
+    def document(self) -> Document:
+        """Returns the report."""
+        services, filter = self._services, self._filter
         figures = self._key_figures()
         contents = {
             "In short": self._in_short(figures),
@@ -182,15 +146,8 @@ class _Report:
             "How sure the model was": self._trees(),
             "Over time": self._over_time(),
         }
-        if compared is not None:
-            contents["What differs"] = _comparison(compared)
-        methods = {"What is here": self._contents()}
-        if validate and not filter:
-            methods["The metrics against what is known"] = validation_blocks(
-                services.validation, total
-            )
-        methods |= {
-            "How good the groups are": self._clusters(),
+        methods = {
+            "What is here": self._contents(),
             "How this was measured": self._method(),
             "Not known": self._not_known(),
         }
@@ -367,7 +324,13 @@ class _Report:
                 True,
             )
         if self._associations is not None:
-            yield from association_blocks(self._associations)
+            first, second = side_lines(self._associations)
+            yield Paragraph(f"{first}. {second}. {conclusion(self._associations)}", True)
+            for side in (0, 1):
+                rows = [row for row in self._associations.rows if row.side == side][:MAX_SENTENCES]
+                verbs = self._associations.split.verbs
+                yield from (Paragraph(feature_sentence(row, verbs)) for row in rows)
+            yield Paragraph(" ".join(notes(self._associations)))
 
     def _questions(self) -> Iterator[Block]:
         """Yields the shares of the answers to each question, corrected where a machine was checked; nothing for a
@@ -489,29 +452,9 @@ class _Report:
             more = f"{counted(unlisted, 'goal')} more are not listed. " if unlisted > 0 else ""
             none = f"{counted(without, 'conversation')} in no goal." if without else ""
             yield Paragraph(f"{more}{none}")
-        yield Bars(
-            "Ended by goal, the lowest share first. Pale: open or broken off; empty: not scored",
-            tuple(
-                Bar(
-                    goal.label,
-                    goal.complete / goal.conversations,
-                    f"{rate(goal.complete, goal.scored)} of {goal.scored:,}",
-                    pale=(goal.scored - goal.complete) / goal.conversations,
-                    faint=is_few(goal.scored),
-                )
-                for goal in self._by_completion[:MAX_COMPLETION_BARS]
-            ),
-        )
-
-    def _clusters(self) -> Iterator[Block]:
-        """Yields how good the clusters are, as the paper shows them."""
-        measurements = None if self._filter else self._services.goals.measurements()
-        if self._parts and measurements is not None:
-            yield from clustering_figures(measurements)
 
     def _to_read(self) -> Iterator[Block]:
-        """Yields the conversations with the most signs of trouble, one of each of the goals of which the fewest ended,
-        quoted, and those that broke off, the lowest scores first."""
+        """Yields the conversations with the most signs of trouble."""
         if self._readings:
             yield text_table(
                 "The conversations with the most signs of trouble",
@@ -525,38 +468,6 @@ class _Report:
                     for reading in self._readings
                 ),
             )
-        worst = [
-            goal
-            for goal in self._by_completion
-            if goal.scored >= MIN_SCORED and goal.complete < goal.scored
-        ][:WORST_GOALS]
-        parts = dict(self._parts)
-        for goal in worst:
-            yield Paragraph(
-                f"“{goal.label}”: {goal.complete:,} of {goal.scored:,} ended. The one with the lowest score:"
-            )
-            part = parts[goal.label]
-            yield self._quote(int(part.ids[np.nanargmin(part.score)]))
-        ids = self._measured.ids[np.argsort(self._measured.score, kind="stable")]
-        broken_off = self._measured.score < self._services.conversations.rule().threshold
-        count = min(int(broken_off.sum()), CONVERSATIONS_TO_READ)
-        rows = self._services.conversations.rows(ids[:count].tolist())
-        if not rows:
-            return
-        yield text_table(
-            "The conversations below the threshold, the lowest scores first",
-            ("conversation", "score", "begins with", "what is left to do"),
-            tuple(
-                (
-                    row.external_id,
-                    figure(row.p_end_normalised or 0.0),
-                    one_line(row.opening, LONG_OPENING_CHARACTERS),
-                    self._remaining(row.id),
-                )
-                for row in rows
-            ),
-            (1,),
-        )
 
     def _trees(self) -> Iterator[Block]:
         """Yields how sure the model was, and the conversations in which it was least sure."""
@@ -567,36 +478,22 @@ class _Report:
                 " model minutes."
             )
             return
-        items = self._services.trees.items(ListQuery(self._filter))
-        trees = [item for item in items if item.row.reason is None]
-        sources = self._services.conversations.by_value("source")
-        yield from tree_figures(measured, trees, sources)
-        yield from self._least_sure(measured, with_best_leaf(trees))
-
-    def _least_sure(self, measured: Measured, trees: Sequence[TreeItem]) -> Iterator[Block]:
-        """Yields the conversations with the least sure trees: those in both top tenths first, then by entropy.
-
-        Args:
-            measured: The conversations that have trees.
-            trees: Their trees that have a best leaf.
-        """
-        top = top_tenth(measured, trees)
-        # the last key counts first; False comes before True
-        order = np.lexsort((-measured.entropy, ~top.both))[:CONVERSATIONS_TO_READ]
+        yield Paragraph(
+            f"{counted(len(measured.ids), 'conversation')} with a response tree: median"
+            f" {np.median(measured.leaves):.0f} leaves, mean entropy {measured.entropy.mean():.2f} bits."
+        )
+        order = np.argsort(-measured.entropy, kind="stable")[:CONVERSATIONS_TO_READ]
         ids = measured.ids[order].tolist()
         rows = {row.id: row for row in self._services.conversations.rows(ids)}
         cells = []
         for index, key in zip(order, ids, strict=True):
             if key in rows:
                 goal = int(measured.goal[index])
-                log_prob = top.log_probs[index]
                 cells.append(
                     (
                         rows[key].external_id,
                         f"{measured.entropy[index]:.2f}",
                         f"{measured.leaves[index]:.0f}",
-                        "–" if np.isnan(log_prob) else f"{log_prob:.2f}",
-                        "yes" if top.both[index] else "",
                         rows[key].state,
                         one_line(measured.goals[goal], GOAL_CHARACTERS) if goal >= 0 else "",
                         one_line(rows[key].opening, OPENING_CHARACTERS),
@@ -604,39 +501,30 @@ class _Report:
                 )
         yield text_table(
             "The conversations in which the model was least sure",
-            ("conversation", "entropy in bits", "leaves", "best log-probability", "top tenth of both",
-             "state", "goal", "begins with"),
+            ("conversation", "entropy in bits", "leaves", "state", "goal", "begins with"),
             tuple(cells),
-            (1, 2, 3),
-        )  # fmt: skip
-        if top.leaves is not None:
-            yield Paragraph(
-                f"{counted(int(top.both.sum()), 'conversation')} in the top tenth of both, as in C.2.2 of"
-                " Soroka et al.:"
-                f" at least {top.leaves:.0f} leaves, and a best log-probability of {top.log_prob:.2f} or less."
-            )
+            (1, 2),
+        )
 
     def _over_time(self) -> Iterator[Block]:
-        """Yields the share that ended and uncertainty by month, each with the change from the month before."""
+        """Yields the share that ended by month, with the change from the month before."""
         try:
             months = self._services.comparison.breakdown(self._measured, "month", self._filter)
         except UsageError:
             self._unknown.append("The conversations have no dates, so nothing is said of months.")
             return
-        yield from breakdown_tables(
-            months, "change against the month before, p corrected for all tests"
-        )
+        yield breakdown_table(months, "change against the month before, p corrected for all tests")
         if months.without:
             yield Paragraph(f"{counted(months.without, 'conversation')} without a date.")
 
     def _method(self) -> Iterator[Block]:
-        """Yields the test of the scores, their words and sets, runs with their hashes, and what the report does not
-        say."""
+        """Yields the scores in force with their test and their words, and what the report does not say."""
         now = in_force(self._sets)
         if now is not None:
             report = reliability(now, self._sets)
             yield Paragraph(
-                f"Scores in force: {name_of(now)}. {report.test[:1].upper()}{report.test[1:]}."
+                f"Scores in force: {name_of(now)} (set {now.config_hash[:16]})."
+                f" {report.test[:1].upper()}{report.test[1:]}."
                 + (f" Doubt: {report.doubt}." if report.doubt else "")
             )
         words = self._services.word_reasons.strongest(STRONGEST_WORDS)
@@ -662,40 +550,13 @@ class _Report:
                 ),
                 (2, 3, 4),
             )
-        if self._sets:
-            yield text_table(
-                "Sets of scores",
-                ("set", "in force", "scored", "hash"),
-                tuple(
-                    (
-                        name_of(score_set),
-                        "yes" if score_set.in_force else "",
-                        f"{score_set.scored:,}",
-                        score_set.config_hash[:16],
-                    )
-                    for score_set in self._sets
-                ),
-                (2,),
-            )
-        latest: dict[str, RunRow] = {}
-        for run in self._services.jobs.history():
-            latest.setdefault(run.stage, run)
-        yield text_table(
-            "The latest run of each stage",
-            ("stage", "state", "begun", "version", "hash of parameters, prompts and model"),
-            tuple(
-                (run.stage, run.state, run.started_at[:16], run.code_version, run.config_hash)
-                for run in latest.values()
-            ),
-        )
         yield Paragraph(
             "A score is the probability that a conversation ends where it ends, by a local model; it is no judgment of"
             " the answers. Goals are clusters of what users wrote, named by phrases of their members;"
             f" {self._merges()}. Intervals are 95%. Conversations count as independent of each other."
         )
         yield Paragraph(
-            "Soroka et al.: “Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions”, the paper whose"
-            " tables and figures are named here."
+            "`workbench validate PROJECT` compares scores, goals and response trees with what is known."
         )
 
     def _merges(self) -> str:
@@ -716,28 +577,12 @@ class _Report:
             key=lambda label_and_part: -len(label_and_part[1].ids),
         )
 
-    @cached_property
-    def _by_completion(self) -> list[_GoalCompletion]:
-        """The goals with scored conversations, the lowest rate first."""
-        goals = [
-            _GoalCompletion(label, *part.counts(), len(part.ids)) for label, part in self._parts
-        ]
-        return sorted(
-            (goal for goal in goals if goal.scored), key=lambda goal: goal.complete / goal.scored
-        )
-
     def _example(self, part: Measured) -> str:
         """Returns the opening of one of the first conversations that says more than a greeting."""
         rows = self._services.conversations.rows(part.ids[:EXAMPLES_TO_CHOOSE_FROM].tolist())
         # those that say more come first, in their order
         longer_first = sorted(rows, key=lambda row: len(row.opening) < GREETING_CHARACTERS)
         return next((one_line(row.opening, OPENING_CHARACTERS) for row in longer_first), "")
-
-    def _remaining(self, key: int) -> str:
-        """Returns the remaining tasks of a conversation on one line; empty where they are not known."""
-        remaining = self._services.conversations.remaining(key)
-        text = "" if remaining is None else one_line(remaining.text, REMAINING_CHARACTERS)
-        return "" if "STEP " in text else text  # a small model may say the log again
 
     def _quote(self, key: int) -> Quote:
         """Returns the first message of the user, and the last two messages with text."""
@@ -756,28 +601,6 @@ class _Report:
         ]
         name = next((row.external_id for row in store.rows([key])), str(key))
         return Quote(f"{name}, {counted(len(messages), 'message')}", tuple(quoted))
-
-
-def _comparison(compared: Compared) -> Iterator[Block]:
-    """Yields what differs, and conversations to read."""
-    comparison, stores = compared.comparison, compared.stores
-    first_store, second_store = stores
-    if isinstance(comparison, Breakdown):
-        yield from breakdown_blocks(comparison)
-    else:
-        yield from comparison_blocks(comparison, projects=first_store is not second_store)
-    cells = []
-    for label, difference in clear_examples(comparison):
-        for row in stores[difference.examples_in].rows(difference.examples):
-            score = "" if row.p_end_normalised is None else figure(row.p_end_normalised)
-            cells.append((label, row.external_id, score, one_line(row.opening, 100)))
-    if cells:
-        yield text_table(
-            "What differs most: its conversations with the lowest scores",
-            ("what", "conversation", "score", "begins with"),
-            tuple(cells),
-            (2,),
-        )
 
 
 def _share(part: int, of: int) -> str:

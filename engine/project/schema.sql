@@ -458,14 +458,11 @@ CREATE TABLE clustering (
 ) STRICT;
 CREATE INDEX clustering_by_config ON clustering (config_hash);
 
--- words: JSON list; centre: mean of the members' unit vectors, float32; spread, reach: the mean and a high
--- percentile of the members' cosine distances to it
+-- words: JSON list; centre: mean of the members' unit vectors, float32
 CREATE TABLE cluster (
     clustering_id INTEGER NOT NULL REFERENCES clustering (id),
     number INTEGER NOT NULL,
     size INTEGER NOT NULL CHECK (size > 0),
-    spread REAL NOT NULL,
-    reach REAL NOT NULL,
     words TEXT NOT NULL,
     centre BLOB NOT NULL,
     PRIMARY KEY (clustering_id, number)
@@ -504,7 +501,6 @@ CREATE TABLE pair_answer (
     config_hash TEXT NOT NULL,
     sides TEXT NOT NULL,
     run_id INTEGER NOT NULL REFERENCES run (id),
-    likelihood_ratio REAL,
     yes REAL,
     yes_reversed REAL,
     reason TEXT NOT NULL,
@@ -519,7 +515,7 @@ CREATE TABLE pair_answer (
     PRIMARY KEY (config_hash, sides)
 ) STRICT, WITHOUT ROWID;
 
--- Append only: undo and redo are rows that name the act they turn. sides, labels: JSON lists of group ids and
+-- Append only: an undo is a row that names the act it takes back. sides, labels: JSON lists of group ids and
 -- of what they were called; names: JSON list of [label, description] of what was made or renamed; evidence:
 -- JSON, as it was shown; carried: the decision on an earlier clustering that it was taken over from; reviewed:
 -- the decision of a model that this one of a person confirms ('agree') or replaces.
@@ -528,7 +524,7 @@ CREATE TABLE decision (
     clustering_id INTEGER NOT NULL REFERENCES clustering (id),
     act INTEGER NOT NULL,
     kind TEXT NOT NULL CHECK (kind IN ('merge', 'apart', 'never', 'split', 'move', 'rename',
-        'pin', 'unpin', 'theme', 'agree', 'undo', 'redo')),
+        'pin', 'unpin', 'theme', 'agree', 'undo')),
     target INTEGER REFERENCES decision (id),
     sides TEXT NOT NULL,
     labels TEXT NOT NULL,
@@ -540,7 +536,7 @@ CREATE TABLE decision (
     given_at TEXT NOT NULL,
     carried INTEGER REFERENCES decision (id),
     reviewed INTEGER REFERENCES decision (id),
-    CHECK ((kind IN ('undo', 'redo')) = (target IS NOT NULL))
+    CHECK ((kind = 'undo') = (target IS NOT NULL))
 ) STRICT;
 CREATE INDEX decision_by_clustering ON decision (clustering_id, act);
 CREATE INDEX decision_by_target ON decision (target) WHERE target IS NOT NULL;

@@ -1,12 +1,56 @@
-"""What a report consists of: sections of paragraphs, tables, quotes and charts, without any markup."""
+"""Documents: sections of paragraphs, tables, quotes and charts, written into HTML files.
+
+A file has no script and needs nothing from elsewhere; it can be read on a telephone, on paper, in black and white, and
+by a screen reader. Charts are SVG whose lengths are in the units of the view box, which is `WIDTH` wide; y grows
+downwards. Colors come from classes: `bar` is a filled mark, `line` a dashed one, `rail` the ground.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
+from pathlib import Path
 from typing import NamedTuple
 
-from engine.base.report_table import ReportRow, ReportTable
+from engine.base.errors import ProjectError, UsageError
+from engine.base.line_files import written_beside
+from engine.base.report_table import ReportRow, ReportTable, format_cell
+from engine.base.text import display_safe, one_line
+from engine.conversations.text_checks import Kind, Redactor
+
+_STYLE = (Path(__file__).parent / "report.css").read_text("utf-8").strip()
+"""The style sheet of every document."""
+
+_CODE_SPAN = re.compile("`([^`]+)`")
+"""Matches text between backticks, e.g. `workbench list`, which becomes code."""
+
+WIDTH = 640
+"""Width of every drawing, in the units of its view box."""
+
+_LABEL_WIDTH, _VALUE_WIDTH, _ROW_HEIGHT = 230, 150, 22
+"""Widths of the label and of the value in a row of bars, and the height of the row."""
+
+_LABEL_CELLS = 34
+"""Most characters of a label beside a row."""
+
+_TEXT_DROP = 15
+"""Distance from the top of a row to the base line of its text."""
+
+_COLUMNS_HEIGHT = 150
+"""Height of the greatest of several columns."""
+
+_MAX_COLUMN_NAMES = 14
+"""Most names that fit under the columns; of more columns, every so many are named."""
+
+_MIN_WIDTH_FOR_COUNT = 26
+"""Width of a column above which there is room for its count."""
+
+
+# What a document consists of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +77,11 @@ class Quote:
 
 
 class Bar(NamedTuple):
-    """One bar; `value` is its length in [0, 1], and `text` stands beside it.
-
-    `pale` is the length of a paler part that goes on from there; a `faint` text is a figure of few conversations.
-    """
+    """One bar; `value` is its length in [0, 1], and `text` stands beside it."""
 
     label: str
     value: float
     text: str
-    pale: float = 0.0
-    faint: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,55 +99,14 @@ class Columns:
     Attributes:
         values: Label and count of each column.
         line: A place among the columns, from 0 to 1, where a line is drawn, with its label.
-        of: What is counted.
     """
 
     title: str
     values: tuple[tuple[str, int], ...]
-    line: tuple[float, str] | None = None
-    of: str = "conversations"
+    line: tuple[float, str]
 
 
-class ValueRange(NamedTuple):
-    """A value between the ends of its interval; `text` is the value as text."""
-
-    label: str
-    low: float
-    value: float
-    high: float
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Ranges:
-    """Values of the table before it with their intervals, on one axis that shows 0."""
-
-    title: str
-    values: tuple[ValueRange, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Plot:
-    """Lines and dots over two axes.
-
-    Attributes:
-        x_title, y_title: What the axes are.
-        description: What is to be seen, in words; all that Markdown and screen readers have of the picture.
-        lines: The points of each line by its label.
-        dots: Places of dots.
-        unit: Whether both axes run from 0 to 1; otherwise they cover what is drawn.
-    """
-
-    title: str
-    x_title: str
-    y_title: str
-    description: str
-    lines: tuple[tuple[str, tuple[tuple[float, float], ...]], ...] = ()
-    dots: tuple[tuple[float, float], ...] = ()
-    unit: bool = False
-
-
-Figure = Bars | Columns | Ranges | Plot
+Figure = Bars | Columns
 """What is drawn."""
 
 Block = Paragraph | ReportTable | Quote | Figure
@@ -135,8 +133,8 @@ class Document:
     def mapped(self, change: Callable[[str], str]) -> Document:
         """Returns the document with its texts changed.
 
-        What the program itself says stays: titles of charts, columns and axes, the text beside a bar or a range, the
-        label of a vertical line and of a tick, what is counted, and the names of speakers.
+        What the program itself says stays: titles of charts and columns, the text beside a bar, the label of a vertical
+        line, and the names of speakers.
         """
         return Document(
             change(self.title),
@@ -169,11 +167,212 @@ def _mapped(block: Block, change: Callable[[str], str]) -> Block:
         return replace(
             block, values=tuple(bar._replace(label=change(bar.label)) for bar in block.values)
         )
-    if isinstance(block, Columns):
-        return replace(block, values=tuple((change(label), count) for label, count in block.values))
-    if isinstance(block, Ranges):
-        return replace(
-            block, values=tuple(row._replace(label=change(row.label)) for row in block.values)
+    return replace(block, values=tuple((change(label), count) for label, count in block.values))
+
+
+# Files
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenDocument:
+    """What was written of a document.
+
+    Attributes:
+        bytes: Size of the file.
+        redacted: Number of different pieces of personal data that were replaced, by kind.
+    """
+
+    bytes: int
+    redacted: Mapping[Kind, int]
+
+
+def check_place(path: Path, *, force: bool) -> None:
+    """Checks that a document can be written under this name.
+
+    Args:
+        force: Whether a file that is there already may be written over.
+
+    Raises:
+        UsageError: The name has another ending than that of HTML.
+        ProjectError: The file is there already.
+    """
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"A report cannot be written as {path.name}.", "Name a file.html.")
+    if os.path.exists(path) and not force:
+        raise ProjectError(
+            f"{path} is there already.", "Choose another name, or add --force to write over it."
         )
-    lines = tuple((change(label), points) for label, points in block.lines)
-    return replace(block, description=change(block.description), lines=lines)
+
+
+def write_document(document: Document, path: Path, *, redact: bool = False) -> WrittenDocument:
+    """Writes a document, completely or not at all, over a file that is there already.
+
+    Args:
+        redact: Whether personal data is replaced.
+
+    Raises:
+        ProjectError: The file cannot be written.
+    """
+    # A person may print the file on a terminal, which would obey control characters.
+    document = document.mapped(display_safe)
+    redactor = Redactor()
+    if redact:
+        document = document.mapped(redactor.text)
+    with written_beside(path) as part:
+        part.write_text(to_html(document), encoding="utf-8")
+    return WrittenDocument(path.stat().st_size, redactor.counts)
+
+
+def to_html(document: Document) -> str:
+    """Returns the document as the text of one HTML file."""
+    contents = "".join(
+        f'<li><a href="#s{number}">{escape(section.title)}</a></li>'
+        for number, section in enumerate(document.sections)
+    )
+    section_ids = {section.title: f"s{number}" for number, section in enumerate(document.sections)}
+    sections = [_html_section(section, section_ids) for section in document.sections]
+    nav = f'<nav aria-label="Contents"><ul>{contents}</ul></nav>'
+    body = "\n".join([*sections[:1], nav, *sections[1:]])  # the contents follow the first section
+    title = escape(document.title)
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{title}</title>\n<style>\n{_STYLE}\n</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n"
+        f'<p class="subtitle">{escape(document.subtitle)}</p>\n</header>\n'
+        f"<main>\n{body}\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _html_section(section: Section, section_ids: Mapping[str, str]) -> str:
+    """Returns a section as HTML.
+
+    Args:
+        section_ids: Id of the HTML element of each section by its title; the contents and quotes link to it.
+    """
+    blocks = "\n".join(_html_block(block, section_ids) for block in section.blocks)
+    heading = f"<h2>{escape(section.title)}</h2>"
+    if section.folded:
+        blocks = f"<details>\n<summary>{heading}</summary>\n{blocks}\n</details>"
+    else:
+        blocks = f"{heading}\n{blocks}"
+    return f'<section id="{section_ids[section.title]}">\n{blocks}\n</section>'
+
+
+def _html_block(block: Block, section_ids: Mapping[str, str]) -> str:
+    """Returns a block as HTML; `section_ids` as in `_html_section`."""
+    if isinstance(block, Paragraph):
+        kind = ' class="important"' if block.important else ""
+        text = _CODE_SPAN.sub(r"<code>\1</code>", escape(block.text))
+        return f"<p{kind}>{text}</p>"
+    if isinstance(block, ReportTable):
+        return _html_table(block)
+    if isinstance(block, Quote):
+        messages = "".join(
+            f"<p><strong>{escape(speaker)}:</strong> {escape(text)}</p>"
+            for speaker, text in block.messages
+        )
+        section_id = section_ids.get(block.more_in)
+        more = "" if section_id is None else f' <a href="#{section_id}">more</a>'
+        cite = f"<cite>{escape(block.source)}</cite>{more}"
+        return f"<blockquote>{messages}<p>{cite}</p></blockquote>"
+    drawing = _bars(block) if isinstance(block, Bars) else _columns(block)
+    return f"<figure>{drawing}<figcaption>{escape(block.title)}</figcaption></figure>"
+
+
+def _html_table(table: ReportTable) -> str:
+    """Returns a table with its title as caption; the first cell of each row is the heading of the row."""
+    kinds = ["" if column.kind == "text" else ' class="number"' for column in table.columns]
+    head = "".join(
+        f'<th scope="col"{kind}>{escape(column.title)}</th>'
+        for kind, column in zip(kinds, table.columns, strict=True)
+    )
+    rows = "\n".join(
+        f'<tr><th scope="row">{escape(name)}</th>'
+        + "".join(
+            f"<td{kind}>{_html_cell(cell, faint=index in row.faint)}</td>"
+            for index, (kind, cell) in enumerate(zip(kinds[1:], cells, strict=True), 1)
+        )
+        + "</tr>"
+        for row, (name, *cells) in zip(table.rows, _cell_texts(table), strict=True)
+    )
+    return (
+        f'<div class="wide"><table><caption>{escape(table.title)}</caption>\n<thead><tr>{head}</tr></thead>\n'
+        f"<tbody>\n{rows}\n</tbody></table></div>"
+    )
+
+
+def _html_cell(text: str, *, faint: bool) -> str:
+    """Returns the text of a cell as HTML."""
+    return f'<span class="faint">{escape(text)}</span>' if faint else escape(text)
+
+
+def _cell_texts(table: ReportTable) -> list[list[str]]:
+    """Returns the cells of each row as texts."""
+    kinds = [column.kind for column in table.columns]
+    return [
+        [format_cell(kind, cell) for kind, cell in zip(kinds, row.cells, strict=True)]
+        for row in table.rows
+    ]
+
+
+# Charts
+
+
+def _svg_element(
+    title: str, descriptions: Sequence[str], height: int, elements: Sequence[str]
+) -> str:
+    """Returns a drawing as an SVG element with its title and a description of each mark, which screen readers read."""
+    return (
+        f'<svg role="img" viewBox="0 0 {WIDTH} {height}" xmlns="http://www.w3.org/2000/svg">'
+        f"<title>{escape(title)}</title><desc>{escape('; '.join(descriptions))}</desc>{''.join(elements)}</svg>"
+    )
+
+
+def _bars(figure: Bars) -> str:
+    """Returns horizontal bars, a row each, with the value as text beside them."""
+    room = WIDTH - _LABEL_WIDTH - _VALUE_WIDTH
+    elements = []
+    for row, (label, value, text) in enumerate(figure.values):
+        y, name = row * _ROW_HEIGHT, escape(one_line(label, _LABEL_CELLS))
+        length = max(0.0, min(1.0, value)) * room
+        elements += [
+            f'<text x="{_LABEL_WIDTH - 8}" y="{y + _TEXT_DROP}" text-anchor="end">{name}</text>',
+            f'<rect class="rail" x="{_LABEL_WIDTH}" y="{y + 4}" width="{room}" height="14"/>',
+            f'<rect class="bar" x="{_LABEL_WIDTH}" y="{y + 4}" width="{length:.1f}" height="14"/>',
+            f'<text x="{_LABEL_WIDTH + room + 6}" y="{y + _TEXT_DROP}">{escape(text)}</text>',
+        ]
+    descriptions = [f"{bar.label}: {bar.text}" for bar in figure.values]
+    return _svg_element(figure.title, descriptions, len(figure.values) * _ROW_HEIGHT + 4, elements)
+
+
+def _columns(figure: Columns) -> str:
+    """Returns vertical columns with their counts above them and a dashed line."""
+    most = max((count for _, count in figure.values), default=0) or 1
+    step = WIDTH / max(1, len(figure.values))
+    named_every = max(1, math.ceil(len(figure.values) / _MAX_COLUMN_NAMES))
+    foot = 20 + _COLUMNS_HEIGHT
+    elements = []
+    for number, (label, count) in enumerate(figure.values):
+        height = _COLUMNS_HEIGHT * count / most
+        x = number * step
+        elements.append(
+            f'<rect class="bar" x="{x + 2:.1f}" y="{foot - height:.1f}" width="{step - 4:.1f}" height="{height:.1f}"/>'
+        )
+        if count and step > _MIN_WIDTH_FOR_COUNT:
+            elements.append(
+                f'<text x="{x + step / 2:.1f}" y="{foot - 5 - height:.1f}" text-anchor="middle">{count:,}</text>'
+            )
+        if number % named_every == 0:
+            name = escape(one_line(label, 12))
+            elements.append(
+                f'<text x="{x + step / 2:.1f}" y="{foot + 18}" text-anchor="middle">{name}</text>'
+            )
+    share, words = figure.line
+    x = share * WIDTH
+    anchor = "end" if share > 0.6 else "start"  # on the side where there is room
+    elements += [
+        f'<line class="line" x1="{x:.1f}" x2="{x:.1f}" y1="6" y2="{foot}"/>',
+        f'<text x="{x + (-5 if anchor == "end" else 5):.1f}" y="14" text-anchor="{anchor}">{escape(words)}</text>',
+    ]
+    descriptions = [f"{label}: {count}" for label, count in figure.values]
+    return _svg_element(figure.title, descriptions, foot + 26, elements)

@@ -133,7 +133,7 @@ class SimulationRequest:
         None,
         Option(
             "model of the assistant, and of the user and the judge where they name none: name, path,"
-            " or endpoints as NAME,NAME2",
+            " or name of an endpoint",
             default="what the project uses for simulations, else the built-in one",
         ),
     )

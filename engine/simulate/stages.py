@@ -136,7 +136,7 @@ class Answering:
         """Sends calls to a model, loaded first if needed; a call that fails has a `FailedCall` in its place."""
         work.check()
         # Endpoints begin a new account when they are loaded; the process knows what it has loaded.
-        if not work.model.endpoints or id(work) not in self._loaded:
+        if not work.model.endpoint or id(work) not in self._loaded:
             work.load()
             self._loaded.add(id(work))
 

@@ -1,21 +1,81 @@
-"""The base weights of a run, and the machine it is trained on."""
+"""The base weights of a run, the machine it is trained on, and the settings that fit both."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from engine.base.errors import ModelFileError, UsageError
 from engine.model.catalog import Catalog
 from engine.model.gguf_file import GgufFile, read_gguf
 from engine.model.memory_plan import available_memory, first_gpu, system_memory
-from engine.training.presets import Shape
+from engine.training.config import TrainConfig
 
 GPU_SECONDS = 5.0
 """Seconds that the GPU driver may take to answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The sizes of a model.
+
+    Attributes:
+        layers: Number of blocks.
+        hidden, inner: Length of the vector that goes from block to block, and of that inside a feed-forward layer.
+        heads, kv_heads: Number of attention heads, and of those that keys and values have.
+        head: Length of the vector of one head.
+        vocabulary: Number of tokens.
+        tied: Whether the output projection is the embedding.
+    """
+
+    layers: int
+    hidden: int
+    inner: int
+    heads: int
+    kv_heads: int
+    head: int
+    vocabulary: int
+    tied: bool = True
+
+    @property
+    def linear(self) -> int:
+        """Number of weights of the linear layers in all blocks."""
+        return self.layers * sum(into * out for into, out in self._linears())
+
+    @property
+    def embeddings(self) -> int:
+        """Number of weights of the embedding, and of the output projection where it is another matrix."""
+        return self.vocabulary * self.hidden * (1 if self.tied else 2)
+
+    def adapter(self, rank: int) -> int:
+        """Returns the number of weights of a LoRA adapter on all linear layers."""
+        return self.layers * rank * sum(into + out for into, out in self._linears())
+
+    @property
+    def query_width(self) -> int:
+        """Length of the queries of all heads together."""
+        return self.heads * self.head
+
+    @property
+    def key_width(self) -> int:
+        """Length of the keys of all heads together, which is that of the values too."""
+        return self.kv_heads * self.head
+
+    def _linears(self) -> list[tuple[int, int]]:
+        """Returns the lengths of input and output of each linear layer in one block."""
+        queries = (self.hidden, self.query_width)
+        keys = values = (self.hidden, self.key_width)
+        attention_output = (self.query_width, self.hidden)
+        gate = up = (self.hidden, self.inner)
+        down = (self.inner, self.hidden)
+        return [queries, keys, values, attention_output, gate, up, down]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +204,227 @@ def _shape(config: dict[str, Any]) -> Shape | None:
         vocabulary=size("vocab_size"),
         tied=bool(config.get("tie_word_embeddings", False)),
     )
+
+
+# Memory of a run. It is the peak of the longest step. Weights and adapter are exact up to rounding; activations are
+# counted for a transformer of the llama family, which keeps for each token and layer what the backward pass reads.
+
+LENGTH_STEP = 64
+"""Padded lengths are multiples of this. Libraries prepare kernels and memory for each shape that they meet, and keep
+them: on a CPU a conversation of 60 to 400 tokens cost 25 MB at its own length, 4 MB at these lengths."""
+
+LEAST_BUDGET = 1024
+"""Tokens that a microbatch may always have. On two cores the default model reads 302 tokens/s at 1,024 tokens a
+pass, and 319 tokens/s at twice as many."""
+
+TRAINED_WEIGHT_BYTES = 16
+"""Bytes of one weight of the adapter: itself, its gradient and the two moments of AdamW, all in single precision."""
+
+LOGIT_BYTES = 12
+"""Bytes of one logit: itself, its softmax and its gradient, in single precision."""
+
+SOLD_SHARE = 0.9
+"""Share of its memory that a GPU reports at least: one sold as 24 GB has fewer than 24 GiB, and the display uses a
+part."""
+
+GIB = 1 << 30
+"""Bytes of a gibibyte."""
+
+ROOM = 0.9
+"""Share of the machine's memory that a run may use."""
+
+GPU_LIBRARIES = 700 << 20
+"""Bytes that libraries and context need on a GPU."""
+
+CPU_LIBRARIES = 1400 << 20
+"""Bytes of a CPU process before its first long log: the libraries, and memory not freed after loading the weights."""
+
+CPU_KEPT = 1.5
+"""Factor for buffers that the libraries keep on the CPU for each length of log so far: after 30 steps on the demo a
+process held 5.1 GB, while its longest log alone needs 3.8 GB."""
+
+VALIDATION_SPEEDUP = 3.0
+"""Ratio of validation to training speed: one forward pass against forward and backward (twice the forward)."""
+
+STARTING_SECONDS = 30.0
+"""Assumed time of every run for loading weights and converting the adapter."""
+
+LONG_LOGS = ((80 * GIB, 8192), (24 * GIB, 4096))
+"""Memory of a GPU and the tokens of the longest log there, the largest first."""
+
+LONGEST_LOG = 2048
+"""Tokens of the longest log on a smaller GPU and on a CPU."""
+
+GPU_BATCH, CPU_BATCH = 8, 2
+"""Conversations of a step. Few on a CPU: there a step costs as much as its conversations, so more and smaller steps
+cost nothing extra and learn more."""
+
+ROWS = (8, 4, 2, 1)
+"""Values of `TrainConfig.rows` to try, the fastest first."""
+
+
+def padded_length(tokens: int) -> int:
+    """Returns the length that a row of so many tokens is padded to."""
+    return math.ceil(tokens / LENGTH_STEP) * LENGTH_STEP
+
+
+def token_budget(rows: int, batch: int, longest: int) -> int:
+    """Returns the most tokens of a microbatch of several conversations, padding included.
+
+    Args:
+        rows: Conversations of the greatest length that are in memory together.
+        batch: Conversations of a step.
+        longest: Tokens of the longest conversation of the run.
+    """
+    length = padded_length(longest)
+    return min(batch * length, max(rows * length, LEAST_BUDGET))
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Peak memory in bytes, by what it holds.
+
+    Attributes:
+        weights: Those of the base.
+        adapter: Its weights, their gradients and the state of the optimizer.
+        activations: Results of layers that the backward pass reads.
+        logits: The model's results for each label, one for each token of the vocabulary.
+        libraries: What is there before anything is loaded.
+    """
+
+    weights: int
+    adapter: int
+    activations: int
+    logits: int
+    libraries: int
+
+    @property
+    def total(self) -> int:
+        """All together."""
+        return self.weights + self.adapter + self.activations + self.logits + self.libraries
+
+
+def memory_of(shape: Shape, config: TrainConfig, longest: int, labels: int, *, gpu: bool) -> Memory:
+    """Estimates the peak memory of a run, on the GPU or in the system.
+
+    Args:
+        longest: Tokens of the longest log, of which at most `config.max_tokens` are read.
+        labels: Positions with a label in such a log.
+    """
+    number_bytes = 2 if config.precision == "bf16" else 4
+    read_tokens = max(1, min(longest, config.max_tokens))
+    budget = token_budget(config.rows, config.batch, read_tokens)
+    layer_bytes = _kept_in_a_layer(shape, config.rank, number_bytes)
+    activation_bytes = shape.layers * layer_bytes
+    if config.recompute:
+        # Of each layer only its input is kept; the rest is there for one layer at a time.
+        activation_bytes = shape.layers * shape.hidden * number_bytes + layer_bytes
+    return Memory(
+        weights=number_bytes * (shape.linear + shape.embeddings),
+        adapter=TRAINED_WEIGHT_BYTES * shape.adapter(config.rank),
+        activations=int(budget * activation_bytes * (1 if gpu else CPU_KEPT)),
+        # The logs of a microbatch that is full have labels in proportion to their tokens.
+        logits=int(LOGIT_BYTES * shape.vocabulary * labels * budget / read_tokens),
+        libraries=GPU_LIBRARIES if gpu else CPU_LIBRARIES,
+    )
+
+
+def _kept_in_a_layer(shape: Shape, rank: int, number_bytes: int) -> int:
+    """Returns the bytes that one layer keeps for one token until the backward pass.
+
+    Args:
+        rank: Rank of the adapter.
+        number_bytes: Bytes of a number in the precision of the base.
+    """
+    # Numbers in that precision. Input and output of the two norms; queries before and after rotation; keys and values,
+    # and their copies for the heads that share them.
+    attention = 4 * shape.hidden + 5 * shape.query_width + 4 * shape.key_width
+    # Gate, up, the activated gate and their product.
+    feed_forward = 4 * shape.inner
+    # Numbers in single precision, of 4 bytes: the inputs of the norms, and at each of the seven linear layers the input
+    # of the adapter and what is between its two matrices.
+    norms = 2 * shape.hidden
+    adapter = 5 * shape.hidden + shape.query_width + shape.inner + 7 * rank
+    return number_bytes * (attention + feed_forward) + 4 * (norms + adapter)
+
+
+def longest_log(gpu_memory: int | None) -> int:
+    """Returns the tokens of the longest log that is read on a GPU with this memory in bytes; None is a CPU."""
+    return next(
+        (tokens for memory, tokens in LONG_LOGS if (gpu_memory or 0) >= memory * SOLD_SHARE),
+        LONGEST_LOG,
+    )
+
+
+def fitted(
+    config: TrainConfig,
+    shape: Shape | None,
+    memory: int | None,
+    longest: int,
+    labels: int,
+    *,
+    gpu: bool,
+    chosen: Collection[str] = (),
+) -> TrainConfig:
+    """Returns the config with the fastest settings that fit a machine, else those with the least memory.
+
+    Args:
+        shape: Shape of the base. If it is None, settings with low memory are chosen.
+        memory: Memory of the GPU, or else of the system, in bytes; None if unknown.
+        longest, labels: See `memory_of`.
+        chosen: Fields that the user set, which are not changed.
+    """
+
+    def set_to(**values: Any) -> TrainConfig:
+        """Returns the config with other values, but for the fields that the user set."""
+        return replace(
+            config, **{name: value for name, value in values.items() if name not in chosen}
+        )
+
+    config = set_to(
+        max_tokens=longest_log(memory if gpu else None), batch=GPU_BATCH if gpu else CPU_BATCH
+    )
+    # The fastest first, the one with the least memory last.
+    ladder = [
+        set_to(rows=rows, recompute=recompute)
+        for recompute in (False, True)
+        for rows in (ROWS if gpu else (1,))
+        if rows <= config.batch
+    ]
+    if shape is None or memory is None:
+        return set_to(rows=1, recompute=gpu)
+    for candidate in ladder:
+        if memory_of(shape, candidate, longest, labels, gpu=gpu).total <= ROOM * memory:
+            return candidate
+    return ladder[-1]
+
+
+def advice_on(config: TrainConfig, memory: Memory) -> str:
+    """Returns advice on which setting to change if a run needs too much memory."""
+    if not config.recompute and memory.activations > memory.weights:
+        return "Set recompute=true: activations are computed twice instead of kept."
+    if config.rows > 1:
+        return f"Lower rows (now {config.rows}): fewer conversations are in memory together."
+    if memory.activations + memory.logits > memory.weights:
+        return f"Lower max_tokens (now {config.max_tokens:,}): of long logs the end is used."
+    return "Use a smaller base: the weights need most of it."
+
+
+def steps_of(config: TrainConfig, conversations: int) -> int:
+    """Returns the number of optimizer steps of a run."""
+    return max(1, math.ceil(config.epochs * math.ceil(conversations / config.batch)))
+
+
+def seconds_of(config: TrainConfig, steps: int, tokens: int, valid: int, speed: float) -> float:
+    """Estimates the duration of a run in seconds.
+
+    Args:
+        tokens: Tokens of one epoch.
+        valid: Tokens of one validation.
+        speed: Training speed in tokens a second.
+    """
+    # One comes before the first step.
+    validations = 1 + steps / config.valid_every
+    # Tokens of training that take as long as the validations.
+    validation_tokens = validations * valid / VALIDATION_SPEEDUP
+    return STARTING_SECONDS + (config.epochs * tokens + validation_tokens) / speed

@@ -1,4 +1,4 @@
-"""The run directory: its files, and the events that a run writes. Standard library only.
+"""The run directory: its files, and the events that a run writes.
 
 The event file has the whole state of a run, one JSON object a line, appended and flushed, so a reader may come and go.
 Every event has `event` and `time` (seconds since the epoch). The others are:
@@ -7,15 +7,13 @@ started     step (it begins after: 0, or that of the checkpoint it resumes), ste
             tokens (of one epoch), end_labels, other_labels, valid (conversations of the validation), pid
 step        step, epoch, loss (mean over the labels since the last), learning_rate, tokens (trained on so far by
             this process), tokens_per_s, seconds_left, memory (bytes, peak so far)
-validating  step, done, of (conversations), seconds_left (of the run)
+validating  step: a validation begins
 valid       step, loss, auroc, f1 (at .5 on p_end / (p_end + p_continue)), n (pairs), best (whether it is the best yet,
             see `training.validation`)
 sample      step (0: before), id, text (the last words before the boundary), ends (whether the log ends there), p_end,
-            p_continue, says (what the model writes there)
+            p_continue, generated (what the model writes there)
 checkpoint  step, path (relative), best
 warning     message
-parity      top1 (share), max_dp, moved (how far the adapter moves a probability), tokens, same_tokens, passed; or
-            skipped (why)
 done        step, reason (finished, stopped), best_step, adapter, adapter_gguf (relative; null: none)
 error       message, hint
 """
@@ -42,14 +40,12 @@ Event = dict[str, Any]
 """One event, as JSON values."""
 
 _COUNTS = {
-    "step", "steps", "examples", "tokens", "end_labels", "other_labels", "valid", "pid", "memory", "done", "of", "n",
-    "same_tokens", "best_step",
+    "step", "steps", "examples", "tokens", "end_labels", "other_labels", "valid", "pid", "memory", "n", "best_step",
 }  # fmt: skip
 """Fields of events that are whole numbers."""
 
 _FIGURES = {
     "time", "epoch", "loss", "learning_rate", "tokens_per_s", "seconds_left", "auroc", "f1", "p_end", "p_continue",
-    "top1", "max_dp", "moved",
 }  # fmt: skip
 """Fields of events that are numbers."""
 
@@ -132,7 +128,7 @@ class RunDirectory:
 
     @property
     def lock(self) -> Path:
-        """Locked (flock) while the process is alive."""
+        """Locked (flock) while the process is alive; holds its id."""
         return self.path / "lock"
 
 

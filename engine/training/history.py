@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec import convert
+from msgspec.structs import asdict
 
 from engine.base.disk_full import DISK_FULL_MESSAGE, TRAINING_DISK_FULL_HINT, is_disk_full
 from engine.training import process
@@ -21,7 +24,6 @@ from engine.training.events import (
 )
 from engine.training.records import (
     LossPoint,
-    Parity,
     RunDetail,
     SampleRow,
     Setting,
@@ -30,14 +32,8 @@ from engine.training.records import (
 )
 from engine.training.run_files import manifest_summary
 
-CURVE_POINTS = 1000
-"""Points to which a longer curve is thinned."""
-
 TAIL_BYTES = 64 << 10
 """Bytes at the end of the log that a failure is looked for in."""
-
-LOG_BYTES = 1 << 20
-"""Most bytes of the log that are shown."""
 
 LAST_LINES = 12
 """Lines of the log that are shown beside a run."""
@@ -49,6 +45,9 @@ LOWER_MEMORY_HINT = (
 
 RESUME_HINT = "Resume it: it continues at its last checkpoint."
 """Hint about a run that was ended from outside."""
+
+LOG_HINT = "log.txt in the run directory has the rest."
+"""Hint about a run that ended without a word about it."""
 
 _KILLED = -9
 """Exit code after SIGKILL."""
@@ -67,7 +66,7 @@ class _Events:
         samples: The samples by step, conversation and text before the boundary.
         resumed: Steps at which the run was resumed.
         started, newest: The last events `started` and `step`.
-        validating: The last event of the validation that is going on; None outside one.
+        validating: Whether a validation is going on.
         decisive: The newest event from which the state follows if no process is alive.
         ending: The event `done` or `error` of the last process.
         best: The best validation so far, or the first if none is marked as best.
@@ -82,10 +81,9 @@ class _Events:
     samples: dict[tuple[int, str, str], SampleRow] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     resumed: list[int] = field(default_factory=list)
-    parity: Parity | None = None
     started: Event | None = None
     newest: Event | None = None
-    validating: Event | None = None
+    validating: bool = False
     ending: Event | None = None
     decisive: Event | None = None
     best: ValidPoint | None = None
@@ -122,7 +120,6 @@ class RunHistory:
         counts = manifest.get("counts")
         counts = counts if isinstance(counts, dict) else {}
         newest = read.newest or {}
-        validating = read.validating or {} if alive else {}
         done = read.ending if read.ending and read.ending["event"] == "done" else {}
         started = read.started or {}
         return TrainingRun(
@@ -134,7 +131,7 @@ class RunHistory:
             held_out=_count(counts.get("held_out"), started.get("valid")),
             selection=_count(counts.get("valid")),
             test=_count(counts.get("test")),
-            created_at=str(manifest.get("created_at") or self._created()),
+            created_at=str(manifest.get("created_at", "")),
             seconds=self._seconds(pid),
             step=newest.get("step", done.get("step", started.get("step") if alive else None)),
             steps=started.get("steps"),
@@ -142,9 +139,8 @@ class RunHistory:
             epochs=config.epochs if config else None,
             loss=newest.get("loss"),
             tokens_per_s=newest.get("tokens_per_s"),
-            seconds_left=self._seconds_left({**newest, **validating}, pid) if alive else None,
-            validated=validating.get("done"),
-            to_validate=validating.get("of"),
+            seconds_left=self._seconds_left(pid) if alive else None,
+            validating=alive and read.validating,
             memory=newest.get("memory"),
             auroc=read.best.auroc if read.best else None,
             f1=read.best.f1 if read.best else None,
@@ -153,7 +149,7 @@ class RunHistory:
             stopping=alive and self.run.stop.exists(),
             problem=problem,
             hint=hint,
-            # A failed run may have an adapter file too: one that failed the comparison with llama.cpp.
+            # A failed run may have an adapter file too: one whose weights are not numbers.
             adapter=self.run.adapter_gguf.exists() and state not in ("running", "failed"),
             in_use=in_use,
         )
@@ -165,30 +161,26 @@ class RunHistory:
         manifest = manifest_summary(self.run)
         return RunDetail(
             run=row,
-            loss=_thinned([LossPoint(step, loss) for step, loss in sorted(read.loss.items())]),
+            loss=tuple(LossPoint(step, loss) for step, loss in sorted(read.loss.items())),
             valid=tuple(point for _, point in sorted(read.valid.items())),
             resumed=tuple(read.resumed),
             samples=tuple(sorted(read.samples.values(), key=lambda sample: sample.step)),
             warnings=tuple(read.warnings),
-            parity=read.parity,
-            last_lines=tuple(self.log(TAIL_BYTES).splitlines()[-LAST_LINES:]),
+            last_lines=tuple(self._log_end().splitlines()[-LAST_LINES:]),
             config=settings_of(self.config),
             filter=str(manifest.get("filter", "")),
             folder=str(self.run.path),
         )
 
-    def log(self, max_bytes: int = LOG_BYTES) -> str:
-        """Returns the end of the output of the run's processes, at most `max_bytes` bytes. The text is untrusted."""
+    def _log_end(self) -> str:
+        """Returns the end of the output of the run's processes, at most `TAIL_BYTES`. The text is untrusted."""
         try:
             with self.run.log.open("rb") as file:
                 size = file.seek(0, 2)
-                file.seek(max(0, size - max_bytes))
-                data = file.read()
+                file.seek(max(0, size - TAIL_BYTES))
+                return file.read().decode("utf-8", "replace")
         except OSError:
             return ""
-        # A progress bar redraws its line after a carriage return; only its last state is kept.
-        lines = data.decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
-        return "\n".join(line.rstrip("\r").rsplit("\r", 1)[-1] for line in lines)
 
     def speed(self) -> float | None:
         """Returns the training speed in tokens a second; None before the first step."""
@@ -236,7 +228,7 @@ class RunHistory:
         if state not in ("failed", "interrupted"):
             return "", ""
         code = process.exit_code(self.run)
-        tail = self.log(TAIL_BYTES)
+        tail = self._log_end()
         if is_out_of_memory(tail):
             return "Out of memory.", LOWER_MEMORY_HINT
         if is_disk_full(tail, self.run.path):
@@ -253,7 +245,7 @@ class RunHistory:
             return "The process was terminated.", RESUME_HINT
         last = next((line for line in reversed(tail.splitlines()) if line.strip()), "")
         if state == "failed" or code:
-            return last or "The process ended before training started.", "The log has the rest."
+            return last or "The process ended before training started.", LOG_HINT
         return (
             "The process ended without an error: it was killed, or the machine went down.",
             RESUME_HINT,
@@ -269,39 +261,24 @@ class RunHistory:
         until = datetime.now(UTC).timestamp() if working else read.last
         return read.past_seconds + max(0.0, until - read.began)
 
-    def _seconds_left(self, event: Event, pid: int | None) -> float | None:
-        """Returns what an event said is left, less the time to the last event, such as the end of a validation; None
-        where that is over, or a process that resumes the run has said nothing yet."""
-        read, seconds_left = self._read, _finite(event.get("seconds_left"))
-        time = float(event.get("time", read.last))
-        if seconds_left is None or (read.began is not None and time < read.began):
+    def _seconds_left(self, pid: int | None) -> float | None:
+        """Returns what the last step said is left; None where a process that resumes the run has said nothing yet."""
+        read, newest = self._read, self._read.newest or {}
+        seconds_left = newest.get("seconds_left")
+        if seconds_left is None or not math.isfinite(seconds_left):
+            return None
+        if read.began is not None and newest.get("time", read.last) < read.began:
             return None
         if pid is not None and (read.started or {}).get("pid", pid) != pid:
             return None
-        remaining = seconds_left - max(0.0, read.last - time)
-        return remaining if remaining > 0 else None
-
-    def _created(self) -> str:
-        """Returns when the config was written, ISO 8601 in UTC; empty if it cannot be read."""
-        try:
-            time = self.run.config.stat().st_mtime
-        except OSError:
-            return ""
-        return datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds")
+        return float(seconds_left)
 
 
 def settings_of(config: TrainConfig | None) -> tuple[Setting, ...]:
     """Returns the fields of a config in order, with their values as text; () for None."""
     if config is None:
         return ()
-    return tuple(
-        Setting(
-            setting.name,
-            as_typed(getattr(config, setting.name)),
-            str(setting.metadata.get("help", "")),
-        )
-        for setting in fields(config)
-    )
+    return tuple(Setting(name, as_typed(value)) for name, value in asdict(config).items())
 
 
 def as_typed(value: Any) -> str:
@@ -325,22 +302,20 @@ def _add_event(read: _Events, event: Event) -> None:
         read.loss[int(event["step"])] = float(event["loss"])
         read.newest = event
     elif kind == "valid":
-        point = _valid(event)
+        point = convert(event, ValidPoint)
         read.valid[point.step] = point
         read.best = point if point.best or read.best is None else read.best
     elif kind == "sample":
-        sample = _sample(event)
+        sample = convert(event, SampleRow)
         read.samples[sample.step, sample.id, sample.text] = sample
     elif kind == "warning":
         read.warnings.append(str(event["message"]))
-    elif kind == "parity":
-        read.parity = _parity(event)
     elif kind in ("done", "error"):
         read.ending = event
     if kind in ("started", "step", "checkpoint", "done", "error"):
         read.decisive = event
     if kind in ("started", "step", "valid", "validating", "done", "error"):
-        read.validating = event if kind == "validating" else None
+        read.validating = kind == "validating"
     read.last = max(read.last, time)
 
 
@@ -355,55 +330,6 @@ def _undo_after(read: _Events, step: int) -> None:
             read.best = point
 
 
-def _valid(event: Event) -> ValidPoint:
-    """Returns the point of an event `valid`; raises as `_add_event`."""
-    return ValidPoint(
-        step=int(event["step"]),
-        loss=event.get("loss"),
-        auroc=event.get("auroc"),
-        f1=event.get("f1"),
-        n=int(event.get("n", 0)),
-        best=bool(event.get("best")),
-    )
-
-
-def _sample(event: Event) -> SampleRow:
-    """Returns the row of an event `sample`; raises as `_add_event`."""
-    return SampleRow(
-        step=int(event["step"]),
-        id=str(event["id"]),
-        text=str(event["text"]),
-        ends=bool(event["ends"]),
-        p_end=float(event["p_end"]),
-        p_continue=float(event["p_continue"]),
-        generated=str(event["says"]),
-    )
-
-
-def _parity(event: Event) -> Parity:
-    """Returns the comparison of an event `parity`; raises as `_add_event`."""
-    if event.get("skipped"):
-        return Parity(None, None, int(event.get("tokens", 0)), str(event["skipped"]))
-    return Parity(float(event["top1"]), float(event["max_dp"]), int(event["tokens"]))
-
-
 def _count(*known: Any) -> int:
     """Returns the first that is a number; 0 where none is. A manifest may be damaged."""
     return next((number for number in known if isinstance(number, int)), 0)
-
-
-def _finite(seconds: float | None) -> float | None:
-    """Returns the duration, or None if it is infinite or not a number, which a diverged run may write."""
-    return seconds if seconds is not None and math.isfinite(seconds) else None
-
-
-def _thinned(points: list[LossPoint]) -> tuple[LossPoint, ...]:
-    """Reduces a curve to about `CURVE_POINTS` points, the means of equally many neighbors."""
-    group_size = math.ceil(len(points) / CURVE_POINTS)
-    if group_size <= 1:
-        return tuple(points)
-    groups = [points[start : start + group_size] for start in range(0, len(points), group_size)]
-    return tuple(
-        LossPoint(group[-1].step, sum(point.loss for point in group) / len(group))
-        for group in groups
-    )

@@ -23,20 +23,19 @@ from engine.base.errors import UsageError, WorkbenchError
 from engine.base.files import create_private_file, write_atomically
 from engine.base.network_guard import child_environment
 from engine.training.config import ConfigError, TrainConfig
-from engine.training.events import RunDirectory, is_running, read_events
+from engine.training.events import RunDirectory, is_running
 
 NEEDED = ("torch", "transformers", "peft", "accelerate", "gguf")
 """Packages that training imports; the extra `train` installs them."""
 
 EIGHT_BIT = "bitsandbytes"
-"""The package for 8-bit AdamW and bases in 4 bits; the extra `gpu` installs it."""
+"""The package for 8-bit AdamW; the extra `gpu` installs it."""
+
+START_SECONDS, START_POLL_SECONDS = 60.0, 0.02
+"""Longest wait for a new process to take the lock of its run, and the time between two looks."""
 
 INSTALL = "`pip install 'conversation-workbench[train]'` installs it."
 """Hint about missing packages."""
-
-
-COMMAND_LINE_ATTEMPTS, COMMAND_LINE_POLL_SECONDS = 50, 0.002
-"""Number of times that the command line of a process is read again while it is empty, and the seconds between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +43,8 @@ class Grace:
     """Seconds that a process has to end when it is stopped.
 
     Attributes:
-        stop: After the STOP file, without a new event. Long, because the process then validates, converts its adapter
-            and compares it.
+        stop: After the STOP file, without a new event. Long, because the process then validates and converts its
+            adapter.
         term: After SIGTERM, which ends it without an adapter; SIGKILL follows.
         poll: Between two checks.
     """
@@ -82,41 +81,32 @@ def check_libraries(config: TrainConfig | None, gpus: int) -> None:
     missing = missing_libraries()
     if missing:
         raise UsageError(missing, INSTALL)
-    needing = [
-        name for name in ("eight_bit", "four_bit") if config and gpus and getattr(config, name)
-    ]
-    if needing and importlib.util.find_spec(EIGHT_BIT) is None:
-        without = " and ".join(f"--set {name}=false" for name in needing)
+    if config and config.eight_bit and gpus and importlib.util.find_spec(EIGHT_BIT) is None:
         raise UsageError(
-            f"On a GPU, {' and '.join(needing)} need{'s' if len(needing) == 1 else ''} {EIGHT_BIT}.",
-            f"`pip install 'conversation-workbench[gpu]'` installs it; {without} does without, with more memory.",
+            f"On a GPU, eight_bit needs {EIGHT_BIT}.",
+            "`pip install 'conversation-workbench[gpu]'` installs it; --set eight_bit=false does without, with more"
+            " memory.",
         )
 
 
 def has_process(run: RunDirectory) -> bool:
-    """Whether a process holds the run's lock, or was started and has not taken the lock yet."""
-    if is_running(run):
-        return True
-    started = _started(run)
-    return started is not None and _is_trainer(started, run)
+    """Whether a process trains the run: it holds the lock until it ends, however it ends."""
+    return is_running(run)
 
 
 def pid_of(run: RunDirectory) -> int | None:
-    """Returns the id of the run's process; None if it has none or the id is unknown."""
-    if not has_process(run):
+    """Returns the id of the run's process, which it wrote into the lock; None if it has none, or has not yet."""
+    if not is_running(run):
         return None
-    started = _started(run)
-    if started is not None and _is_trainer(started, run):
-        return started
-    # Not started by this program: the process has written its id into its first event.
-    events, _ = read_events(run.events)
-    pids = [event["pid"] for event in events if event["event"] == "started" and "pid" in event]
-    return int(pids[-1]) if pids and _is_trainer(int(pids[-1]), run) else None
+    try:
+        return int(run.lock.read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
 
 
 def was_started(run: RunDirectory) -> bool:
     """Whether this program ever started a process on the run."""
-    return _started(run) is not None
+    return run.log.exists()
 
 
 def exit_code(run: RunDirectory) -> int | None:
@@ -125,9 +115,7 @@ def exit_code(run: RunDirectory) -> int | None:
         ended = json.loads(_exit_file(run).read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-    if not isinstance(ended, dict) or ended.get("pid") != _started(run):
-        return None
-    code = ended.get("code")
+    code = ended.get("code") if isinstance(ended, dict) else None
     return code if isinstance(code, int) else None
 
 
@@ -160,7 +148,7 @@ class Trainers:
         check_libraries(config, self._gpus())
 
     def start(self, run: RunDirectory) -> int:
-        """Starts a process on a new run or on one that ended, and returns its id.
+        """Starts a process on a new run or on one that ended, waits until it holds the lock, and returns its id.
 
         Raises:
             UsageError: The run is running, or the libraries that it needs are not installed.
@@ -172,6 +160,7 @@ class Trainers:
             if has_process(run):
                 raise UsageError(f"{run.path.name} is running.", "Stop it first.")
             run.stop.unlink(missing_ok=True)
+            _exit_file(run).unlink(missing_ok=True)
             try:
                 create_private_file(run.log)
                 with run.log.open("ab") as log:
@@ -192,14 +181,11 @@ class Trainers:
                     )
             except OSError as error:
                 raise WorkbenchError(f"The training process cannot start: {error}.") from error
-            try:
-                write_atomically(_pid_file(run), json.dumps({"pid": child.pid}) + "\n")
-            except OSError as error:
-                # A process whose id is not written down could not be stopped.
-                child.kill()
-                child.wait()
-                raise WorkbenchError(f"The training process cannot start: {error}.") from error
             self._children[run.path] = child
+            # Until then others would take the run for one without a process.
+            until = time.monotonic() + START_SECONDS
+            while child.poll() is None and pid_of(run) is None and time.monotonic() < until:
+                time.sleep(START_POLL_SECONDS)
         threading.Thread(
             target=self._wait_for_end,
             args=(run, child),
@@ -238,8 +224,7 @@ class Trainers:
         del self._children[run.path]
         # The folder may have been deleted since.
         with contextlib.suppress(OSError):
-            ended = json.dumps({"pid": child.pid, "code": child.returncode})
-            write_atomically(_exit_file(run), ended + "\n")
+            write_atomically(_exit_file(run), json.dumps({"code": child.returncode}) + "\n")
 
     def _enforce_stop(self, run: RunDirectory) -> None:
         """Waits for a run to end after the STOP file, as long as it writes events; then ends it with signals."""
@@ -288,53 +273,6 @@ def _last_event(run: RunDirectory) -> float:
         return 0.0
 
 
-def _started(run: RunDirectory) -> int | None:
-    """Returns the id of the last process that this program started on a run; None if there is none."""
-    try:
-        process = json.loads(_pid_file(run).read_text("utf-8"))
-        return int(process["pid"])
-    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        return None
-
-
-def _is_trainer(pid: int, run: RunDirectory) -> bool:
-    """Whether this process is alive and was started on this run. Process ids are reused, and no other process may be
-    killed."""
-    process = Path(f"/proc/{pid}")
-    try:
-        words, folder = _command_line(process), (process / "cwd").readlink()
-    except OSError:
-        return not Path("/proc/self").exists() and _is_trainer_by_ps(pid, run)
-    return any((folder / os.fsdecode(word)).resolve() == run.path for word in words if word)
-
-
-def _command_line(process: Path) -> list[bytes]:
-    """Returns the words of a process's command, which are missing for a moment while it replaces its program."""
-    words = (process / "cmdline").read_bytes()
-    for _ in range(COMMAND_LINE_ATTEMPTS):
-        if words:
-            break
-        time.sleep(COMMAND_LINE_POLL_SECONDS)
-        words = (process / "cmdline").read_bytes()
-    return words.split(b"\0")
-
-
-def _is_trainer_by_ps(pid: int, run: RunDirectory) -> bool:
-    """Does the same as `_is_trainer` on systems without /proc."""
-    try:
-        output = subprocess.run(
-            ["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=False
-        ).stdout
-    except OSError:
-        return False
-    return output.strip().endswith(str(run.path))
-
-
-def _pid_file(run: RunDirectory) -> Path:
-    """Returns the file with the id of the process that this program started last on a run."""
-    return run.path / "process.json"
-
-
 def _exit_file(run: RunDirectory) -> Path:
-    """Returns the file with the exit code of that process."""
+    """Returns the file with the exit code of the process that this program started last on a run."""
     return run.path / "exit.json"

@@ -25,7 +25,6 @@ class TrainingChoices:
     Attributes:
         recipes: The recipes, the default first.
         bases: Models in the catalog, the default first; `name` goes into `TrainingRequest.base`.
-        settings: Fields of the config that a request may set.
         memory: Bytes that a run may use on this machine; None if unknown.
         device: The device with this memory: `CPU`, or the name of the GPU.
         missing: Why training is not possible here; empty if it is.
@@ -34,7 +33,6 @@ class TrainingChoices:
 
     recipes: tuple[Choice, ...]
     bases: tuple[Choice, ...]
-    settings: tuple[Choice, ...]
     memory: int | None = None
     device: str = ""
     missing: str = ""
@@ -54,8 +52,7 @@ class TrainingEstimate:
         steps: Optimizer steps in all.
         memory: Peak memory in bytes; None if unknown.
         fits: Whether this machine has that memory.
-        seconds: Duration; None if unknown.
-        measured: Whether `seconds` comes from earlier runs on this machine; else it is a guess.
+        seconds: Duration, by the speed of an earlier run on this machine; None without one.
         base: Name of the base.
         advice: What to change if it does not fit, a sentence; empty if it fits.
         notes: Remarks on the data and the settings, a sentence each.
@@ -72,7 +69,6 @@ class TrainingEstimate:
     memory: int | None
     fits: bool
     seconds: float | None
-    measured: bool
     base: str
     advice: str = ""
     notes: tuple[str, ...] = ()
@@ -89,7 +85,7 @@ class TrainingRun:
         step, steps, epoch, epochs: Progress and total; None before the first step, `epoch` counts from 0.
         loss: Mean training loss over the labels of the last steps.
         tokens_per_s, seconds_left, memory: Values in the newest event; memory is the peak so far in bytes.
-        validated, to_validate: Conversations that the current validation has read, and all; None outside validation.
+        validating: Whether it is validating now.
         selection, test: Number of held-out conversations that select the checkpoint and that test it.
         auroc, f1, best_step: Values of the validation whose weights are or would be the adapter, on the selection part.
         pid: Process id; None if no process is running.
@@ -115,8 +111,7 @@ class TrainingRun:
     tokens_per_s: float | None = None
     seconds_left: float | None = None
     memory: int | None = None
-    validated: int | None = None
-    to_validate: int | None = None
+    validating: bool = False
     auroc: float | None = None
     f1: float | None = None
     best_step: int | None = None
@@ -134,12 +129,12 @@ class TrainingRun:
         """The phase outside training steps: `starting`, `validating`, `stopping` or `finishing`; else empty."""
         if self.stopping:
             return "stopping"
-        if self.to_validate:
+        if self.validating:
             return "validating"
         if self.state == "running" and self.step is None:
             return "starting"
         if self.state == "running" and self.step == self.steps:
-            return "finishing"  # it converts the adapter and compares it with llama.cpp
+            return "finishing"  # it converts the adapter
         return ""
 
 
@@ -186,29 +181,11 @@ class SampleRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Parity:
-    """Agreement of the trainer with llama.cpp, which uses the converted adapter.
-
-    Attributes:
-        top1: Share of positions where both have the same most probable token; None if not measured.
-        max_dp: Largest difference of a probability; None if not measured.
-        tokens: Number of positions compared.
-        skipped: Why it was not measured; empty otherwise.
-    """
-
-    top1: float | None
-    max_dp: float | None
-    tokens: int
-    skipped: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Setting:
-    """One field of a run's config: its name, its value as text, and its help."""
+    """One field of a run's config: its name, and its value as text."""
 
     name: str
     value: str
-    help: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +193,7 @@ class RunDetail:
     """One run with its curves, samples and config.
 
     Attributes:
-        loss: Training loss by step, at most about a thousand points; steps repeated after a resume count once.
+        loss: Training loss by step; steps repeated after a resume count once.
         valid: Validations in order of steps.
         resumed: Steps at which a later process resumed.
         samples: Samples in order of steps, then as written.
@@ -233,7 +210,6 @@ class RunDetail:
     resumed: tuple[int, ...] = ()
     samples: tuple[SampleRow, ...] = ()
     warnings: tuple[str, ...] = ()
-    parity: Parity | None = None
     last_lines: tuple[str, ...] = ()
     config: tuple[Setting, ...] = ()
     filter: str = ""

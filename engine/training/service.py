@@ -12,7 +12,7 @@ from engine.base.text import one_line
 from engine.model.catalog import AdapterEntry, Catalog
 from engine.model.service.run_setup import adapter_in_use, use_adapter
 from engine.project.project import Project
-from engine.training import presets, process, run_files
+from engine.training import process, run_files
 from engine.training.base import Machine, this_machine
 from engine.training.config import RECIPE_HELP, TrainConfig
 from engine.training.events import RunDirectory
@@ -27,7 +27,7 @@ from engine.training.records import (
     TrainingRun,
 )
 from engine.training.run_files import all_runs, run_named
-from engine.training.training_request import SETTINGS, TrainingRequest
+from engine.training.training_request import TrainingRequest, with_settings
 
 CHANGEABLE = ("rows", "recompute", "threads")
 """Settings that may change when a run is resumed: they affect how it is computed, not what is learned."""
@@ -104,7 +104,7 @@ class TrainingRuns:
             )
         if settings:
             config = TrainConfig.load(history.run.config)
-            changed = presets.with_settings(config, dict(settings))
+            changed = with_settings(config, settings)
             self.trainers.check_libraries(changed)
             changed.save(history.run.config)
         self.start(history.run)
@@ -173,7 +173,6 @@ class TrainingService:
                 Choice(entry.name, f"{entry.origin}, {entry.path.name}")
                 for entry in self._catalog.entries()
             ),
-            settings=tuple(Choice(name, text) for name, text in SETTINGS.items()),
             memory=machine.memory,
             device=machine.device,
             missing=missing,
@@ -195,10 +194,6 @@ class TrainingService:
             UsageError: There is no such run. All methods below that take the name of a run raise it too.
         """
         return self.run_directories.history(name).detail(name == self._in_use())
-
-    def log(self, name: str) -> str:
-        """Returns the output of the processes of a run; of a long one the last megabyte. The text is untrusted."""
-        return self.run_directories.history(name).log()
 
     def estimate(self, request: TrainingRequest) -> TrainingEstimate:
         """Estimates the cost of a run; raises as `TrainingPlanner.plan`."""
@@ -303,10 +298,7 @@ def estimate_lines(estimate: TrainingEstimate) -> list[str]:
     if estimate.seconds is None:
         facts.append("time unknown until the first steps")
     else:
-        source = (
-            "as in earlier runs" if estimate.measured else "a guess: nothing was trained here yet"
-        )
-        facts.append(f"about {duration(estimate.seconds)} ({source})")
+        facts.append(f"about {duration(estimate.seconds)} (as in earlier runs)")
     memory = "memory unknown" if estimate.memory is None else f"memory {size(estimate.memory)}"
     if estimate.fits:
         memory += f" · with {one_line(estimate.base, MAX_BASE_CHARACTERS)}"

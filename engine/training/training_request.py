@@ -1,22 +1,22 @@
 """The request for a training run. Each field declares its help, its default and its check once: the flags of
-`workbench train`, the fields of the dialog and the planner all read this declaration. Standard library only."""
+`workbench train`, the fields of the dialog and the planner all read this declaration."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
-from engine.base.errors import UsageError
+from msgspec.structs import asdict
+
+from engine.base.errors import NotFound, UsageError
 from engine.base.request_options import Option, check, declared, one_of, options_of, read_values
 from engine.conversations.filters import Filter, parse_filter
-from engine.training.config import RECIPES, TrainConfig
+from engine.training.config import RECIPES, ConfigError, TrainConfig, checked
 
-SETTINGS: Mapping[str, str] = {
-    setting.name: str(setting.metadata["help"])
-    for setting in fields(TrainConfig)
-    if setting.name not in ("base", "base_name", "recipe")
-}
-"""Fields of `TrainConfig` that `settings` may set -> help text; the other fields are set by the request."""
+SETTINGS = tuple(
+    name for name in TrainConfig.__struct_fields__ if name not in ("base", "base_name", "recipe")
+)
+"""Fields of `TrainConfig` that `settings` may set; the other fields are set by the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,3 +138,18 @@ def read_settings(words: Sequence[str]) -> tuple[tuple[str, str], ...]:
             raise UsageError(f"A setting is written field=value; {word!r} is not.", "Like rank=32.")
         settings.append((name.strip(), value))
     return tuple(settings)
+
+
+def with_settings(config: TrainConfig, settings: Sequence[tuple[str, str]]) -> TrainConfig:
+    """Returns the config with new values of some fields, given as text.
+
+    Raises:
+        UsageError: There is no such setting, or a value cannot be used.
+    """
+    unknown = [name for name, _ in settings if name not in SETTINGS]
+    if unknown:
+        raise NotFound(f"There is no setting {unknown[0]!r}.", f"There are {', '.join(SETTINGS)}.")
+    try:
+        return checked({**asdict(config), **dict(settings)}, strict=False)
+    except ConfigError as error:
+        raise UsageError(f"{error}.") from error

@@ -123,7 +123,7 @@ class TreeService:
             UsageError: There is no such model or adapter, or it is an endpoint.
         """
         model = self._setup.models.resolve(request.model_request)
-        if model.endpoints:
+        if model.endpoint:
             raise UsageError(
                 f"Response trees grow with a model of this machine, not over {model.label}.",
                 "Name one with --model.",

@@ -519,7 +519,7 @@ class OverviewScreen(WorkbenchScreen[None]):
             if isinstance(answer, Step):
                 self._do(answer)
             elif answer is not None:
-                title = "Write the report to (file.html or file.md)"
+                title = "Write the report to (file.html)"
                 ask_file(self, title, "report.html", lambda path: self._write_report(path, answer))
 
         self.app.push_screen(ChoiceDialog("The report", choices), go_on)

@@ -14,7 +14,7 @@ from textual.content import Content
 
 from engine.base import number_format
 from engine.base.text import one_line
-from engine.training.records import Parity, RunDetail, RunState, SampleRow, TrainingRun, ValidPoint
+from engine.training.records import RunDetail, RunState, SampleRow, TrainingRun
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.formatting import Look, date_and_minute
 from screens.widgets.row_table import Column, Piece
@@ -29,8 +29,6 @@ TEXT_MARGIN_CELLS = 28
 """Cells of a line that are not for the end of the log: what follows it, and quotation marks."""
 WRITTEN_MARGIN_CELLS = 42
 """Cells of a line that are not for the text that the model wrote: the figures before it, and quotation marks."""
-SAMPLE_WIDTH = 96
-"""Cells of a line of a sample where the whole run is shown."""
 MIN_TEXT_CELLS = 20
 """Fewest cells of either text, however narrow the terminal is."""
 RUN_STATE_LOOKS: dict[RunState, Look] = {
@@ -98,12 +96,10 @@ def progress_parts(run: TrainingRun, memory_limit: int | None) -> list[str]:
     if run.step is not None:
         of_steps = f"/{run.steps:,}" if run.steps is not None else ""
         parts.append(f"step {run.step:,}{of_steps}")
-    if run.to_validate:
-        parts.append(f"validating {run.validated or 0:,}/{run.to_validate:,}")
     if run.state == "running":
         if run.tokens_per_s is not None:
             parts.append(f"{run.tokens_per_s:,.0f} tok/s")
-        if _is_finite(run.seconds_left) and (run.step != run.steps or run.to_validate):
+        if _is_finite(run.seconds_left) and run.step != run.steps:
             parts.append(f"{number_format.duration(run.seconds_left)} left")
     else:
         parts.append(number_format.duration(run.seconds))
@@ -134,7 +130,7 @@ def problem_content(run: TrainingRun) -> Content | None:
         return None
     cause = (
         one_line(run.problem, MAX_PROBLEM_CHARACTERS)
-        or "It ended without an error; l shows its log."
+        or "It ended without an error; log.txt in its folder has what it printed."
     )
     lines = [Content.styled(cause, RUN_STATE_LOOKS[run.state].tone_variable)]
     if run.hint:
@@ -207,23 +203,11 @@ def _sample_line(sample: SampleRow, width: int) -> Content:
     )
 
 
-def parity_text(parity: Parity) -> str:
-    """Returns how well llama.cpp, which will run the adapter, agrees with the trainer; display-safe."""
-    if parity.top1 is None:
-        return f"not checked against llama.cpp: {one_line(parity.skipped, 200)}"
-    text = f"llama.cpp agrees on {100 * parity.top1:.1f}% of {number_format.counted(parity.tokens, 'token')}"
-    if parity.max_dp is not None:
-        text += f", probabilities within {number_format.small_probability(parity.max_dp)}"
-    return text
-
-
 def about_content(detail: RunDetail, width: int) -> Content:
-    """Returns the samples in lines of `width` cells, the agreement with llama.cpp, and the last three warnings."""
+    """Returns the samples in lines of `width` cells, and the last three warnings."""
     lines = sample_content(detail.samples, width)
     if not lines and detail.run.state == "running":
         lines.append(Content.styled("Samples of what the model writes come here.", "$tone-muted"))
-    if detail.parity is not None:
-        lines.append(Content.styled(parity_text(detail.parity), "$tone-muted"))
     lines += [
         Content.styled(f"! {one_line(warning, MAX_LOG_LINE_CHARACTERS)}", "$tone-borderline")
         for warning in detail.warnings[-3:]
@@ -238,68 +222,6 @@ def tail_content(detail: RunDetail) -> Content:
         for line in detail.last_lines
     ]
     return Content("\n").join([Content.styled("log", "bold"), *lines]) if lines else Content("")
-
-
-def run_facts(detail: RunDetail) -> list[tuple[str, str]]:
-    """Returns the names and values of what is known of a run, display-safe."""
-    run = detail.run
-    at_best_step = "" if run.best_step is None else f" at step {run.best_step:,}"
-    lines = [
-        ("state", state_word(run)),
-        ("started (UTC)", date_and_minute(run.created_at)),
-        ("running time", number_format.duration(run.seconds) if run.seconds else DASH),
-        ("conversations", parts_text(run)),
-        ("filter", one_line(detail.filter) or "all conversations"),
-        ("steps", DASH if run.step is None else f"{run.step:,} of {run.steps or run.step:,}"),
-        ("loss", loss_text(run.loss)),
-        ("AUROC", f"{score_text(run.auroc)}{at_best_step}"),
-        ("F1", f"{score_text(run.f1)}{at_best_step}"),
-        ("memory", number_format.size(run.memory)),
-    ]
-    if run.tokens_per_s is not None:
-        lines.append(("speed", f"{run.tokens_per_s:,.0f} tok/s"))
-    if detail.parity is not None:
-        lines.append(("llama.cpp", parity_text(detail.parity)))
-    return lines
-
-
-def parts_text(run: TrainingRun) -> str:
-    """Returns how many conversations are in each part of the data of a run."""
-    return f"{run.conversations:,} train, {run.selection:,} select, {run.test:,} test"
-
-
-def detail_text(detail: RunDetail) -> str:
-    """Returns everything about a run: why it failed, figures, validations, samples, warnings, settings, its log."""
-    problem = problem_content(detail.run)
-    facts = [*run_facts(detail), ("folder", detail.folder)]
-    settings = [(setting.name, f"{setting.value}  {setting.help}") for setting in detail.config]
-    samples = [line.plain for line in sample_content(detail.samples, SAMPLE_WIDTH)]
-    blocks = [
-        "" if problem is None else problem.plain,
-        "\n".join(f"{name:<15} {value}" for name, value in facts),
-        _titled("validations", _validation_lines(detail.valid, detail.run.best_step)),
-        _titled("samples", samples),
-        _titled("warnings", [f"! {warning}" for warning in detail.warnings]),
-        _titled("settings", [f"{name:<15} {value}" for name, value in settings]),
-        _titled("log", detail.last_lines),
-    ]
-    return "\n\n".join(filter(None, blocks))
-
-
-def _titled(title: str, lines: Sequence[str]) -> str:
-    """Returns lines under a title; nothing without lines."""
-    return "\n".join([title, *lines]) if lines else ""
-
-
-def _validation_lines(points: Sequence[ValidPoint], best: int | None) -> list[str]:
-    """Returns the validations as a table, the best one marked; nothing without any."""
-    if not points:
-        return []
-    return ["    step    loss   AUROC      F1   pairs"] + [
-        f"{point.step:>8,}{loss_text(point.loss):>8}{score_text(point.auroc):>8}"
-        f"{score_text(point.f1):>8}{point.n:>8,}{'  ◆ best' if point.step == best else ''}"
-        for point in points
-    ]
 
 
 def ending_text(run: TrainingRun) -> str:

@@ -10,20 +10,28 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
-from engine.base.errors import WorkbenchError
+from engine.base.errors import FilterError, WorkbenchError
 from engine.base.text import one_line
+from engine.conversations.filters import parse_filter
 from engine.opener.open_project import OpenProject
-from engine.training.records import RunDetail, TrainingChoices, TrainingRun
-from engine.training.training_request import TrainingRequest
+from engine.training.records import (
+    Choice,
+    RunDetail,
+    TrainingChoices,
+    TrainingEstimate,
+    TrainingRun,
+)
+from engine.training.service import TrainingService, estimate_lines
+from engine.training.training_request import OPTIONS, TrainingRequest, read_request
 from screens.shell.dialogs import ask, confirm
-from screens.shell.exporting import copy
+from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.training import formatting
-from screens.training.dialogs import DetailDialog, LogDialog, TrainingRunForm
 from screens.training.formatting import run_columns
 from screens.widgets.background import write_in_order
+from screens.widgets.controls import LineInput
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.line_plot import Cell, Line, LinePlot, loss_scale, share_scale
 from screens.widgets.row_table import ItemTable, RowTable
@@ -46,13 +54,19 @@ SELECTION_SIGN = "×"
 BEST_SIGN = "◆"
 """Sign of the best validation."""
 
+HELD_OUT = {
+    share: FormChoice(f"{100 * float(share):.0f}% of the conversations")
+    for share in ("0.5", "0.3", "0.2", "0.1")
+}
+"""Shares to choose from, the default first."""
+
 
 class TrainingScreen(WorkbenchScreen[None]):
     """A list of the runs, and below it the curves and samples of the one under the cursor."""
 
     MODE = "training"
     PLACE = "training"
-    FIRST_KEYS = ("training.new", "training.use", "training.log")
+    FIRST_KEYS = ("training.new", "training.use", "training.stop")
     AUTO_FOCUS = "#runs"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "new", "New", tooltip="A new run; shows first what it costs"),
@@ -60,8 +74,6 @@ class TrainingScreen(WorkbenchScreen[None]):
         Binding("R", "resume_run", "Resume", tooltip="Resume at the last checkpoint"),
         Binding("A", "use", "Use", tooltip="Score with this run's adapter"),
         Binding("r", "score", "Score", tooltip="Score with the adapter in use; shows first what it costs"),
-        Binding("l", "log", "Log", tooltip="Everything that the run's process printed"),
-        Binding("y", "copy", "Copy", tooltip="Copy the run's settings and figures", show=False),
         Binding("D", "delete", "Delete", tooltip="Delete the run with its files; asks first", show=False),
         Binding("q", "app.quit", "Quit", tooltip="Quit; a training run goes on", show=False),
     ]  # fmt: skip
@@ -245,37 +257,6 @@ class TrainingScreen(WorkbenchScreen[None]):
         """Shows the run under the cursor."""
         self._read_detail()
 
-    # Dialogs that show
-
-    def _with_detail(self, show: Callable[[RunDetail], None], group: str) -> None:
-        """Reads everything about the run under the cursor and passes it on."""
-        run = self.run_here
-        if run is not None:
-            self.in_background(lambda: self.training.detail(run.name), show, group=group)
-
-    def on_row_table_opened(self, message: RowTable.Opened) -> None:
-        """Opens everything about the run."""
-
-        def show(detail: RunDetail) -> None:
-            self.app.push_screen(DetailDialog(detail))
-
-        self._with_detail(show, "open")
-
-    def action_copy(self) -> None:
-        """Copies the settings and figures of the run."""
-        self._with_detail(
-            lambda detail: copy(
-                self, formatting.detail_text(detail), f"the run {formatting.name_of(detail.run)}"
-            ),
-            "copy",
-        )
-
-    def action_log(self) -> None:
-        """Opens everything that the run's process printed."""
-        run = self.run_here
-        if run is not None:
-            self.app.push_screen(LogDialog(self.training, run.name))
-
     # Actions that write
 
     def _change_run(self, name: str, work: Callable[[str], T], message: str) -> None:
@@ -388,6 +369,70 @@ class TrainingScreen(WorkbenchScreen[None]):
         """Shows what scoring with the adapter in use costs, and starts it."""
         if self.may_write():
             self.ask_scoring("tuned")
+
+
+class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
+    """Asks what to train on, how and on which weights; estimates memory and time as the fields change."""
+
+    PLACE = "training-new"
+    FORM_TITLE = "Train an adapter"
+    FIRST_FIELD = "recipe"
+    OPTIONS = OPTIONS
+    BINDINGS: ClassVar[list[BindingType]] = FORM_KEYS
+
+    def __init__(self, training: TrainingService, choices: TrainingChoices) -> None:
+        super().__init__()
+        self._training = training
+        self.choices = {
+            "recipe": _form_choices(choices.recipes),
+            "base": _form_choices(choices.bases),
+            "held_out": HELD_OUT,
+        }
+
+    def compose_fields(self) -> ComposeResult:
+        """Yields a line for each field of the request that a person chooses here."""
+        yield field_line("filter", LineInput(id="filter", placeholder=OPTIONS["filter"].default))
+        yield field_line("name", LineInput(id="name"))
+        yield field_line("recipe", self.choice_field("recipe"))
+        yield field_line("base", self.choice_field("base"))
+        yield field_line("held out", self.choice_field("held_out"))
+        yield field_line("limit", LineInput(id="limit", placeholder="all"))
+        yield field_line("settings", LineInput(id="settings", placeholder="what fits this machine"))
+
+    def request(self) -> TrainingRequest:
+        """Returns the request that the fields say.
+
+        Raises:
+            WorkbenchError: A field cannot be understood.
+        """
+        texts = {name: self.text(name) for name in ("name", "limit")}
+        texts |= {field: self.chosen(field) for field in self.choices}
+        try:
+            filter = parse_filter(self.text("filter"))
+        except FilterError as error:
+            raise WorkbenchError(f"The filter: {one_line(error.message)}") from error
+        return read_request(texts, self.text("settings").split(), filter)
+
+    def estimate(self, request: TrainingRequest) -> TrainingEstimate:
+        """Returns the estimate of the run."""
+        return self._training.estimate(request)
+
+    def estimate_content(self, cost: TrainingEstimate) -> Content:
+        """Returns the estimate as text; also shows the proposed name in its field."""
+        self.query_one("#name", Input).placeholder = one_line(cost.name, 60)
+        parts, facts, memory, *notes = estimate_lines(cost)
+        return Content("\n").join(
+            [
+                Content(f"{parts}\n{facts}"),
+                Content.styled(memory, "" if cost.fits else "$tone-incomplete"),
+                *(Content.styled(note, "$tone-borderline") for note in notes),
+            ]
+        )
+
+
+def _form_choices(choices: Sequence[Choice]) -> dict[str, FormChoice]:
+    """Returns choices of the service as those of a field of the form, by their names."""
+    return {choice.name: FormChoice(choice.name, choice.help) for choice in choices}
 
 
 class RunPane(Vertical):

@@ -215,9 +215,7 @@ def work_of(stage: str) -> str:
 def _training_line(run: TrainingRun) -> Content:
     """Returns the phase of a training run, or its step and the time left."""
     facts = [run.phase] if run.phase else []
-    if run.to_validate:
-        facts.append(f"{run.validated or 0:,} of {run.to_validate:,} read")
-    elif not facts and run.step is not None and run.steps:
+    if not facts and run.step is not None and run.steps:
         facts.append(f"step {run.step:,} of {run.steps:,}")
         if run.seconds_left is not None:
             facts.append(f"{number_format.duration(run.seconds_left)} left")

@@ -43,9 +43,9 @@ from engine.model.catalog import embedded_model
 from engine.model.embedders.embedder import HttpEmbedder
 from engine.model.endpoints import pacing
 from engine.model.endpoints.client import EndpointClient, parse_address, served_models
-from engine.model.endpoints.fleet import Fleet
 from engine.model.endpoints.model import EndpointModel
 from engine.model.endpoints.probe import probe
+from engine.model.endpoints.sender import RequestSender
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.requests import Generate
@@ -59,7 +59,7 @@ from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from engine.training.events import RunDirectory
 from engine.training.history import RunHistory
 from engine.training.run_files import runs_folder
-from screens.training.formatting import detail_text, headline, summary_content
+from screens.training.formatting import about_content, headline, summary_content, tail_content
 from screens.training.screen import loss_lines, validation_lines
 from tests.campaign.stopping import until_stopped
 from tests.engine.formats.test_golden import INPUTS
@@ -436,8 +436,9 @@ class Fuzz:
             shown = [
                 headline(detail.run, None),
                 summary_content([detail.run], False, "", ""),
+                about_content(detail, 80),
+                tail_content(detail),
             ]
-            detail_text(detail)  # the pane that shows it makes it safe
             printed = io.StringIO()
             with redirect_stdout(printed):
                 for name in ("run", None):
@@ -470,7 +471,7 @@ class Fuzz:
             if what == "probe":
                 probe(address)
                 return
-            model = EndpointModel("toy", Fleet([(asker, None)]), self.can[manner])
+            model = EndpointModel("toy", RequestSender(asker), self.can[manner])
             model.load(Path(), LoadOptions())
             for reply in model.ask(
                 Generate(LOGS, prompt, sampling=Sampling(), max_tokens=8, stop=(), seed=3)

@@ -85,20 +85,13 @@ IMPORT = ("import", "{p}", "{f}/talks.jsonl")
 SCORE = ("run", "complete", "{p}", "--mode", "probe", "--no-remaining")
 CLUSTER = ("run", "cluster", "{p}", "--decide", "none", "--no-labels")
 WATCH = ("watch", "{p}", "{f}/grown.jsonl", "--once")
-DECISIONS = ("goals", "import", "{p}", "{f}/decisions.jsonl")
-DECIDE = (
-    ("goals", "rename", "{p}", "1", "First"),
-    ("goals", "merge", "{p}", "2", "3"),
-    ("goals", "apart", "{p}", "3", "4"),
-    ("goals", "pin", "{p}", "1"),
-    ("export", "{p}", "decisions", "-o", "{f}/decisions.jsonl"),
-    *[("goals", "undo", "{p}")] * 4,
-)
+DECISIONS = ("goals", "decide", "{p}", "--merge-above", ".1")
 TREES = ("run", "trees", "{p}", "--limit", "4", "--nodes", "60", "--max-tokens", "12")
 RUN_FOLDER = "p.training/r"
 TRAIN = (
     "train", "{p}", "--base", "{f}/base", "--set", "batch=4", "--set", "valid_every=2", "--set", "precision=f32",
-    "--set", "max_tokens=400", "--set", "rank=4", "--set", "threads=1", "--epochs", "2", "--limit", "12", "--name", "r",
+    "--set", "max_tokens=400", "--set", "rank=4", "--set", "threads=1",
+    "--set", "epochs=2", "--limit", "12", "--name", "r",
 )  # fmt: skip
 RECSIM = (
     "simulate", "recsim", "{p}", "--limit", "2", "--turns", "2", "--context", "2048",
@@ -115,7 +108,7 @@ OPERATIONS = {
     "score": Operation(SCORE, (IMPORT,), ("scores", "table")),
     "trees": Operation(TREES, (IMPORT,), ("trees", "table")),
     "cluster": Operation(CLUSTER, (IMPORT,), ("clusters", "table")),
-    "decisions": Operation(DECISIONS, (IMPORT, CLUSTER, *DECIDE), ("clusters", "decisions")),
+    "decisions": Operation(DECISIONS, (IMPORT, CLUSTER), ("clusters", "decisions")),
     "verdicts": Operation(
         ("answers", "{p}", "succeeded", "--import", "{f}/verdicts.jsonl"), (IMPORT,), ("answers", "table")
     ),

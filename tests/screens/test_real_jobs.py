@@ -15,7 +15,7 @@ from textual.widgets import Input
 from engine.base import folders
 from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.endpoint_book import EndpointEntry
-from engine.model.endpoints.fleet import Prices
+from engine.model.endpoints.sender import Prices
 from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from screens.shell.run_form import ScoringForm

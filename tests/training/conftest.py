@@ -6,10 +6,11 @@ import importlib.util
 
 NEED_LIBRARIES = [
     "test_gguf_adapter.py",
-    "test_parity.py",
     "test_runs.py",
     "test_checkpoints.py",
     "test_examples.py",
+    "test_tokens.py",
+    "test_microbatches.py",
     "test_validation.py",
 ]
 

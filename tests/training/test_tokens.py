@@ -9,12 +9,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from engine.base.errors import ModelError
+from engine.completeness.scoring import LogItem
 from engine.model.catalog import embedded_model
 from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Tokenize
 from engine.training.config import TrainConfig
+from tests.training.tiny_bases import tiny_model, write_gguf
 from training.base import HubTokenizer, load_tokenizer
+from training.examples import Log
+from training.run import refuse_other_tokens
 
 HARD = [
     "in this place?  9 or 10pm",
@@ -62,3 +67,13 @@ def test_any_text(process: ModelProcess, tokenizer: HubTokenizer, texts: list[st
     """Any text has the same tokens, of characters for which the vocabulary has any: what one of both drops between two
     others it may join them across."""
     assert [tokenizer.tokenize(text) for text in texts] == process.ask(Tokenize(texts))
+
+
+def test_a_base_with_other_tokens_is_refused(tokenizer: HubTokenizer, tmp_path: Path) -> None:
+    """A run on the default model may begin; one whose tokenizer splits text otherwise than llama.cpp may not."""
+    logs = [Log("a", LogItem(("TURN 1, STEP 1, user chat:\nHi", "\n\nBye"), (1,), 0))]
+    refuse_other_tokens(embedded_model(), tokenizer, logs, tmp_path / "log")
+    other = write_gguf(tiny_model("llama"), tmp_path / "other.gguf")
+    with pytest.raises(ModelError, match=r"other tokens than the tokenizer of other\.gguf"):
+        refuse_other_tokens(other, tokenizer, logs, tmp_path / "log")
+    refuse_other_tokens(tmp_path, tokenizer, logs, tmp_path / "log")

@@ -68,7 +68,7 @@ def tiny_base(folder: Path) -> tuple[Path, Path]:
 def tiny_run(folder: Path, **fields: Any) -> RunDirectory:
     """A run of `STEPS` steps on a tiny base, ready to start."""
     folder.mkdir(parents=True, exist_ok=True)
-    base, base_gguf = tiny_base(folder)
+    base, _ = tiny_base(folder)
     run = RunDirectory(folder)
     # Some so long that a step is read in parts.
     items = [item(number, 2 if number % 3 else 8) for number in range(18)]
@@ -82,7 +82,7 @@ def tiny_run(folder: Path, **fields: Any) -> RunDirectory:
         "max_tokens": 400,
     }
     given |= {"rank": 4, "alpha": 8, "learning_rate": 5e-3, "threads": 1} | fields
-    TrainConfig(base=str(base), base_gguf=str(base_gguf), **given).save(run.config)
+    TrainConfig(base=str(base), **given).save(run.config)
     return run
 
 

@@ -46,7 +46,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def summarize(project: Path, model: str) -> int:
-    command = ("run", "cluster", project, "--text", "summary", "--model", model, "--no-labels")
+    command = ("run", "cluster", project, "--paper", "--model", model)
     return workbench(*command, "--decide", "none", "--k1", "1").returncode
 
 

@@ -1,4 +1,4 @@
-"""`workbench compare` and `workbench why`, and the same in `workbench report`."""
+"""`workbench compare` and `workbench why`, and what the report says of the latter."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 import workbench
 from engine.project.project import Project
 from tests.engine.project.support import fill, give_scores, talk
+from tests.plain_html import plain_text
 from workbench.cli import main
 
 
@@ -21,21 +22,6 @@ def path(tmp_path: Path) -> str:
         fill(project, dated)
         give_scores(project, {n + 1: 0.9 if n % 2 else 0.1 for n in range(40)})
     return str(tmp_path / "p.wb")
-
-
-def test_the_report_has_what_the_command_prints(
-    path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """`report --compare` takes --by and --a with --b, and writes the change that `compare --json` gives."""
-    months = ["--a", "date:2026-01", "--b", "date:2026-02"]
-    assert main(["compare", path, *months, "--json"]) == 0
-    change = json.loads(capsys.readouterr().out)["differences"][0]["change"]["value"]
-    out = tmp_path / "r.md"
-    assert main(["report", path, "-o", str(out), "--no-validation", *months, "--compare"]) == 0
-    assert f"+{100 * change:.1f} (" in out.read_text("utf-8").partition("## What differs")[2]
-    by = ["report", path, "-o", str(out), "--force", "--no-validation", "--compare", "--by"]
-    assert main([*by, "month"]) == 0
-    assert "| 2026-02 | 20 | " in out.read_text("utf-8").partition("## What differs")[2]
 
 
 def test_why_says_the_same_on_every_surface(
@@ -54,9 +40,9 @@ def test_why_says_the_same_on_every_surface(
     with workbench.open(path, read_only=True) as project:
         found = project.why("state:broken-off", "state:ended", within_goals=False)
         assert found["associations"] == document["associations"]
-    out = tmp_path / "r.md"
-    assert main(["report", path, "-o", str(out), "--no-validation"]) == 0
-    section = out.read_text("utf-8").partition("## Did it go wrong?")[2]
+    out = tmp_path / "r.html"
+    assert main(["report", path, "-o", str(out)]) == 0
+    section = plain_text(out.read_text("utf-8")).partition("## Did it go wrong?")[2]
     assert (
         "In 100% of the conversations that broke off and 0% of those that ended date:2026-01 holds"
         in section
@@ -66,17 +52,15 @@ def test_why_says_the_same_on_every_surface(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--compare"], "Nothing to compare is named"),
-        (["--by", "month"], "Add --compare"),
-        (["--compare", "--b", "x"], "Nothing to compare is named"),
-        (["--compare", "other.wb", "--by", "month"], "--by and another project"),
-        (["--compare", "--a", "x", "--filter", "y"], "no meaning with --a"),
+        ([], "Nothing to compare is named"),
+        (["--b", "x"], "Nothing to compare is named"),
+        (["--a", "x", "--by", "month"], "--by and --a"),
+        (["--a", "x", "--filter", "y"], "no meaning with --a"),
     ],
 )
 def test_refused(
-    path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], says: str
+    path: str, capsys: pytest.CaptureFixture[str], options: list[str], says: str
 ) -> None:
-    """What names no comparison, or two, is refused before anything is written."""
-    assert main(["report", path, "-o", str(tmp_path / "r.md"), *options]) == 2
+    """What names no comparison, or two, is refused."""
+    assert main(["compare", path, *options]) == 2
     assert says in capsys.readouterr().err
-    assert not (tmp_path / "r.md").exists()

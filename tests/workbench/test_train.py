@@ -17,20 +17,15 @@ from engine.training import service as runs
 from engine.training.events import RunDirectory, read_events
 from engine.training.process import has_process
 from engine.training.run_files import all_runs
-from tests.engine.training.training_project import (
-    bare_run,
-    fake_trainers,
-    talks_without_counting,
-    wait_for,
-)
+from tests.engine.training.training_project import bare_run, fake_trainers, talks, wait_for
 from workbench.cli import main
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A project of forty conversations, trainers that only write events, and tokens that are not counted."""
+    """A project of forty conversations and trainers that only write events."""
     monkeypatch.setattr(runs, "Trainers", fake_trainers)
-    with talks_without_counting(tmp_path / "p.wb", monkeypatch) as path:
+    with talks(tmp_path / "p.wb", monkeypatch) as path:
         yield path
 
 
@@ -60,15 +55,17 @@ class TestRuns:
     def test_to_the_end(
         self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """The command prints the estimate, then the held-out figures, and at the end how to use the adapter."""
+        """The command prints the estimate, then the state of the run, and at the end how to use the adapter."""
         monkeypatch.setenv("FAKE_TRAINER", "finishes")
-        code = main(["train", str(project), "--name", "mine", "--epochs", "2", "--set", "rank=4"])
+        code = main(
+            ["train", str(project), "--name", "mine", "--set", "epochs=2", "--set", "rank=4"]
+        )
         out, err = capsys.readouterr()
 
         assert code == 0
         assert "to train on" in err
-        assert "AUROC 0.750" in err
-        assert "best so far" in err
+        assert "step " in err
+        assert "AUROC 0.750" in out
         assert "--mode tuned --adapter mine" in out
         told = json.loads(only_run(project).config.read_text())
         assert (told["rank"], told["epochs"], told["base_name"]) == (4, 2.0, "smollm2-135m")
@@ -93,9 +90,7 @@ class TestRuns:
         assert main(["train", "stop", str(project), "mine"]) == 0
         assert not has_process(run)
         assert run.adapter_gguf.exists()
-        assert (
-            "of 400 · reading 1 of 2 of the selection part · 2 min left" in capsys.readouterr().err
-        )
+        assert "ends after its step" in capsys.readouterr().err
 
     def test_ctrl_c_keeps_the_best(
         self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -200,10 +200,11 @@ if importlib.util.find_spec("peft") is not None:
             "max_tokens=400",
             "rank=4",
             "threads=1",
+            "epochs=1",
         )
         row = watched.workbench(
-            "train", path, "--name", "mine", "--base", hub, "--set", f"base_gguf={base}",
-            "--epochs", "1", *[word for one in settings for word in ("--set", one)],
+            "train", path, "--name", "mine", "--base", hub,
+            *[word for one in settings for word in ("--set", one)],
         )  # fmt: skip
         assert (row["state"], row["adapter"]) == ("finished", True)
         done = watched.workbench(

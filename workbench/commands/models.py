@@ -14,7 +14,7 @@ from engine.base.text import one_line
 from engine.model.catalog import DEFAULT_MODEL, RUN_ADAPTER, Catalog
 from engine.model.endpoints.client import REQUEST_SECONDS
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
-from engine.model.endpoints.fleet import Prices
+from engine.model.endpoints.sender import Prices
 from engine.model.hub.pulls import PullPlan, forget, unfinished
 from engine.model.process.process import ModelProcess
 from engine.model.records import WORKS, ModelRow
@@ -145,7 +145,7 @@ def remove(arguments: argparse.Namespace) -> CommandResult:
     argument(
         "model",
         nargs="?",
-        help="name or path of a model, or endpoints as NAME,NAME2; the built-in model resets the choice"
+        help="name or path of a model, or name of an endpoint; the built-in model resets the choice"
         " (default: only print what is in use)",
     ),
     argument(
@@ -176,7 +176,7 @@ def use(arguments: argparse.Namespace) -> CommandResult:
 
 @takes(
     PROJECT,
-    argument("model", help="endpoints as NAME,NAME2, or the URL of one that makes vectors"),
+    argument("model", help="name of an endpoint, or the URL of one that makes vectors"),
     switch("--yes", "allow it without asking"),
 )
 def allow(arguments: argparse.Namespace) -> CommandResult:
@@ -189,9 +189,8 @@ def allow(arguments: argparse.Namespace) -> CommandResult:
         preview = egress_preview(workspace, arguments.model)
         if not arguments.yes:
             narrate("\n".join(preview.lines()))
-        ask_first(f"let such texts go to {', '.join(preview.addresses)}", arguments.yes)
-        for url in preview.addresses:
-            workspace.egress.allow(url)
+        ask_first(f"let such texts go to {preview.address}", arguments.yes)
+        workspace.egress.allow(preview.address)
     return CommandResult(preview.lines() if arguments.yes else [], asdict(preview))
 
 

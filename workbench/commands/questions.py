@@ -28,7 +28,7 @@ from engine.questions.service.answers import AnswerReport, import_answers
 from engine.questions.service.asking import AskRequest
 from engine.questions.service.calibration import PeopleAgreement, people_agreement
 from engine.questions.service.questions import QuestionSummary
-from engine.results.comparison.rates import rates_json
+from engine.results.comparison.service import rates_json
 from workbench.arguments import (
     ANNOTATOR,
     DRY_RUN,

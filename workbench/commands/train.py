@@ -11,17 +11,15 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from engine.base import folders
 from engine.base.errors import Cancelled, ProjectMissing, TrainingFailed, UsageError
-from engine.base.number_format import counted, duration, size
+from engine.base.number_format import counted, duration
 from engine.base.text import one_line
 from engine.model.service.run_setup import adapter_in_use
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.training import process
-from engine.training.events import Event, read_events
 from engine.training.history import RunHistory
 from engine.training.records import TrainingRun
 from engine.training.service import TrainingRuns, estimate_lines
@@ -31,10 +29,10 @@ from workbench.command_result import EXIT_DONE, CommandResult
 from workbench.narration import ask_first, narrate, print_result
 
 POLL_SECONDS = 0.3
-"""Seconds between two reads of the events of a watched run."""
+"""Seconds between two reads of a watched run."""
 
 PROGRESS_SECONDS = 10.0
-"""Fewest seconds between two lines about steps."""
+"""Seconds between two lines about a watched run."""
 
 MAX_PROBLEM_CHARS = 400
 """Most characters that are printed of a warning, of what went wrong in a run, and of what to do about it."""
@@ -50,7 +48,6 @@ MAX_PROBLEM_CHARS = 400
         metavar=OPTIONS["settings"].metavar,
         help=OPTIONS["settings"].help,
     ),
-    argument("--epochs", help="short for --set epochs=N: times that everything is read"),
     argument("--resume", metavar="RUN", help="resume this run at its last checkpoint"),
     switch("--estimate", "say what it would cost and stop"),
     switch("--force", "start it also where less memory is free than it is estimated to need"),
@@ -73,11 +70,10 @@ def start(arguments: argparse.Namespace) -> CommandResult:
                 "A resumed run uses the data that it started with.",
                 "Leave out --filter and --estimate.",
             )
-        offset = _file_size(runs.history(arguments.resume).run.events)
         with _counted_interrupts() as pressed:
             runs.resume(arguments.resume, read_settings(arguments.set))
             narrate(f"{arguments.resume} is resumed.")
-            return _watch(runs, arguments.resume, arguments, pressed, offset)
+            return _watch(runs, arguments.resume, arguments, pressed)
     with OpenProject(home) as workspace:
         training = workspace.training
         plan = training.planner.plan(_request(arguments), whole=not arguments.estimate)
@@ -126,11 +122,10 @@ def stop(arguments: argparse.Namespace) -> CommandResult | int:
     history = runs.history(arguments.run_name)
     if not process.has_process(history.run):
         raise UsageError(f"{arguments.run_name} is not running.")
-    narrator = _Narrator(history, _file_size(history.run.events))
     runs.trainers.stop(history.run)
     narrate(f"{arguments.run_name} ends after its step and keeps the best checkpoint.")
-    while narrator.narrate():
-        time.sleep(POLL_SECONDS)
+    for _ in _follow(history):
+        pass
     try:
         return _report(history, arguments.json)
     except Cancelled as stopped:
@@ -195,14 +190,12 @@ def _watch(
     name: str,
     arguments: argparse.Namespace,
     pressed: Sequence[int],
-    offset: int = 0,
 ) -> CommandResult:
     """Narrates a run to its end.
 
     Args:
         pressed: A list whose only number is how often ctrl+c was pressed, counted since before the run started,
             so that none is lost.
-        offset: Byte of the event file to begin at.
     """
     history = runs.history(name)
     if arguments.detach:
@@ -210,10 +203,9 @@ def _watch(
             [f"{name} is running; `workbench train status` shows its status."],
             {"run": name, "folder": str(history.run.path)},
         )
-    narrator = _Narrator(history, offset)
     handled = 0
     try:
-        while narrator.narrate():
+        for _ in _follow(history):
             if pressed[0] > handled:
                 handled = pressed[0]
                 if handled == 1:
@@ -223,7 +215,6 @@ def _watch(
                     )
                 else:
                     runs.trainers.kill(history.run)
-            time.sleep(POLL_SECONDS)
     except KeyboardInterrupt:  # not ctrl+c, which is counted: the terminal closed, or the like
         raise Cancelled(
             f"{name} goes on; this command does not show it any more.",
@@ -260,111 +251,24 @@ def _report(history: RunHistory, as_json: bool, killed: bool = False) -> Command
     return result
 
 
-class _Narrator:
-    """Prints the events of a run to standard error, from a byte of its event file on."""
-
-    def __init__(self, history: RunHistory, offset: int) -> None:
-        """Prints nothing yet.
-
-        Args:
-            offset: Byte of the event file to begin at.
-        """
-        self._run, self._offset = history.run, offset
-        self._last_progress = 0.0
-        self._steps = history.row().steps
-        self._validating_step: int | None = None
-
-    def narrate(self) -> bool:
-        """Prints the events since the last call; returns whether the run still has a process."""
+def _follow(history: RunHistory) -> Iterator[None]:
+    """Prints the state of a run to standard error every `PROGRESS_SECONDS`, and its new warnings, until it has no
+    process; yields between two reads."""
+    told, due = len(history.detail().warnings), 0.0
+    while True:
         # Asked first, so that the last events of a process that ends meanwhile are read.
-        alive = process.has_process(self._run)
-        events, self._offset = read_events(self._run.events, self._offset)
-        for event in events:
-            text = self._text(event)
-            if text:
-                narrate(text)
-        return alive
-
-    def _text(self, event: Event) -> str:
-        """Returns an event as a line; empty where it is not told."""
-        kind, step = event["event"], event.get("step")
-        if kind == "started":
-            self._steps = event.get("steps")
-            return (
-                f"{self._run.path.name}: {counted(event.get('examples', 0), 'conversation')},"
-                f" {event.get('tokens', 0):,} tokens an epoch, {self._steps} steps"
-                + (f", from step {step} on" if step else "")
-            )
-        if kind == "step":
-            if not self._progress_due() and step != self._steps:
-                return ""
-            return f"  step {step} of {self._steps} · {_step_text(event)}"
-        if kind == "validating":
-            is_first_of_step = step != self._validating_step
-            if not self._progress_due() and not is_first_of_step:
-                return ""
-            self._validating_step = step
-            read = f"{event.get('done', 0):,} of {event.get('of', 0):,} of the selection part"
-            return " · ".join(
-                [f"  step {step} of {self._steps} · reading {read}", *_time_left(event)]
-            )
-        if kind == "valid":
-            best = " · best so far" if event.get("best") else ""
-            return f"  step {step} · selection part: {_valid_text(event)}{best}"
-        if kind == "warning":
-            return f"  {one_line(str(event.get('message', '')))}"
-        if kind == "parity":
-            if event.get("skipped"):
-                return f"  not compared with llama.cpp: {one_line(str(event['skipped']))}"
-            return (
-                f"  llama.cpp with the adapter agrees on {_figure_text(event.get('top1'), '.1%')}"
-                f" of {event.get('tokens', 0):,} tokens"
-            )
-        return ""
-
-    def _progress_due(self) -> bool:
-        """Returns whether the next line about progress is due."""
-        if time.monotonic() - self._last_progress < PROGRESS_SECONDS:
-            return False
-        self._last_progress = time.monotonic()
-        return True
-
-
-def _step_text(event: Event) -> str:
-    """Returns the figures of a step."""
-    parts = [f"loss {_figure_text(event.get('loss'), '.3f')}"]
-    if event.get("tokens_per_s"):
-        parts.append(f"{event['tokens_per_s']:,.0f} tokens/s")
-    if event.get("memory"):
-        parts.append(size(event["memory"]))
-    return " · ".join([*parts, *_time_left(event)])
-
-
-def _time_left(event: Event) -> list[str]:
-    """Returns the time left, if an event says it."""
-    seconds_left = event.get("seconds_left")
-    return [] if seconds_left is None else [f"{duration(seconds_left)} left"]
-
-
-def _valid_text(event: Event) -> str:
-    """Returns the figures of a validation."""
-    return (
-        f"loss {_figure_text(event.get('loss'), '.3f')}, AUROC {_figure_text(event.get('auroc'), '.3f')},"
-        f" F1 {_figure_text(event.get('f1'), '.3f')}"
-    )
-
-
-def _figure_text(value: Any, form: str) -> str:
-    """Returns a figure in a format of `format`; a hyphen for what is no number."""
-    return format(value, form) if isinstance(value, (int, float)) else "-"
-
-
-def _file_size(path: Path) -> int:
-    """Returns the bytes of a file; 0 where there is none."""
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
+        alive = process.has_process(history.run)
+        detail = history.detail()
+        for warning in detail.warnings[told:]:
+            narrate(f"  {one_line(warning, MAX_PROBLEM_CHARS)}")
+        told = len(detail.warnings)
+        if time.monotonic() >= due:
+            narrate(f"  {_headline(detail.run)}")
+            due = time.monotonic() + PROGRESS_SECONDS
+        if not alive:
+            return
+        yield
+        time.sleep(POLL_SECONDS)
 
 
 @contextmanager
@@ -401,19 +305,15 @@ def _training_runs(project: Path) -> TrainingRuns:
 
 
 def _request(arguments: argparse.Namespace) -> TrainingRequest:
-    """Returns the request of the options; --epochs is one of its settings."""
-    epochs = [f"epochs={arguments.epochs}"] if arguments.epochs else []
-    settings = read_settings([*epochs, *arguments.set])
-    return read_request(TrainingRequest, arguments, settings=settings)
+    """Returns the request of the options."""
+    return read_request(TrainingRequest, arguments, settings=read_settings(arguments.set))
 
 
 def _headline(row: TrainingRun) -> str:
     """Returns the state of a run in one line."""
-    parts = [f"{row.name:<24} {row.state:<11}"]
+    parts = [f"{row.name:<24} {row.phase or row.state:<11}"]
     if row.step is not None and row.steps:
         parts.append(f"step {row.step}/{row.steps}")
-    if row.to_validate:
-        parts.append(f"validating {row.validated}/{row.to_validate}")
     if row.seconds_left is not None:
         parts.append(f"{duration(row.seconds_left)} left")
     parts.append(f"{row.recipe} on {row.base}, {counted(row.conversations, 'conversation')}")

@@ -97,7 +97,7 @@ class ScoringRuns:
             UsageError: There is no such model or adapter, or it cannot score in this mode.
         """
         model = self._setup.models.resolve(request.model_request)
-        if mode != "words" and model.endpoints:
+        if mode != "words" and model.endpoint:
             raise UsageError(
                 f"An endpoint cannot score in mode `{mode}`: the model that does is loaded on this machine.",
                 "Use --mode words, or name a model of this machine with --model.",
@@ -229,7 +229,7 @@ class ScoringRuns:
         model = setup.models.resolve(replace(request, mode="tuned").model_request)
         if request.paper:
             return "tuned" if model.adapter is not None else "base"
-        if model.endpoints:
+        if model.endpoint:
             return "words"
         if self._enough_for_probe(request):
             return "probe"

@@ -126,7 +126,7 @@ def _remaining_costs(project: Project, stages: Sequence[Stage]) -> list[StageCos
     """Returns the cost over endpoints of the remaining tasks in a run."""
     costs = []
     for stage in stages:
-        if isinstance(stage, RemainingStage) and stage.model.endpoints:
+        if isinstance(stage, RemainingStage) and stage.model.endpoint:
             with project.reading() as conn:
                 _, missing = stage.waiting(conn)
             if missing:

@@ -26,7 +26,7 @@ from engine.base.errors import EndpointError, ModelError, NotFound, PackageMissi
 from engine.model.embedders.tfidf import TfidfEmbedder
 from engine.model.embedders.vectors import BATCH, TextsToRows, Vectors, embed_in_batches, unit_rows
 from engine.model.endpoints.client import EndpointClient, Sleep, parse_address, with_model
-from engine.model.endpoints.fleet import Fleet, Prices
+from engine.model.endpoints.sender import Prices, RequestSender
 
 WORDS_WEIGHT = 0.3
 """Weight of TF-IDF in a cosine of `mixed`. Chosen on `star` and `sgd` among 0, .3, .5 and .7; see docs/lab/goals.md."""
@@ -204,7 +204,7 @@ class HttpEmbedder(_PretrainedEmbedder):
 
     Attributes:
         address: Where the requests are sent.
-        fleet: Sends the requests, and has their account.
+        sender: Sends the requests, and has their account.
     """
 
     kind = "http"
@@ -232,13 +232,13 @@ class HttpEmbedder(_PretrainedEmbedder):
         address = parse_address(url, leaf="embeddings")
         self.address, self._base, self._model = address, address.base, address.model
         self._client = EndpointClient(address, key, sleep=sleep)
-        self.fleet = Fleet([(self._client, prices)])
-        self.fleet.begin()
+        self.sender = RequestSender(self._client, prices)
+        self.sender.begin()
 
     @property
     def fingerprint(self) -> str:
         """The address and the name of the model; the weights behind them are not known."""
-        redacted = " redacted" if self.fleet.redact else ""
+        redacted = " redacted" if self.sender.redact else ""
         return f"http:{self._base}#{self._named_model()}{redacted}"
 
     def embed(self, texts: Sequence[str]) -> Vectors:
@@ -253,7 +253,7 @@ class HttpEmbedder(_PretrainedEmbedder):
     def _ask(self, texts: Sequence[str]) -> npt.ArrayLike:
         """Returns the rows of one batch; raises EndpointError if the answer is not one embedding for each text."""
         body = {"model": self._named_model(), "input": list(texts)}
-        answer = self.fleet.run(lambda: self.fleet.ask("embeddings", body))
+        answer = self.sender.run(lambda: self.sender.ask("embeddings", body))
         try:
             items = sorted(answer["data"], key=lambda item: int(item["index"]))
             rows = [item["embedding"] for item in items]

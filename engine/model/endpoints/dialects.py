@@ -18,7 +18,7 @@ from engine.model.chat import split_thinking
 from engine.model.endpoints.capabilities import Structure, Template, Tokens
 
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
-"""Posts a body to a path and returns the JSON answer; see `Fleet.ask`."""
+"""Posts a body to a path and returns the JSON answer; see `RequestSender.ask`."""
 
 TOOL = "reply"
 """Name of the tool whose arguments are a reply with given fields."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Container, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,8 @@ from engine.model.endpoints.client import (
     parse_address,
     with_model,
 )
-from engine.model.endpoints.fleet import Fleet, Prices, Replies
 from engine.model.endpoints.probe import PROBE_SECONDS, probe
+from engine.model.endpoints.sender import Prices, Replies, RequestSender
 from engine.model.interface import LoadOptions
 
 
@@ -67,6 +67,37 @@ class EndpointEntry:
     def optional_key(self) -> str:
         """The key, if one is needed and set; else ""."""
         return os.environ.get(self.key_env or "", "").strip()
+
+    def sender(self, replies: Replies | None = None) -> RequestSender:
+        """Returns what sends requests to it.
+
+        Raises:
+            UsageError: The variable with the key is not set.
+        """
+        client = EndpointClient(
+            self.address,
+            _key(self.key_env),
+            parallel=self.can.parallel,
+            seconds=self.timeout or REQUEST_SECONDS,
+        )
+        identity = json.dumps(self.can.decisive, sort_keys=True)
+        return RequestSender(client, self.prices, replies, identity=identity)
+
+    def loadable(self, options: LoadOptions) -> LoadableModel:
+        """Returns the model that it serves, for stages."""
+        return LoadableModel(
+            label=f"{self.name} (endpoint)",
+            path=Path(),
+            options=options,
+            adapter=None,
+            fingerprints={
+                "endpoint": self.url,
+                "capabilities": self.can.decisive,
+                **({"redacted": True} if self.redacted else {}),
+            },
+            endpoint=self.name,
+            endpoint_gives_fields=no_fields(self.can) is None,
+        )
 
     def as_params(self) -> dict[str, Any]:
         """Returns the entry as JSON values, without the name."""
@@ -109,25 +140,13 @@ class EndpointBook:
                 "Move it away; endpoints can be added again.",
             ) from error
 
-    def entries(self, names: Container[str] | None = None) -> list[EndpointEntry]:
-        """Returns all endpoints, or those of these names, in order of their names; those just added come last."""
-        return [entry for name, entry in self._entries.items() if names is None or name in names]
+    def entries(self) -> list[EndpointEntry]:
+        """Returns all endpoints in order of their names; those just added come last."""
+        return list(self._entries.values())
 
-    def named(self, name: str | None) -> tuple[str, ...]:
-        """Returns the names of endpoints in a model name, `NAME` or `NAME,NAME2`; () if it names another model.
-
-        Raises:
-            UsageError: Some of the names are endpoints and some are not.
-        """
-        names = tuple(part.strip() for part in (name or "").split(",") if part.strip())
-        endpoint_names = [name for name in names if name in self._entries]
-        if endpoint_names and len(endpoint_names) < len(names):
-            other = next(name for name in names if name not in self._entries)
-            raise UsageError(
-                f"{other!r} is no endpoint, so it cannot share a run with {endpoint_names[0]!r}.",
-                "`workbench models list` names them.",
-            )
-        return names if endpoint_names else ()
+    def entry(self, name: str | None) -> EndpointEntry | None:
+        """Returns the endpoint with this name; None if there is none."""
+        return self._entries.get(name or "")
 
     def add(
         self,
@@ -155,8 +174,6 @@ class EndpointBook:
         address = with_model(EndpointClient(parse_address(url), key, seconds=seconds))
         url = f"{address.base}#{address.model}"
         name = name or address.model.rstrip("/").rpartition("/")[-1]
-        if "," in name:
-            raise UsageError(f"{name!r} has a comma in it.", "Choose another with --name.")
         existing = self._entries.get(name)
         if existing is not None and existing.url != url:
             raise NameTaken(f"The name {name!r} is taken.", "Choose another with --name.")
@@ -179,91 +196,6 @@ class EndpointBook:
         """Removes an endpoint from the list; sends no request."""
         del self._entries[name]
         self._save()
-
-    def fleet(self, names: tuple[str, ...], replies: Replies | None = None) -> Fleet:
-        """Returns a fleet of endpoints that serve the same model.
-
-        Raises:
-            UsageError: They do not serve the same model alike, or a variable with a key is not set.
-        """
-        entries = self._entries_alike(names)
-        first, *_ = entries
-        members = [
-            (
-                EndpointClient(
-                    entry.address,
-                    _key(entry.key_env),
-                    parallel=entry.can.parallel,
-                    seconds=entry.timeout or REQUEST_SECONDS,
-                ),
-                entry.prices,
-            )
-            for entry in entries
-        ]
-        return Fleet(members, replies, identity=json.dumps(first.can.decisive, sort_keys=True))
-
-    def can(self, names: tuple[str, ...]) -> Capabilities:
-        """Returns what every one of these endpoints can do.
-
-        Raises:
-            UsageError: They do not serve the same model alike.
-        """
-        entries = self._entries_alike(names)
-        first, *_ = entries
-        contexts = [entry.can.context for entry in entries if entry.can.context]
-        return replace(first.can, context=min(contexts, default=None))
-
-    def loadable(self, names: tuple[str, ...], options: LoadOptions) -> LoadableModel:
-        """Returns the model that these endpoints serve, for stages.
-
-        Raises:
-            UsageError: They do not serve the same model alike.
-        """
-        entries = self._entries_alike(names)
-        can = self.can(names)
-        label = ", ".join(names) + (" (endpoint)" if len(names) == 1 else " (endpoints)")
-        return LoadableModel(
-            label=label,
-            path=Path(),
-            options=options,
-            adapter=None,
-            fingerprints={
-                "endpoints": sorted(entry.url for entry in entries),
-                "capabilities": can.decisive,
-                **({"redacted": True} if any(entry.redacted for entry in entries) else {}),
-            },
-            endpoints=names,
-            endpoint_gives_fields=no_fields(can) is None,
-        )
-
-    def _entries_alike(self, names: tuple[str, ...]) -> list[EndpointEntry]:
-        """Returns the entries of these names.
-
-        Raises:
-            UsageError: They do not serve the same model, or differ in what results depend on.
-        """
-        entries = [self._entries[name] for name in names]
-        first, *others = entries
-        for other in others:
-            if other.address.model != first.address.model:
-                raise UsageError(
-                    f"{first.name!r} serves {first.address.model!r} and {other.name!r} serves "
-                    f"{other.address.model!r}.",
-                    "Endpoints that share a run serve the same model under the same name.",
-                )
-            differences = [
-                capability
-                for capability, value in first.can.decisive.items()
-                if other.can.decisive[capability] != value
-                # The name changes no result, and of the contexts `can` takes the shortest.
-                and capability not in ("server", "context")
-            ]
-            if differences:
-                raise UsageError(
-                    f"{first.name!r} and {other.name!r} differ in {', '.join(differences)}.",
-                    "Endpoints that share a run do the same; add them again if one was changed.",
-                )
-        return entries
 
     def _save(self) -> None:
         """Writes the file."""

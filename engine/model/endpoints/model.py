@@ -10,8 +10,8 @@ from engine.base.errors import EndpointError, UsageError
 from engine.jobs.contract import OnProgress
 from engine.model.chat import Completion
 from engine.model.endpoints.capabilities import Capabilities, no_fields, no_writing
-from engine.model.endpoints.fleet import TOKENS_PRICED, Fleet, rehearsed_pieces
 from engine.model.endpoints.replies import UNBOUNDED, Reader, Thinking, chat_replies, write_replies
+from engine.model.endpoints.sender import TOKENS_PRICED, RequestSender, rehearsed_pieces
 from engine.model.interface import LoadOptions, Sampling, Spending
 from engine.model.process.protocol import Request
 from engine.model.process.requests import Chat, CountTokens, Generate, WrittenReply
@@ -33,21 +33,20 @@ T = TypeVar("T")
 
 
 class EndpointModel:
-    """A model that one endpoint serves, or several alike, as a `ModelClient`.
+    """A model that an endpoint serves, as a `ModelClient`.
 
     Attributes:
-        can: What all of the endpoints can do.
+        can: What the endpoint can do.
         context: Longest sequence in tokens.
     """
 
-    def __init__(self, label: str, fleet: Fleet, can: Capabilities) -> None:
+    def __init__(self, label: str, sender: RequestSender, can: Capabilities) -> None:
         """Prepares; sends no request.
 
         Args:
             label: Name of the model in error messages.
-            can: Capabilities that all of the endpoints have.
         """
-        self._label, self._fleet, self.can = label, fleet, can
+        self._label, self._sender, self.can = label, sender, can
         self.context = can.context or UNBOUNDED
         self._thinking = Thinking.of(can)
 
@@ -58,7 +57,7 @@ class EndpointModel:
         self.refuse("replies", no_writing(self.can, prompt))
 
     def refuse(self, what: str, reason: str | None) -> None:
-        """Raises UsageError if there is a reason why the endpoints cannot give something."""
+        """Raises UsageError if there is a reason why the endpoint cannot give something."""
         if reason:
             raise UsageError(
                 f"{self._label} cannot give {what}: {reason}.",
@@ -91,19 +90,19 @@ class EndpointModel:
                 f"{self._label} cannot be sent an adapter.",
                 "Let the endpoint serve it, as a model.",
             )
-        self._fleet.begin()
+        self._sender.begin()
         largest = self.can.context or UNBOUNDED
         self.context = min(largest, options.context or largest)
         return {"name": self._label, "context": self.context}
 
     def ask(self, request: Request[T], progress: OnProgress | None = None) -> T:
-        """Answers a request by requests to the endpoints.
+        """Answers a request by requests to the endpoint.
 
         Raises:
             Cancelled: `cancel` was called while it ran.
-            ModelError: No endpoint is left.
+            ModelError: The endpoint has failed.
             RequestRefused: The endpoint refuses an item.
-            UsageError: The endpoints cannot answer such a request.
+            UsageError: The endpoint cannot answer such a request.
         """
         handler = _HANDLERS.get(type(request))
         if handler is None:
@@ -112,13 +111,13 @@ class EndpointModel:
         return cast(T, handler(self, request, lambda count: report(count, "")))
 
     def rehearse(self, work: Callable[[], object]) -> list[Mapping[str, Any]]:
-        """Returns the bodies of the requests that work would send; see `Fleet.rehearse`."""
-        return self._fleet.rehearse(work)
+        """Returns the bodies of the requests that work would send; see `RequestSender.rehearse`."""
+        return self._sender.rehearse(work)
 
     @property
     def tokens_per_reply(self) -> float | None:
         """The mean tokens of a reply since `load`; None before any."""
-        account = self._fleet.account
+        account = self._sender.account
         return account.written / account.requests if account.requests else None
 
     def estimate(
@@ -146,7 +145,7 @@ class EndpointModel:
         most = [body.get("max_tokens", 1) - self._thinking.tokens for body in bodies]
         typical = [min(REPLY_TOKENS, tokens) + thinking for tokens in most]
         written = sum(tokens_per_reply or tokens for tokens in typical) * ratio
-        prices = self._fleet.prices
+        prices = self._sender.prices
         cost = prices.read * read + prices.written * written if prices else None
         return StageCost(
             stage,
@@ -158,20 +157,20 @@ class EndpointModel:
 
     def spend(self, spending: Spending) -> None:
         """Lets further requests be part of what a run may cost."""
-        self._fleet.spending = spending
+        self._sender.spending = spending
 
     @property
     def parallel(self) -> int:
-        """The number of items to ask about side by side now: as many as the endpoints bear requests."""
-        return self._fleet.limit
+        """The number of items to ask about side by side now: as many as the endpoint bears requests."""
+        return self._sender.limit
 
     def spent(self) -> str:
-        """Requests, tokens and cost since `load`, and the endpoints that are no longer used."""
-        return self._fleet.spent()
+        """Requests, tokens and cost since `load`."""
+        return self._sender.spent()
 
     def cancel(self) -> None:
         """Makes the request in flight raise `Cancelled`."""
-        self._fleet.cancel()
+        self._sender.cancel()
 
     def close(self) -> None:
         """Abandons the requests in flight."""
@@ -179,11 +178,11 @@ class EndpointModel:
 
     def reader(self) -> Reader:
         """Returns a reader of replies, which knows the tokens of one request."""
-        return Reader(self._fleet.ask, self.can, self._thinking)
+        return Reader(self._sender.ask, self.can, self._thinking)
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Runs the requests to the endpoints that answer one request; several threads may do so side by side."""
-        return self._fleet.run(work)
+        """Runs the requests to the endpoint that answer one request; several threads may do so side by side."""
+        return self._sender.run(work)
 
 
 def _generate(

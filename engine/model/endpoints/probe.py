@@ -23,7 +23,7 @@ from engine.model.endpoints.dialects import (
     text_pieces,
     token_ids,
 )
-from engine.model.endpoints.fleet import TOKENS_PRICED
+from engine.model.endpoints.sender import TOKENS_PRICED
 from engine.model.reply_forms import UnreadableReply, read_reply
 
 if TYPE_CHECKING:

@@ -256,7 +256,7 @@ async def write_replies(
 
     Raises:
         RequestRefused: The endpoint refuses one of them.
-        ModelError: No endpoint is left.
+        ModelError: The endpoint has failed.
     """
     writer = await _Writer.for_endpoint(reader, request.prompt, request.max_tokens, context)
     done = 0
@@ -407,7 +407,7 @@ async def chat_replies(
 
     Raises:
         RequestRefused: The endpoint refuses one of them.
-        ModelError: No endpoint is left.
+        ModelError: The endpoint has failed.
     """
     done = 0
 

@@ -19,27 +19,22 @@ from engine.model.llamacpp.model import LlamaModel
 from engine.model.log_windows import log_tokens
 from engine.model.memory_plan import with_layers_that_fit
 from engine.model.process.chat import chat_replies
-from engine.model.process.log_probs import prompted_log_probs, read_tokens
 from engine.model.process.requests import (
     Chat,
     CountTokens,
     Embed,
-    Expand,
     Generate,
     Load,
-    LogProbs,
     Machine,
     Measure,
     MeasureLong,
-    ReadTokens,
-    TokenDistribution,
     Tokenize,
     Tune,
     WrittenReply,
 )
 from engine.model.process.session import Handlers, ModelSession
 from engine.model.prompt_files import frame
-from engine.model.tuning import LONG_TOKENS, expand, noise_of, speed_of, tune
+from engine.model.tuning import LONG_TOKENS, noise_of, speed_of, tune
 
 
 def _load(session: ModelSession, request: Load) -> dict[str, Any]:
@@ -109,11 +104,6 @@ def _chat(session: ModelSession, request: Chat) -> list[Completion]:
     return chat_replies(session.take_to_arrange(), request.calls, session.total_progress())
 
 
-def _log_probs(session: ModelSession, request: LogProbs) -> list[list[tuple[float, int]]]:
-    """Reads the log-probabilities of continuations."""
-    return prompted_log_probs(session.take(), request.items, request.prompt, session.progress())
-
-
 def _count_tokens(session: ModelSession, request: CountTokens) -> list[int]:
     """Counts the tokens of each item."""
     model, report = session.model, session.progress()
@@ -127,12 +117,6 @@ def _count_tokens(session: ModelSession, request: CountTokens) -> list[int]:
 def _tokenize(session: ModelSession, request: Tokenize) -> list[list[int]]:
     """Converts texts into token ids."""
     return [session.model.tokenize(text) for text in request.texts]
-
-
-def _read_tokens(session: ModelSession, request: ReadTokens) -> list[list[TokenDistribution]]:
-    """Reads the distribution after every token of texts."""
-    model, report = session.take(), session.progress()
-    return [read_tokens(model, tokens, request.also, report) for tokens in request.items]
 
 
 def _embed(session: ModelSession, request: Embed) -> NDArray[np.float32]:
@@ -167,11 +151,6 @@ def _tune(session: ModelSession, request: Tune) -> dict[str, Any]:
     )
 
 
-def _expand(_session: ModelSession, request: Expand) -> None:
-    """Writes weights in F32."""
-    expand(request.path, request.target)
-
-
 def _machine(_session: ModelSession, _request: Machine) -> dict[str, Any]:
     """Describes the machine."""
     return {"system": system_info(), "gpu_offload": gpu_offload()}
@@ -181,15 +160,12 @@ HANDLERS: Handlers = {
     Load: _load,
     Generate: _generate,
     Chat: _chat,
-    LogProbs: _log_probs,
     CountTokens: _count_tokens,
     Tokenize: _tokenize,
-    ReadTokens: _read_tokens,
     Embed: _embed,
     Measure: _measure,
     MeasureLong: _measure_long,
     Tune: _tune,
-    Expand: _expand,
     Machine: _machine,
 }
 """The handler of each request to a model."""

@@ -1,4 +1,4 @@
-"""Reads log-probabilities of given continuations of texts, and of the tokens of texts, in the model process.
+"""Reads log-probabilities of given continuations of texts in the model process.
 
 They are read off the logits, so they are exact for the model: nothing is sampled. A prefix is decoded once and forked,
 which makes a second sequence that shares its cells in the cache: the common beginning of all prefixes (the
@@ -12,14 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
-
 from engine.base.errors import ContextTooSmall
 from engine.model.generation import LIVE_CELLS
 from engine.model.interface import Span, TokenModel, log_probs
-from engine.model.log_windows import log_tokens
-from engine.model.process.requests import TokenDistribution
-from engine.model.prompt_files import Prompt, common_length, frame
+from engine.model.prompt_files import common_length
 
 HEAD_SEQUENCE = 0
 """Number of the sequence that holds the common beginning of all prefixes of a wave."""
@@ -53,41 +49,6 @@ class _Read(NamedTuple):
     question: int
     continuation: int
     token: int
-
-
-def prompted_log_probs(
-    model: TokenModel,
-    items: Sequence[tuple[str, Sequence[str]]],
-    prompt: Prompt | None,
-    report: Callable[[int], None],
-) -> list[list[tuple[float, int]]]:
-    """Returns the log-probability and the number of tokens of each continuation of each text inside a prompt; see the
-    request `LogProbs`.
-
-    Args:
-        report: Called with the number of tokens decoded since the last call; raises Cancelled if the request was
-            cancelled.
-
-    Raises:
-        ModelError: A continuation leaves no room for the text before it.
-    """
-    prompt_frame = frame(prompt, model)
-    questions = []
-    for text, continuations in items:
-        continuation_tokens = [model.tokenize(continuation) for continuation in continuations]
-        longest = max(map(len, continuation_tokens), default=0)
-        free_tokens = (
-            model.capacity.context - longest - len(prompt_frame.head) - len(prompt_frame.tail)
-        )
-        tokens, _ = log_tokens(model, [text], 0, free_tokens)
-        questions.append(
-            PrefixQuestion([*prompt_frame.head, *tokens, *prompt_frame.tail], continuation_tokens)
-        )
-    log_p = continuation_log_probs(model, questions, report)
-    return [
-        [(value, len(tokens)) for value, tokens in zip(values, question.continuations, strict=True)]
-        for values, question in zip(log_p, questions, strict=True)
-    ]
 
 
 def continuation_log_probs(
@@ -278,52 +239,3 @@ class _BatchPacker:
         if self.progress:
             self.progress(self._batched_tokens)
         self._spans, self._reads, self._batched_tokens = [], [], 0
-
-
-def read_tokens(
-    model: TokenModel,
-    tokens: Sequence[int],
-    also: Sequence[int],
-    progress: Callable[[int], None] | None = None,
-) -> list[TokenDistribution]:
-    """Returns the distribution of the next token after every token of one text, with nothing else in the cache.
-
-    Args:
-        also: Tokens whose log-probability is read in addition to the most probable one.
-
-    Raises:
-        ModelError: The text has no tokens or more than the context holds.
-        Cancelled: The request was cancelled.
-    """
-    if not 0 < len(tokens) <= model.capacity.context:
-        raise ContextTooSmall(
-            f"A text of {len(tokens):,} tokens cannot be read in a context of"
-            f" {model.capacity.context:,}."
-        )
-    model.clear()
-    try:
-        return list(_read_in_batches(model, tokens, also, progress))
-    finally:
-        model.clear()
-
-
-def _read_in_batches(
-    model: TokenModel,
-    tokens: Sequence[int],
-    also: Sequence[int],
-    progress: Callable[[int], None] | None,
-) -> Iterator[TokenDistribution]:
-    """Yields the distribution after each token; the text is decoded in batches."""
-    step = min(model.capacity.batch, model.capacity.rows)
-    for start in range(0, len(tokens), step):
-        chunk = tokens[start : start + step]
-        rows = model.decode([Span(chunk, start, (0,), tuple(range(len(chunk))))])
-        for position, row in enumerate(rows, start):
-            top = int(np.argmax(row))
-            following = tokens[position + 1 : position + 2]
-            top_log_p, *values = map(float, log_probs(row, [top, *following, *also]))
-            also_log_p = tuple(values[len(following) :])
-            next_log_p = next(iter(values)) if following else None
-            yield TokenDistribution(top, top_log_p, next_log_p, also_log_p)
-        if progress:
-            progress(len(chunk))

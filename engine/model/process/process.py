@@ -457,34 +457,34 @@ class RoutedProcess(ModelProcess):
     def __init__(
         self,
         log_path: Path,
-        connect: Callable[[tuple[str, ...]], EndpointModel],
+        connect: Callable[[str], EndpointModel],
         restarted: Callable[[str], None] = lambda reason: None,
     ) -> None:
         """Prepares a client, without starting the process.
 
         Args:
-            connect: Returns the client of the endpoints of these names.
+            connect: Returns the client of the endpoint of this name.
             restarted: See `ModelProcess`.
         """
         super().__init__(log_path, restarted=restarted)
         self._connect = connect
-        self._endpoint_models: dict[tuple[str, ...], EndpointModel] = {}
+        self._endpoint_models: dict[str, EndpointModel] = {}
         self._endpoints_lock = threading.Lock()
 
     def client_for(self, model: LoadableModel) -> ModelClient:
-        """Returns the client for a model: that of its endpoints, or this process."""
-        if not model.endpoints:
+        """Returns the client for a model: that of its endpoint, or this process."""
+        if model.endpoint is None:
             return self
-        client = self.endpoints(model.endpoints)
+        client = self.endpoint(model.endpoint)
         client.spend(model.spending)
         return client
 
-    def endpoints(self, names: tuple[str, ...]) -> EndpointModel:
-        """Returns the client of the endpoints of these names, always the same one."""
+    def endpoint(self, name: str) -> EndpointModel:
+        """Returns the client of the endpoint of this name, always the same one."""
         with self._endpoints_lock:
-            if names not in self._endpoint_models:
-                self._endpoint_models[names] = self._connect(names)
-            return self._endpoint_models[names]
+            if name not in self._endpoint_models:
+                self._endpoint_models[name] = self._connect(name)
+            return self._endpoint_models[name]
 
     def close(self) -> None:
         """Kills the process and abandons requests to endpoints."""

@@ -42,23 +42,6 @@ class WrittenReply:
     note: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class TokenDistribution:
-    """The log-probabilities of some tokens to come next after one token of a text.
-
-    Attributes:
-        top: The most probable token.
-        top_log_p: Natural log-probability of the most probable token.
-        next_log_p: Natural log-probability of the token that follows in the text; None after the last token.
-        also: Natural log-probabilities of the tokens in `ReadTokens.also`, in their order.
-    """
-
-    top: int
-    top_log_p: float
-    next_log_p: float | None
-    also: tuple[float, ...]
-
-
 class Load(Request[dict[str, Any]], frozen=True):
     """Loads a model unless it is loaded already, and switches to an adapter or back.
 
@@ -109,21 +92,6 @@ class Chat(Request[list[Completion]], frozen=True):
     calls: Sequence[Call]
 
 
-class LogProbs(Request[list[list[tuple[float, int]]]], frozen=True):
-    """Reads the log-probabilities of continuations of texts. Progress counts tokens read.
-
-    The answer has, for each item and continuation, the natural log-probability and the number of tokens. An endpoint
-    raises `RequestRefused` if it does not show the probability of one of them.
-
-    Attributes:
-        items: Pairs of a text and its continuations.
-        prompt: Text around each text; a continuation follows its `reply`. None for none.
-    """
-
-    items: Sequence[tuple[str, Sequence[str]]]
-    prompt: Prompt | None
-
-
 class CountTokens(Request[list[int]], frozen=True):
     """Counts the tokens of each item, which is a list of texts. Progress counts items."""
 
@@ -160,27 +128,6 @@ class Tokenize(Request[list[list[int]]], frozen=True):
     """Converts texts into token ids; control tokens in them are read as plain text, and none are put in front."""
 
     texts: Sequence[str]
-
-
-class ReadTokens(Request[list[list[TokenDistribution]]], frozen=True):
-    """Reads the distribution of the next token after every token of texts, each on its own. Progress counts
-    tokens.
-
-    Attributes:
-        items: Token ids of each text.
-        also: Tokens whose log-probability is read after every token, in addition to the most probable one.
-    """
-
-    items: Sequence[Sequence[int]]
-    also: Sequence[int] = ()
-
-
-class Expand(Request[None], frozen=True):
-    """Writes the weights of a GGUF file in F32; see `engine.model.tuning.expand`."""
-
-    needs_model: ClassVar[bool] = False
-    path: Path
-    target: Path
 
 
 class Tune(Request[dict[str, Any]], frozen=True):

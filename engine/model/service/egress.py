@@ -79,7 +79,7 @@ def addresses_in(fingerprints: Mapping[str, Any]) -> Iterator[Address]:
     for name, value in fingerprints.items():
         if isinstance(value, Mapping):
             yield from addresses_in(value)
-        elif name == "endpoints":
-            yield from map(parse_address, value)
+        elif name == "endpoint":
+            yield parse_address(value)
         elif name == "embedder" and str(value).startswith("http:"):
             yield parse_address(str(value).removeprefix("http:").removesuffix(" redacted"))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from engine.base.errors import UsageError
+from engine.base.errors import NotFound, UsageError
 from engine.base.text import one_line
 from engine.model.catalog import LoadableModel
 from engine.model.endpoints.capabilities import Capabilities, no_fields, no_writing
 from engine.model.endpoints.client import Address, parse_address
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
-from engine.model.endpoints.fleet import Fleet
 from engine.model.endpoints.model import EndpointModel
+from engine.model.endpoints.sender import RequestSender
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from engine.model.service.egress import Egress
@@ -54,24 +54,17 @@ class Endpoints:
         return EndpointBook(self._data)
 
     def model(self, name: str | None, options: LoadOptions) -> LoadableModel | None:
-        """Returns the model that the named endpoints serve; None if the name is not that of endpoints.
-
-        Args:
-            name: `NAME` or `NAME,NAME2`.
-
-        Raises:
-            UsageError: The endpoints do not serve the same model alike.
-        """
-        names = self.book.named(name)
-        return self.book.loadable(names, options) if names else None
+        """Returns the model that the named endpoint serves; None if there is no endpoint of this name."""
+        entry = self.book.entry(name)
+        return None if entry is None else entry.loadable(options)
 
     def serves(self, name: str | None, adapter: object = None) -> bool:
-        """Whether a name is that of endpoints.
+        """Whether a name is that of an endpoint.
 
         Raises:
             UsageError: It is, and an adapter is given too.
         """
-        if not self.book.named(name):
+        if self.book.entry(name) is None:
             return False
         if adapter is not None:
             raise UsageError(
@@ -80,34 +73,34 @@ class Endpoints:
             )
         return True
 
-    def connect(self, names: tuple[str, ...]) -> EndpointModel:
-        """Returns a client for these endpoints.
+    def connect(self, name: str) -> EndpointModel:
+        """Returns a client for this endpoint.
 
         Raises:
-            UsageError: They do not serve the same model alike, or a variable with a key is not set.
+            UsageError: It is not in the list any more, or a variable with a key is not set.
         """
         if self._replies is None:
             self._replies = ReplyCache(self._cache / REPLIES)
-        return self._client(names, self._replies)
+        return self._client(name, self._replies)
 
-    def _client(self, names: tuple[str, ...], replies: ReplyCache | None) -> EndpointModel:
-        """Returns a client for the endpoints of these names, with a cache of replies or without."""
-        book = self.book
-        fleet = book.fleet(names, replies)
-        entries = book.entries(names)
-        redacted = any(entry.redacted for entry in entries)
-        self.guard(fleet, [entry.address for entry in entries], redacted)
-        return EndpointModel(", ".join(names), fleet, book.can(names))
+    def _client(self, name: str, replies: ReplyCache | None) -> EndpointModel:
+        """Returns a client for the endpoint of this name, with a cache of replies or without."""
+        entry = self.book.entry(name)
+        if entry is None:
+            raise NotFound(f"There is no endpoint {name!r} any more.")
+        sender = entry.sender(replies)
+        self.guard(sender, entry.address, entry.redacted)
+        return EndpointModel(name, sender, entry.can)
 
-    def guard(self, fleet: Fleet, addresses: Sequence[Address], redacted: bool) -> None:
-        """Lets a fleet send nothing to addresses that nobody allowed.
+    def guard(self, sender: RequestSender, address: Address, redacted: bool) -> None:
+        """Lets nothing be sent to an address that nobody allowed.
 
         Args:
-            redacted: Whether personal data is replaced in what it sends.
+            redacted: Whether personal data is replaced in what is sent.
         """
-        if self._egress is not None and not all(address.local for address in addresses):
-            fleet.check = partial(self._egress.check, addresses)
-            fleet.redact = self._egress.redact if redacted else None
+        if self._egress is not None and not address.local:
+            sender.check = partial(self._egress.check, [address])
+            sender.redact = self._egress.redact if redacted else None
 
     def entry_at(self, url: str) -> EndpointEntry | None:
         """Returns the endpoint at a URL, preferably one with a key; None if none was added, or the text is no URL."""
@@ -126,34 +119,34 @@ class Endpoints:
     # Checks before a run starts. They never refuse a model of this machine.
 
     def check_writing(self, model: LoadableModel, prompt: Prompt) -> None:
-        """Raises UsageError if they cannot write replies."""
+        """Raises UsageError if an endpoint cannot write replies."""
         self.check(model, lambda served: served.refuse_writing(prompt))
 
     def check_fields(self, model: LoadableModel, what: str) -> None:
-        """Raises UsageError if they cannot give something because their replies have no fields."""
+        """Raises UsageError if an endpoint cannot give something because its replies have no fields."""
         self.check(model, lambda served: served.refuse(what, no_fields(served.can)))
 
     def check_chat(self, model: LoadableModel, sampling: Sampling) -> None:
-        """Raises UsageError if they cannot write chat replies with this sampling."""
+        """Raises UsageError if an endpoint cannot write chat replies with this sampling."""
         self.check(model, lambda served: served.refuse_chat(sampling))
 
     def check_prices(self, model: LoadableModel) -> None:
         """Raises UsageError if what an endpoint costs is not known, so that no limit on the cost can hold."""
-        for entry in self.book.entries(model.endpoints):
-            if entry.prices is None:
-                raise UsageError(
-                    f"What {entry.name} costs is not known, so --max-cost cannot hold.",
-                    "Add it again with --prices READ WRITTEN, what a million tokens cost.",
-                )
+        entry = self.book.entry(model.endpoint)
+        if entry is not None and entry.prices is None:
+            raise UsageError(
+                f"What {entry.name} costs is not known, so --max-cost cannot hold.",
+                "Add it again with --prices READ WRITTEN, what a million tokens cost.",
+            )
 
     def check(self, model: LoadableModel, refuse: Callable[[EndpointModel], None]) -> None:
-        """Lets a function refuse what the endpoints of a model cannot do.
+        """Lets a function refuse what the endpoint of a model cannot do.
 
         Args:
-            refuse: Raises UsageError if they cannot.
+            refuse: Raises UsageError if it cannot.
         """
-        if names := model.endpoints:
-            refuse(self._client(names, None))
+        if model.endpoint is not None:
+            refuse(self._client(model.endpoint, None))
 
 
 def endpoint_summary(entry: EndpointEntry) -> str:
@@ -168,7 +161,7 @@ def work_lines(can: Capabilities) -> list[str]:
     """Returns one line with the work that an endpoint can do, and one for each other kind of work with the reason."""
     fields = no_fields(can)
     reasons: dict[str, str | None] = {
-        "replies": no_writing(can, parse_prompt("summary", prompt_text("summary"))),
+        "replies": no_writing(can, parse_prompt("paper-summary", prompt_text("paper-summary"))),
         "labels of goals": fields,
         "answers to questions": fields,
         "merge questions": fields,

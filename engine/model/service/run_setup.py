@@ -136,11 +136,11 @@ class ModelsInUse:
         return {work: str(stored[work]) for work in WORKS if work in stored}
 
     def use(self, name: str, works: Sequence[Work]) -> None:
-        """Stores a model, or endpoints as `NAME,NAME2`, for kinds of work; the built-in model deletes the choice.
+        """Stores a model, or an endpoint, for kinds of work; the built-in model deletes the choice.
 
         Raises:
             ProjectReadOnly: The project cannot be written.
-            UsageError: There is no such model, or the endpoints do not serve the same model alike.
+            UsageError: There is no such model.
         """
         if self._endpoints.model(name, LoadOptions()) is None:
             entry = self._catalog.entry(name)

@@ -90,10 +90,9 @@ class ModelService:
         self._changed()
 
     def _works(self, name: str) -> tuple[Work, ...]:
-        """Returns the kinds of work that a model, or an endpoint alone or with others, is used for."""
+        """Returns the kinds of work that a model or an endpoint is used for."""
         chosen = self._in_use.chosen()
-        used = {work: chosen.get(work, DEFAULT_MODEL).split(",") for work in WORKS}
-        return tuple(work for work in WORKS if name in map(str.strip, used[work]))
+        return tuple(work for work in WORKS if chosen.get(work, DEFAULT_MODEL) == name)
 
     def removal(self, name: str) -> str:
         """Returns a sentence on what `remove` would do.

@@ -449,7 +449,7 @@ class AskingRuns:
         if isinstance(stage, PatternStage):
             return Estimate(len(ids), None, None, len(ids) / PATTERNS_PER_SECOND, "its patterns")
         model = stage.model
-        if model.endpoints:
+        if model.endpoint:
             cost = stage.estimate(ids)
             return Estimate(len(ids), cost.read, None, None, model.label, costs=(cost,))
         read, written = stage.local_tokens(ids)

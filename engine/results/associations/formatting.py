@@ -20,13 +20,9 @@ from engine.results.associations.records import (
     Speaker,
     WordFeature,
 )
-from engine.results.document import Block, Paragraph
 
 MAX_ROWS = 15
 """Most associations of a side that text lists; JSON and screens list all."""
-
-MAX_SENTENCES = 5
-"""Most associations of a side in a report."""
 
 MAX_EXAMPLES = 5
 """Most conversations of an association in JSON."""
@@ -176,16 +172,6 @@ def association_lines(result: Associations) -> list[str]:
     return [*lines, "", *notes(result)]
 
 
-def association_blocks(result: Associations) -> Iterator[Block]:
-    """Yields the sides, the clearest associations as sentences, and how they are to be read."""
-    first, second = side_lines(result)
-    yield Paragraph(f"{first}. {second}. {conclusion(result)}", True)
-    for side in (0, 1):
-        rows = [row for row in result.rows if row.side == side][:MAX_SENTENCES]
-        yield from (Paragraph(_sentence(row, result.split.verbs)) for row in rows)
-    yield Paragraph(" ".join(notes(result)))
-
-
 def as_json(result: Associations, names: dict[int, str]) -> dict[str, Any]:
     """Returns the result for JSON.
 
@@ -244,7 +230,7 @@ def _feature_json(feature: Feature) -> dict[str, str | None]:
     }
 
 
-def _sentence(row: Association, verbs: tuple[str, str]) -> str:
+def feature_sentence(row: Association, verbs: tuple[str, str]) -> str:
     """Returns an association as a sentence, beginning with the side that it goes with."""
     feature = row.feature
     if isinstance(feature, Term) and feature.field == "sign":

@@ -32,7 +32,14 @@ from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.tables import questions
 from engine.results.associations import formatting
-from engine.results.associations.odds import adjusted_p, near_equal, odds_ratios
+from engine.results.associations.features import (
+    Incidence,
+    adjusted_p,
+    joined,
+    near_equal,
+    odds_ratios,
+    word_features,
+)
 from engine.results.associations.records import (
     FALSE_DISCOVERY_RATE,
     MOST_TROUBLE,
@@ -42,7 +49,6 @@ from engine.results.associations.records import (
     Split,
     WordFeature,
 )
-from engine.results.associations.words import Incidence, joined, word_features
 from engine.results.comparison.measured import goal_numbers
 from engine.signs import tables as signs
 

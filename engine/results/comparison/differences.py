@@ -1,4 +1,4 @@
-"""Tests two sets of conversations against each other, measure by measure.
+"""Tests two sets of conversations against each other, measure by measure; the results are frozen rows.
 
 A share is given as two counts: `part` cases out of `of`. Changes are the second side minus the first.
 """
@@ -7,32 +7,156 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from engine.base.arrays import Floats
-from engine.base.statistics.intervals import Z95, Interval, wilson
+from engine.base.statistics.intervals import Interval, wilson
 from engine.base.statistics.ranking import holm, p_two_sided
 from engine.questions.calibration import rate_difference
+from engine.questions.records import CompletionRate, MachineShare
 from engine.results.comparison.measured import Measured
-from engine.results.comparison.records import Comparison, Difference, Measure, Side
 
-# Two independent samples: interval, test, and sample size
+Measure = Literal[
+    "completion",
+    "share of goal",
+    "completion in goal",
+    "trouble",
+    "trouble in goal",
+    "success",
+    "turns",
+    "characters",
+    "entropy",
+    "leaves",
+]
+"""What is compared: a share of conversations for the first three, a mean over conversations for the others; `trouble`
+is the sum of standard scores of signs, `success` the probability of success that is fitted to verdicts."""
 
 
-POWER = 0.8
-"""Probability of finding a difference that is there, for which sample sizes are given."""
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two parts that are compared.
+
+    Attributes:
+        name: What it is called.
+        filter: The filter that selects its conversations; empty for all of a project; None where no filter does.
+        rate: Its number of conversations, and the share of them that is complete.
+    """
+
+    name: str
+    filter: str | None
+    rate: CompletionRate
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How one measure differs between the two sides.
+
+    Attributes:
+        measure: What is compared.
+        goal: Label of the goal; None for a measure over all conversations.
+        values: The measure on the first and on the second side.
+        cases: Number of conversations behind each value.
+        change: The second value minus the first, with its 95% interval.
+        p: The p value of the hypothesis that there is no difference.
+        corrected: The same by Holm's method over the further tests of the comparison; the completion rate over all
+            conversations is what a comparison asks first, and is tested alone.
+    """
+
+    measure: Measure
+    goal: str | None
+    values: tuple[float, float]
+    cases: tuple[int, int]
+    change: Interval
+    p: float
+    corrected: float = 1.0
+
+    @property
+    def significant(self) -> bool:
+        """Whether it is found at the 5% level, corrected."""
+        return self.corrected < 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerChange:
+    """How often one answer to a question was given on the two sides.
+
+    Attributes:
+        by: What answered: a machine, whose newest answers count.
+        value: The answer; `mean` of numbers.
+        shares: The share, or mean, on the first and on the second side: without the errors of the machine where people
+            checked enough on both sides, else as it answered.
+        change: The second minus the first with its 95% interval; None while nothing corrects for the errors.
+    """
+
+    question: str
+    by: str
+    value: str
+    shares: tuple[MachineShare, MachineShare]
+    change: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two sides and how they differ.
+
+    Attributes:
+        sides: The first and the second side.
+        corrected_change: Change of the completion rate without the errors of the classifier; None if unknown.
+        differences: What was tested: measures over all conversations first, then goals by p value.
+        untested: Number of goals with too few conversations for a test.
+        answer_changes: How often machines gave each answer on both sides.
+    """
+
+    sides: tuple[Side, Side]
+    corrected_change: Interval | None
+    differences: tuple[Difference, ...]
+    untested: int
+    answer_changes: tuple[AnswerChange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The conversations with one value of a field.
+
+    Attributes:
+        value: The value.
+        filter: The filter that selects them.
+        rate: Their number, and the share of them that is complete.
+        against: What they are compared with: the value before, or `the others`; empty where there is none.
+        change: Difference of the completion rate to it; None where a side has no scores.
+    """
+
+    value: str
+    filter: str
+    rate: CompletionRate
+    against: str
+    change: Difference | None
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """A project by the values of one field.
+
+    Attributes:
+        parts: In the order of time for a field of time, otherwise the most frequent value first.
+        without: Number of conversations without a value.
+        left_out: Number of further values that are not listed, and of their conversations.
+    """
+
+    field: str
+    parts: tuple[Part, ...]
+    without: int
+    left_out: tuple[int, int] = (0, 0)
+
+
+# Two independent samples: interval and test
+
 
 _UPPER_QUANTILE = 0.975
 """Quantile at the upper end of a 95% interval."""
-
-_LEAST_VARIANCE = 0.25
-"""Divided by the number of cases, the least variance of a share: even one of 0 or 1 was not measured exactly."""
-
-_Z_POWER = 0.8416212335729143
-"""Quantile of the normal distribution at `POWER`."""
 
 _MIN_EXPECTED_COUNT = 5.0
 """Least expected count of each kind for the score test; below it, the exact test is used."""
@@ -118,19 +242,8 @@ def mean_difference(first: Floats, second: Floats) -> tuple[Interval, float] | N
     return Interval(difference, difference - half_width, difference + half_width), p
 
 
-def least_difference(share: float, of: int, other_of: int) -> float:
-    """Returns the smallest difference from a share that samples of these sizes show at the 5% level with probability
-    `POWER`; approximate: the variance is that of `share` in both."""
-    variance = max(share * (1 - share), _LEAST_VARIANCE / (of + other_of))
-    error = math.sqrt(variance * (1 / of + 1 / other_of))
-    return (Z95 + _Z_POWER) * error
-
-
 MIN_GOAL_MEMBERS = 10
 """Fewest conversations of a goal, both sides together, for a test of it."""
-
-MAX_EXAMPLES = 5
-"""Most conversations that are named as examples of a difference."""
 
 _MEANS: tuple[Measure, ...] = ("trouble", "success", "turns", "characters", "entropy", "leaves")
 """Measures whose means over conversations are compared."""
@@ -149,14 +262,10 @@ def compare(sides: tuple[Side, Side], first: Measured, second: Measured) -> Comp
             continue
         goals += _of_goal(label, (first, second), (first_members, second_members))
     rates = first.counts(), second.counts()
-    (complete, scored), (_, other_scored) = rates
     correctable = all(side.rate.corrected is not None for side in sides)
     return Comparison(
         sides=sides,
         corrected_change=rate_difference(first.calibration, *rates) if correctable else None,
-        least=least_difference(complete / scored, scored, other_scored)
-        if scored and other_scored
-        else None,
         differences=tuple(_corrected(overall, goals)),
         untested=untested,
     )
@@ -183,23 +292,12 @@ def completion_change(first: Measured, second: Measured) -> Difference | None:
     return next(_completion(first, second), None)
 
 
-def entropy_change(first: Measured, second: Measured) -> Difference | None:
-    """Returns the difference of the mean entropies; None where a side has too few response trees, or nothing varies."""
-    return next(
-        (difference for difference in _means(first, second) if difference.measure == "entropy"),
-        None,
-    )
-
-
 def _completion(first: Measured, second: Measured, goal: str | None = None) -> Iterator[Difference]:
     """Yields the difference of the completion rates, over all or of a goal; nothing where a side has no scores."""
     counts = _Count(*first.counts()), _Count(*second.counts())
     if not all(count.of for count in counts):
         return
-    difference = _share("completion" if goal is None else "completion in goal", goal, *counts)
-    # the examples come from the side with the lower rate: they show what went wrong there
-    lower = int(difference.change.value < 0)
-    yield replace(difference, examples=_least_complete((first, second)[lower]), examples_in=lower)
+    yield _share("completion" if goal is None else "completion in goal", goal, *counts)
 
 
 def _of_goal(
@@ -215,9 +313,7 @@ def _of_goal(
     first, second = (
         _Count(len(part.ids), len(side.ids)) for part, side in zip(members, sides, strict=True)
     )
-    share = _share("share of goal", label, first, second)
-    larger = int(share.change.value > 0)
-    yield replace(share, examples=_least_complete(members[larger]), examples_in=larger)
+    yield _share("share of goal", label, first, second)
     if sum(_Count(*part.counts()).of for part in members) >= MIN_GOAL_MEMBERS:
         yield from _completion(*members, label)
     yield from _mean("trouble in goal", label, *(part.trouble for part in members))
@@ -257,9 +353,3 @@ def _mean(
     if difference is not None:
         means = float(first.mean()), float(second.mean())
         yield Difference(measure, goal, means, (len(first), len(second)), *difference)
-
-
-def _least_complete(side: Measured) -> tuple[int, ...]:
-    """Returns the ids of the conversations with the lowest scores; unscored ones come last."""
-    order = np.lexsort((side.ids, side.score))[:MAX_EXAMPLES]  # by score, then id; NaN is last
-    return tuple(int(key) for key in side.ids[order])

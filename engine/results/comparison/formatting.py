@@ -1,10 +1,8 @@
-"""Comparisons as tables, and as blocks of a document."""
+"""Comparisons as tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 
 from engine.base.number_format import counted, is_few
 from engine.base.number_format import rate as format_rate
@@ -12,7 +10,7 @@ from engine.base.report_table import ReportColumn, ReportRow, ReportTable
 from engine.base.text import one_line
 from engine.conversations.filters import Filter, parse_filter
 from engine.questions.records import MEAN, CompletionRate
-from engine.results.comparison.records import (
+from engine.results.comparison.differences import (
     AnswerChange,
     Breakdown,
     Comparison,
@@ -21,17 +19,10 @@ from engine.results.comparison.records import (
     Part,
     Side,
 )
-from engine.results.document import Block, Paragraph, Ranges, ValueRange
 
 MAX_GOALS_LISTED = 12
-"""Most differences of goals that text and documents list, those without a significant one; significant ones are all
+"""Most differences of goals that text lists, those without a significant one; significant ones are all
 listed."""
-
-MAX_EXAMPLES = 4
-"""Most differences of which conversations are listed."""
-
-MAX_CHART_ROWS = 20
-"""Most changes that a chart shows."""
 
 _SHARES: tuple[Measure, ...] = ("completion", "share of goal", "completion in goal")
 """Measures that are shares of conversations; the others are means."""
@@ -65,7 +56,7 @@ _DIGITS = {
 def difference_cells(difference: Difference) -> tuple[str, str, str, str, str]:
     """Returns the name of a difference, its values on both sides, the change with its interval, and p."""
     return (
-        difference_name(difference),
+        _difference_name(difference),
         _value(difference, 0),
         _value(difference, 1),
         _change(difference),
@@ -73,14 +64,14 @@ def difference_cells(difference: Difference) -> tuple[str, str, str, str, str]:
     )
 
 
-def difference_name(difference: Difference) -> str:
+def _difference_name(difference: Difference) -> str:
     """Returns the measure, with the label of the goal where it is one of a goal."""
     if difference.goal is None:
         return _MEASURE_NAMES.get(difference.measure, difference.measure)
     return f"{_MEASURE_NAMES[difference.measure]} “{difference.goal}”"
 
 
-def side_text(side: Side) -> str:
+def _side_text(side: Side) -> str:
     """Returns a side with its numbers of conversations and the share that ended."""
     rate = side.rate
     apparent, corrected = _rates(rate)
@@ -116,11 +107,6 @@ def _p(difference: Difference) -> str:
     corrected = difference.corrected
     p = "<.001" if corrected < 0.001 else f"{corrected:.3f}".removeprefix("0")
     return f"{p}*" if difference.significant else p
-
-
-def _change_and_p(change: Difference | None) -> tuple[str, str]:
-    """Returns a change and its p; two empty texts where nothing was tested."""
-    return ("", "") if change is None else (_change(change), _p(change))
 
 
 def _points(share: float) -> str:
@@ -178,12 +164,22 @@ def _columns(titles: Sequence[str]) -> tuple[ReportColumn, ...]:
 
 def _difference_row(difference: Difference, comparison: Comparison) -> ReportRow:
     """Returns a difference as a row."""
-    filter = comparison.sides[difference.examples_in].filter
+    filter = comparison.sides[_side_to_read(difference)].filter
     if filter is not None and difference.goal is not None:
         goal = Filter().with_choice("goal", difference.goal)
         filter = str(Filter((*parse_filter(filter).terms, *goal.terms)))
     faint = tuple(1 + side for side in (0, 1) if is_few(difference.cases[side]))
     return ReportRow(difference_cells(difference), details={"filter": filter}, faint=faint)
+
+
+def _side_to_read(difference: Difference) -> int:
+    """Returns the side, 0 or 1, whose conversations show the difference: of shares that ended the lower one, which
+    shows what went wrong, of shares of a goal the higher one."""
+    if difference.measure == "share of goal":
+        return int(difference.change.value > 0)
+    if difference.measure in _SHARES:
+        return int(difference.change.value < 0)
+    return 1
 
 
 def _answer_row(change: AnswerChange) -> ReportRow:
@@ -204,7 +200,7 @@ def _answer_row(change: AnswerChange) -> ReportRow:
 def _comparison_notes(
     comparison: Comparison, goals: int, significant: int, others: int
 ) -> Iterator[str]:
-    """Yields how many goals were tested, how the table is to be read, and what so many conversations can show."""
+    """Yields how many goals were tested, and how the table is to be read."""
     if goals:
         sentence = f"{counted(significant, 'difference')} of goals found among {goals:,} tested"
         hidden = goals - significant - others
@@ -215,11 +211,6 @@ def _comparison_notes(
         "Intervals 95%. p of what ended is that of its test alone, the others by Holm's method; * below .05."
         " Conversations count as independent."
     )
-    if comparison.least is not None:
-        yield (
-            "With so many conversations a change of the share that ended is found with 80% probability"
-            f" from {100 * comparison.least:.1f} points on."
-        )
     if comparison.answer_changes:
         yield (
             "Corrected: without the errors of what answered, as people's checks of it on both sides show them"
@@ -228,16 +219,12 @@ def _comparison_notes(
     yield ENDED
 
 
-def side_sentences(comparison: Comparison, *, projects: bool = False) -> list[str]:
-    """Returns both sides, then the change of the share that ended without the errors of the scores, where it is known.
-
-    Args:
-        projects: Whether the sides are two projects, which are named without their folders.
-    """
-    sentences = []
-    for letter, side in zip("AB", comparison.sides, strict=True):
-        name = Path(side.name).name if projects else side.name
-        sentences.append(f"{letter}  {side_text(replace(side, name=name))}")
+def side_sentences(comparison: Comparison) -> list[str]:
+    """Returns both sides, then the change of the share that ended without the errors of the scores, where it is
+    known."""
+    sentences = [
+        f"{letter}  {_side_text(side)}" for letter, side in zip("AB", comparison.sides, strict=True)
+    ]
     if comparison.corrected_change is not None:
         change = comparison.corrected_change
         sentences.append(
@@ -247,41 +234,28 @@ def side_sentences(comparison: Comparison, *, projects: bool = False) -> list[st
     return sentences
 
 
-def breakdown_tables(
+def breakdown_table(
     breakdown: Breakdown, caption: str = "p corrected for all tests"
-) -> list[ReportTable]:
-    """Returns the values of a field with the share that ended, and with uncertainty where there are response trees,
-    each with the changes; the filter behind a row is in its details."""
+) -> ReportTable:
+    """Returns the values of a field with the share that ended and its changes; the filter behind a row is in its
+    details."""
     field = breakdown.field
-    tables = [
-        ReportTable(
-            f"Ended by {field}; {caption}",
-            _columns((field, "conv.", "ended", "change in points", "p", "corrected", "scored")),
-            tuple(map(_completion_row, breakdown.parts)),
-            tuple(_breakdown_notes(breakdown)),
-        )
-    ]
-    if any(part.trees for part in breakdown.parts):
-        rows = tuple(map(_entropy_row, breakdown.parts))
-        columns = _columns((field, "trees", "entropy in bits", "change in bits", "p"))
-        tables.append(ReportTable(f"Uncertainty by {field}; {caption}", columns, rows))
-    return tables
+    return ReportTable(
+        f"Ended by {field}; {caption}",
+        _columns((field, "conv.", "ended", "change in points", "p", "corrected", "scored")),
+        tuple(map(_completion_row, breakdown.parts)),
+        tuple(_breakdown_notes(breakdown)),
+    )
 
 
 def _completion_row(part: Part) -> ReportRow:
     """Returns a value of a field with the share that ended."""
     apparent, corrected = _rates(part.rate)
     conversations, scored = f"{part.rate.conversations:,}", f"{part.rate.scored:,}"
-    cells = (part.value, conversations, apparent, *_change_and_p(part.change), corrected, scored)
+    change = ("", "") if part.change is None else (_change(part.change), _p(part.change))
+    cells = (part.value, conversations, apparent, *change, corrected, scored)
     faint = (2,) if is_few(part.rate.scored) else ()
     return ReportRow(cells, details={"filter": part.filter}, faint=faint)
-
-
-def _entropy_row(part: Part) -> ReportRow:
-    """Returns a value of a field with the mean entropy of its response trees."""
-    entropy = "–" if part.entropy is None else f"{part.entropy:.2f}"
-    cells = (part.value, f"{part.trees:,}", entropy, *_change_and_p(part.entropy_change))
-    return ReportRow(cells, details={"filter": part.filter})
 
 
 def _breakdown_notes(breakdown: Breakdown) -> Iterator[str]:
@@ -298,90 +272,3 @@ def _breakdown_notes(breakdown: Breakdown) -> Iterator[str]:
             f"Change: against {against_name}. Intervals 95%; p by Holm's method over the rows; * below .05."
         )
     yield ENDED
-
-
-# Blocks of a document
-
-
-def comparison_blocks(comparison: Comparison, *, projects: bool) -> Iterator[Block]:
-    """Yields the sides, and what differs with intervals and tests, as a table and a chart.
-
-    Args:
-        projects: Whether the sides are two projects, whose folders a reader of the document does not know.
-    """
-    yield from map(Paragraph, side_sentences(comparison, projects=projects))
-    table = comparison_table(comparison, MAX_GOALS_LISTED)
-    yield table
-    names = {row.name for row in table.rows}
-    yield from _chart(
-        "Changes from A to B in points, with 95% intervals",
-        (
-            (difference_name(difference), difference)
-            for difference in comparison.differences
-            if difference_name(difference) in names
-        ),
-    )
-    yield from map(Paragraph, table.notes)
-
-
-def breakdown_blocks(breakdown: Breakdown) -> Iterator[Block]:
-    """Yields the values of a field with what differs, as tables and a chart."""
-    tables = breakdown_tables(breakdown)
-    yield from tables
-    yield from _chart(
-        f"Changes of the share that ended by {breakdown.field} in points, with 95% intervals",
-        ((part.value, part.change) for part in breakdown.parts if part.change is not None),
-    )
-    yield from map(Paragraph, tables[0].notes)
-
-
-def clear_examples(comparison: Comparison | Breakdown) -> list[tuple[str, Difference]]:
-    """Returns the clearest significant differences that have conversations to read, each with what they are called."""
-    if isinstance(comparison, Breakdown):
-        labeled = [
-            (part.value if part.change.examples_in else part.against, part.change)
-            for part in comparison.parts
-            if part.change is not None
-        ]
-    else:
-        labeled = [
-            (f"{difference_name(difference)}, {'AB'[difference.examples_in]}", difference)
-            for difference in comparison.differences
-        ]
-    clear = [
-        (label, difference)
-        for label, difference in labeled
-        if difference.significant and difference.examples
-    ]
-
-    def by_p(labeled_difference: tuple[str, Difference]) -> float:
-        """Returns the p value, by which the clearest come first."""
-        _, difference = labeled_difference
-        return difference.p
-
-    return sorted(clear, key=by_p)[:MAX_EXAMPLES]
-
-
-def _chart(title: str, labeled: Iterable[tuple[str, Difference]]) -> Iterator[Block]:
-    """Yields the changes of shares as a chart, in points of percent; measures of other units would need other axes.
-
-    Args:
-        labeled: Differences with the label that each has in the chart.
-    """
-    share_changes = [
-        (label, difference.change) for label, difference in labeled if difference.measure in _SHARES
-    ]
-    if share_changes:
-        yield Ranges(
-            title,
-            tuple(
-                ValueRange(
-                    label,
-                    low=100 * change.low,
-                    value=100 * change.value,
-                    high=100 * change.high,
-                    text=_points(change.value),
-                )
-                for label, change in share_changes[:MAX_CHART_ROWS]
-            ),
-        )

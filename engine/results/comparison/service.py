@@ -1,4 +1,4 @@
-"""Compares parts of a project with each other, and one project with another.
+"""Compares parts of a project with each other, and says how often each answer to a question was given.
 
 The two sides of a comparison are called first and second; a *breakdown* has a part for each value of a field.
 """
@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import sqlite3
 from array import array
-from collections.abc import Iterator, Sequence, Set
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from statistics import fmean, stdev
+from typing import Any
 
 import numpy as np
 
 from engine.base.arrays import Ints
 from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.number_format import counted
-from engine.base.report_table import ReportTable
+from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
+from engine.base.statistics.intervals import Z95, Interval, wilson
 from engine.base.statistics.ranking import holm
 from engine.conversations.filters import NO_FILTER, Filter, ListQuery, is_number
 from engine.conversations.tables import selecting
@@ -24,17 +28,20 @@ from engine.goals.views.merge_queue import MergeQueueCache
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.answer_check import AnswerCheck, is_stale, report, within
-from engine.questions.question import Question
+from engine.questions.question import PEOPLE, Question
 from engine.questions.service.calibration import FIELDS_BY_SCORE
 from engine.questions.tables import answers, machine_answers, questions
 from engine.results.comparison.differences import (
+    AnswerChange,
+    Breakdown,
+    Comparison,
+    Part,
+    Side,
     compare,
     completion_change,
-    entropy_change,
     interval_difference,
 )
 from engine.results.comparison.measured import (
-    NO_GOAL,
     TIME_FIELDS,
     Measured,
     comparable_fields,
@@ -42,15 +49,107 @@ from engine.results.comparison.measured import (
     goal_numbers,
     term_of,
 )
-from engine.results.comparison.rates import ALL, answer_rates
-from engine.results.comparison.records import (
-    AnswerChange,
-    Breakdown,
-    Comparison,
-    Difference,
-    Part,
-    Side,
-)
+
+ALL = "all"
+"""Name of the only row where no field is named."""
+
+
+def answer_rates(
+    conn: sqlite3.Connection,
+    question: Question,
+    members: Mapping[str, Collection[int]],
+    field: str,
+) -> ReportTable:
+    """Returns a row for each value of a field and each who answered: the share of each answer with its Wilson interval,
+    and where answers are numbers their mean with its normal interval. Nothing corrects for the errors of a machine.
+
+    Args:
+        members: Ids of conversations by the value of the field, in the order of the rows.
+        field: Its name, the title of the first column.
+
+    Raises:
+        UsageError: The answers are texts.
+        NotYet: Nobody has answered.
+    """
+    if question.kind == "text":
+        raise UsageError(f"Answers to {question.name} are texts.", "`answers` lists them.")
+    people = answers.of_question(conn, question.name)
+    given = {
+        PEOPLE: {key: value for key, (value, _) in people.items()},
+        **machine_answers.values_by_name(conn, question.name),
+    }
+    given = {who: by_id for who, by_id in given.items() if by_id}
+    if not given:
+        raise NotYet(
+            f"Nobody has answered {question.name}.", f"`workbench ask PROJECT {question.name}`"
+        )
+    has_numbers = question.kind == "number" or all(map(is_number, question.answers))
+    columns = [
+        ReportColumn(field, "text", "value"),
+        ReportColumn("by", "text", "by"),
+        ReportColumn("answered", "count", "answered", "Conversations with an answer."),
+    ]
+    if has_numbers:
+        columns.append(ReportColumn("mean", "interval", "mean", "Mean of the answers."))
+    columns += [
+        ReportColumn(
+            answer, "interval", answer, "Share of the answers.", ends_in_text=not has_numbers
+        )
+        for answer in question.answers
+    ]
+    rows = []
+    for value, ids in members.items():
+        for who, by_id in given.items():
+            texts = [by_id[key] for key in ids if key in by_id]
+            cells: list[Cell] = [value, who, len(texts)]
+            if has_numbers:
+                cells.append(_mean([float(text) for text in texts]))
+            counts = Counter(answer for text in texts for answer in _answers(question, text))
+            cells += [_share(counts[answer], len(texts)) for answer in question.answers]
+            if texts:
+                rows.append(ReportRow(tuple(cells)))
+    return ReportTable(question.text, tuple(columns), tuple(rows))
+
+
+def rates_json(table: ReportTable) -> list[dict[str, Any]]:
+    """Returns the rows of `answer_rates` as JSON values; the mean is None where answers are no numbers."""
+    rates = []
+    for row in table.rows:
+        cells = dict(zip((column.key for column in table.columns), row.cells, strict=True))
+        fixed = {key: cells.pop(key) for key in ("value", "by", "answered")}
+        mean = _json(cells.pop("mean")) if "mean" in cells else None
+        shares = [{"answer": answer, **_json(cell)} for answer, cell in cells.items()]
+        rates.append({**fixed, "mean": mean, "shares": shares})
+    return rates
+
+
+def _json(cell: Cell) -> dict[str, Cell]:
+    """Returns a figure with both ends of its interval, None where it has none."""
+    if isinstance(cell, Interval):
+        return {"value": cell.value, "low": cell.low, "high": cell.high}
+    return {"value": cell, "low": None, "high": None}
+
+
+def _answers(question: Question, text: str) -> Sequence[str]:
+    """Returns the answers of which an answer consists."""
+    return text.split(",") if question.kind == "several" else (text,)
+
+
+def _share(part: int, of: int) -> Interval | None:
+    """Returns a share with its 95% interval; None of nothing."""
+    if not of:
+        return None
+    share = wilson(part, of)
+    return Interval(share.value, share.low, share.high)
+
+
+def _mean(values: Sequence[float]) -> Interval | float | None:
+    """Returns a mean with its 95% interval; without one where all values are equal, None of nothing."""
+    if len(set(values)) < 2:
+        return values[0] if values else None
+    mean, half = fmean(values), Z95 * stdev(values) / len(values) ** 0.5
+    return Interval(mean, mean - half, mean + half)
+
 
 MAX_VALUES = 40
 """Most values of a field that are compared; the more frequent ones, or for a field of time the latest."""
@@ -96,24 +195,8 @@ class ComparisonService:
             changes = _answer_changes(conn, set(first_ids.tolist()), set(second_ids.tolist()))
         return replace(comparison, answer_changes=tuple(changes))
 
-    def against(self, other: ComparisonService, filter: Filter = NO_FILTER) -> Comparison:
-        """Returns the tests of how the conversations of another project differ from those of this one; of both only
-        those of a filter. Goals with equal labels count as the same. The errors of the scores are taken from this
-        project's verdicts.
-
-        Raises:
-            UsageError: A project has no such conversation.
-            WorkbenchError: A project cannot evaluate the filter.
-        """
-        own_measures = self.measured(filter)
-        other_measures = replace(other.measured(filter), calibration=own_measures.calibration)
-        names = str(self._project.path), str(other._project.path)
-        sides = _with_common_goals(own_measures, other_measures)
-        by_score = self.goes_by_score(filter)
-        return _compare_parts(names, (str(filter), str(filter)), sides, by_score=by_score)
-
     def by(self, field: str, filter: Filter = NO_FILTER) -> Breakdown:
-        """Returns the completion and uncertainty by the values of a field, over the conversations of a filter. A value
+        """Returns the completion by the values of a field, over the conversations of a filter. A value
         of `year`, `month` or `day` is compared with the one before, any other with all other conversations that have a
         value.
 
@@ -235,16 +318,12 @@ def _part(
         others: The measures of what they are compared with; None where there is nothing.
         by_score: Whether the filter selects by score; see `ComparisonService.goes_by_score`.
     """
-    entropies = measured.entropy[~np.isnan(measured.entropy)]
     return Part(
         value=value,
         filter=str(filter),
         rate=measured.rate(by_score=by_score),
         against="" if others is None else against,
         change=None if others is None else completion_change(others, measured),
-        trees=len(entropies),
-        entropy=float(entropies.mean()) if len(entropies) else None,
-        entropy_change=None if others is None else entropy_change(others, measured),
     )
 
 
@@ -303,49 +382,18 @@ def _compare_parts(
     return compare((first, second), *parts)
 
 
-def _with_common_goals(first: Measured, second: Measured) -> tuple[Measured, Measured]:
-    """Returns both with one list of goals, in which equal labels are one goal."""
-    numbers: dict[str, int] = {}
-    for label in (*first.goals, *second.goals):
-        numbers.setdefault(label.casefold(), len(numbers))
-    # the first side's goals come last here, so that its spelling of a label wins
-    labels = {label.casefold(): label for label in (*second.goals, *first.goals)}
-    goals = tuple(labels[key] for key in numbers)
-
-    def renumber(side: Measured) -> Measured:
-        """Returns a side with its goals as numbers of the common list."""
-        # NO_GOAL is -1, which takes the last entry, NO_GOAL again
-        new_numbers = np.array([*(numbers[label.casefold()] for label in side.goals), NO_GOAL])
-        return replace(side, goal=new_numbers[side.goal], goals=goals)
-
-    return renumber(first), renumber(second)
-
-
 def _correct_p_values(parts: list[Part], *, mirrored: bool) -> list[Part]:
-    """Returns the parts with their p values corrected for all tests of completion, and for those of entropy.
+    """Returns the parts with their p values corrected for all tests.
 
     Args:
         mirrored: Whether there are two parts, each compared with the other, which is one test.
     """
-
-    def corrected(changes: Sequence[Difference | None]) -> list[Difference | None]:
-        """Returns changes with corrected p values."""
-        ps = [None if change is None else change.p for change in changes]
-        return list(map(_with_corrected_p, changes, ps if mirrored else holm(ps)))
-
-    changes = corrected([part.change for part in parts])
-    entropy_changes = corrected([part.entropy_change for part in parts])
-    return [
-        replace(part, change=change, entropy_change=entropy_change)
-        for part, change, entropy_change in zip(parts, changes, entropy_changes, strict=True)
+    ps = [None if part.change is None else part.change.p for part in parts]
+    corrected = [
+        None if part.change is None or p is None else replace(part.change, corrected=p)
+        for part, p in zip(parts, ps if mirrored else holm(ps), strict=True)
     ]
-
-
-def _with_corrected_p(change: Difference | None, corrected: float | None) -> Difference | None:
-    """Returns a difference with its corrected p value; None if there is none."""
-    if change is None or corrected is None:
-        return None
-    return replace(change, corrected=corrected)
+    return [replace(part, change=change) for part, change in zip(parts, corrected, strict=True)]
 
 
 def _ids(conn: sqlite3.Connection, filter: Filter) -> Ints:

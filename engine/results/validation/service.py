@@ -1,23 +1,21 @@
-"""Compares all metrics of a project with its truth: as tables, as JSON, as blocks of a report, and what is missing for
-further comparisons."""
+"""Compares all metrics of a project with its truth: as tables, as JSON, and what is missing for further
+comparisons."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-from engine.base.errors import Cancelled, UsageError, WorkbenchError
+from engine.base.errors import Cancelled, UsageError
 from engine.base.line_files import new_file, written_beside
-from engine.base.report_table import Cell, Metric, ReportTable, format_cell, table_block
-from engine.base.statistics.intervals import Interval
+from engine.base.report_table import Metric, ReportTable
 from engine.base.text import as_json
 from engine.completeness.records import Mode
-from engine.conversations.filters import Filter, ListQuery, parse_filter
+from engine.conversations.filters import ListQuery
 from engine.model.catalog import Catalog
 from engine.project.project import Project
-from engine.results.document import Block, Paragraph, Plot
 from engine.results.metrics import claims
 from engine.results.metrics.claims import OnStep
 from engine.results.records import (
@@ -44,16 +42,6 @@ T = TypeVar("T")
 _TRUTH_HINT = "Truth comes with the import, in the field `truth` of a record."
 """Says how truth comes into a project."""
 
-TABLE_2_KEYS = ("accuracy", "precision", "recall", "f1")
-"""Keys of the columns of the paper's table."""
-
-MAX_CURVES = 4
-"""Rows of a table whose curves are drawn, the best by the first interval."""
-
-MAX_VALIDATED = 5_000
-"""Conversations that are compared; of more, about so many at random. All of 100,000 take minutes and gigabytes, and
-intervals are narrow enough with these."""
-
 
 class ValidationService:
     """Compares every metric of the project with truth. No other service reads truth."""
@@ -62,13 +50,8 @@ class ValidationService:
         """`catalog` knows the adapters behind the scores."""
         self._project, self._catalog = project, catalog
 
-    def report(
-        self, progress: ValidationProgress, filter: Filter | None = None
-    ) -> ValidationReport:
+    def report(self, progress: ValidationProgress) -> ValidationReport:
         """Computes all tables; takes seconds for thousands of conversations, minutes for a hundred thousand.
-
-        Args:
-            filter: Restricts them to the conversations of a filter; None takes all.
 
         Raises:
             Cancelled: `progress.cancelled` was set.
@@ -80,7 +63,7 @@ class ValidationService:
             if progress.cancelled:
                 raise Cancelled("Validation was cancelled.")
 
-        metrics = validate_all(self._project, self._catalog, ListQuery(filter or Filter()), on_step)
+        metrics = validate_all(self._project, self._catalog, ListQuery(), on_step)
         text = as_json(metrics_json(metrics), indent=1)
         correlations = None if metrics.trees is None else correlation_table(metrics.trees)
         return ValidationReport(metric_tables(metrics), metrics.missing, text, correlations)
@@ -198,90 +181,3 @@ def _missing_for_trees(validation: TreeValidation) -> list[Missing]:
         how = "`workbench run trees PROJECT` with the same options grows what is missing."
         missing.append(Missing("trees", what, how))
     return missing
-
-
-# As blocks of a report: Tables 2 and 3 of Soroka et al., the tables of validation and their curves
-
-
-def validation_blocks(service: ValidationService, conversations: int) -> Iterator[Block]:
-    """Yields the comparison of every metric with the truth that came with the conversations; takes seconds.
-
-    Args:
-        conversations: Their number.
-    """
-    filter = Filter()
-    if conversations > MAX_VALIDATED:
-        filter = parse_filter(f"draw<{MAX_VALIDATED / conversations:.4f}")
-        yield Paragraph(
-            f"Over about {MAX_VALIDATED:,} of the {conversations:,} conversations, drawn at random ({filter})."
-            " `workbench validate PROJECT` takes all."
-        )
-    try:
-        report = service.report(ValidationProgress(), filter)
-    except WorkbenchError as error:
-        yield Paragraph(error.message)
-        return
-    for table in report.tables:
-        if set(TABLE_2_KEYS) <= {column.key for column in table.columns}:
-            yield _table_2(table)
-        screen_columns = [column for column in table.columns if column.on_screen]
-        yield table_block(f"{table.metric}: {table.title}", table, screen_columns)
-        yield from _curves(table)
-        for sentence in (*table.conclusions, *table.notes):
-            yield Paragraph(sentence)
-    if report.correlations is not None and report.correlations.rows:
-        yield table_block(
-            "Correlations of response trees with the length of conversations (Table 3 of Soroka et al.)",
-            report.correlations,
-            report.correlations.columns,
-            ends=True,
-        )
-    for missing in report.missing:
-        yield Paragraph(f"Not compared ({missing.metric}): {missing.what} {missing.how}")
-
-
-def _table_2(table: ReportTable) -> ReportTable:
-    """Returns the columns of the paper's table in their order, with the ends of intervals."""
-    names, *_ = table.columns
-    column_by_key = {column.key: column for column in table.columns}
-    columns = [names, *(column_by_key[key] for key in TABLE_2_KEYS)]
-    return table_block(
-        "Whole conversations against cut ones at the threshold .5, with 95% intervals (Table 2 of Soroka et al.)",
-        table,
-        columns,
-        ends=True,
-    )
-
-
-def _curves(table: ReportTable) -> Iterator[Block]:
-    """Yields the plots of a table with the curves of its best rows."""
-    compared = next(
-        (index for index, column in enumerate(table.columns) if column.has_intervals), 0
-    )
-    rows = [row for row in table.rows if len(row.curves) == len(table.plots)]
-    rows = sorted(rows, key=lambda row: -_comparison_value(row.cells[compared]))[:MAX_CURVES]
-    if not rows:
-        return
-    figure_name = table.columns[compared].title
-    for plot_index, axes in enumerate(table.plots):
-        lines = tuple(
-            (
-                f"{row.name}, {figure_name} {format_cell('interval', row.cells[compared])}",
-                row.curves[plot_index],
-            )
-            for row in rows
-        )
-        names = "; ".join(label for label, _ in lines)
-        yield Plot(
-            f"{table.metric}: {table.title}, {axes.title}",
-            axes.x_title,
-            "share found" if axes.title == "ROC" else axes.title,
-            f"Curves of {names}; guessing is the last line",
-            (*lines, ("guessing", axes.chance)),
-            unit=True,
-        )
-
-
-def _comparison_value(cell: Cell) -> float:
-    """Returns the figure that rows are ordered by; an unknown one is below all others."""
-    return cell.value if isinstance(cell, Interval) else float("-inf")

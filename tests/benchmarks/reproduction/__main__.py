@@ -23,12 +23,13 @@ from engine.opener.open_project import OpenProject
 from engine.project import settings
 from engine.project.backups import restore
 from engine.project.project import Project
-from engine.results.document_files import write_document
+from engine.results.document import write_document
 from engine.training.service import TrainingRuns
 from tests.benchmarks.reproduction.data_sets import RUN, RUN_WITHOUT_TAG, DataSet, read_data_set
-from tests.benchmarks.reproduction.document import as_json, document
+from tests.benchmarks.reproduction.document import as_json, document, plots
 from tests.benchmarks.reproduction.goals import label_one_by_one
 from tests.benchmarks.reproduction.paper import DATA_SETS
+from tests.benchmarks.reproduction.plots import to_svg
 from tests.benchmarks.reproduction.tables import tables
 from tests.benchmarks.tool import run_tool
 from workbench.arguments import positive, share
@@ -39,7 +40,6 @@ from workbench.text_tables import table_lines
 
 DONE_KEY = "reproduced"
 """Setting: the commands of a reproduction that were finished (`python -m tests.benchmarks.reproduction`)."""
-REPORTS = ("report.html", "report.md")
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -94,7 +94,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def reproduce(arguments: argparse.Namespace) -> int:
-    """Does what is not done yet, and writes the report: report.html, report.md and report.json.
+    """Does what is not done yet, and writes the report: report.html with its plots beside it, and report.json.
 
     Raises:
         NotFound: A data set is not there.
@@ -135,9 +135,9 @@ def reproduce(arguments: argparse.Namespace) -> int:
                     workspace, name, parse_filter(wanted), compared.get(name, ""), failures
                 )
             )
-    shown = document(found, commands)
-    for name in REPORTS:
-        write_document(shown, folder / name)
+    write_document(document(found, commands), folder / "report.html")
+    for plot in plots(found):
+        (folder / plot.file).write_text(to_svg(plot), encoding="utf-8")
     values = as_json(found, commands)
     with written_beside(folder / "report.json") as part:
         part.write_text(json_text(values, indent=1) + "\n", encoding="utf-8")
@@ -146,7 +146,7 @@ def reproduce(arguments: argparse.Namespace) -> int:
     else:
         for table in tables(found):
             print_text("\n".join(["", *_lines(table)]))
-        print_text(f"\n{folder / REPORTS[0]}, and the same as Markdown and JSON")
+        print_text(f"\n{folder / 'report.html'}, and the same as JSON")
     return EXIT_INCOMPLETE if any(one.missing for one in found) else EXIT_DONE
 
 

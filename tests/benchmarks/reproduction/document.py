@@ -9,12 +9,20 @@ import numpy as np
 
 from engine.base import folders
 from engine.base.number_format import counted
-from engine.base.report_table import ReportTable, row_as_json, table_block, text_table
+from engine.base.report_table import (
+    Cell,
+    ReportColumn,
+    ReportTable,
+    format_cell,
+    row_as_json,
+    text_table,
+)
+from engine.base.statistics.intervals import Interval
 from engine.base.text import one_line
-from engine.results.document import Bar, Bars, Block, Document, Paragraph, Plot, Section
-from engine.results.paper_figures import against_length, leaves_against_log_prob
+from engine.results.document import Bar, Bars, Block, Document, Paragraph, Section
 from engine.trees.records import TreeItem
 from tests.benchmarks.reproduction.data_sets import DataSet
+from tests.benchmarks.reproduction.plots import Plot, against_length, leaves_against_log_prob
 from tests.benchmarks.reproduction.tables import tables
 
 MAX_GOALS = 10
@@ -98,9 +106,22 @@ def _on_completeness(sets: Sequence[DataSet]) -> str:
 
 
 def _shown(table: ReportTable) -> Iterator[Block]:
-    yield table_block(table.title, table, table.columns, ends=True)
+    yield text_table(
+        table.title,
+        [column.title for column in table.columns],
+        [tuple(map(_cell_text, table.columns, row.cells)) for row in table.rows],
+        [index for index, column in enumerate(table.columns) if column.kind != "text"],
+    )
     for note in table.notes:
         yield Paragraph(note)
+
+
+def _cell_text(column: ReportColumn, cell: Cell) -> str:
+    """A cell, with both ends of its interval where it has one."""
+    text = format_cell(column.kind, cell)
+    if not isinstance(cell, Interval):
+        return text
+    return f"{text} ({format_cell(column.kind, cell.low)} to {format_cell(column.kind, cell.high)})"
 
 
 def _goals(sets: Sequence[DataSet]) -> Iterator[Block]:
@@ -178,14 +199,22 @@ def _largest_groups(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _trees(sets: Sequence[DataSet]) -> Iterator[Block]:
-    """Figure 6 over all data sets; Figures 12 and 13 of each."""
+    """Quartiles of all data sets, and the names of the plots."""
     grown = [one for one in sets if one.trees]
     if not grown:
         yield Paragraph("No response trees.")
         return
     yield _quartiles(grown)
-    for what, _, value in FIGURES_OF_TREES:
+    for plot in plots(sets):
+        yield Paragraph(f"{plot.title}: `{plot.file}`. {plot.description}")
+
+
+def plots(sets: Sequence[DataSet]) -> Iterator[Plot]:
+    """Figure 6 over all data sets that have trees; Figures 12 and 13 of each."""
+    grown = [one for one in sets if one.trees]
+    for part, (what, _, value) in enumerate(FIGURES_OF_TREES if grown else ()):
         yield Plot(
+            f"figure-6{'ab'[part]}.svg",
             f"Share of the trees up to a {what} (Figure 6 of Soroka et al.)",
             what,
             "share of the trees",

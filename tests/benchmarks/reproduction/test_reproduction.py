@@ -60,6 +60,7 @@ def test_report_and_resume(
     page = (out / "report.html").read_text("utf-8")
     assert all(f"Figure {number} of" in page for number in (6, 12, 13))
     assert "the training did not read" not in page
+    assert (out / "figure-12-shop.svg").read_text("utf-8").count('class="dot"') == TREES
     with Project.open(out / "shop.wb") as copy:
         copy.write(lambda conn: settings.put(conn, DONE_KEY, found["commands"]))
     assert main(words) == 3

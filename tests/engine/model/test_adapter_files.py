@@ -10,9 +10,9 @@ import pytest
 
 from engine.base.errors import AdapterError, ModelFileError
 from engine.model.adapter_files import AdapterOrigin, card_of, merge, refuse_other_base
-from engine.model.interface import LoadOptions
+from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.process import ModelProcess
-from engine.model.process.requests import ReadTokens, Tokenize
+from engine.model.process.requests import Generate
 from tests.engine.model.small_adapters import FITTING, V, adapter_file
 
 
@@ -32,11 +32,10 @@ class TestByFingerprint:
         with pytest.raises(ModelFileError, match=r"wrong\.gguf is not an adapter for .* another"):
             shared_process.load(shipped, options, wrong)
         shared_process.load(shipped, options)
-        (tokens,) = shared_process.ask(Tokenize(["The end"]))
-        (plain,) = shared_process.ask(ReadTokens([tokens]))
+        asked = Generate([(["The end"], 0)], None, Sampling(temperature=1.0), 40)
+        plain = shared_process.ask(asked)
         shared_process.load(shipped, options, adapter_file(tmp_path / "right.gguf"))
-        (tuned,) = shared_process.ask(ReadTokens([tokens]))
-        assert plain[-1].top_log_p != tuned[-1].top_log_p
+        assert shared_process.ask(asked) != plain
 
 
 def test_one_that_ends_with_a_text(shipped: Path, tmp_path: Path) -> None:

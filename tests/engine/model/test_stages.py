@@ -22,7 +22,7 @@ SAFETY = 30.0
 """Seconds after which something hangs; nothing here is timed."""
 
 
-TOY = LoadableModel("toy", Path(), LoadOptions(), None, endpoints=("toy",))
+TOY = LoadableModel("toy", Path(), LoadOptions(), None, endpoint="toy")
 
 
 class Client:

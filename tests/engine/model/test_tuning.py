@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.model.tuning import choose_format, choose_threads
+from engine.base.errors import ModelFileError
+from engine.model.gguf_file import F32, read_gguf
+from engine.model.llamacpp.files import quantize
+from engine.model.tuning import choose_format, choose_threads, expand
+from tests.engine.model.tiny import write_sliding
 
 
 def measured(speeds: dict[int, float], slowdowns: list[float]) -> Callable[[int], float]:
@@ -58,3 +63,14 @@ def test_of_formats_as_fast_the_most_faithful_is_chosen(
     rows = [("as is", 36.0, 0.971), ("bf16", bf16, 0.984), ("f16", f16, 0.997)]
     found = choose_format([candidate(*row) for row in [*rows, ("q8_0", q8_0, 0.971)]])
     assert found["format"] == chosen
+
+
+def test_expand(tmp_path: Path) -> None:
+    """Weights in fewer bits are written in F32; a missing file is named."""
+    narrow, wide = tmp_path / "q8.gguf", tmp_path / "f32.gguf"
+    quantize(write_sliding(tmp_path / "tiny.gguf"), narrow, "q8_0", 1)
+    expand(narrow, wide)
+    kinds = [{info.kind for info in read_gguf(path).tensors.values()} for path in (narrow, wide)]
+    assert kinds[0] != kinds[1] == {F32}
+    with pytest.raises(ModelFileError, match=r"none\.gguf"):
+        expand(tmp_path / "none.gguf", wide)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,12 @@ import pytest
 
 from engine.base.errors import UsageError
 from engine.model.catalog import Catalog
+from engine.model.interface import CHARS_PER_TOKEN
 from engine.project.project import Project
 from engine.training import plan as planning
-from engine.training.base import Machine
+from engine.training.base import GIB, Machine
 from engine.training.events import EventLog
 from engine.training.plan import TrainingPlanner
-from engine.training.presets import GIB
 from engine.training.run_files import create_run
 from engine.training.service import TrainingRuns, TrainingService
 from engine.training.training_request import TrainingRequest
@@ -35,25 +35,13 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 
 @pytest.fixture
-def counted() -> list[Path]:
-    """Records the bases whose tokens are counted."""
-    return []
-
-
-@pytest.fixture
-def planner(project: Project, tmp_path: Path, counted: list[Path]) -> TrainingPlanner:
-    """A planner for a machine without a GPU and a tokenizer of four characters a token."""
-
-    def count(path: Path, logs: Sequence[Sequence[str]]) -> list[int]:
-        counted.append(path)
-        return [sum(map(len, log)) // 4 for log in logs]
-
+def planner(project: Project, tmp_path: Path) -> TrainingPlanner:
+    """A planner for a machine without a GPU."""
     return TrainingPlanner(
         project,
         Catalog(tmp_path / "data", tmp_path / "cache"),
         TrainingRuns(Path(project.path)).histories,
         machine=lambda: CPU,
-        count=count,
     )
 
 
@@ -66,7 +54,7 @@ class TestCounts:
         assert found.matched == 40 == found.train + found.held_out
         assert found.steps == 2 * -(-found.train // 4)
         chars = sum(one.chars for one in plan.data.split.train)
-        assert found.tokens == pytest.approx(chars / 4, rel=0.02)
+        assert found.tokens == pytest.approx(chars / CHARS_PER_TOKEN, rel=0.02)
 
     def test_what_cannot_be_used_is_said(self, project: Project, planner: TrainingPlanner) -> None:
         """Conversations without an answer, duplicates and too long logs are counted apart from the rest."""
@@ -101,28 +89,26 @@ class TestFigures:
         log.close()
         found = planner.plan(TrainingRequest(name="second")).estimate
 
-        assert found.measured
         assert (found.seconds or 0) > 3 * (found.tokens or 0) / 50.0
         other = planner.plan(TrainingRequest(name="other", recipe="paper")).estimate
-        assert not other.measured
+        assert other.seconds is None
 
         manifest = json.loads(run.manifest.read_text())
         run.manifest.write_text(json.dumps({**manifest, "machine": "another"}))
-        assert not planner.plan(TrainingRequest(name="third")).estimate.measured
+        assert planner.plan(TrainingRequest(name="third")).estimate.seconds is None
 
     def test_a_machine_with_too_little_memory(self, project: Project, tmp_path: Path) -> None:
-        """Where the memory does not suffice, the estimate says so and names the setting to lower."""
+        """Where the memory does not suffice, the estimate says so and what to change."""
         planner = TrainingPlanner(
             project,
             Catalog(tmp_path / "data", tmp_path / "cache"),
             TrainingRuns(Path(project.path)).histories,
             machine=lambda: Machine("CPU", GIB),
-            count=lambda path, logs: [2000 for _ in logs],
         )
         found = planner.plan(TrainingRequest()).estimate
 
         assert not found.fits
-        assert "Lower max_tokens" in found.advice
+        assert "smaller base" in found.advice
 
     def test_a_run_that_has_no_room_is_not_started(self, project: Project, tmp_path: Path) -> None:
         """Where less is free than the run needs, nothing is written unless it is forced; the error says how much."""

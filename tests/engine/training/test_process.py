@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -76,14 +75,14 @@ class TestStarting:
     def test_the_id_of_another_process_is_not_taken_for_a_run(
         self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A reused process id does not count as the run's process, even if it is the trainer of another run; that
-        process is not killed.
+        """The id of a process that does not hold the run's lock does not count, even if it is the trainer of another
+        run; that process is not killed.
         """
         other = bare_run(run.path.parent.parent / "p.wb", "other")
         monkeypatch.setenv("FAKE_TRAINER", "obeys")
         pid = fake_trainers().start(other)
         wait_for(lambda: steps(other) > 1)
-        (run.path / "process.json").write_text(json.dumps({"pid": pid}))
+        run.lock.write_text(str(pid))
 
         assert not has_process(run)
         assert pid_of(run) is None
@@ -96,7 +95,7 @@ class TestStarting:
     def test_a_run_that_was_started_by_hand(
         self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A process that was started by hand on a relative path is found by its command line."""
+        """A process that was started by hand is found by the lock that it holds."""
         monkeypatch.setenv("FAKE_TRAINER", "obeys")
         child = subprocess.Popen(
             [sys.executable, fake_trainer.__file__, run.path.name], cwd=run.path.parent

@@ -6,12 +6,14 @@ import pytest
 
 from engine.base.errors import UsageError
 from engine.conversations.filters import parse_filter
+from engine.training.config import TrainConfig
 from engine.training.training_request import (
     OPTIONS,
     TYPED,
     TrainingRequest,
     read_request,
     read_settings,
+    with_settings,
 )
 
 
@@ -47,3 +49,24 @@ def test_settings_have_a_name_and_a_value(word: str) -> None:
     """A word that is not FIELD=VALUE is refused."""
     with pytest.raises(UsageError, match="field=value"):
         read_settings([word])
+
+
+def test_settings_are_read_by_their_type() -> None:
+    """Numbers, switches and names are parsed by the type of their field."""
+    settings = read_settings(["rank=32", "learning_rate=5e-4", "recompute=true", "precision=f32"])
+    assert with_settings(TrainConfig("b.gguf"), settings) == TrainConfig(
+        "b.gguf", rank=32, learning_rate=5e-4, recompute=True, precision="f32"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ranks", "3"), ("rank", "many"), ("rank", "0"), ("recompute", "perhaps"), ("epochs", "nan"),
+        ("precision", "f8"), ("rows", "0"), ("base", "other.gguf"),
+    ],
+)  # fmt: skip
+def test_a_setting_that_cannot_be_is_named(name: str, value: str) -> None:
+    """An unknown field, or an invalid value, is an error that names it."""
+    with pytest.raises(UsageError, match=name):
+        with_settings(TrainConfig("b.gguf"), ((name, value),))

@@ -12,7 +12,6 @@ import pytest
 
 from engine.project.project import Project
 from engine.training import base
-from engine.training import plan as planning
 from engine.training.config import TrainConfig
 from engine.training.events import RunDirectory
 from engine.training.process import Grace, Trainers, has_process
@@ -46,14 +45,9 @@ def fill_with_talks(project: Project, count: int = 40) -> None:
 
 
 @contextlib.contextmanager
-def talks_without_counting(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A project of forty conversations whose tokens are not counted; processes of its runs are killed after the
-    test.
-    """
+def talks(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A project of forty conversations; processes of its runs are killed after the test."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[3]))
-    monkeypatch.setattr(
-        planning, "count_tokens", lambda path, logs: [len("".join(log)) // 4 for log in logs]
-    )
     with Project.open(path, create=True) as opened:
         fill_with_talks(opened)
     # What is free on the machine that tests must not decide whether a trainer that computes nothing starts.

@@ -169,7 +169,7 @@ class TestNext:
         fill(support.file, [talk("mail", "I am a.person@example.org", "Thanks.")], "mail.jsonl")
         [mail] = support.services().conversations.ids(ListQuery(parse_filter("name:mail")))
         give_scores(support.file, {mail: 0.1})
-        path, said = tmp_path / "r.md", "Replaced e-mail address: 1."
+        path, said = tmp_path / "r.html", "Replaced e-mail address: 1."
         async with opened(support, size=(80, 24), mode="1") as pilot:
             await press(pilot, "p")
             assert "without e-mail addresses" in text(pilot)
@@ -179,7 +179,7 @@ class TestNext:
             # its lines break where the path is long
             await until(pilot, lambda: any(said in one.message for one in pilot.app._notifications))
         written = path.read_text("utf-8")
-        assert "\\[email 1\\]" in written
+        assert "[email 1]" in written
         assert "example.org" not in written
 
     async def test_records_that_were_kept_out(self) -> None:

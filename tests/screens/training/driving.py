@@ -8,7 +8,6 @@ import pytest
 from textual.pilot import Pilot
 
 from engine.model.service.run_setup import use_adapter
-from engine.training import plan as planning
 from engine.training.events import RunDirectory
 from screens.training import screen
 from screens.training.screen import TrainingScreen
@@ -20,11 +19,8 @@ RUNNING, FINISHED, FAILED = "support-v4", "support-v3", "too-big"
 
 
 def still(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No timer reads runs again, since what polls without end never settles; no model process counts tokens."""
+    """No timer reads runs again, since what polls without end never settles."""
     monkeypatch.setattr(screen, "POLL_SECONDS", 3600.0)
-    monkeypatch.setattr(
-        planning, "count_tokens", lambda path, logs: [len("".join(log)) // 4 for log in logs]
-    )
 
 
 def path_of(support: ScreenProject) -> Path:

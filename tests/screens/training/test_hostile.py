@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engine.training.records import Parity
 from screens.training import formatting
 from tests.screens.test_hostile_text import CONTROL
 from tests.screens.training.driving import FAILED, trained
@@ -25,7 +24,6 @@ def test_texts_of_a_run_are_written_safely() -> None:
         samples=tuple(replace(sample, text=PAYLOAD, generated=PAYLOAD) for sample in known.samples),
         warnings=(PAYLOAD,),
         last_lines=(PAYLOAD,),
-        parity=Parity(None, None, 0, PAYLOAD),
     )
     texts = [
         formatting.headline(run, None),

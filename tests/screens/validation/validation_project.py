@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import Cancelled, WorkbenchError
-from engine.conversations.filters import Filter
 from engine.model.catalog import Catalog
 from engine.project.project import Project
 from engine.results.records import ValidationProgress, ValidationReport
@@ -40,9 +39,7 @@ class HeldValidation(ValidationService):
         self.hold.set()
         self.given: ValidationReport | WorkbenchError | None = None
 
-    def report(
-        self, progress: ValidationProgress, wanted: Filter | None = None
-    ) -> ValidationReport:
+    def report(self, progress: ValidationProgress) -> ValidationReport:
         self.asked += 1
         progress.step = "reward 0: leaves"
         while not self.hold.wait(0.01):
@@ -50,7 +47,7 @@ class HeldValidation(ValidationService):
                 raise Cancelled("Validation was cancelled.")
         if isinstance(self.given, WorkbenchError):
             raise self.given
-        return super().report(progress, wanted) if self.given is None else self.given
+        return super().report(progress) if self.given is None else self.given
 
 
 def validated() -> ScreenProject:

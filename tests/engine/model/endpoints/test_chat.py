@@ -38,7 +38,7 @@ class TestAsking:
         """A refusal of one call cancels no other, and no reply is paid for twice when the others are asked alone."""
         calls = [call(f"Hello {number}") for number in range(6)]
         with running("vllm") as peer:
-            model = client([peer], capabilities("vllm"), replies=MemoryCache())
+            model = client(peer, capabilities("vllm"), replies=MemoryCache())
             peer.faults = [says(400, "too long")]
             peer.delay = 0.02
             with pytest.raises(RequestRefused, match="too long"):
@@ -54,7 +54,7 @@ class TestAsking:
     def test_each_has_its_own_seed(self) -> None:
         """The replies of a batch come in order, each with the sampling of its call."""
         calls = [call("Hello", seed=at, sampling=Sampling(temperature=1.0)) for at in range(4)]
-        with endpoint("vllm") as (model, (peer,)):
+        with endpoint("vllm") as (model, peer):
             told: list[int] = []
             found = model.ask(Chat(calls), lambda done, _: told.append(done))
             assert sorted(body["seed"] for body in sent(peer)) == [0, 1, 2, 3]
@@ -66,10 +66,10 @@ class TestAsking:
         differently.
         """
         talk = call("Hello", opening="Well,")
-        with endpoint("vllm") as (model, (peer,)):
+        with endpoint("vllm") as (model, peer):
             model.ask(Chat([talk]))
             assert sent(peer)[0]["messages"][-1] == {"role": "assistant", "content": "Well,"}
-        with endpoint("chat") as (model, (peer,)):
+        with endpoint("chat") as (model, peer):
             peer.faults = [answering("Well, hello."), answering("Hello.")]
             found = [model.ask(Chat([talk]))[0].text for _ in range(2)]
             assert sent(peer)[0]["messages"][-1]["content"].endswith('answer with: "Well,"')
@@ -78,19 +78,19 @@ class TestAsking:
     def test_schema(self) -> None:
         """A schema is sent as the response format to a server that supports it, and refused for others."""
         talk = call("Hello", sampling=Sampling(json_schema=SCHEMA))
-        with endpoint("vllm") as (refusing, peers):
+        with endpoint("vllm") as (refusing, peer):
             with pytest.raises(UsageError, match="no fields"):
                 refusing.ask(Chat([talk]))
-            assert not peers[0].requests
-            model = client(peers, replace(capabilities("vllm"), structure="json_schema"))
-            peers[0].faults = [answering("{}")]
+            assert not peer.requests
+            model = client(peer, replace(capabilities("vllm"), structure="json_schema"))
+            peer.faults = [answering("{}")]
             assert model.ask(Chat([talk]))[0].text == "{}"
-            format_ = sent(peers[0])[0]["response_format"]
+            format_ = sent(peer)[0]["response_format"]
         assert format_["json_schema"]["schema"] == {"type": "object"}
 
     def test_control_tokens(self) -> None:
         """Control tokens in messages are broken up, and the reply reports it."""
-        with endpoint("vllm") as (model, (peer,)):
+        with endpoint("vllm") as (model, peer):
             (said,) = model.ask(Chat([call("<|end|> x")]))
             assert sent(peer)[0]["messages"][0]["content"] == "< |end|> x"
         assert said.note == "1 control tokens broken up"
@@ -116,7 +116,7 @@ class TestThinking:
     )
     def test_it_is_no_part_of_a_reply(self, message: dict[str, Any]) -> None:
         """What a model thinks, inside its reply or apart, reaches no result and is read as thinking."""
-        with endpoint("vllm") as (model, (peer,)):
+        with endpoint("vllm") as (model, peer):
             peer.faults = [thinking(message)]
             assert model.ask(Chat([call("Hello")]))[0].text == "Yes."
         written = read_completion({"choices": [{"message": message}]})
@@ -132,7 +132,7 @@ class TestThinking:
     )
     def test_an_allowance_is_learned(self, cut: dict[str, Any]) -> None:
         """A reply that thinking left no tokens for is asked for again with more, and later ones have them at once."""
-        with endpoint("vllm") as (model, (peer,)):
+        with endpoint("vllm") as (model, peer):
             peer.faults = [thinking(cut, "length"), thinking({"content": "Yes."})]
             assert model.ask(Chat([call("Hello")]))[0].text == "Yes."
             model.ask(Chat([call("Bye")]))
@@ -142,7 +142,7 @@ class TestThinking:
     def test_fields_that_are_refused(self) -> None:
         """`max_tokens` becomes `max_completion_tokens` where the model asks for that, a temperature that it does not
         take is left out, and later requests have neither."""
-        with endpoint("vllm") as (model, (peer,)):
+        with endpoint("vllm") as (model, peer):
             peer.faults = [
                 says(400, "'max_tokens' is not supported. Use 'max_completion_tokens' instead."),
                 says(400, "'temperature' does not support 0 with this model."),
@@ -164,10 +164,10 @@ class TestLength:
         """Where tokens can be counted, the oldest messages are left out of a long chat, and the reply reports
         how many.
         """
-        with endpoint("vllm") as (_, peers):
-            model = client(peers, capabilities("vllm"), context=512)
+        with endpoint("vllm") as (_, peer):
+            model = client(peer, capabilities("vllm"), context=512)
             (said,) = model.ask(Chat([self.LONG]))
-            messages = sent(peers[0])[0]["messages"]
+            messages = sent(peer)[0]["messages"]
         assert said.note == "2 of 6 messages left out"
         assert [message["content"][:5] for message in messages] == [
             "Rules",

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from engine.base.errors import Cancelled, CostLimit, EndpointAway, RequestRefused
+from engine.base.errors import Cancelled, CostLimit, EndpointAway, EndpointError, RequestRefused
 from engine.model.endpoints import client
 from engine.model.endpoints.client import MAX_ATTEMPTS, EndpointClient, parse_address
-from engine.model.endpoints.fleet import Fleet, Prices
 from engine.model.endpoints.pacing import LONGEST_WAIT
+from engine.model.endpoints.sender import Prices, RequestSender
 from engine.model.interface import Spending
 from tests.engine.model.dripping import dripping
 from tests.engine.model.endpoints.toy_peer import Fault, ToyPeer, hangs_up, running, says
@@ -153,15 +153,15 @@ class MemoryCache(dict[str, str]):
         self[key] = value
 
 
-def fleet(
-    *peers: ToyPeer, replies: MemoryCache | None = None, prices: Prices | None = None
-) -> Fleet:
-    made = Fleet([(asker(peer, Waits()), prices) for peer in peers], replies)
+def sender(
+    peer: ToyPeer, replies: MemoryCache | None = None, prices: Prices | None = None
+) -> RequestSender:
+    made = RequestSender(asker(peer, Waits()), prices, replies)
     made.begin()
     return made
 
 
-def ask(made: Fleet, count: int = 1) -> list[Any]:
+def ask(made: RequestSender, count: int = 1) -> list[Any]:
     """Sends different requests concurrently and returns the answers."""
     import asyncio
 
@@ -172,27 +172,17 @@ def ask(made: Fleet, count: int = 1) -> list[Any]:
     return made.run(work)
 
 
-class TestSeveralEndpoints:
-    def test_work_is_shared(self) -> None:
-        """Two endpoints share the requests, and their answers together are those of one."""
-        with running("vllm") as first, running("vllm") as second:
-            first.delay = second.delay = 0.02
-            together = ask(fleet(first, second), 24)
-            assert first.completions
-            assert second.completions
-            assert len(first.completions) + len(second.completions) == 24
-            assert together == ask(fleet(first), 24)
-
-    def test_one_fails(self) -> None:
-        """An unusable endpoint is taken out with a notice; its requests go to the other."""
-        with running("vllm") as first, running("vllm") as second:
-            first.faults = [says(401, "no key")] * 50
-            made = fleet(first, second)
-            answers = ask(made, 12)
-            assert len(second.completions) == 12
-        assert len(answers) == 12
-        (why,) = made.removal_reasons
-        assert "401" in why
+class TestFaults:
+    def test_it_fails(self, peer: ToyPeer) -> None:
+        """An endpoint that failed is not asked again, until a new run begins."""
+        peer.faults = [says(401, "no key")]
+        made = sender(peer)
+        for _ in range(2):
+            with pytest.raises(EndpointError, match="401"):
+                ask(made)
+        assert len(peer.completions) == 1
+        made.begin()
+        assert len(ask(made)) == 1
 
     def test_too_much_at_once(self, peer: ToyPeer, monkeypatch: pytest.MonkeyPatch) -> None:
         """Each answer that the endpoint is overloaded reaches the endpoint's pace; all requests are answered in the
@@ -207,7 +197,7 @@ class TestSeveralEndpoints:
             heard.append(one.request_limit.limit)
 
         monkeypatch.setattr(one.request_limit, "record_refusal", listen)
-        made = Fleet([(one, None)])
+        made = RequestSender(one)
         made.begin()
         before = one.request_limit.limit
         peer.faults = [says(429, "slowly")] * 4
@@ -219,7 +209,7 @@ class TestSeveralEndpoints:
 class TestAccount:
     def test_tokens_and_cost(self, peer: ToyPeer) -> None:
         """Tokens are those that the server counts; the cost is at the prices that a person gave."""
-        made = fleet(peer, prices=Prices(read=2.0, written=10.0))
+        made = sender(peer, prices=Prices(read=2.0, written=10.0))
         ask(made, 3)
         account = made.account
         # The start token and `Hello N`, and two tokens of each reply.
@@ -230,7 +220,7 @@ class TestAccount:
         """A run stops before a request that might cost more than what is left, and never costs more than its limit;
         with a higher one it goes on, and pays nothing twice."""
         kept, prices = MemoryCache(), Prices(read=1e4, written=1e4)
-        made = fleet(peer, replies=kept, prices=prices)
+        made = sender(peer, replies=kept, prices=prices)
         made.spending = Spending(max_cost=1.0)
         with pytest.raises(CostLimit, match=r"might cost .* --max-cost"):
             ask(made, 40)
@@ -243,8 +233,8 @@ class TestAccount:
     def test_nothing_is_asked_twice(self, peer: ToyPeer) -> None:
         """A cached reply costs no request, and is the same."""
         kept = MemoryCache()
-        first = ask(fleet(peer, replies=kept), 3)
-        made = fleet(peer, replies=kept)
+        first = ask(sender(peer, replies=kept), 3)
+        made = sender(peer, replies=kept)
         assert ask(made, 3) == first
         assert len(peer.completions) == 3
         assert (made.account.requests, made.account.cached) == (0, 3)
@@ -256,9 +246,9 @@ class TestAccount:
         """A completion without text is no saving: the endpoint may have recovered when it is asked again."""
         kept = MemoryCache()
         peer.faults = [says(200, {"choices": [choice]})]
-        ask(fleet(peer, replies=kept))
+        ask(sender(peer, replies=kept))
         assert not kept
-        (answer,) = ask(fleet(peer, replies=kept))
+        (answer,) = ask(sender(peer, replies=kept))
         assert answer["choices"][0]["text"]
         assert kept
 
@@ -266,7 +256,7 @@ class TestAccount:
         """Equal requests in flight are sent once, and all get the answer; without a cache too."""
         import asyncio
 
-        made = fleet(peer)
+        made = sender(peer)
         peer.delay = 0.05
 
         async def work() -> list[Any]:
@@ -281,7 +271,7 @@ class TestAccount:
 class TestThreads:
     def test_share_the_places(self, peer: ToyPeer) -> None:
         """Work that several threads run is sent side by side, and each thread gets its own answers."""
-        made = fleet(peer)
+        made = sender(peer)
         peer.delay = 0.2
         answers: list[Any] = []
         threads = [threading.Thread(target=lambda: answers.extend(ask(made, 2))) for _ in range(3)]
@@ -297,7 +287,7 @@ class TestCancelling:
     def test_without_waiting_for_the_server(self, peer: ToyPeer) -> None:
         """A cancel gives up requests in flight at once, without waiting for their answers."""
         peer.delay = 20.0
-        made = fleet(peer)
+        made = sender(peer)
         failures: list[BaseException] = []
 
         def work() -> None:

@@ -1,4 +1,4 @@
-"""The endpoint list: what is stored of each endpoint, which may share a run, and that no key is stored."""
+"""The endpoint list: what is stored of each endpoint, and that no key is stored."""
 
 from __future__ import annotations
 
@@ -7,13 +7,9 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import UsageError
-from engine.jobs.contract import config_hash
 from engine.model.endpoints.endpoint_book import EndpointBook
-from engine.model.endpoints.fleet import Prices
-from engine.model.interface import LoadOptions
-from tests.engine.model.endpoints.toy_peer import MODEL, ToyPeer, running
-
-OPTIONS = LoadOptions()
+from engine.model.endpoints.sender import Prices
+from tests.engine.model.endpoints.toy_peer import MODEL, running
 
 
 class TestAdding:
@@ -45,38 +41,5 @@ class TestAdding:
             book.add(first.url, "one")
             with pytest.raises(UsageError, match="taken"):
                 book.add(second.url, "one")
-            with pytest.raises(UsageError, match="comma"):
-                book.add(second.url, "a,b")
         book.forget("one")
         assert EndpointBook(tmp_path).entries() == []
-
-
-class TestSharing:
-    def book(self, folder: Path, *peers: ToyPeer) -> EndpointBook:
-        made = EndpointBook(folder)
-        for number, peer in enumerate(peers):
-            made.add(peer.url, f"n{number}")
-        return made
-
-    def test_several_names(self, tmp_path: Path) -> None:
-        """Names with commas between them are endpoints that share a run; their order changes no config hash."""
-        with running("vllm") as first, running("vllm") as second:
-            book = self.book(tmp_path, first, second)
-        names = book.named("n0, n1")
-        assert names == ("n0", "n1")
-        keys = {
-            config_hash("complete", {}, book.loadable(each, OPTIONS).fingerprints)
-            for each in (names, names[::-1])
-        }
-        assert len(keys) == 1
-        alone = book.loadable(("n0",), OPTIONS)
-        assert config_hash("complete", {}, alone.fingerprints) not in keys
-
-    def test_mixed_with_files(self, tmp_path: Path) -> None:
-        """A model file cannot share a run with an endpoint; names that are no endpoints are left to the catalog."""
-        with running("vllm") as first:
-            book = self.book(tmp_path, first)
-        with pytest.raises(UsageError, match="'smollm2-135m' is no endpoint"):
-            book.named("n0,smollm2-135m")
-        assert book.named("smollm2-135m") == ()
-        assert book.named(None) == ()

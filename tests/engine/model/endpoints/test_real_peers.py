@@ -13,9 +13,9 @@ from engine.base.conversation import Conversation, Message, render_log
 from engine.completeness.scoring import LogItem, log_item
 from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.client import EndpointClient, parse_address
-from engine.model.endpoints.fleet import Fleet
 from engine.model.endpoints.model import EndpointModel
 from engine.model.endpoints.probe import probe
+from engine.model.endpoints.sender import RequestSender
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Generate, ModelClient
@@ -74,7 +74,7 @@ def over_http(llama: str, found: Capabilities) -> EndpointModel:
 
 
 def asking(url: str, can: Capabilities) -> EndpointModel:
-    made = EndpointModel("peer", Fleet([(EndpointClient(parse_address(url)), None)]), can)
+    made = EndpointModel("peer", RequestSender(EndpointClient(parse_address(url))), can)
     made.load(Path(), OPTIONS)
     return made
 

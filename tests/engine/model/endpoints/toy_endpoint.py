@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.client import EndpointClient, parse_address
-from engine.model.endpoints.fleet import Fleet, Prices, Replies
 from engine.model.endpoints.model import EndpointModel
 from engine.model.endpoints.probe import probe
+from engine.model.endpoints.sender import Prices, Replies, RequestSender
 from engine.model.interface import LoadOptions
 from tests.engine.model.endpoints.toy_peer import Manner, ToyPeer, running
 
@@ -28,23 +28,22 @@ def capabilities(manner: Manner) -> Capabilities:
 
 
 def client(
-    peers: Sequence[ToyPeer],
+    peer: ToyPeer,
     can: Capabilities,
     *,
     replies: Replies | None = None,
     prices: Prices | None = None,
     context: int | None = None,
 ) -> EndpointModel:
-    """A client for these servers, ready for requests."""
-    askers = [(EndpointClient(parse_address(peer.url), sleep=at_once), prices) for peer in peers]
-    made = EndpointModel("toy", Fleet(askers, replies), can)
+    """A client for this server, ready for requests."""
+    asker = EndpointClient(parse_address(peer.url), sleep=at_once)
+    made = EndpointModel("toy", RequestSender(asker, prices, replies), can)
     made.load(Path(), LoadOptions(context=context))
     return made
 
 
 @contextmanager
-def endpoint(manner: Manner, count: int = 1) -> Iterator[tuple[EndpointModel, list[ToyPeer]]]:
-    """Servers of one kind, and their client."""
-    with ExitStack() as stack:
-        peers = [stack.enter_context(running(manner)) for _ in range(count)]
-        yield client(peers, capabilities(manner)), peers
+def endpoint(manner: Manner) -> Iterator[tuple[EndpointModel, ToyPeer]]:
+    """A server of one kind, and its client."""
+    with running(manner) as peer:
+        yield client(peer, capabilities(manner)), peer

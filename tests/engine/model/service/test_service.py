@@ -16,7 +16,7 @@ from engine.model.catalog import DEFAULT_MODEL, Catalog
 from engine.model.catalog_files import PULLED, HubFile, Manifest
 from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
-from engine.model.endpoints.fleet import Prices
+from engine.model.endpoints.sender import Prices
 from engine.model.process.process import ModelProcess
 from engine.model.records import ModelRow
 from engine.model.service import service

@@ -13,7 +13,7 @@ from engine.questions.question import parse_question
 from engine.questions.records import Answerer, MachineAnswer
 from engine.questions.tables import machine_answers
 from engine.questions.tables.triage_queue import queue
-from engine.results.comparison.rates import answer_rates
+from engine.results.comparison.service import answer_rates
 from tests.engine.project.support import fill, talk
 
 

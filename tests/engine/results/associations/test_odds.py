@@ -9,8 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import erfc
 
-from engine.results.associations.odds import adjusted_p, near_equal, odds_ratios
-from engine.results.associations.words import Incidence
+from engine.results.associations.features import Incidence, adjusted_p, near_equal, odds_ratios
 
 Bools = NDArray[np.bool_]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.base.conversation import Role
+from engine.results.associations.features import word_features
 from engine.results.associations.records import WordFeature
-from engine.results.associations.words import word_features
 
 Talk = Sequence[tuple[Role, str]]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from engine.results.comparison.differences import least_difference, share_difference, shares_differ
+from engine.results.comparison.differences import share_difference, shares_differ
 
 counts = st.integers(1, 200).flatmap(lambda of: st.tuples(st.integers(0, of), st.just(of)))
 
@@ -38,17 +38,3 @@ class TestShares:
             covered += found.low <= 0 <= found.high
         assert alarms / len(draws) < 0.06
         assert covered / len(draws) > 0.94
-
-
-class TestSizes:
-    def test_so_many_find_it(self) -> None:
-        """The difference that samples are said to show is found in about 80 of 100 draws."""
-        random = np.random.default_rng(2)
-        size, share = 300, 0.5
-        other = share + least_difference(share, size, size)
-        found = [
-            shares_differ(random.binomial(size, share), size, random.binomial(size, other), size)
-            < 0.05
-            for _ in range(600)
-        ]
-        assert 0.74 < np.mean(found) < 0.88

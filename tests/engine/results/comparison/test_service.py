@@ -1,4 +1,4 @@
-"""Comparisons of a small project: parts by filter and by field, and another project."""
+"""Comparisons of a small project: parts by filter and by field."""
 
 from __future__ import annotations
 
@@ -21,15 +21,13 @@ from engine.project.project import Project
 from engine.questions.records import Act, Answerer, ExampleProbe, MachineAnswer
 from engine.questions.service.questions import QuestionService
 from engine.questions.tables import answers, example_probes, machine_answers
-from engine.results.comparison.differences import compare
-from engine.results.comparison.formatting import breakdown_tables, comparison_table
+from engine.results.comparison.differences import Comparison, Difference, Side, compare
+from engine.results.comparison.formatting import breakdown_table, comparison_table
 from engine.results.comparison.measured import Measured
-from engine.results.comparison.records import Comparison, Difference, Side
 from engine.results.comparison.service import ComparisonService
 from engine.signs.stages import SignStage
 from tests.engine.goals.service.goal_project import cluster, stored_review, texts
 from tests.engine.project.support import fill, give_scores, talk
-from tests.screens.trees.tree_project import give_trees
 
 PROBE = ExampleProbe("succeeded", 100, None)
 
@@ -67,7 +65,8 @@ def found(comparison: Comparison, measure: str) -> Difference:
 
 class TestFilters:
     def test_a_difference_is_found(self, better: Project) -> None:
-        """The change of the completion rate has its sign, interval and p value, and names what to read."""
+        """The change of the completion rate has its sign, interval and p value; its row leads to the side with the
+        lower rate."""
         both = service_of(better).compare(
             parse_filter("date:2026-01"), parse_filter("date:2026-02")
         )
@@ -76,9 +75,9 @@ class TestFilters:
         assert completion.cases == (100, 100)
         assert completion.significant
         assert 0.39 < completion.change.low < 0.5 < completion.change.high < 0.62
-        assert completion.examples_in == 0
-        assert all(key % 4 == 2 for key in completion.examples)
-        assert comparison_table(both).rows[0].cells[4] == "<.001*"
+        row = comparison_table(both).rows[0]
+        assert row.cells[4] == "<.001*"
+        assert row.details["filter"] == "date:2026-01"
 
     def test_the_others(self, better: Project) -> None:
         """Without a second filter the side holds all others, and the filter that selects them is told."""
@@ -215,8 +214,7 @@ class TestFields:
         assert change is not None
         assert change.significant
         assert months.parts[0].filter == "date:2026-01"
-        (table,) = breakdown_tables(months)
-        assert [row.name for row in table.rows] == ["2026-01", "2026-02"]
+        assert [row.name for row in breakdown_table(months).rows] == ["2026-01", "2026-02"]
 
     def test_one_difference_has_one_p(self, better: Project) -> None:
         """Of two values that exclude each other, both rows have the p of a comparison of their filters."""
@@ -226,31 +224,6 @@ class TestFields:
         assert other.change is not None
         completion = found(sides, "completion")
         assert team.change.corrected == other.change.corrected == completion.corrected < 0.05
-
-    def test_uncertainty(self, better: Project) -> None:
-        """Where there are response trees, each month has their mean entropy and its change by Welch's test; where
-        there are none, nothing is said of entropy."""
-        plain = service_of(better).by("month")
-        assert {part.entropy for part in plain.parts} == {None}
-        assert len(breakdown_tables(plain)) == 1
-        give_trees(better, dict.fromkeys(range(1, 61), (2, -1.0)))
-        # 1.5 bits in the first month and 2.5 in the second, give or take a half
-        entropy = "1.5 + conversation_id % 2 + (conversation_id % 3 - 1) / 2.0"
-
-        def vary(conn: sqlite3.Connection) -> None:
-            conn.execute(f"UPDATE tree SET entropy = {entropy}")
-
-        better.write(vary)
-        first, second = service_of(better).by("month").parts
-        assert first.trees == 30
-        assert first.entropy == pytest.approx(1.5)
-        change = second.entropy_change
-        assert change is not None
-        assert change.change.value == pytest.approx(1.0)
-        assert change.significant
-        assert second.change is not None
-        _, table = breakdown_tables(service_of(better).by("month"))
-        assert table.rows[1].cells == ("2026-02", "30", "2.50", "+1.00 (+0.79 to +1.21)", "<.001*")
 
     @pytest.mark.parametrize("field", ["source", "month"])
     def test_parts_are_what_their_filters_select(self, clustered: Project, field: str) -> None:
@@ -263,9 +236,8 @@ class TestFields:
         assert sum(part.rate.conversations for part in found.parts) + found.without == 33
 
 
-class TestProjects:
+class TestScores:
     def test_a_filter_by_score(self, better: Project) -> None:
         """Conversations that were selected by their score get no rate without its errors, and it says why."""
-        one = service_of(better)
-        found = one.against(one, parse_filter("p<.5"))
+        found = service_of(better).compare(parse_filter("p<.5"), parse_filter(""))
         assert [side.rate.why for side in found.sides] == ["the filter goes by the score"] * 2

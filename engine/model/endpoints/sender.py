@@ -1,6 +1,6 @@
-"""A fleet: several endpoints that serve the same model and share the requests of one run.
+"""Sends the requests of a run to an endpoint: each once, counted and paid, from the cache where it has the reply.
 
-A place is the permission for one request in flight; each endpoint has as many as its `RequestLimit` allows.
+A place is the permission for one request in flight; there are as many as the `RequestLimit` of the endpoint allows.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -21,7 +21,7 @@ from engine.model.endpoints.dialects import read_completion, text_pieces
 from engine.model.interface import Spending
 
 T = TypeVar("T")
-"""Result of work that asks endpoints."""
+"""Result of work that asks an endpoint."""
 
 TOKENS_PRICED = 1_000_000
 """Number of tokens that a price is given for."""
@@ -51,23 +51,11 @@ class Prices:
     written: float
 
 
-@dataclass(slots=True)
-class _Member:
-    """One endpoint of a fleet.
+class RequestSender:
+    """Sends requests to one endpoint. Once it has failed, it is not asked again until the next `begin`.
 
     Attributes:
-        removal_reason: Why it is no longer used; None while it is.
-    """
-
-    client: EndpointClient
-    prices: Prices | None
-    removal_reason: str | None = None
-
-
-class Fleet:
-    """Sends each request to the endpoint with the most free places. An endpoint that fails is not used again.
-
-    Attributes:
+        prices: What its tokens cost; None if that is unknown.
         account: What the requests since the last `begin` have taken.
         spending: What the run may cost that the requests are part of.
         check: Raises NetworkRefused where texts may not be sent.
@@ -76,21 +64,22 @@ class Fleet:
 
     def __init__(
         self,
-        members: Sequence[tuple[EndpointClient, Prices | None]],
+        client: EndpointClient,
+        prices: Prices | None = None,
         replies: Replies | None = None,
         *,
         identity: str = "",
     ) -> None:
-        """Prepares a fleet; sends no request.
+        """Prepares; sends no request.
 
         Args:
-            members: The client and the prices of each endpoint; None if the prices are unknown.
             replies: Cache of replies; None for no cache.
-            identity: Properties of the endpoints as text, which are part of the cache key.
+            identity: Properties of the endpoint as text, which are part of the cache key.
         """
-        self._members = [_Member(*member) for member in members]
+        self._client, self.prices = client, prices
+        self._failure: str | None = None
         self._replies, self._identity = replies, identity
-        self._loop = BackgroundLoop([client.address for client, _ in members])
+        self._loop = BackgroundLoop([client.address])
         self._cancelled = False
         self._retries_before = 0
         self._places: _Places | None = None
@@ -105,34 +94,19 @@ class Fleet:
 
     def begin(self) -> None:
         """Starts new counts, clears an earlier `cancel`, and lets what was refused be sent again."""
-        self._cancelled = False
+        self._cancelled, self._failure = False, None
         self._sent.clear()
         self._refused.clear()
-        self._retries_before = self._count_retries()
-        has_prices = any(member.prices for member in self._members)
-        self.account = Account(cost=0.0 if has_prices else None)
-
-    def _count_retries(self) -> int:
-        """Returns how many requests all clients have sent again since they were made."""
-        return sum(member.client.retries for member in self._members)
-
-    @property
-    def removal_reasons(self) -> list[str]:
-        """The reasons why endpoints are no longer used, in order of the endpoints."""
-        return [member.removal_reason for member in self._members if member.removal_reason]
-
-    @property
-    def prices(self) -> Prices | None:
-        """The prices of the first endpoint whose prices are known."""
-        return next((member.prices for member in self._members if member.prices), None)
+        self._retries_before = self._client.retries
+        self.account = Account(cost=None if self.prices is None else 0.0)
 
     @property
     def limit(self) -> int:
-        """The number of requests that the endpoints bear side by side, as far as is known; at least one."""
-        return sum(m.client.request_limit.limit for m in self._members if not m.removal_reason) or 1
+        """The number of requests that the endpoint bears side by side, as far as is known; at least one."""
+        return self._client.request_limit.limit
 
     def spent(self) -> str:
-        """Requests, tokens and cost since `begin`, and the endpoints that are no longer used."""
+        """Requests, tokens and cost since `begin`."""
         account = self.account
         report = counted(account.requests, "request")
         report += f", {account.cached:,} more answered from the cache" if account.cached else ""
@@ -143,8 +117,7 @@ class Fleet:
             total = self.spending.cost
             more = total - account.cost > LEAST_SHOWN_COST
             report += f", {total:,.4f} with the stages before" if more else ""
-        removed = (f"Taken out: {reason.rstrip('.')}" for reason in self.removal_reasons)
-        return ". ".join([report, *removed])
+        return report
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Runs work that uses `ask`, and returns its result. Several threads may run work side by side.
@@ -196,7 +169,7 @@ class Fleet:
         return {"tokens": list(range(first, first + count)), "prompt": self._laid_out}
 
     async def ask(self, name: str, body: Mapping[str, Any]) -> Any:
-        """Returns the JSON answer to a request, from the cache or from the endpoint with the most free places.
+        """Returns the JSON answer to a request, from the cache or from the endpoint.
 
         Args:
             name: Path of the request, as in `Address.url`.
@@ -204,21 +177,18 @@ class Fleet:
 
         Raises:
             RequestRefused: The endpoint refuses this request.
-            ModelError: All endpoints have failed.
+            ModelError: The endpoint has failed.
         """
         if self.redact is not None:
             body = _mapped(body, self.redact)
         if self._rehearsed is not None:
             return self._rehearse(self._rehearsed, name, body)
-        keys = [self._key(member, name, body) for member in self._members]
-        key, *_ = keys
+        key = self._key(name, body)
         if key in self._refused:
             raise RequestRefused(self._refused[key])
-        # Any endpoint of the fleet may have given the reply earlier.
-        cached = map(self._replies.get, keys) if self._replies is not None else iter(())
-        if self.spending.fresh and is_paid(name) and key not in self._sent:
-            cached = iter(())
-        if (reply := next((reply for reply in cached if reply is not None), None)) is not None:
+        asks_again = self.spending.fresh and is_paid(name) and key not in self._sent
+        reply = None if self._replies is None or asks_again else self._replies.get(key)
+        if reply is not None:
             # A block is asked item by item after one of it was refused: that is no saving.
             self.account.cached += is_paid(name) and key not in self._sent
             return json.loads(reply)
@@ -227,7 +197,7 @@ class Fleet:
         if (equal := in_flight.get(key)) is not None:
             self.account.cached += is_paid(name)
             return await asyncio.shield(equal)
-        task = in_flight[key] = asyncio.create_task(self._send(self._places, name, body, keys))
+        task = in_flight[key] = asyncio.create_task(self._send(self._places, name, body, key))
         try:
             return await task
         except RequestRefused as error:
@@ -236,51 +206,48 @@ class Fleet:
         finally:
             del in_flight[key]
 
-    async def _send(
-        self, places: _Places, name: str, body: Mapping[str, Any], keys: Sequence[str]
-    ) -> Any:
-        """Returns the JSON answer of an endpoint, and keeps it under the key of that endpoint; see `ask`.
+    async def _send(self, places: _Places, name: str, body: Mapping[str, Any], key: str) -> Any:
+        """Returns the JSON answer of the endpoint, and keeps it under the key; see `ask`.
 
         Raises:
             RequestRefused: The endpoint refuses this request, or its answer is no completion.
-            ModelError: All endpoints have failed.
+            ModelError: The endpoint has failed.
         """
-        while True:
-            member = await places.take()
-            spending, most = self.spending, 0.0
-            try:
-                most = await self._reserve(places, member, body) if is_paid(name) else 0.0
-                answer = await member.client.ask(
-                    places.clients[id(member)], name, self._body_with_model(member, body)
-                )
-            except EndpointAway as error:
-                member.removal_reason = error.message
-            else:
-                if is_paid(name):
-                    self._count(member, answer)
-                self._sent.update(keys)
-                if _is_worth_keeping(name, answer) and self._replies is not None:
-                    self._replies.put(keys[self._members.index(member)], json.dumps(answer))
-                return answer
-            finally:
-                if most:
-                    spending.reserved.remove(most)
-                self.account.retries = self._count_retries() - self._retries_before
-                places.give_back(member)
+        await places.take()
+        spending, most = self.spending, 0.0
+        try:
+            if self._failure is not None:
+                raise EndpointError(self._failure, "Look at the endpoint, then run again.")
+            most = await self._reserve(places, body) if is_paid(name) else 0.0
+            answer = await self._client.ask(places.client, name, self._body_with_model(body))
+        except EndpointAway as error:
+            self._failure = error.message
+            raise EndpointError(error.message, "Look at the endpoint, then run again.") from error
+        finally:
+            if most:
+                spending.reserved.remove(most)
+            self.account.retries = self._client.retries - self._retries_before
+            places.give_back()
+        if is_paid(name):
+            self._count(answer)
+        self._sent.add(key)
+        if _is_worth_keeping(name, answer) and self._replies is not None:
+            self._replies.put(key, json.dumps(answer))
+        return answer
 
-    async def _reserve(self, places: _Places, member: _Member, body: Mapping[str, Any]) -> float:
+    async def _reserve(self, places: _Places, body: Mapping[str, Any]) -> float:
         """Reserves the most that a request may cost, and returns it; 0 where the prices are unknown. Waits for the cost
         of requests in flight where it depends on that whether the run may cost so much.
 
         Raises:
             CostLimit: The run might then cost more than it may.
         """
-        if member.prices is None:
+        if self.prices is None:
             return 0.0
         spending = self.spending
         read = len(json.dumps(body, ensure_ascii=False)) / LEAST_CHARS_PER_TOKEN
         written = float(body.get("max_tokens", 0))
-        most = (read * member.prices.read + written * member.prices.written) / TOKENS_PRICED
+        most = (read * self.prices.read + written * self.prices.written) / TOKENS_PRICED
         limit = spending.max_cost
         while limit is not None and spending.cost + sum(spending.reserved) + most > limit:
             if not spending.reserved:
@@ -293,21 +260,16 @@ class Fleet:
         spending.reserved.append(most)
         return most
 
-    def _body_with_model(self, member: _Member, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the body of a request to one endpoint, which names its model."""
-        return {"model": member.client.address.model, **body}
+    def _body_with_model(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the body of a request, which names the model."""
+        return {"model": self._client.address.model, **body}
 
-    def _key(self, member: _Member, name: str, body: Mapping[str, Any]) -> str:
-        """Returns the key of a request to one endpoint in the cache of replies, a SHA-256 in hex."""
-        content = [
-            self._identity,
-            member.client.address.base,
-            name,
-            self._body_with_model(member, body),
-        ]
+    def _key(self, name: str, body: Mapping[str, Any]) -> str:
+        """Returns the key of a request in the cache of replies, a SHA-256 in hex."""
+        content = [self._identity, self._client.address.base, name, self._body_with_model(body)]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
-    def _count(self, member: _Member, answer: Any) -> None:
+    def _count(self, answer: Any) -> None:
         """Adds an answer to the account: its request, its tokens as the endpoint counts them, and their cost."""
         account = self.account
         account.requests += 1
@@ -322,18 +284,18 @@ class Fleet:
         account.written += written
         cost = usage.get("cost")  # some servers say it themselves
         if not (isinstance(cost, int | float) and 0 <= cost < float("inf")):
-            if member.prices is None:
+            if self.prices is None:
                 return
-            millions_cost = read * member.prices.read + written * member.prices.written
+            millions_cost = read * self.prices.read + written * self.prices.written
             cost = millions_cost / TOKENS_PRICED
         account.cost = (account.cost or 0.0) + cost
         self.spending.cost += cost
 
     async def _run_with_places(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Runs work while the connection pools of all endpoints are open, which all work shares."""
+        """Runs work while the connection pool is open, which all work shares."""
         # Cancelled work may still hold places of an earlier loop.
         if self._places is None or self._places.loop is not asyncio.get_running_loop():
-            self._places = _Places(self._members)
+            self._places = _Places(self._client)
         places = self._places
         places.users += 1
         try:
@@ -386,53 +348,37 @@ def _is_worth_keeping(name: str, answer: Any) -> bool:
 
 
 class _Places:
-    """Gives out the free places of all endpoints, inside one event loop.
+    """Gives out the free places of an endpoint, inside one event loop.
 
     Attributes:
         users: Number of works that use them.
         loop: The event loop that they are of.
         in_flight: The requests that are not answered yet, by their key.
-        clients: The connection pool of each endpoint, by the id of its member.
+        client: The connection pool.
     """
 
-    def __init__(self, members: Sequence[_Member]) -> None:
-        """Frees all places and opens the connection pool of each endpoint."""
-        self._members, self.users = members, 0
+    def __init__(self, client: EndpointClient) -> None:
+        """Frees all places and opens the connection pool."""
+        self._limit, self.users = client.request_limit, 0
+        self._limit.active = 0
         self.loop = asyncio.get_running_loop()
         self.in_flight: dict[str, asyncio.Task[Any]] = {}
         self._ended = asyncio.Event()
-        self.clients = {id(member): member.client.open_connections() for member in members}
-        for member in members:
-            member.client.request_limit.active = 0
+        self.client = client.open_connections()
 
     async def close(self) -> None:
-        """Closes the connection pools."""
-        for client in self.clients.values():
-            await client.aclose()
+        """Closes the connection pool."""
+        await self.client.aclose()
 
-    async def take(self) -> _Member:
-        """Waits for a free place, and returns the endpoint with the most of them, of two alike the one that answered
-        less.
-
-        Raises:
-            ModelError: All endpoints have failed.
-        """
-        while True:
-            available = [member for member in self._members if not member.removal_reason]
-            if not available:
-                reasons = [member.removal_reason or "" for member in self._members]
-                raise EndpointError(" ".join(reasons), "Look at the endpoint, then run again.")
-            limits = {id(member): member.client.request_limit for member in available}
-            best = max(available, key=lambda m: (limits[id(m)].free, -limits[id(m)].answers))
-            if best.client.request_limit.free > 0:
-                best.client.request_limit.active += 1
-                return best
+    async def take(self) -> None:
+        """Waits for a free place."""
+        while self._limit.free <= 0:
             await self.next_end()
+        self._limit.active += 1
 
-    def give_back(self, member: _Member) -> None:
+    def give_back(self) -> None:
         """Frees a place; what waits looks for one again."""
-        limit = member.client.request_limit
-        limit.active = max(0, limit.active - 1)
+        self._limit.active = max(0, self._limit.active - 1)
         self._ended.set()
 
     async def next_end(self) -> None:

@@ -8,13 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.training.presets import (
-    LEAST_BUDGET,
-    PASS_COST,
-    microbatches,
-    padded_length,
-    token_budget,
-)
+from engine.training.base import LEAST_BUDGET, padded_length, token_budget
+from training.loop import PASS_COST, microbatches
 
 LENGTHS = st.lists(st.integers(1, 3000), min_size=1, max_size=6)
 BUDGETS = st.sampled_from([1, 256, 1024, 4096, 20_000])
