@@ -14,7 +14,7 @@ from engine.goals.service.results import assignment_result, clustering_result, s
 from engine.goals.service.runs import ABOUT_KEY
 from engine.opener.open_project import OpenProject
 from engine.project import settings
-from engine.project.estimate_text import estimate_lines
+from engine.project.records import estimate_lines
 from workbench.arguments import PROJECT, argument, read_request, request_arguments, switch, takes
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import run_stages

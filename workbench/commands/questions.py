@@ -14,7 +14,7 @@ from engine.base.number_format import counted
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
-from engine.project.estimate_text import estimate_lines
+from engine.project.records import estimate_lines
 from engine.questions.question import NOTE, Question, hyphenated
 from engine.questions.records import NO_NAME, Act
 from engine.questions.service.answer_tables import (

@@ -21,7 +21,7 @@ from engine.completeness.word_reasons import Reason, ScoreReasons, in_words
 from engine.conversations.filters import ListQuery
 from engine.model.service.run_setup import use_adapter
 from engine.opener.open_project import OpenProject
-from engine.project.estimate_text import estimate_lines
+from engine.project.records import estimate_lines
 from workbench.arguments import (
     FILTER,
     PROJECT,
