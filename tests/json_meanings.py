@@ -31,11 +31,13 @@ ELSEWHERE = {
     "goals review": "how many were `reviewed` now, and the `decisions` that are left, each as `export decisions` has"
     " it",
     "open": "as `demo`: `workbench open FILE --headless --json`",
-    "simulate forms": "a row for each form and variant: [simulation](../simulation.md#forms)",
-    "simulate recsim": "what was played: [RecLLMSim](../recllmsim.md)",
-    "simulate results": "`aptitude`, a row for each task, condition and model: [sharded tasks](../sharded-tasks.md);"
+    "simulate forms": "the rows of `simulate results` for what was played, its `source`, and the `plays`,"
+    " each with its counts and its conversation: [simulation](../simulation.md#forms)",
+    "simulate recsim": "as `simulate forms`: [RecLLMSim](../recllmsim.md)",
+    "simulate results": "`aptitude`, a row for each task, condition and model:"
+    " [simulation](../simulation.md#sharded-conversations);"
     " `forms`, one for each form, model and variant: [simulation](../simulation.md#forms)",
-    "simulate sharded": "a row for each task, condition and model: [sharded tasks](../sharded-tasks.md)",
+    "simulate sharded": "as `simulate forms`: [simulation](../simulation.md#sharded-conversations)",
     "train delete": "`deleted`, the name of the run",
     "train start": "with `--estimate` tokens, steps, memory and seconds; else the run, as in `train status`",
     "train stop": "the run, as in `train status`",
@@ -286,7 +288,6 @@ MEANINGS = {
     "max_logprob": "log-probability of the best answer, natural logarithm",
     "means": "what it means",
     "measure": "what is compared",
-    "measured": "whether the time comes from earlier runs on this machine",
     "median_leaves": "median number of answers of a tree",
     "member_similarity": "cosine of the centers",
     "member_threshold": "member similarity from which two such groups are more probably one goal than two",

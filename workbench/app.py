@@ -93,12 +93,6 @@ class ScreenOpener:
 
         return ModelsScreen(self.services, self.feed)
 
-    def simulation(self) -> Screen[Any]:
-        """Makes the list of simulations."""
-        from screens.simulation.screen import SimulationScreen
-
-        return SimulationScreen(self.services, self.feed)
-
     # Screens that several others open
 
     def reader(self, order: array[int], at: int, mode: str, words: Sequence[str]) -> Screen[int]:

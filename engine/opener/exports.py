@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 ExportKind = Literal[
     "scores", "answers", "proposals", "conversations", "table", "trees", "clusters", "assignments",
-    "decisions", "transcripts",
+    "decisions",
 ]  # fmt: skip
 """What can be exported."""
 
@@ -125,10 +125,6 @@ def export_lines(
             yield from goal_exports.assignment_lines(conn, ids)
         else:
             yield from goal_exports.decision_lines(conn)
-    elif kind == "transcripts":
-        from engine.simulate.tables import transcript_lines
-
-        yield from transcript_lines(conn, ids)
     else:
         from engine.opener.conversation_forms import exported
 

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from engine.results.comparison.service import ComparisonService
     from engine.results.validation.service import ValidationService
     from engine.results.watch.watching import WatchService
-    from engine.simulate.service.service import SimulationService
+    from engine.simulate.service import SimulationService
     from engine.training.service import TrainingService
     from engine.trees.service import TreeService
 
@@ -89,7 +89,7 @@ TABLES_BY_STAGE = {
     "ask": frozenset({"answer"}),
     "tune": frozenset({"model"}),
     "watch": frozenset({"conversation", "message", "source"}),
-    "simulate": frozenset({"conversation", "message", "source", "play"}),
+    "simulate": frozenset({"conversation", "message", "source"}),
     **dict.fromkeys(GOAL_STAGES, frozenset({"goal"})),
 }
 """Names of the tables that a stage changes, by its name, so that screens know what to read again."""
@@ -422,10 +422,10 @@ class OpenProject:
 
     @made_once
     def simulations(self) -> SimulationService:
-        """Lists and starts simulations."""
-        from engine.simulate.service.service import SimulationService
+        """Plays conversations with known truth, and reads what was played."""
+        from engine.simulate.service import SimulationService
 
-        return SimulationService(self.run_setup, self.runner)
+        return SimulationService(self.run_setup)
 
     @made_once
     def watches(self) -> WatchService:

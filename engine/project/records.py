@@ -81,7 +81,7 @@ class Estimate:
     """Estimated cost of a run on this machine.
 
     Attributes:
-        items: Number of conversations, plays or others that are left to do.
+        items: Number of conversations that are left to do.
         tokens: Number of their tokens; None if unknown, where no model reads them, and where `costs` has them.
         tokens_per_second: Speed of the model on this machine; None if it was not measured.
         seconds: Time that they take; None where no speed was measured.
@@ -90,7 +90,6 @@ class Estimate:
         of: Number of conversations that are left, where the time is over before; None where all are done.
         costs: Of each stage that asks endpoints.
         asked: What the model is asked for in a clustering: any of `summaries`, `labels`, `merges`.
-        unit: What `items` counts, in the singular.
     """
 
     items: int
@@ -102,7 +101,6 @@ class Estimate:
     of: int | None = None
     costs: tuple[StageCost, ...] = ()
     asked: tuple[str, ...] = ()
-    unit: str = "conversation"
 
 
 MAX_MODEL_CHARACTERS = 60
@@ -114,7 +112,7 @@ def estimate_lines(estimate: Estimate) -> list[str]:
     model, and what that is asked for; then the cost of each stage that asks endpoints, and of all of them."""
     if not estimate.items:
         return ["Nothing is left to do: all of this was done, or no conversation matches."]
-    count = counted(estimate.items, estimate.unit)
+    count = counted(estimate.items, "conversation")
     if estimate.tokens == 0:
         return [f"{count} read already; only the fit is left, which takes seconds"]
     if estimate.of is not None:  # the time that was asked for ends before all are read

@@ -613,15 +613,14 @@ CREATE TABLE goal_move (
     PRIMARY KEY (clustering_id, conversation_id)
 ) STRICT, WITHOUT ROWID;
 
--- params, models: JSON
+-- models: JSON
 CREATE TABLE play_config (
     config_hash TEXT PRIMARY KEY,
     kind TEXT NOT NULL,
-    params TEXT NOT NULL,
     models TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- reason: why it broke off, NULL where it ended; result: JSON; transcript: JSON, compressed by zlib
+-- reason: why it broke off, NULL where it ended; result: JSON
 CREATE TABLE play (
     id INTEGER PRIMARY KEY,
     config_hash TEXT NOT NULL REFERENCES play_config (config_hash),
@@ -630,7 +629,6 @@ CREATE TABLE play (
     conversation_id INTEGER REFERENCES conversation (id),
     reason TEXT,
     result TEXT NOT NULL,
-    transcript BLOB NOT NULL,
     UNIQUE (config_hash, key)
 ) STRICT;
 CREATE INDEX play_by_conversation ON play (conversation_id) WHERE conversation_id IS NOT NULL;

@@ -33,7 +33,7 @@ from typing import Any
 from engine.model.catalog import embedded_model
 from engine.opener.exports import export_lines
 from engine.project.project import Project
-from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from engine.simulate.demo import sample_conversations, write_jsonl
 from engine.training.events import RunDirectory
 from engine.training.history import RunHistory
 from tests.campaign.forked import ForkedCommand, run_here

@@ -14,7 +14,7 @@ from engine.conversations.text_checks import Redactor
 from engine.model.service.endpoints import ALLOWED_KEY
 from engine.opener.open_project import OpenProject
 from engine.project import settings
-from engine.simulate.demo.samples import write_jsonl
+from engine.simulate.demo import write_jsonl
 from tests.command_line import data, workbench
 from tests.engine.model.endpoints.scripted_server import KINDS, scripted
 from tests.engine.model.endpoints.toy_peer import ToyPeer, running

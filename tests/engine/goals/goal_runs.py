@@ -29,7 +29,7 @@ from engine.model.embedders.vectors import Vectors
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from engine.project.project import Project
-from engine.simulate.demo.samples import write_jsonl
+from engine.simulate.demo import write_jsonl
 from tests.engine.completeness import scored
 from tests.engine.project.support import NOT_CONTENT, content
 

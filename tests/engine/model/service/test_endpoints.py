@@ -10,7 +10,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from engine.base.conversation import Conversation, Message
-from engine.simulate.demo.samples import write_jsonl
+from engine.simulate.demo import write_jsonl
 from tests.command_line import data, workbench
 from tests.engine.model.endpoints.toy_peer import ToyPeer, running, says
 

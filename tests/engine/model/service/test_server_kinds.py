@@ -16,7 +16,7 @@ from engine.goals.tables.clusterings import clusters, shown_id, stored_clusterin
 from engine.model.endpoints.capabilities import text_pieces
 from engine.opener.open_project import OpenProject
 from engine.opener.prompt_trials import PromptTrial
-from engine.simulate.demo.samples import write_jsonl
+from engine.simulate.demo import write_jsonl
 from tests.command_line import data, workbench
 from tests.engine.model.endpoints.scripted_server import KINDS, scripted
 

@@ -8,36 +8,16 @@ rules, greeting and adviser is this program's own (prompts/recsim).
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import product
 from random import Random
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple
 
 from engine.model.chat import Call, ChatMessage, Completion, Ending, Play, Role, seed_from
 from engine.model.interface import Sampling
 from engine.model.prompt_files import filled
-
-Language = Literal["en", "zh"]
-"""English or Chinese."""
-
-LANGUAGES: tuple[Language, ...] = get_args(Language)
-"""The languages that conversations can be in."""
-
-
-FIELDS = {
-    "Gender": "性别",
-    "Age": "年龄",
-    "Personality": "个性",
-    "Occupation": "职业",
-    "Daily Interests and Hobbies": "日常兴趣爱好",
-    "Travel Habits": "旅行习惯",
-    "Dining Preferences": "餐饮喜好",
-    "Spending Habits": "消费习惯",
-    "Other Aspects": "其他方面",
-}
-"""The lines of a profile, in order, with their Chinese names."""
 
 TASKS = (
     "travel planning",
@@ -51,10 +31,6 @@ TASKS = (
 ADVISED = "new travel planning"
 """The task in which the assistant gets a system message with its role."""
 
-MappedProfile = Mapping[str, Any]
-"""A profile in the closed vocabulary: field -> {en, zh}, or a list of those."""
-
-
 FORMAT = "recllmsim"
 """The import format of the records."""
 
@@ -64,93 +40,40 @@ MAX_TURNS = 10
 USER_TOKENS, ASSISTANT_TOKENS = 200, 512
 """Longest reply of the user and of the assistant in tokens."""
 
-FAREWELLS: tuple[tuple[str, str], ...] = (("thank you", "goodbye"), ("谢谢", "再见"))
-"""A reply with both words of a pair, in any case, ends the conversation and is not part of it."""
 
-_CHINESE: Language = "zh"
-"""The language whose prompts have names that end with `-zh`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """A person.
-
-    Attributes:
-        id: Id in the bundled file.
-        text: Language -> numbered lines such as `1. Gender: Male`.
-        mapped: The same profile in the closed vocabulary.
-    """
+class Profile(NamedTuple):
+    """A person: the number in the bundled file, and numbered lines such as `1. Gender: Male`."""
 
     id: int
-    text: Mapping[Language, str]
-    mapped: MappedProfile
+    text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """A task description addressed to the simulated person ("You want to ..."), with the task of `TASKS`; `text` by
-    language."""
+class Situation(NamedTuple):
+    """A task of `TASKS`, and its description addressed to the simulated person ("You want to ...")."""
 
     id: int
     task: str
-    text: Mapping[Language, str]
-
-
-@cache
-def vocabulary() -> Mapping[str, Mapping[str, str]]:
-    """Returns the allowed answers of each field but `Age`, English -> Chinese, as in RecLLMSim (Apache-2.0)."""
-    words: dict[str, dict[str, str]] = _data("vocabulary.json")
-    return words
+    text: str
 
 
 @cache
 def profiles() -> Sequence[Profile]:
     """Returns the bundled profiles."""
-    return [_profile(record) for record in _data("profiles.json")]
+    return [
+        Profile(
+            number,
+            "\n".join(
+                f"{line}. {name}: {words}" for line, (name, words) in enumerate(record.items(), 1)
+            ),
+        )
+        for number, record in enumerate(_data("recsim_profiles.json"))
+    ]
 
 
 @cache
 def situations() -> Sequence[Situation]:
     """Returns the bundled situations; some for each task."""
-    return [
-        Situation(record["id"], record["task"], {"en": record["en"], "zh": record["zh"]})
-        for record in _data("situations.json")
-    ]
-
-
-def _profile(record: Mapping[str, Any]) -> Profile:
-    """Reads a profile from its record, in both languages.
-
-    Args:
-        record: `id`, `gender` and `age`; under `mapped` the English words of the vocabulary by field, one or a list;
-            under `en` and `zh` the free words by English field.
-    """
-    gender, age = str(record["gender"]), str(record["age"])
-    words = {"Gender": gender, **record["mapped"]}
-    mapped: dict[str, Any] = {}
-    for name in FIELDS:
-        if name == "Age":
-            mapped[name] = {"en": age, "zh": age}
-        elif isinstance(words[name], str):
-            mapped[name] = _in_both_languages(name, words[name])
-        else:
-            mapped[name] = [_in_both_languages(name, word) for word in words[name]]
-    english = {"Gender": gender, "Age": age, **record["en"]}
-    chinese = {"Gender": mapped["Gender"]["zh"], "Age": age, **record["zh"]}
-    text: dict[Language, str] = {
-        "en": "\n".join(
-            f"{number}. {name}: {english[name]}" for number, name in enumerate(FIELDS, 1)
-        ),
-        "zh": "\n".join(
-            f"{number}. {zh}：{chinese[en]}" for number, (en, zh) in enumerate(FIELDS.items(), 1)
-        ),
-    }
-    return Profile(int(record["id"]), text, mapped)
-
-
-def _in_both_languages(field: str, english: str) -> dict[str, str]:
-    """Returns a word of the vocabulary in both languages."""
-    return {"en": english, "zh": vocabulary()[field][english]}
+    return [Situation(**record) for record in _data("recsim_situations.json")]
 
 
 def _data(name: str) -> Any:
@@ -166,15 +89,13 @@ class Setting:
     """The settings of all conversations of one simulation.
 
     Attributes:
-        texts: The prompts, by name; in Chinese with `-zh` at the end.
-        language: Language of the conversations.
+        texts: The prompts, by name.
         max_turns: Most answers of the assistant.
         temperature: Temperature of both models.
         seed: Determines which profiles and situations meet, and the seeds of all calls.
     """
 
     texts: Mapping[str, str]
-    language: Language = "en"
     max_turns: int = MAX_TURNS
     temperature: float = 0.5
     seed: int = 0
@@ -200,7 +121,7 @@ class RecSimScenario:
         """The name of the scenario, unique in its simulation."""
         return (
             f"recsim/{self.situation.task.replace(' ', '-')}/profile-{self.profile.id}/situation-{self.situation.id}"
-            f"/{self.setting.language}/{self.run}"
+            f"/{self.run}"
         )
 
     def play(self) -> Play:
@@ -236,9 +157,9 @@ def recsim_scenarios(
 
 
 def says_goodbye(reply: str) -> bool:
-    """Whether a reply of the user ends the conversation."""
+    """Whether a reply of the user ends the conversation; it is no part of it then."""
     lowered = reply.lower()
-    return any(all(word in lowered for word in pair) for pair in FAREWELLS)
+    return "thank you" in lowered and "goodbye" in lowered
 
 
 @dataclass(slots=True)
@@ -293,20 +214,16 @@ class _Conversation:
 
     def _instructions(self) -> str:
         """Returns the system message of the user: situation, profile and rules."""
-        language = self.scenario.setting.language
         parts = (
-            filled(
-                self._text("user-situation"), {"SITUATION": self.scenario.situation.text[language]}
-            ),
-            filled(self._text("user-profile"), {"PROFILE": self.scenario.profile.text[language]}),
+            filled(self._text("user-situation"), {"SITUATION": self.scenario.situation.text}),
+            filled(self._text("user-profile"), {"PROFILE": self.scenario.profile.text}),
             self._text("user-rules"),
         )
         return "\n\n".join(parts)
 
     def _text(self, name: str) -> str:
-        """Returns a prompt in the language of the conversation."""
-        setting = self.scenario.setting
-        return setting.texts[f"{name}-zh" if setting.language == _CHINESE else name].strip()
+        """Returns a prompt."""
+        return self.scenario.setting.texts[name].strip()
 
     def _next_message(self, role: Role, *, first: bool = False) -> Generator[Call, Completion, str]:
         """Returns the next message of one side and adds it to its history; an empty reply is retried once.
@@ -338,11 +255,7 @@ class _Conversation:
                 break
         else:
             self.stand_ins += 1
-            text = (
-                self.scenario.situation.text[setting.language]
-                if first
-                else self._text(f"{role}-speechless")
-            )
+            text = self.scenario.situation.text if first else self._text(f"{role}-speechless")
         history.append(ChatMessage("assistant", text))
         return text
 
@@ -358,15 +271,11 @@ class _Conversation:
             "id": self.scenario.key,
             "task": situation.task,
             "preference_id": profile.id,
-            "preference": profile.text["en"],
-            "preference_zh": profile.text["zh"],
-            "profile_mapped": dict(profile.mapped),
+            "preference": profile.text,
             "task_context_id": situation.id,
-            "task_context": situation.text["en"],
-            "task_context_zh": situation.text["zh"],
+            "task_context": situation.text,
             "history": history,
             "conflict": False,
-            "language": self.scenario.setting.language,
             "complete": ended == "goodbye",
             "complete_basis": basis,
         }
@@ -379,7 +288,6 @@ class _Conversation:
         }
         return {
             "task": self.scenario.situation.task,
-            "language": self.scenario.setting.language,
             "profile": self.scenario.profile.id,
             "situation": self.scenario.situation.id,
             "turns": len(history) // 2,
@@ -396,49 +304,3 @@ def _with_opening(opening: str, reply: str) -> str:
     if not reply.strip():
         return ""
     return (reply if reply[:1].isalnum() else opening + reply).strip()
-
-
-@dataclass(frozen=True, slots=True)
-class TaskRow:
-    """All conversations of one task.
-
-    Attributes:
-        turns: Mean number of answers of the assistant.
-        goodbyes: Number of conversations that the user ended; the others reached the limit of turns.
-        user_chars, assistant_chars: Mean length of a message.
-        stand_ins: Number of fixed messages that replaced empty replies.
-    """
-
-    task: str
-    conversations: int
-    turns: float
-    goodbyes: int
-    user_chars: float
-    assistant_chars: float
-    stand_ins: int
-
-
-def by_task(results: Iterable[Mapping[str, Any]]) -> list[TaskRow]:
-    """Returns a row for each task that was played, in the order of `TASKS`.
-
-    Args:
-        results: `Ending.result` of each play.
-    """
-    of_task: dict[str, list[Mapping[str, Any]]] = {}
-    for result in results:
-        of_task.setdefault(str(result["task"]), []).append(result)
-    return [_row(task, of_task[task]) for task in TASKS if task in of_task]
-
-
-def _row(task: str, results: list[Mapping[str, Any]]) -> TaskRow:
-    """Returns the row of one task. There is a turn to divide by, because no farewell ends a conversation at once."""
-    turns = sum(result["turns"] for result in results)
-    return TaskRow(
-        task=task,
-        conversations=len(results),
-        turns=turns / len(results),
-        goodbyes=sum(result["ended"] == "goodbye" for result in results),
-        user_chars=sum(result["user_chars"] for result in results) / turns,
-        assistant_chars=sum(result["assistant_chars"] for result in results) / turns,
-        stand_ins=sum(result["stand_ins"] for result in results),
-    )

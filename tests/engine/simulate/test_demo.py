@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.conversation import Conversation, Message
-from engine.simulate.demo.desk import TEXTS
-from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from engine.simulate.demo import TEXTS, sample_conversations, write_jsonl
 
 CORPUS = sample_conversations(300)
 

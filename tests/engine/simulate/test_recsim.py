@@ -10,8 +10,7 @@ import pytest
 from engine.formats.coded.task_dialogues import RECLLMSIM
 from engine.model.chat import Call, Completion, Ending, Scenario
 from engine.model.prompt_files import prompt_texts
-from engine.simulate.recsim.play import (
-    FIELDS,
+from engine.simulate.recsim import (
     TASKS,
     RecSimScenario,
     Setting,
@@ -19,7 +18,6 @@ from engine.simulate.recsim.play import (
     recsim_scenarios,
     says_goodbye,
     situations,
-    vocabulary,
 )
 from tests.engine.simulate.playing import play_all
 
@@ -75,11 +73,10 @@ class TestTurns:
         [
             ("Great! Thank you so much. GoodBye.", True),
             ("Thank you.", False),
-            ("好的，谢谢，再见。", True),
         ],
     )
     def test_farewells(self, reply: str, ends: bool) -> None:
-        """A farewell has thanks and goodbye together, in either language and any case."""
+        """A farewell has thanks and goodbye together, in any case."""
         assert says_goodbye(reply) is ends
 
 
@@ -99,18 +96,6 @@ class TestWhatIsSeen:
                 assert "[System]" not in text
                 assert "Founder" not in text
                 assert call.messages[0].speaker == "user"
-
-    def test_chinese(self) -> None:
-        """In Chinese all prompts are Chinese, and the record says so."""
-        ending, calls = played(meeting(replace(SETTING, language="zh")), leaves_after(1))
-        assert "配送公司创始人" in calls[0].messages[0].content
-        assert calls[0].messages[1].content == "你好！今天有什么可以帮你的？"
-        assert ending.record is not None
-        draft = RECLLMSIM.read(ending.record, "x", None)
-        truth = draft.conversation.truth
-        assert truth is not None
-        assert truth["language"] == "zh"
-        assert str(truth["goal_text"]).startswith("一位在艰难的一年里")
 
 
 class TestBadReplies:
@@ -155,7 +140,7 @@ class TestRecord:
         truth = conversation.truth
         assert truth is not None
         assert (truth["goal"], truth["preference_id"]) == ("preparing gifts", 3)
-        assert truth["profile_mapped"]["Occupation"] == {"en": "Startup founder", "zh": "创业者"}
+        assert truth["language"] == "en"
 
 
 class TestMeetings:
@@ -173,17 +158,8 @@ class TestMeetings:
 
 
 def test_profiles() -> None:
-    """There are twelve profiles, each with nine numbered lines in both languages and a value of the vocabulary in each
-    field.
-    """
+    """There are twelve profiles, each with nine numbered lines."""
     assert [one.id for one in profiles()] == list(range(12))
     for one in profiles():
-        for language, names in (("en", list(FIELDS)), ("zh", list(FIELDS.values()))):
-            lines = one.text[language].split("\n")  # type: ignore[index]
-            assert [line.split(". ", 1)[0] for line in lines] == [str(n) for n in range(1, 10)]
-            assert all(name in line for name, line in zip(names, lines, strict=True))
-        assert set(one.mapped) == set(FIELDS)
-        for field, words in vocabulary().items():
-            said = one.mapped[field]
-            for pair in said if isinstance(said, list) else [said]:
-                assert words[pair["en"]] == pair["zh"]
+        numbers = [line.split(". ", 1)[0] for line in one.text.split("\n")]
+        assert numbers == [str(number) for number in range(1, 10)]
