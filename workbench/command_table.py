@@ -111,7 +111,7 @@ COMMANDS = (
     Command("repair", "save what can be read of a damaged project file", "project_file:repair_project"),
     Command("backup", "copy a project beside itself, and keep the newest copies", "project_file:backup"),
     Command("restore", "list the backups of a project, or put one in its place", "project_file:restore_backup"),
-    Command("calibrate", "compare the scores with the verdicts", "calibration:calibrate"),
+    Command("calibrate", "compare the scores with the verdicts", "scoring:calibrate"),
     Command("compare", "compare months, models, two filters or two projects", "reports:compare"),
     Command("why", "say which words, tools and properties go with failure, or with one of two filters", "reports:why"),
     Command("validate", "compare a metric with known outcomes", "validate:validate"),

@@ -322,12 +322,9 @@ CREATE TABLE machine_answer (
 -- subject: the name of a question; figures: JSON of the test
 CREATE TABLE taught (
     id INTEGER PRIMARY KEY,
-    subject TEXT NOT NULL,
-    in_force INTEGER NOT NULL CHECK (in_force IN (0, 1)),
+    subject TEXT NOT NULL UNIQUE,
     marks INTEGER NOT NULL,
-    threshold REAL NOT NULL,
-    figures TEXT,
-    UNIQUE (subject, in_force)
+    figures TEXT
 ) STRICT;
 
 -- p: NULL before there are marks of both kinds; place: in the order of what a mark teaches, NULL for marked ones

@@ -51,8 +51,7 @@ class Load(Request[dict[str, Any]], frozen=True):
     Attributes:
         path: File of the model.
         adapter: File of the adapter; None for the bare model.
-        weights_copy: Path of a copy of the weights, which is written if it is missing: with the first `options.layers`
-            layers, or with the adapter merged in; None applies the adapter at run time.
+        weights_copy: Path of a copy of the first `options.layers` layers, which is written if it is missing.
     """
 
     path: Path
