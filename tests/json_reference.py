@@ -28,8 +28,7 @@ demo d --samples-only --count 24
 import d/demo.wb d/samples.jsonl
 import d/demo.wb d/samples.jsonl --dry-run
 run cluster d/demo.wb --no-labels
-run stability d/demo.wb --seeds 1 --bootstraps 1
-run splits d/demo.wb
+run stability d/demo.wb
 run check d/demo.wb
 run assign d/demo.wb
 status d/demo.wb
@@ -43,7 +42,8 @@ goals undo d/demo.wb
 goals merge d/demo.wb 1 2
 goals apart d/demo.wb 2 3
 goals themes d/demo.wb
-goals split d/demo.wb 1 --dry-run
+goals split d/demo.wb 1
+goals undo d/demo.wb
 goals move d/demo.wb 2 desk-0004 desk-0005 desk-0006 desk-0007
 filters d/demo.wb --save open state:broken-off
 scores d/demo.wb
@@ -60,7 +60,6 @@ report d/demo.wb -o r.html --redact
 export d/demo.wb table -o t.jsonl
 export d/demo.wb conversations --redact -o c.jsonl
 export d/demo.wb decisions -o decisions.jsonl
-goals import d/demo.wb decisions.jsonl
 backup d/demo.wb
 restore d/demo.wb
 repair d/demo.wb -o repaired.wb
@@ -90,8 +89,8 @@ answers m/demo.wb succeeded --all yes --filter draw<.3 --yes --annotator Bo --bl
 answers m/demo.wb rude --all yes --filter draw<.3 --yes
 answers m/demo.wb rude --all no --filter draw>.7 --yes
 questions m/demo.wb --agreement succeeded
-ask m/demo.wb succeeded --by examples --next 2 --use
-ask m/demo.wb rude --by examples --next 2
+ask m/demo.wb succeeded --by examples
+ask m/demo.wb rude --by examples
 list m/demo.wb --limit 3
 calibrate m/demo.wb
 scores m/demo.wb

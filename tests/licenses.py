@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 
 PROGRAM = "conversation-workbench"
 
-EXTRAS = ("embed", "train", "formats", "simulate")
+EXTRAS = ("embed", "train", "formats")
 """What a person may install; `dev` is for tests only."""
 
 PERMITTED = frozenset(

@@ -21,16 +21,16 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "prompts.md"
 KINDS = {
     "forms": "Filling a form in a conversation, for `workbench simulate forms`: the modules of Hakimov et al., their"
     " baseline, and the user ([simulation](../simulation.md#forms)).",
-    "recsim": "Users with profiles, for `workbench simulate recsim`, in English and, with `-zh`, in Chinese"
+    "recsim": "Users with profiles, for `workbench simulate recsim`"
     " ([RecLLMSim](../recllmsim.md)).",
     "sharded": "Sharded conversations, for `workbench simulate sharded`"
-    " ([sharded tasks](../sharded-tasks.md)). `TASK-system` is the system message of the assistant, `TASK-full` the"
-    " whole instruction in one turn, `TASK-answer` what counts as an answer, in words for the model that classifies.",
+    " ([simulation](../simulation.md#sharded-conversations)). `TASK-system` is the system message of the assistant,"
+    " `TASK-full` the whole instruction in one turn, `TASK-answer` what counts as an answer, in words for the model"
+    " that classifies.",
 }
 """What the prompts of each kind of simulation are for."""
 
 PURPOSES = {
-    "forms/again": "Added where replies are free and one did not have its form.",
     "forms/answer-parser": "Decides what follows an answer: take the facts, or ask again.",
     "forms/answer-validator": "Checks the filled section against the facts.",
     "forms/baseline-action": "The baseline, one model for all: decides what follows an answer.",
@@ -59,19 +59,9 @@ PURPOSES = {
     "recsim/user-situation": "What the user is there for, in the same message.",
     "recsim/user-speechless": "What the user says where the model gave no words.",
     "sharded/classify": "Sorts each reply of the assistant: an attempt at an answer, a question, a refusal, ...",
-    "sharded/code-complete": "In place of `code-full` where the task is code to be completed.",
-    "sharded/code-starter": "Put before `code-full` where the task gives the beginning of the code.",
     "sharded/extract": "Takes the answer out of a reply that attempts one.",
     "sharded/recap": "The last turn of the condition `recap`: everything once more.",
     "sharded/snowball": "Each turn of the condition `snowball`: what was said before, then the new.",
-    "sharded/summary-chunks": "Documents in chunks, in one turn.",
-    "sharded/summary-conv": "The instruction where the documents are conversations.",
-    "sharded/summary-judge": "Asks whether a summary states an insight; the score is made of the answers.",
-    "sharded/summary-news": "The instruction where the documents are news.",
-    "sharded/summary-next": "Each later turn: more documents.",
-    "sharded/translation-chunks": "The text in chunks, in one turn.",
-    "sharded/translation-first": "The first turn: the first chunk.",
-    "sharded/translation-next": "Each later turn: the next chunk.",
     "sharded/user": "The user, who reveals one shard a turn.",
 }
 """What single prompts of simulations are for, beside what `KINDS` says."""
@@ -132,7 +122,7 @@ def unexplained() -> list[str]:
 
 def _purpose(name: str) -> str:
     if "/" in name:
-        return PURPOSES.get(name.removesuffix("-zh"), "")
+        return PURPOSES.get(name, "")
     comment = _COMMENT.match(prompt_text(name))
     return " ".join(line.lstrip("# ") for line in comment[0].splitlines()) if comment else ""
 

@@ -56,7 +56,7 @@ def test_the_command_line_is_light(module: str) -> None:
         "engine.base.network_guard",
         "engine.formats.inputs",
         "engine.project.project",
-        "engine.simulate.demo.samples",
+        "engine.simulate.demo",
         "engine.conversations.stages",
     ],
 )

@@ -12,8 +12,8 @@ import warnings
 from pathlib import Path
 
 from engine.base import network_guard
-from engine.base.disk_full import DISK_FULL_MESSAGE, TRAINING_DISK_FULL_HINT, is_disk_full
 from engine.base.errors import WorkbenchError
+from engine.base.files import DISK_FULL_MESSAGE, TRAINING_DISK_FULL_HINT, is_disk_full
 from engine.training.config import ConfigError, TrainConfig
 from engine.training.events import EventLog, RunDirectory, is_out_of_memory, locked
 

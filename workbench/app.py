@@ -21,7 +21,7 @@ from engine.base.text import one_line
 from engine.conversations.filters import Filter
 from engine.opener.open_project import OpenProject
 from engine.results.associations.records import Split
-from screens.shell.app_interface import ReadingOrder, Routes, Shell
+from screens.shell.app_interface import Routes, Shell
 from screens.shell.base_app import BaseApp
 from screens.shell.dialogs import ChoiceDialog, ErrorDialog, TextDialog
 from screens.shell.themes import THEMES, theme_name
@@ -93,12 +93,6 @@ class ScreenOpener:
 
         return ModelsScreen(self.services, self.feed)
 
-    def simulation(self) -> Screen[Any]:
-        """Makes the list of simulations."""
-        from screens.simulation.screen import SimulationScreen
-
-        return SimulationScreen(self.services, self.feed)
-
     # Screens that several others open
 
     def reader(self, order: array[int], at: int, mode: str, words: Sequence[str]) -> Screen[int]:
@@ -142,12 +136,6 @@ class ScreenOpener:
         from screens.goals.members_screen import GoalMembersScreen
 
         return GoalMembersScreen(self.services, self.feed, group_id, mode)
-
-    def similar(self, conversation_id: int, name: str) -> Screen[ReadingOrder | None]:
-        """Makes the dialog with the conversations of the nearest goals."""
-        from screens.goals.dialogs import SimilarDialog
-
-        return SimilarDialog(self.services.goals, conversation_id, name)
 
 
 Subscribe = Callable[[Listener], Callable[[], None]]
@@ -258,7 +246,6 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
             conversations=opener.conversations_behind,
             why=opener.why,
             members=opener.members,
-            similar=opener.similar,
             egress=opener.egress,
         )
         for mode in MODES:

@@ -165,11 +165,9 @@ def _request_argument(name: str, option: Option, default: Any) -> Argument:
     if option.constant is not None or isinstance(default, bool):
         constant = option.constant if option.constant is not None else not default
         return Argument((flag,), {**settings, "action": "store_const", "const": constant})
-    if option.several == "repeated":
+    if option.repeated:
         settings["action"] = "append"
         settings["help"] += "; may be repeated"
-    elif option.several == "words":
-        settings["nargs"] = "+"
     elif option.choices:
         settings |= {"type": option.convert, "choices": tuple(option.choices)}
     else:

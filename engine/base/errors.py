@@ -476,5 +476,5 @@ class BadInstruction(UsageError):
 
     Why: A field of it is missing or wrong. The message names the place in the file.
 
-    What to do: Correct the file. `workbench help sharded-tasks` describes it.
+    What to do: Correct the file. `workbench help simulation` describes it.
     """

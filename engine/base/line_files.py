@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, Literal, TextIO
 
 from engine.base.conversation import without_surrogates
-from engine.base.disk_full import disk_full_error, is_disk_full
 from engine.base.errors import ProjectError, WorkbenchError
-from engine.base.files import atomic_replacement
+from engine.base.files import atomic_replacement, disk_full_error, is_disk_full
 from engine.base.text import as_json, display_safe
 
 ColumnType = Literal["text", "integer", "number", "truth value", "texts"]

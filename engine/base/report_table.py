@@ -71,7 +71,6 @@ class ReportRow:
         p_value: p value of the hypothesis that the row is no better than chance, corrected for all rows; None if it
             was not tested.
         curves: The curves of the row, one for each plot of the table.
-        plays: Ids of the simulated conversations (plays) that are counted in the row.
         details: Further values for JSON, by name.
         faint: Indices of the cells whose figures are of so few conversations that they are drawn faint.
     """
@@ -82,7 +81,6 @@ class ReportRow:
     note: str = ""
     p_value: float | None = None
     curves: tuple[Curve, ...] = ()
-    plays: tuple[int, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     faint: tuple[int, ...] = ()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any
 
 from engine.base.errors import UsageError
 
@@ -29,7 +29,7 @@ class Option:
         metavar: Stands for the value in the usage line; the name of the field where empty.
         label: What a dialog and an error call the field; its name with spaces where empty.
         choices: The texts that a value is one of; empty where it is free.
-        several: How the command line takes several values: as a `repeated` flag, or as `words` after one flag.
+        repeated: Whether the flag may be given several times.
         constant: The value that a flag without a text stands for, where the field is no switch.
         convert: Makes the value from text; raises ValueError.
         allowed: Whether a value can be used.
@@ -42,7 +42,7 @@ class Option:
     metavar: str = ""
     label: str = ""
     choices: Sequence[str] = ()
-    several: Literal["", "repeated", "words"] = ""
+    repeated: bool = False
     constant: Any = None
     convert: Callable[[str], Any] = str
     allowed: Callable[[Any], bool] = lambda value: True

@@ -13,7 +13,7 @@ from typing import Literal
 from engine.base.conversation import LogPiece, State
 from engine.base.statistics.intervals import Interval, Share, wilson
 
-RuleSource = Literal["default", "calibrated", "chosen"]
+RuleSource = Literal["default", "calibrated"]
 """Where the threshold of a rule is from: the default, calibration by verdicts, or a person who chose it."""
 
 Mode = Literal["words", "probe", "base", "tuned"]

@@ -47,7 +47,6 @@ class ClusteringRequest:
         threshold: Merge probability from which `auto` merges.
         ask: Most pairs that the model is asked about before a person decides.
         seed: Seed of all random numbers of the run.
-        largest: Clusters with more members are split again; None splits none.
         model: Name or path of the model; None takes the one that the project uses for goals.
         labels: Whether a model is asked: to write labels, unless it is the built-in one, and to answer about pairs.
         filter: Only conversations that match it are clustered.
@@ -83,7 +82,6 @@ class ClusteringRequest:
         metavar="K",
         label="clusters",
     )
-    largest: int | None = whole_number(None, "split clusters of more than N conversations")
     seed: int = whole_number(0, "seed of everything random", least=0, metavar="")
     model: str | None = declared(None, MODEL)
     paper: bool = switch(

@@ -1,36 +1,28 @@
-"""The questions of goal clustering: what a model can be asked, the text that it reads for each question, the parsing of
-its reply, and the likelihood ratio of two clusters.
+"""The questions of goal clustering: what a model can be asked, the text that it reads for each question, and how its
+reply is read.
 
 The prompts are files. A model that follows instructions is asked with `summary-json`, `label-json` and `merge-json`,
-whose replies have the fields declared here; another with `summary` and `merge`, and it labels nothing. This module
-builds the text that is inserted into them. The lists of `merge` and their names follow Soroka et al., "Unsupervised
-Evaluation of Multi-Turn Objective-Driven Interactions", appendix B.1. Every text is put on one line, so that no text
-can imitate a list.
-
-A model that is too small to answer whether two lists have the same goal still predicts a text better after similar
-texts, so the gain in log-probability measures the similarity of clusters A and B. For a text b of B, read after a list
-of texts of A and after a mixed list:
-
-    gain(A -> B) = mean over b of (log p(b | A's) - log p(b | mixed)) / tokens(b)
-    likelihood ratio of A and B = (gain(A -> B) + gain(B -> A)) / 2, in nats per token
-
-Each text of B is read alone after the list, because after other texts of B it would gain little from A. The mixed list
-of a cluster is drawn once from all other clusters, so it is read once for each cluster and not for each pair.
+whose replies have the fields declared here. As in Soroka et al. ("Unsupervised Evaluation of Multi-Turn
+Objective-Driven Interactions", section 4.1, appendix B.1) any model is asked with the paper's prompts, and replies
+freely. This module builds the text that is inserted into them, and reads free replies. The paper does not print how
+they are read: here a reply to the merge question that says neither yes nor no is no answer. Nothing is merged on it,
+and it is counted.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import msgspec
 import numpy as np
 
 from engine.goals.records import Support
+from engine.model.chat import split_thinking
 from engine.model.prompt_files import Prompt
+from engine.model.reply_forms import find_verdict
 
 EXAMPLES = 10
 """Number of texts in each list."""
@@ -44,26 +36,11 @@ MAX_SUMMARY_CHARS = 400
 MAX_LABEL_CHARS = 80
 """Most characters of a label."""
 
-SUMMARY_CUT = " …"
-"""Ends a summary that was cut off."""
-
-MAX_LOG_ODDS = 700.0
-"""Log-odds against yes, in nats, above which the probability is taken as at this value: `math.exp` overflows at 710."""
-
 _REFUSAL = re.compile(
     r"\b(?:i(?:'|’)?m sorry|i am sorry|i apologi[sz]e|as an ai\b|i (?:can ?not|can(?:'|’)t|am unable to)\b)",
     re.I,
 )
 """What a model writes that refuses to answer."""
-
-_ABBREVIATIONS = ("dr", "mr", "mrs", "ms", "prof", "st", "vs", "approx", "e.g", "i.e")
-"""What a dot shortens, so that it ends no sentence."""
-
-_SENTENCE_END = re.compile(
-    "".join(rf"(?<!\b(?i:{re.escape(word)})\.)" for word in _ABBREVIATIONS)
-    + r"(?<!\b[A-Z]\.)(?!(?<=[ap]\.m\.)\s[a-z])(?!(?<=\b[Nn]o\.)\s\d)(?<=[.!?])\s"
-)
-"""The space after a sentence, which an abbreviation, an initial, a time of day or "No. 7" does not end."""
 
 _OPENING = re.compile(r"(?:(?:task|group|question|label|title)\b[ \d]*:\s*)+", re.I)
 """What a model writes before a label."""
@@ -87,35 +64,10 @@ _QUESTION_WORDS = _DANGLING | frozenset(
 _EDGES = " \t\"'“”‘’*`#-–—:;,."
 """Characters that are stripped from both ends of a label."""
 
-MAX_TEXT_CHARS = 160
-"""Most characters of a text whose likelihood is read."""
-
-
-@dataclass(frozen=True, slots=True)
-class LogProb:
-    """Log-probability of a continuation.
-
-    Attributes:
-        total: Sum of the natural log-probabilities of its tokens.
-        tokens: Number of its tokens, at least one.
-    """
-
-    total: float
-    tokens: int
-
-
-ReadLogProbs = Callable[[Prompt | None, Sequence[tuple[str, str]]], list[LogProb]]
-"""Returns the log-probability of each continuation, for pairs (body, continuation) inside a prompt, with its beginning
-of the reply; without a prompt the body is read alone, after the model's beginning-of-sequence tokens. It raises the
-errors of the model process. Equal bodies are decoded once, so callers pass one pair for each continuation, in any
-order."""
-
-
 LABEL_EXAMPLES, VERDICT_EXAMPLES = 40, 20
 """Number of texts in each list for a model that follows instructions: of a group that is labeled, and of a pair."""
-LABEL_CHARS, MERGE_CHARS, MIN_TEXT_CHARS = 240, 160, 60
-"""Most characters of each text for a model that follows instructions, and for others, where 30 texts fit a context of
-2,048 tokens; and the fewest that a text is shortened to."""
+LABEL_CHARS, MIN_TEXT_CHARS = 240, 60
+"""Most characters of each text for a model that follows instructions, and the fewest that a text is shortened to."""
 
 
 def with_context(prompt: Prompt, context: str) -> Prompt:
@@ -182,30 +134,6 @@ class MergeVerdict(msgspec.Struct):
     ]
 
 
-def read_summary(
-    prompt: Prompt, reply: str, *, cut: bool, whole: bool = False
-) -> tuple[str, str | None]:
-    """Reads a generated goal summary: its first sentence, or all of it.
-
-    Args:
-        cut: Whether the reply ended at the length limit.
-        whole: Take the reply as it is, with its lines.
-
-    Returns:
-        (goal, None), or an empty text and the reason why the reply is not a goal.
-    """
-    if not _has_words(reply):
-        return "", "the model named no goal"
-    if whole:
-        return (prompt.reply + reply).strip(), None
-    text = _SENTENCE_END.split(" ".join((prompt.reply + reply).split()), maxsplit=1)[0]
-    if _REFUSAL.search(text):
-        return "", "the model refused to name a goal"
-    if len(text) > MAX_SUMMARY_CHARS or (cut and text[-1] not in ".!?"):
-        text = text[: MAX_SUMMARY_CHARS - len(SUMMARY_CUT)].rstrip() + SUMMARY_CUT
-    return text, None
-
-
 def choose(members: Sequence[int], count: int, seed: int) -> list[int]:
     """Returns up to `count` of `members`, drawn without replacement, in the order drawn.
 
@@ -244,22 +172,6 @@ def _numbered(name: str, texts: Sequence[str], chars: int, room: int) -> str:
             break
         lines.append(line)
     return "\n".join([f"<{name}>", *lines, f"</{name}>"])
-
-
-def merge_body(first: Sequence[str], second: Sequence[str], others: Sequence[str]) -> str:
-    """Returns the body of the merge question: texts of both clusters, then texts of neither."""
-    return "\n\n".join(
-        [
-            _listed("GROUP 1", first),
-            _listed("GROUP 2", second),
-            _listed("NOT IN GROUP", others),
-        ]
-    )
-
-
-def _listed(name: str, texts: Sequence[str]) -> str:
-    """Returns texts as a named list, each on a line of at most `MERGE_CHARS`."""
-    return "\n".join([f"[{name}]", *(f"- {clipped(text, MERGE_CHARS)}" for text in texts)])
 
 
 def clipped(text: str, chars: int) -> str:
@@ -323,104 +235,72 @@ class MergeQuestion:
         return MergeQuestion(self.second, self.first, self.others)
 
 
-def ask_merges(
-    read: ReadLogProbs, prompt: Prompt, questions: Sequence[MergeQuestion]
-) -> list[tuple[float, float]]:
-    """Asks whether pairs of groups are one goal, in both orders, and returns the answers.
+# The paper's questions
 
-    Args:
-        prompt: Its `end` is the text of yes, its `continuation` the text of no.
+SUMMARY_PROMPT, LABEL_PROMPT, MERGE_PROMPT = "paper-summary", "paper-label", "paper-merge"
+"""Names of the prompts of the paper for the summary of a conversation, whose replies have several parts, for the
+description of a group, and for a pair of groups."""
+
+_NO = re.compile(r"\b(?:no|not|separate(?:ly)?|distinct)\b|n['’]t\b", re.I)
+"""What makes the first sentence of a reply a refusal."""
+_YES = re.compile(
+    r"\b(?:yes|(?:should|can|could|may) be (?:merged|combined)|merge|merged|merging)\b", re.I
+)
+"""What makes it an agreement, if nothing refuses."""
+_ECHO = re.compile(r"\b(?:whether|if|suppose|determine)\b", re.I)
+"""A reply that repeats the question decides nothing."""
+_DECISION = re.compile(r":[\"'*_\s]*merge\b[\"'*_]*(?=\s*(?:[.!\n]|$))", re.I)
+"""A decision in one word: "Verdict: merge"."""
+_GROUNDS = re.compile(r"\s(?:because|since|as)\s", re.I)
+"""What begins the grounds of a verdict, whose "no" decides nothing."""
+_DESCRIPTION = re.compile(r"\bdescription\b[^:\n]{0,40}:\s*", re.I)
+"""What stands before the description of the merged group: "New description of the group: "."""
+_SENTENCE = re.compile(r"(?<=[.!?:])\s+|\n+")
+"""The end of a sentence: a space after punctuation, or line ends."""
+_MERGE = re.compile(r"\b(?:merg|combin)", re.I)
+"""A word that says what the question is about: "merge", "merging", "combined"."""
+
+
+def lists(*named: tuple[str, Sequence[str]]) -> str:
+    """Returns lists of summaries as the paper prints them: `[NAME]`, then `- summary` with a blank line between
+    summaries."""
+    return "\n\n".join(
+        f"[{name}]\n" + "\n\n".join(f"- {text.strip()}" for text in texts) for name, texts in named
+    )
+
+
+def read_description(reply: str) -> str:
+    """Returns the description of a group in a free reply, on one line; empty where the model wrote nothing."""
+    _, text = split_thinking(reply.strip())
+    return " ".join(text.split())
+
+
+def read_merge(reply: str) -> tuple[bool | None, str]:
+    """Reads a free reply to the merge question.
 
     Returns:
-        For each question the probability of yes (see `yes_probability`) in the given order and in the reverse order.
+        Whether the groups are to be merged, None if the reply does not say; and the description, empty without one.
     """
-    pairs: list[tuple[str, str]] = []
-    for question in questions:
-        for ordered in (question, question.reversed):
-            body = merge_body(ordered.first, ordered.second, ordered.others)
-            pairs += [(body, prompt.end), (body, prompt.continuation)]
-    # For each question there are four: yes and no in the given order, then yes and no in the reverse order.
-    log_probs = read(prompt, pairs)
-    answers = zip(log_probs[::2], log_probs[1::2], strict=True)
-    probabilities = [yes_probability(yes, no) for yes, no in answers]
-    return list(zip(probabilities[::2], probabilities[1::2], strict=True))
-
-
-def yes_probability(yes: LogProb, no: LogProb) -> float:
-    """Returns the probability of yes, given that the answer is yes or no: the logistic function of the log-odds."""
-    return 1 / (1 + math.exp(min(MAX_LOG_ODDS, no.total - yes.total)))
-
-
-def _has_words(text: str) -> bool:
-    """Returns whether a text has a letter or a digit."""
-    return any(map(str.isalnum, text))
-
-
-_Key = TypeVar("_Key", bound=Hashable)
-"""What texts that are read after one list are known by: a cluster, or a pair of clusters."""
-
-
-def list_prefix(texts: Sequence[str]) -> str:
-    """Returns texts as a list that ends where the next item begins."""
-    return "".join(f"- {clipped(text, MAX_TEXT_CHARS)}\n" for text in texts) + "-"
-
-
-def continuation(text: str) -> str:
-    """Returns a text as the next item of a list."""
-    return f" {clipped(text, MAX_TEXT_CHARS)}\n"
-
-
-def read_mixed(
-    read: ReadLogProbs, mixed: Mapping[str, Sequence[str]], texts: Mapping[str, Sequence[str]]
-) -> dict[str, list[LogProb]]:
-    """Returns the log-probability of each text of each cluster after the mixed list of that cluster.
-
-    Args:
-        mixed: By cluster, texts drawn from other clusters.
-        texts: By cluster, a sample of its texts.
-    """
-    return _read(read, {key: (mixed[key], sample) for key, sample in texts.items()})
-
-
-def likelihood_ratios(
-    read: ReadLogProbs,
-    pairs: Sequence[tuple[str, str]],
-    texts: Mapping[str, Sequence[str]],
-    after_mixed: Mapping[str, Sequence[LogProb]],
-) -> list[float]:
-    """Returns the likelihood ratio of each pair, in nats per token.
-
-    Args:
-        pairs: Ids of two clusters each.
-        texts: By cluster, a sample of its texts, the same as in `read_mixed`.
-        after_mixed: The result of `read_mixed`.
-    """
-    directions = [direction for a, b in pairs for direction in ((a, b), (b, a))]
-    log_probs = _read(read, {(a, b): (texts[a], texts[b]) for a, b in directions})
-    gains = {(a, b): _gain(after, after_mixed[b]) for (a, b), after in log_probs.items()}
-    return [(gains[a, b] + gains[b, a]) / 2 for a, b in pairs]
-
-
-def _read(
-    read: ReadLogProbs, lists_and_texts: Mapping[_Key, tuple[Sequence[str], Sequence[str]]]
-) -> dict[_Key, list[LogProb]]:
-    """Returns the log-probability of each text after a list, by key.
-
-    Args:
-        lists_and_texts: By key, the texts of the list and the texts that are read after it, each alone.
-    """
-    pairs = [
-        (list_prefix(before), continuation(text))
-        for before, texts in lists_and_texts.values()
-        for text in texts
-    ]
-    log_probs = iter(read(None, pairs))
-    return {key: [next(log_probs) for _ in texts] for key, (_, texts) in lists_and_texts.items()}
-
-
-def _gain(after: Sequence[LogProb], mixed: Sequence[LogProb]) -> float:
-    """Returns the mean gain of the same texts after a list (`after`) instead of a mixed one, in nats per token."""
-    gains = [
-        (one.total - other.total) / one.tokens for one, other in zip(after, mixed, strict=True)
-    ]
-    return sum(gains) / len(gains)
+    _, text = split_thinking(reply.strip())
+    answer, *described = _DESCRIPTION.split(text, maxsplit=1)
+    verdict_match = find_verdict(answer) or _DECISION.search(answer)
+    first_sentence, *following = _SENTENCE.split(
+        text[verdict_match.end() :] if verdict_match else text, maxsplit=1
+    )
+    claim, *_ = _GROUNDS.split(first_sentence, maxsplit=1)
+    verdict: bool | None = None
+    if verdict_match:
+        verdict = (
+            verdict_match.lastgroup is None
+            or verdict_match[verdict_match.lastgroup].casefold() == "yes"
+        )
+    # Without a verdict in one word the first sentence decides, unless it only repeats the question.
+    elif _MERGE.search(claim) and not _ECHO.search(claim):
+        if _NO.search(claim):
+            verdict = False
+        elif _YES.search(claim):
+            verdict = True
+    if not verdict:
+        return verdict, ""
+    # What follows "description:", or else what follows the sentence of the verdict.
+    return True, " ".join("".join(described or following).split())

@@ -49,17 +49,16 @@ DecisionKind = Literal[
 under a theme, with an empty label under none; `agree` confirms a decision of a model."""
 _ACTS: Mapping[DecisionKind, str] = {
     "merge": "merged {} pairs at once",
-    "apart": "kept {} pairs apart at once",
     "theme": "put {} groups under themes",
 }
 """What an act of several decisions did, by the kind of the first."""
 
 MergeOrder = Literal["similarity", "probability", "informative"]
-"""Which proposal comes first: the most similar (Soroka et al.), the most probable, or the one whose decision has the
+"""Which pair comes first: the most similar (Soroka et al.), the most probable, or the one whose decision has the
 largest expected error reduction (`engine.goals.merges.merge_probability`)."""
 
-MemberOrder = Literal["central", "doubtful", "name"]
-"""Which member of a group comes first: the nearest to the center, the most doubtful (`MemberRow.doubt`), or by name."""
+MemberOrder = Literal["central", "doubtful"]
+"""Which member of a group comes first: the nearest to the center, or the most doubtful (`MemberRow.doubt`)."""
 
 NAMELESS = "a group without a label"
 """Stands for the label of a group that has none."""
@@ -156,8 +155,6 @@ class GoalGroup:
         size: Number of its conversations.
         share: Size divided by the number of conversations with a text, in [0, 1].
         states: How many of its conversations are complete, incomplete and so on.
-        spread: Mean cosine distance of members to the center.
-        leaves: Median number of leaves of its response trees; None where there are none.
         stability: Mean Jaccard similarity under resampling, in [0, 1]; None before it was measured.
         pinned: Whether it is excluded from merge proposals.
         made_of: Ids of the groups that it was made from by a decision; empty for a cluster.
@@ -174,8 +171,6 @@ class GoalGroup:
     size: int
     share: float
     states: StateCounts
-    spread: float
-    leaves: float | None
     stability: float | None
     pinned: bool
     made_of: tuple[str, ...] = ()
@@ -204,7 +199,7 @@ class Theme:
 
     @property
     def as_group(self) -> GoalGroup:
-        """Its figures as those of one group, of which spread, leaves and stability are not known."""
+        """Its figures as those of one group, of which stability is not known."""
         first, *others = self.goals
         if self.single:
             return first
@@ -216,8 +211,6 @@ class Theme:
             size=sum(goal.size for goal in self.goals),
             share=sum(goal.share for goal in self.goals),
             states=sum((goal.states for goal in others), start=first.states),
-            spread=float("nan"),
-            leaves=None,
             stability=None,
             pinned=False,
             made_of=tuple(goal.id for goal in self.goals),
@@ -318,8 +311,6 @@ class PairAnswer:
     """The answer of a model on two groups; None or empty for what was not asked.
 
     Attributes:
-        likelihood_ratio: Gain in log-probability of the texts of one group after those of the other instead of mixed
-            ones, in nats per token, mean of both directions.
         yes, yes_reversed: Probability that the model answers yes to "one goal?", with the larger group first and with
             the smaller one first; the second is None where the first was sure enough.
         reason, reason_against: Why they are one goal, and why they are not; the first is why there is no answer, where
@@ -331,7 +322,6 @@ class PairAnswer:
             lists no probabilities.
     """
 
-    likelihood_ratio: float | None = None
     yes: float | None = None
     yes_reversed: float | None = None
     reason: str = ""
@@ -404,7 +394,6 @@ class Proposal:
 
     Attributes:
         a, b: The groups, the larger first.
-        near_a, near_b: (label, cosine) of the other groups nearest to each, nearest first.
         after: States of the members of the merged group.
         why: The reason why this pair is proposed, as text.
         decided: The decision of a model that is to be reviewed; None for a pair that nobody decided on. The groups and
@@ -414,8 +403,6 @@ class Proposal:
     a: GoalGroup
     b: GoalGroup
     evidence: Evidence
-    near_a: tuple[tuple[str, float], ...]
-    near_b: tuple[tuple[str, float], ...]
     after: StateCounts
     why: str
     decided: GoalDecision | None = None
@@ -436,18 +423,15 @@ class ReviewProgress:
         merged_by_rule, refused_by_rule: The same of the rule.
         merged_by_model, refused_by_model: The same of a model, without those that a person agreed with.
         to_review: Number of decisions of a model on pairs that no person reviewed.
-        left: Number of undecided pairs that are proposed.
-        to_merge, to_merge_range: How many of them are expected to be one goal, the sum of their merge probabilities;
-            and between which numbers, by how sure the merge probability is (5% and 95% quantiles).
+        left: Number of undecided pairs.
+        to_merge: How many of them are expected to be one goal, the sum of their merge probabilities.
         likely: Number of those of them whose merge probability is at least `LIKELY`.
         unasked: Number of the likely ones, as in the paper of all, that the model was not asked about.
         calls: Number of model calls to ask about those.
         seconds: Estimated time of these calls in seconds, from the calls so far; None if there were none.
         agreement: Agreement of the model's answers with the decisions of the person.
         learned_from: Number of decisions that the merge probability is fitted to; 0 is the prior alone.
-        least_similarity: Similarity of descriptions below which a pair is not proposed.
-        finished: Whether no pair is left: each was refused or is below the least similarity, and none is to review.
-        order: Which proposal comes first.
+        finished: Whether no pair is left: each was refused, and none is to review.
         asking: Whether the model is being asked about pairs now.
     """
 
@@ -460,15 +444,12 @@ class ReviewProgress:
     to_review: int = 0
     left: int = 0
     to_merge: float = 0.0
-    to_merge_range: tuple[float, float] = (0.0, 0.0)
     likely: int = 0
     unasked: int = 0
     calls: int = 0
     seconds: float | None = None
     agreement: Agreement
     learned_from: int = 0
-    least_similarity: float
-    order: MergeOrder
     finished: bool = False
     asking: bool = False
 
@@ -587,25 +568,6 @@ def _quoted(label: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class SplitProposal:
-    """A group that seems to hold several goals.
-
-    Attributes:
-        size: Number of its conversations.
-        apart: Distance between the centers of its two parts, as a share of the usual distance between groups.
-        words: Words that tell the parts apart, of each part; empty where they are not looked for.
-        parts: Conversation ids of each part, the larger part first.
-    """
-
-    group_id: str
-    label: str
-    size: int
-    apart: float
-    words: tuple[tuple[str, ...], ...]
-    parts: tuple[tuple[int, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class SplitPart:
     """One part of a proposed split.
 
@@ -624,10 +586,10 @@ class SplitPart:
 
 @dataclass(frozen=True, slots=True)
 class GroupPeriod:
-    """A group in one month or import.
+    """A group in one month.
 
     Attributes:
-        period: The month as "2026-01", or the label of the source.
+        period: The month as "2026-01".
         group: Id of the group.
         size: Number of its conversations there.
         share: `size` as a share of the conversations there, in [0, 1].

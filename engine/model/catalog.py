@@ -16,13 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import ModelFileError, NameTaken, NotFound, NotYet
-from engine.model.adapter_files import (
-    MAX_MERGED_BASE_BYTES,
-    MERGEABLE_FORMATS,
-    AdapterOrigin,
-    card_of,
-    is_adapter,
-)
+from engine.model.adapter_files import AdapterOrigin, card_of, is_adapter
 from engine.model.catalog_files import CatalogFile, pulled_models
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions, Spending
@@ -104,8 +98,8 @@ class LoadableModel:
         tokens_per_s: Prompt tokens per second on this machine; None if it was not measured.
         long: Prompt tokens per second on a long text, and the number of tokens of that text; None if it was not
             measured.
-        weights_copy: Path of a copy of the weights that is loaded in place of `path`, written on first use: with the
-            adapter merged in, or with the first `options.layers` layers; None: no copy is made.
+        weights_copy: Path of a copy of the first `options.layers` layers that is loaded in place of `path`, written on
+            first use; None: no copy is made.
         endpoint: Name of the endpoint that serves the model; `path` is then unused. None for a model of this machine.
         entry: Entry of the model in the catalog; None for an endpoint.
         endpoint_gives_fields: Whether the endpoint gives replies with given fields.
@@ -141,9 +135,8 @@ class LoadableModel:
 
     @property
     def measured_file(self) -> Path:
-        """The file whose speed is that of the model; a merged copy has the speed of its base."""
-        copy = self.weights_copy
-        return self.path if self.options.layers is None or copy is None else copy
+        """The file whose speed is that of the model."""
+        return self.weights_copy or self.path
 
     @property
     def follows_instructions(self) -> bool:
@@ -399,10 +392,6 @@ class Catalog:
             if self._file.adapters_used.get(digest) != str(file):
                 self._file.adapters_used[digest] = str(file)
                 self._file.save_if_possible()
-            if weight_format in MERGEABLE_FORMATS and path.stat().st_size <= MAX_MERGED_BASE_BYTES:
-                fingerprints["adapter_merged"] = weight_format
-                copy_name = f"{fingerprints['model_sha256'][:16]}-{digest[:16]}.gguf"
-                weights_copy = self.cache / "merged" / copy_name
         model = LoadableModel(
             label=f"{entry.name} ({', '.join(format_words)})" if format_words else entry.name,
             path=path,

@@ -146,7 +146,22 @@ def ask_in_play(
         temperatures: Temperature of each attempt.
         limits: What the fields of this reply are limited to.
     """
-    schema, attempt = json.dumps(reply_schema(form, limits)), call
+    schema = json.dumps(reply_schema(form, limits))
+    return ask_until_read(
+        call, schema, lambda reply: use(read_reply(form, reply, limits)), temperatures
+    )
+
+
+def ask_until_read(
+    call: Call, schema: str, read: Callable[[str], T], temperatures: Sequence[float]
+) -> Generator[Call, Completion, T | None]:
+    """As `ask_in_play`, for a reply whose fields no class declares.
+
+    Args:
+        schema: JSON schema of the reply.
+        read: Returns what is made of a reply; raises UnreadableReply where it cannot be used.
+    """
+    attempt = call
     for number, temperature in enumerate(temperatures):
         completion = yield replace(
             attempt,
@@ -154,7 +169,7 @@ def ask_in_play(
             seed=seed_from(call.seed, number) if number else call.seed,
         )
         try:
-            return use(read_reply(form, completion.text, limits))
+            return read(completion.text)
         except UnreadableReply as error:
             attempt = _repair(call, completion.text, _wrong(completion, error))
     return None

@@ -21,7 +21,6 @@ from engine.conversations.service import SavedViews
 from engine.conversations.tables import fields as conversation_fields
 from engine.conversations.tables import selecting
 from engine.goals.tables import groups as goal_groups
-from engine.goals.tables import likeness
 from engine.jobs.runner import JobCancelled, JobFailed, JobRunner
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
@@ -42,8 +41,7 @@ if TYPE_CHECKING:
     from engine.jobs.contract import Stage
     from engine.model.catalog import Catalog
     from engine.model.process.process import RoutedProcess
-    from engine.model.service.egress import Egress
-    from engine.model.service.endpoints import Endpoints
+    from engine.model.service.endpoints import Egress, Endpoints
     from engine.model.service.run_setup import ModelsInUse, ProjectPrompts, RunSetup
     from engine.model.service.service import ModelService
     from engine.opener.exports import ExportFiles
@@ -57,7 +55,7 @@ if TYPE_CHECKING:
     from engine.results.comparison.service import ComparisonService
     from engine.results.validation.service import ValidationService
     from engine.results.watch.watching import WatchService
-    from engine.simulate.service.service import SimulationService
+    from engine.simulate.service import SimulationService
     from engine.training.service import TrainingService
     from engine.trees.service import TreeService
 
@@ -91,7 +89,7 @@ TABLES_BY_STAGE = {
     "ask": frozenset({"answer"}),
     "tune": frozenset({"model"}),
     "watch": frozenset({"conversation", "message", "source"}),
-    "simulate": frozenset({"conversation", "message", "source", "play"}),
+    "simulate": frozenset({"conversation", "message", "source"}),
     **dict.fromkeys(GOAL_STAGES, frozenset({"goal"})),
 }
 """Names of the tables that a stage changes, by its name, so that screens know what to read again."""
@@ -119,7 +117,6 @@ def hand_in_field_queries() -> None:
         completeness_fields,
         question_fields,
         goal_groups,
-        likeness,
         tree_tables,
         sign_tables,
     ):
@@ -209,13 +206,13 @@ class OpenProject:
     def egress(self) -> Egress:
         """Guards what leaves this machine of the project."""
         from engine.conversations.text_checks import Redactor
-        from engine.model.service.egress import Egress
+        from engine.model.service.endpoints import Egress
 
         return Egress(self.project, lambda secret: Redactor(secret).text)
 
     def _check_addresses(self, stages: Sequence[Stage]) -> None:
         """Raises AddressNotAllowed if stages would send texts to an address that nobody allowed."""
-        from engine.model.service.egress import addresses_in
+        from engine.model.service.endpoints import addresses_in
 
         for stage in stages:
             self.egress.check(addresses_in(stage.fingerprints))
@@ -425,10 +422,10 @@ class OpenProject:
 
     @made_once
     def simulations(self) -> SimulationService:
-        """Lists and starts simulations."""
-        from engine.simulate.service.service import SimulationService
+        """Plays conversations with known truth, and reads what was played."""
+        from engine.simulate.service import SimulationService
 
-        return SimulationService(self.run_setup, self.runner)
+        return SimulationService(self.run_setup)
 
     @made_once
     def watches(self) -> WatchService:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from engine.opener.open_project import OpenProject
 
 REPLY_FORMS: Mapping[str, type[msgspec.Struct] | None] = {
-    "summary": None, "summary-json": GoalSummary, "paper-summary": None, "label-json": GoalLabel,
+    "summary-json": GoalSummary, "paper-summary": None, "label-json": GoalLabel,
     "merge-json": MergeVerdict, "remaining": None, "remaining-json": OpenRequests,
 }  # fmt: skip
 """The type of the reply to each prompt that can be tried; None for a reply in plain text."""

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from engine.base.disk_full import disk_full_error, is_disk_full
 from engine.base.errors import ProjectDamaged, ProjectError, ProjectReadOnly
+from engine.base.files import disk_full_error, is_disk_full
 
 _FILE_LIMIT_CODES = (
     sqlite3.SQLITE_IOERR_WRITE,

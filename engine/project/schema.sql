@@ -327,12 +327,9 @@ CREATE TABLE machine_answer (
 -- subject: the name of a question; figures: JSON of the test
 CREATE TABLE taught (
     id INTEGER PRIMARY KEY,
-    subject TEXT NOT NULL,
-    in_force INTEGER NOT NULL CHECK (in_force IN (0, 1)),
+    subject TEXT NOT NULL UNIQUE,
     marks INTEGER NOT NULL,
-    threshold REAL NOT NULL,
-    figures TEXT,
-    UNIQUE (subject, in_force)
+    figures TEXT
 ) STRICT;
 
 -- p: NULL before there are marks of both kinds; place: in the order of what a mark teaches, NULL for marked ones
@@ -461,14 +458,11 @@ CREATE TABLE clustering (
 ) STRICT;
 CREATE INDEX clustering_by_config ON clustering (config_hash);
 
--- words: JSON list; centre: mean of the members' unit vectors, float32; spread, reach: the mean and a high
--- percentile of the members' cosine distances to it
+-- words: JSON list; centre: mean of the members' unit vectors, float32
 CREATE TABLE cluster (
     clustering_id INTEGER NOT NULL REFERENCES clustering (id),
     number INTEGER NOT NULL,
     size INTEGER NOT NULL CHECK (size > 0),
-    spread REAL NOT NULL,
-    reach REAL NOT NULL,
     words TEXT NOT NULL,
     centre BLOB NOT NULL,
     PRIMARY KEY (clustering_id, number)
@@ -507,7 +501,6 @@ CREATE TABLE pair_answer (
     config_hash TEXT NOT NULL,
     sides TEXT NOT NULL,
     run_id INTEGER NOT NULL REFERENCES run (id),
-    likelihood_ratio REAL,
     yes REAL,
     yes_reversed REAL,
     reason TEXT NOT NULL,
@@ -522,7 +515,7 @@ CREATE TABLE pair_answer (
     PRIMARY KEY (config_hash, sides)
 ) STRICT, WITHOUT ROWID;
 
--- Append only: undo and redo are rows that name the act they turn. sides, labels: JSON lists of group ids and
+-- Append only: an undo is a row that names the act it takes back. sides, labels: JSON lists of group ids and
 -- of what they were called; names: JSON list of [label, description] of what was made or renamed; evidence:
 -- JSON, as it was shown; carried: the decision on an earlier clustering that it was taken over from; reviewed:
 -- the decision of a model that this one of a person confirms ('agree') or replaces.
@@ -531,7 +524,7 @@ CREATE TABLE decision (
     clustering_id INTEGER NOT NULL REFERENCES clustering (id),
     act INTEGER NOT NULL,
     kind TEXT NOT NULL CHECK (kind IN ('merge', 'apart', 'never', 'split', 'move', 'rename',
-        'pin', 'unpin', 'theme', 'agree', 'undo', 'redo')),
+        'pin', 'unpin', 'theme', 'agree', 'undo')),
     target INTEGER REFERENCES decision (id),
     sides TEXT NOT NULL,
     labels TEXT NOT NULL,
@@ -543,7 +536,7 @@ CREATE TABLE decision (
     given_at TEXT NOT NULL,
     carried INTEGER REFERENCES decision (id),
     reviewed INTEGER REFERENCES decision (id),
-    CHECK ((kind IN ('undo', 'redo')) = (target IS NOT NULL))
+    CHECK ((kind = 'undo') = (target IS NOT NULL))
 ) STRICT;
 CREATE INDEX decision_by_clustering ON decision (clustering_id, act);
 CREATE INDEX decision_by_target ON decision (target) WHERE target IS NOT NULL;
@@ -617,15 +610,14 @@ CREATE TABLE goal_move (
     PRIMARY KEY (clustering_id, conversation_id)
 ) STRICT, WITHOUT ROWID;
 
--- params, models: JSON
+-- models: JSON
 CREATE TABLE play_config (
     config_hash TEXT PRIMARY KEY,
     kind TEXT NOT NULL,
-    params TEXT NOT NULL,
     models TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- reason: why it broke off, NULL where it ended; result: JSON; transcript: JSON, compressed by zlib
+-- reason: why it broke off, NULL where it ended; result: JSON
 CREATE TABLE play (
     id INTEGER PRIMARY KEY,
     config_hash TEXT NOT NULL REFERENCES play_config (config_hash),
@@ -634,7 +626,6 @@ CREATE TABLE play (
     conversation_id INTEGER REFERENCES conversation (id),
     reason TEXT,
     result TEXT NOT NULL,
-    transcript BLOB NOT NULL,
     UNIQUE (config_hash, key)
 ) STRICT;
 CREATE INDEX play_by_conversation ON play (conversation_id) WHERE conversation_id IS NOT NULL;

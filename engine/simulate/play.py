@@ -9,12 +9,11 @@ from __future__ import annotations
 import logging
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from engine.model.chat import Call, Completion, Ending, Play, Role, Scenario
 from engine.model.interface import Sampling
-from engine.simulate.records import TranscriptLine
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +41,23 @@ class PlannedPlays:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredPlay:
+    """One play, as it is stored.
+
+    Attributes:
+        key: Identifies the play among those of its setting.
+        conversation_id: The stored conversation; None if the play gave none.
+        reason: Why it broke off; None if it ended.
+        result: Scores, counts and labels. JSON.
+    """
+
+    key: str
+    conversation_id: int | None
+    reason: str | None
+    result: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class FailedCall:
     """Stands in for a reply that no model could give, and aborts the play; `reason` says why there is none."""
 
@@ -50,7 +66,7 @@ class FailedCall:
 
 @dataclass(frozen=True, slots=True)
 class EndedPlay:
-    """A finished or aborted play with its transcript.
+    """A finished or aborted play.
 
     Attributes:
         key: The key of its scenario.
@@ -60,7 +76,6 @@ class EndedPlay:
 
     key: str
     ending: Ending
-    transcript: tuple[TranscriptLine, ...]
     reason: str | None = None
 
 
@@ -82,14 +97,12 @@ class _RunningPlay:
 
     Attributes:
         number: Index of its scenario among all scenarios.
-        lines: The transcript so far.
     """
 
     number: int
     key: str
     play: Play
     call: Call
-    lines: list[TranscriptLine] = field(default_factory=list)
 
 
 def _use_role_as_model(role: Role) -> Hashable:
@@ -137,7 +150,6 @@ class ParallelPlays:
                 running.play.close()
                 self._abort(running, reply.reason)
                 continue
-            running.lines.append(_transcript_line(running.call, reply))
             self._advance(running, reply)
         self._start_plays()
 
@@ -167,32 +179,16 @@ class ParallelPlays:
         try:
             running.call = next(running.play) if reply is None else running.play.send(reply)
         except StopIteration as stop:
-            self._end_play(running, EndedPlay(running.key, stop.value, tuple(running.lines)))
+            self._end_play(running, EndedPlay(running.key, stop.value))
         except Exception as error:  # noqa: BLE001 - a fault in one play must not end the others
             _log.exception("the play %s failed", running.key)
             self._abort(running, f"a fault: {type(error).__name__}: {error}")
 
     def _abort(self, running: _RunningPlay, reason: str) -> None:
         """Ends the play without a result."""
-        self._end_play(running, EndedPlay(running.key, Ending(), tuple(running.lines), reason))
+        self._end_play(running, EndedPlay(running.key, Ending(), reason))
 
     def _end_play(self, running: _RunningPlay, played: EndedPlay) -> None:
         """Takes a play out of the running ones."""
         self._running.remove(running)
         self._ended.append((running.number, played))
-
-
-def _transcript_line(call: Call, reply: Completion) -> TranscriptLine:
-    """Returns a call with its reply as the transcript has it."""
-    sampling = {name: value for name, value in asdict(call.sampling).items() if value is not None}
-    return TranscriptLine(
-        module=call.module,
-        role=call.role,
-        messages=tuple((message.speaker, message.content) for message in call.messages),
-        opening=call.opening,
-        text=reply.text,
-        stopped=reply.stopped,
-        note=reply.note,
-        seed=call.seed,
-        sampling=sampling,
-    )

@@ -1,31 +1,30 @@
-"""The request for a simulation. Each field declares its help, its default and its check once: the flags of
-`workbench simulate`, the fields of the dialog and the stored JSON all read this declaration."""
+"""The request for a simulation. Each field declares its help, its default and its check once; the options of
+`workbench simulate` are made of this declaration."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, get_args
 
-from engine.base.errors import UsageError
 from engine.base.request_options import (
     Option,
     check,
+    choice,
     declared,
     one_of,
     options_of,
-    read_values,
     whole_number,
 )
 from engine.model.chat import Role
-from engine.simulate.forms.form import PAPER_PEOPLE, TOPICS
+from engine.simulate.forms.form import TOPICS
 from engine.simulate.forms.form_session import ProfileScope
 from engine.simulate.forms.run import VARIANTS, Variant
 from engine.simulate.play import DEFAULT_PARALLEL_PLAYS
-from engine.simulate.recsim.play import LANGUAGES, MAX_TURNS, TASKS, Language
+from engine.simulate.recsim import MAX_TURNS, TASKS
 from engine.simulate.sharded.instruction import BUNDLED
-from engine.simulate.sharded.scenario import ALL_CONDITIONS, CONDITIONS, Condition
+from engine.simulate.sharded.play import CONDITIONS, Condition
 
 Kind = Literal["sharded", "forms", "recsim"]
 """Kinds of simulation."""
@@ -43,14 +42,10 @@ COMMON = (
 """Fields of all kinds."""
 
 FIELDS: Mapping[Kind, tuple[str, ...]] = {
-    "sharded": (
-        "instructions", "conditions", "merge_shards", "user_temperature", "max_tokens", "databases",
-    ),
-    "forms": (
-        "forms", "variants", "profile", "profiles", "dummies", "free_replies",
-    ),
-    "recsim": ("tasks", "language", "turns"),
-}  # fmt: skip
+    "sharded": ("instructions", "conditions", "user_temperature", "max_tokens"),
+    "forms": ("forms", "variants", "profile"),
+    "recsim": ("tasks", "turns"),
+}
 """The fields that a kind has beside those of all kinds."""
 
 
@@ -71,50 +66,10 @@ def _temperature(default: float | None, help: str, *, words: str = "") -> Any:
     return declared(default, option)
 
 
-def _choice(help: str, known: Sequence[str]) -> Option:
-    """Returns the option of a field for one of some names."""
-    return Option(
-        help,
-        metavar=f"{{{','.join(known)}}}",
-        allowed=lambda value: value in known,
-        must=one_of(known),
-    )
-
-
-def _names(
-    help: str,
-    known: Sequence[str] | None,
-    *,
-    words: str,
-    metavar: str,
-    flag: str = "",
-    several: Literal["", "repeated", "words"] = "",
-) -> Any:
-    """Declares a field for some of the known names, or for any where None are known; they are written with commas
-    between, in any case where known.
-
-    Args:
-        words: What the help says about the default, the empty tuple.
-        several: See `Option`.
-    """
-
-    def convert(text: str) -> tuple[str, ...]:
-        names = (name.strip() for name in text.split(","))
-        return tuple(
-            dict.fromkeys(name if known is None else name.lower() for name in names if name)
-        )
-
-    option = Option(
-        help,
-        default=words,
-        metavar=metavar,
-        flag=flag,
-        several=several,
-        convert=convert,
-        allowed=lambda value: known is None or set(value) <= set(known),
-        must=f"one or more of {', '.join(known or ())}",
-    )
-    return declared((), option)
+def _names(text: str) -> tuple[str, ...]:
+    """Returns the names in a text, with commas between, in any case."""
+    names = (name.strip().lower() for name in text.split(","))
+    return tuple(dict.fromkeys(name for name in names if name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,36 +130,28 @@ class SimulationRequest:
         BUNDLED[0],
         Option(f"JSON or JSONL file of instructions, or bundled ones: {one_of(BUNDLED)}"),
     )
-    conditions: tuple[Condition, ...] = _names(
-        f"conditions to play, with commas between: {', '.join(ALL_CONDITIONS)}",
-        ALL_CONDITIONS,
-        words=f"all but {', '.join(name for name in ALL_CONDITIONS if name not in CONDITIONS)}",
-        metavar="A,B",
-    )
-    user_temperature: float = _temperature(1.0, "temperature of the simulated user")
-    merge_shards: tuple[int, ...] = declared(
+    conditions: tuple[Condition, ...] = declared(
         (),
         Option(
-            "play conditions of several turns also with the shards of each instruction merged into so many (gradual"
-            " sharding); several numbers with commas between",
-            default="as they are only",
-            metavar="N,M",
-            convert=lambda text: tuple(dict.fromkeys(int(number) for number in text.split(","))),
-            allowed=lambda value: all(number >= 2 for number in value),
-            must="whole numbers from 2 on",
+            f"conditions to play, with commas between: {', '.join(CONDITIONS)}",
+            default="all",
+            metavar="A,B",
+            convert=_names,
+            allowed=lambda value: set(value) <= set(CONDITIONS),
+            must=f"one or more of {', '.join(CONDITIONS)}",
         ),
     )
+    user_temperature: float = _temperature(1.0, "temperature of the simulated user")
     max_tokens: int = whole_number(1000, "longest reply of the assistant in tokens")
-    databases: str | None = declared(
-        None, Option("folder with DB_ID/*.sqlite for database tasks", default="none", metavar="DIR")
-    )
-    forms: tuple[str, ...] = _names(
-        f"forms to fill: {', '.join(TOPICS)}, or JSON files",
-        None,
-        words="all that come along",
-        metavar="FORM",
-        flag="form",
-        several="repeated",
+    forms: tuple[str, ...] = declared(
+        (),
+        Option(
+            f"forms to fill: {', '.join(TOPICS)}, or JSON files",
+            default="all that come along",
+            metavar="FORM",
+            flag="form",
+            repeated=True,
+        ),
     )
     variants: tuple[Variant, ...] = declared(
         (),
@@ -218,47 +165,22 @@ class SimulationRequest:
             must=one_of((*VARIANTS, BOTH)),
         ),
     )
-    profile: ProfileScope = field(
-        default="question",
-        metadata={
-            "option": _choice(
-                "the user is another one for each question, as in the source, or one for a run, who knows the answers",
-                get_args(ProfileScope),
-            )
-        },
+    profile: ProfileScope = choice(
+        "question",
+        "the user is another one for each question, as in the source, or one for a run, who knows the answers",
+        get_args(ProfileScope),
     )
-    profiles: str | None = declared(
-        None,
+    tasks: tuple[str, ...] = declared(
+        (),
         Option(
-            f"JSON file with a list of users, or `{PAPER_PEOPLE}` for the ten of the source",
-            default="ten bundled users",
-            metavar="FILE",
+            f"tasks that are planned: {', '.join(TASKS)}",
+            default="all",
+            metavar="TASK",
+            flag="task",
+            repeated=True,
+            allowed=lambda value: set(value) <= set(TASKS),
+            must=f"one or more of {', '.join(TASKS)}",
         ),
-    )
-    dummies: tuple[str, ...] = _names(
-        "modules whose fallback answers at once, by the names of their prompts, or all",
-        None,
-        words="none",
-        metavar="MODULE",
-        several="words",
-    )
-    free_replies: bool = declared(
-        False,
-        Option(
-            "replies follow no JSON schema, as in the source: a module may choose any action, and fail to follow its"
-            " instructions, which is counted"
-        ),
-    )
-    tasks: tuple[str, ...] = _names(
-        f"tasks that are planned: {', '.join(TASKS)}",
-        TASKS,
-        words="all",
-        metavar="TASK",
-        flag="task",
-        several="repeated",
-    )
-    language: Language = field(
-        default="en", metadata={"option": _choice("language of the conversations", LANGUAGES)}
     )
     turns: int = whole_number(MAX_TURNS, "answers of the assistant, at most")
 
@@ -271,62 +193,5 @@ class SimulationRequest:
         return chosen or self.model
 
 
-@dataclass(frozen=True, slots=True)
-class SimulationOffers:
-    """The choices for a new request.
-
-    Attributes:
-        models: Names of models; the one that the project uses for simulations is first.
-        last: The last request, or None.
-        usual_conditions: The conditions of the default.
-        forms: Name and subject of each bundled form.
-        variants: Ways to fill a form.
-        tasks: What users with profiles plan.
-        languages: Languages of their conversations.
-    """
-
-    models: tuple[str, ...]
-    last: SimulationRequest | None = None
-    usual_conditions: tuple[str, ...] = CONDITIONS
-    forms: tuple[tuple[str, str], ...] = tuple(TOPICS.items())
-    variants: tuple[str, ...] = VARIANTS
-    tasks: tuple[str, ...] = TASKS
-    languages: tuple[Language, ...] = LANGUAGES
-
-
 OPTIONS: Mapping[str, Option] = options_of(SimulationRequest)
 """The option of each field of a request, by its name."""
-
-
-def read_request(kind: Kind, texts: Mapping[str, str]) -> SimulationRequest:
-    """Returns the request that a person typed.
-
-    Args:
-        texts: Texts by the names of the fields; one that is missing or empty takes its default.
-
-    Raises:
-        UsageError: A text cannot be used; the message names the field.
-    """
-    return SimulationRequest(kind, **read_values(OPTIONS, texts, tuple(texts)))
-
-
-def as_request(value: Mapping[str, Any]) -> SimulationRequest:
-    """Returns a request from its JSON.
-
-    Raises:
-        UsageError: It is none; another version of the program may have written it.
-    """
-    known: dict[str, Any] = {
-        name: tuple(field) if isinstance(field, list) else field for name, field in value.items()
-    }
-    try:
-        if known.get("kind") not in KINDS:
-            raise TypeError("kind")
-        return SimulationRequest(**known)
-    except (TypeError, UsageError) as error:
-        raise UsageError("The stored request cannot be read.", "Make a new one.") from error
-
-
-def request_as_json(request: SimulationRequest) -> dict[str, Any]:
-    """Returns a request as JSON values."""
-    return asdict(request)

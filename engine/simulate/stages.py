@@ -28,10 +28,8 @@ from engine.model.process.requests import Chat
 from engine.model.stages import ModelWork
 from engine.project import runs
 from engine.project.project import Project
-from engine.project.records import Estimate
 from engine.simulate import tables as plays
-from engine.simulate.play import DEFAULT_PARALLEL_PLAYS, EndedPlay, FailedCall, ParallelPlays
-from engine.simulate.records import PlayRow, PlaySetting
+from engine.simulate.play import EndedPlay, FailedCall, ParallelPlays, StoredPlay
 
 CALLS_PER_REQUEST = 64
 """Calls in one request; their replies are committed together."""
@@ -181,7 +179,7 @@ class PlayStage(Stage):
     """Plays the scenarios of one setting that have not ended yet.
 
     Attributes:
-        played, broken, played_before: Number of plays that ended, that broke off, and that had ended before this run.
+        played, broken: Number of plays that ended, and that broke off.
     """
 
     name = "simulate"
@@ -197,8 +195,7 @@ class PlayStage(Stage):
         params: Mapping[str, Any],
         texts: Mapping[str, str],
         models: Mapping[Role, LoadableModel],
-        *,
-        parallel: int = DEFAULT_PARALLEL_PLAYS,
+        parallel: int,
     ) -> None:
         """Prepares a run.
 
@@ -218,7 +215,6 @@ class PlayStage(Stage):
         self._answering = Answering(project, process, models)
         self.played = 0
         self.broken = 0
-        self.played_before = 0
 
     @property
     def title(self) -> str:
@@ -241,38 +237,14 @@ class PlayStage(Stage):
         return self._answering.fingerprints
 
     @property
-    def setting(self) -> PlaySetting:
-        """The setting of the plays, as it is stored."""
-        return PlaySetting(self.config_hash, self._kind, self.params, self._models)
+    def source(self) -> str:
+        """The name of the source that the conversations are stored with."""
+        return f"{self._kind}-{self.config_hash[:6]}"
 
     @cached_property
     def scenarios(self) -> Sequence[Scenario]:
         """The scenarios to play."""
         return self._scenarios(self._answering.labels)
-
-    def missing(self) -> list[Scenario]:
-        """Returns the scenarios whose plays have not ended."""
-        with self._project.reading() as conn:
-            ended = plays.ended_keys(conn, self.config_hash)
-        return [scenario for scenario in self.scenarios if scenario.key not in ended]
-
-    def estimate(self) -> Estimate:
-        """Returns the cost of the missing plays by the latest run of their kind with the same models; without one no
-        time."""
-        count = len(self.missing())
-        models = self._models
-        with self._project.reading() as conn:
-            latest = plays.latest_run(conn, self._kind, models)
-        labels = ", ".join(dict.fromkeys(models.values()))
-        if latest is None:
-            return Estimate(count, None, None, None, labels, unit="play")
-        played, seconds = latest
-        return Estimate(count, None, None, seconds * count / played, labels, unit="play")
-
-    @property
-    def _models(self) -> dict[str, str]:
-        """Label of the model of each role."""
-        return {str(role): label for role, label in self._answering.labels.items()}
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Plays the missing scenarios; commits the replies of each request, and each finished play with the run's
@@ -283,18 +255,18 @@ class PlayStage(Stage):
             UsageError: An endpoint does not support the kind of replies asked for.
             Cancelled: `interrupt` was called.
         """
-        missing = {scenario.key for scenario in self.missing()}
-        self.played_before = len(self.scenarios) - len(missing)
+        with self._project.reading() as conn:
+            stored = plays.plays(conn, self.config_hash)
+        ended = {key for key, play in stored.items() if play.reason is None}
+        missing = {scenario.key for scenario in self.scenarios} - ended
         if not missing:
             return
         yield Progress(0, None, "loading the model")
-        setting = self.setting
-        self._project.write(lambda conn: plays.register(conn, setting))
-        with self._project.reading() as conn:
-            in_done_runs = plays.ended_keys_of_done_runs(conn, self.config_hash)
-        scenarios = [scenario for scenario in self.scenarios if scenario.key not in in_done_runs]
+        self._project.write(
+            lambda conn: plays.register(conn, self.config_hash, self._kind, self._answering.labels)
+        )
         playing = ParallelPlays(
-            scenarios, parallel=self._parallel, model_of=self._answering.model_of
+            self.scenarios, parallel=self._parallel, model_of=self._answering.model_of
         )
         while True:
             for played in playing.take_ended():
@@ -327,8 +299,6 @@ class PlayStage(Stage):
             text += f", {self._answering.reused:,} more were known"
         if self.broken:
             text += f"; {self.broken:,} broke off"
-        if self.played_before:
-            text += f"; {self.played_before:,} were played before"
         return f"{text}.{self._answering.spent()}"
 
     def _store_play(self, run_id: int, played: EndedPlay, total: int) -> None:
@@ -337,17 +307,8 @@ class PlayStage(Stage):
         def write(conn: sqlite3.Connection) -> None:
             """Stores conversation, play and counter in one transaction."""
             conversation_id, reason = self._store_conversation(conn, played)
-            play = PlayRow(
-                id=0,  # the table gives it one
-                config_hash=self.config_hash,
-                kind=self._kind,
-                key=played.key,
-                run_id=run_id,
-                conversation_id=conversation_id,
-                reason=reason,
-                result=played.ending.result,
-            )
-            plays.add(conn, play, played.transcript)
+            play = StoredPlay(played.key, conversation_id, reason, played.ending.result)
+            plays.add(conn, self.config_hash, run_id, play)
             runs.count(conn, run_id, self.played + self.broken, total)
 
         self.played += played.reason is None
@@ -364,7 +325,7 @@ class PlayStage(Stage):
         source_id = imports.put_source(
             conn,
             f"simulated:{self._kind}:{format}:{self.config_hash}",
-            self.setting.source,
+            self.source,
             format,
             "it was simulated",
         )

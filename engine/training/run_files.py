@@ -16,9 +16,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from engine.base.disk_full import disk_full_error, is_disk_full
 from engine.base.errors import NameTaken, NotFound, NotYet, ProjectError, UsageError
-from engine.base.files import create_private_folder, sync_tree, temporary_private_folder
+from engine.base.files import (
+    create_private_folder,
+    disk_full_error,
+    is_disk_full,
+    sync_tree,
+    temporary_private_folder,
+)
 from engine.base.folders import version
 from engine.base.text import one_line
 from engine.completeness.training_data import Split, TrainableConversation, items

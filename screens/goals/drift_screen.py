@@ -1,4 +1,4 @@
-"""How the shares of the groups changed, by month or by import."""
+"""How the shares of the groups changed, month by month."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ MAX_PERIODS = 24
 """Most periods that the line of a group shows, the latest ones."""
 MAX_SURE_P = 0.05
 """p below which a change is bright."""
-PERIOD_NAMES = {"month": "by month", "import": "by import"}
-"""The kinds of periods, as they are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,15 +112,12 @@ class GoalDriftScreen(WorkbenchScreen[None]):
     PLACE = "drift"
     AUTO_FOCUS = "#drifts"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("m", "by('month')", "By month"),
-        Binding("i", "by('import')", "By import"),
         Binding("escape,q", "close", "Back", key_display="esc"),
     ]
 
     def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
-        self._by = "month"
         self._names: list[str] = []
         self.table = ItemTable(
             [
@@ -149,10 +144,10 @@ class GoalDriftScreen(WorkbenchScreen[None]):
 
     def refresh_data(self) -> None:
         """Reads the shares again."""
-        goals, by = self.services.merge_review.goals, self._by
+        goals = self.services.merge_review.goals
 
         def read() -> tuple[list[str], list[Drift]]:
-            return drifts(goals.periods(by), goals.groups())
+            return drifts(goals.periods(), goals.groups())
 
         self.in_background(read, lambda parts: self._show(*parts), group="drift")
 
@@ -161,21 +156,18 @@ class GoalDriftScreen(WorkbenchScreen[None]):
         self._names = names
         self.set_class(not names, "-empty")
         if not names:
-            message = f"Nothing to compare {PERIOD_NAMES[self._by]}: it takes two that have conversations."
-            months = (("drift.by-month", "compares months"),)
-            self.show_empty(
-                EmptyState(message, "imports more conversations", "import_files", others=months)
-            )
+            message = "Nothing to compare by month: it takes two that have conversations."
+            self.show_empty(EmptyState(message, "imports more conversations", "import_files"))
         if names:
             span = f"{one_line(names[0], 40)} to {one_line(names[-1], 40)}"
-            count = number_format.counted(len(names), self._by)
-            summary = f"{PERIOD_NAMES[self._by]} · {count} · {span} · surest change first, p by Holm's method"
+            count = number_format.counted(len(names), "month")
+            summary = f"by month · {count} · {span} · surest change first, p by Holm's method"
             self.query_one("#summary", Static).update(summary)
         self.table.show_items(drifts)
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter lists the periods of a group, and leads to the conversations of one."""
-        drift, field = self.table.here, "date" if self._by == "month" else "source"
+        drift = self.table.here
         if drift is None:
             return
         goal = Filter().with_choice("goal", drift.goal)
@@ -184,17 +176,12 @@ class GoalDriftScreen(WorkbenchScreen[None]):
             drift.label,
             [
                 Figure(
-                    f"{name}, {100 * share:.1f}%", Filter((*goal.terms, Term(field, ":", (name,))))
+                    f"{name}, {100 * share:.1f}%", Filter((*goal.terms, Term("date", ":", (name,))))
                 )
                 for name, share in zip(self._names, drift.shares, strict=True)
                 if share
             ],
         )
-
-    def action_by(self, by: str) -> None:
-        """Compares other periods."""
-        self._by = by
-        self.refresh_data()
 
 
 def _line_cell(row: Drift) -> Sequence[Piece]:

@@ -76,16 +76,6 @@ def group_columns(
             return [("all", "tone--muted")]
         return [(f"{100 * scored / (scored + unscored):.0f}%", "tone--unscored")]
 
-    def leaves(group: GoalGroup) -> Sequence[Piece]:
-        """Returns the median number of leaves of the response trees."""
-        return _NO_VALUE if group.leaves is None else [(f"{group.leaves:,.0f}", "")]
-
-    def spread(group: GoalGroup) -> Sequence[Piece]:
-        """Returns the mean distance of members to the center."""
-        if is_theme(group):
-            return _NO_VALUE
-        return [(number_format.probability(group.spread), "tone--muted")]
-
     def stability(group: GoalGroup) -> Sequence[Piece]:
         """Returns the stability, with a sign where it is low."""
         value = group.stability
@@ -102,22 +92,13 @@ def group_columns(
         Column("rate", "ended", number_format.BAR_WIDTH + 1 + number_format.RATE_WIDTH, rate,
                value=rate_of, order="share that ended, lowest first", keep=7),
         Column("coverage", "scored", 6, coverage, right=True, keep=4),
-        Column("leaves", "leaves", 6, leaves, right=True, value=lambda group: group.leaves,
-               order="leaves of the response trees, most first", descending=True, keep=3),
-        Column("spread", "spread", 6, spread, right=True,
-               value=lambda group: None if is_theme(group) else group.spread,
-               order="spread around the center", descending=True, keep=2),
         Column("stability", "stable", 6, stability, right=True,
                value=lambda group: group.stability, order="stability, least first", keep=6),
     ]  # fmt: skip
 
 
-def member_columns(*, alike: bool = False) -> list[Column[MemberRow]]:
-    """Returns the columns of the members of a group.
-
-    Args:
-        alike: For conversations similar to one instead: without the columns that compare groups.
-    """
+def member_columns() -> list[Column[MemberRow]]:
+    """Returns the columns of the members of a group."""
 
     def state(row: MemberRow) -> Sequence[Piece]:
         look = STATE_LOOKS[row.state]
@@ -131,20 +112,15 @@ def member_columns(*, alike: bool = False) -> list[Column[MemberRow]]:
         tone = "tone--borderline" if row.doubt >= 1 else ""
         return [(f"{row.doubt:.2f}", tone)]
 
-    columns = [
+    return [
         Column("state", "", 1, state),
         Column("name", "conversation", 18, lambda r: [(middle_cut(r.external_id, 18), "tone--muted")],
                keep=3),
         Column("text", "goal as written", 20, text, flexible=True),
         Column("distance", "distance", 8, lambda r: [(f"{r.distance:.2f}", "")], right=True, keep=6),
+        Column("doubt", "doubt", 5, doubt, right=True, keep=7),
+        Column("other", "nearest other group", 24, lambda r: [(one_line(r.other, 60), "tone--muted")], keep=4),
     ]  # fmt: skip
-    if not alike:
-        columns += [
-            Column("doubt", "doubt", 5, doubt, right=True, keep=7),
-            Column("other", "nearest other group", 24,
-                   lambda r: [(one_line(r.other, 60), "tone--muted")], keep=4),
-        ]  # fmt: skip
-    return columns
 
 
 def clustering_line(row: ClusteringSummary) -> str:

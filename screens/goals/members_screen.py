@@ -16,16 +16,12 @@ from engine.base import number_format
 from engine.base.text import display_safe
 from engine.goals.records import GoalDecision, GoalGroup, MemberOrder, MemberRow
 from engine.opener.open_project import OpenProject
-from screens.goals.dialogs import SimilarDialog
 from screens.goals.formatting import member_columns
-from screens.shell.app_interface import ReadingOrder
 from screens.shell.dialogs import ChoiceDialog
-from screens.shell.exporting import copy_names
 from screens.shell.goal_dialogs import NO_GROUP, DecisionScreen, pick_group, split_group
 from screens.shell.marking import Marking, Marks
 from screens.widgets.background import write_in_order
 from screens.widgets.evidence import Preview
-from screens.widgets.finding import FindLine
 from screens.widgets.groups import group_line, label_of
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import RowTable
@@ -33,7 +29,6 @@ from screens.widgets.row_table import RowTable
 MEMBER_ORDERS: dict[MemberOrder, str] = {
     "central": "most central first",
     "doubtful": "most doubtful first: nearer to another group than to this",
-    "name": "by name",
 }
 """The orders of the members, as they are shown."""
 MAX_WHOLE_CHARACTERS = 4_000
@@ -53,23 +48,10 @@ class GoalMembersScreen(Marking, DecisionScreen):
             "v", "move", "Move", tooltip="Move the marked members, or this one, to another group"
         ),
         Binding("S", "split", "Split", tooltip="Split the marked members off, or all by k-means"),
-        Binding(
-            "equals_sign",
-            "alike",
-            "Alike",
-            key_display="=",
-            tooltip="Conversations similar to this one",
-        ),
         Binding("J", "judge", "Judge", tooltip="Triage of just the marked members, or of all"),
-        Binding("o", "order", "Order", tooltip="Central, doubtful or by name"),
-        Binding(
-            "slash", "find", "Find", key_display="/", tooltip="List only members with these words"
-        ),
-        Binding("y", "copy_names", "Copy", tooltip="Copy the names", show=False),
+        Binding("o", "order", "Order", tooltip="Central or doubtful ones first"),
         Binding("u", "undo", "Undo", show=False),
-        Binding("U", "redo", "Redo", show=False),
-        Binding("escape", "leave", "Back", tooltip="Leave the search, or go back"),
-        Binding("q", "close", "Close", show=False, tooltip="Go back"),
+        Binding("escape,q", "close", "Back", key_display="esc"),
     ]
 
     def __init__(
@@ -82,7 +64,6 @@ class GoalMembersScreen(Marking, DecisionScreen):
         self._group: GoalGroup | None = None
         self._order: MemberOrder = "central"
         self._members: dict[int, MemberRow] = {}
-        self._words: list[str] = []
         self.marks = Marks()
         self.table = RowTable[MemberRow](
             member_columns(),
@@ -99,7 +80,6 @@ class GoalMembersScreen(Marking, DecisionScreen):
             yield self.table
             yield Preview(self.services)
         yield Static(id="whole")
-        yield FindLine()
         yield Static(classes="empty")
 
     # Reading
@@ -117,26 +97,9 @@ class GoalMembersScreen(Marking, DecisionScreen):
     def _show(self, group: GoalGroup | None, members: list[MemberRow]) -> None:
         self._group = group
         self._members = {row.conversation_id: row for row in members}
-        self._list()
-
-    def _list(self) -> None:
-        """Lists the members with the words that are searched for."""
-        listed = array(
-            "q",
-            (
-                row.conversation_id
-                for row in self._members.values()
-                if all(word in f"{row.text} {row.external_id}".lower() for word in self._words)
-            ),
-        )
-        self.table.show(listed)
-        self.set_class(not listed, "-empty")
-        reason = (
-            "No member has these words." if self._words else "This group has no members any more."
-        )
-        self.query_one(".empty", Static).update(reason)
-        if self._words:
-            self.query_one(FindLine).say(f"{len(listed):,} of {len(self._members):,}")
+        self.table.show(array("q", self._members))
+        self.set_class(not members, "-empty")
+        self.query_one(".empty", Static).update("This group has no members any more.")
         self._show_summary()
 
     def _show_summary(self) -> None:
@@ -167,16 +130,12 @@ class GoalMembersScreen(Marking, DecisionScreen):
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter opens the reader; afterwards the cursor is on the conversation that was read last."""
-        self._read(self.table.ids, self.table.cursor_index)
-
-    def _read(self, order: array[int], index: int) -> None:
-        """Opens the reader at an index of the order."""
 
         def back(row_id: int | None) -> None:
             if row_id is not None:
                 self.table.move_to_id(row_id)
 
-        self.open_reader(order, index, back)
+        self.open_reader(self.table.ids, self.table.cursor_index, back)
 
     # Marks
 
@@ -231,7 +190,7 @@ class GoalMembersScreen(Marking, DecisionScreen):
             lambda _: self.notify(f"Split {number} off; u undoes it.", markup=False),
         )
 
-    # Order and search
+    # Order
 
     def action_order(self) -> None:
         """Asks for the order."""
@@ -244,23 +203,6 @@ class GoalMembersScreen(Marking, DecisionScreen):
         choices = list(MEMBER_ORDERS.items())
         self.app.push_screen(ChoiceDialog("Which first", choices, self._order), on_choice)
 
-    def action_find(self) -> None:
-        """Opens the search line."""
-        self.query_one(FindLine).open()
-
-    def on_find_line_changed(self, message: FindLine.Changed) -> None:
-        """Lists only members with these words."""
-        self._words = message.text.lower().split()
-        self._list()
-
-    def on_find_line_stepped(self, message: FindLine.Stepped) -> None:
-        """Moves the cursor while typing."""
-        self.table.action_move(message.delta)
-
-    def on_find_line_exited(self) -> None:
-        """Puts the focus back on the list."""
-        self.table.focus()
-
     # Other screens
 
     def action_judge(self) -> None:
@@ -268,32 +210,3 @@ class GoalMembersScreen(Marking, DecisionScreen):
         ids = self._meant() if self.marks else self.table.ids
         label = "in no goal" if self._group is None else f"goal “{label_of(self._group, 40)}”"
         self.triage_only(label, ids)
-
-    def action_alike(self) -> None:
-        """Lists the conversations most similar to the one under the cursor."""
-        conversation_id = self.table.cursor_id
-        if conversation_id is None:
-            return
-
-        def on_choice(answer: ReadingOrder | None) -> None:
-            if answer is not None:
-                self._read(*answer)
-
-        name = self._members[conversation_id].external_id
-        self.app.push_screen(
-            SimilarDialog(self.services.merge_review.goals, conversation_id, name), on_choice
-        )
-
-    def action_copy_names(self) -> None:
-        """Copies the names of the marked members, or of this one."""
-        names = [self._members[i].external_id for i in self._meant() if i in self._members]
-        if names:
-            copy_names(self, names)
-
-    def action_leave(self) -> None:
-        """Leaves the search; goes back where there is none."""
-        line = self.query_one(FindLine)
-        if line.is_open:
-            line.close()
-        else:
-            self.action_close()

@@ -4,66 +4,58 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
+from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.base import number_format
 from engine.base.errors import WorkbenchError
+from engine.base.text import display_safe
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.goals.clustering_request import ClusteringRequest
 from engine.goals.records import (
     ClusteringSummary,
     GoalDecision,
     GoalGroup,
+    GroupExamples,
     Proposal,
-    SplitProposal,
     themes_of,
 )
-from engine.opener.exports import ExportKind
+from engine.goals.service.groups import GoalService
 from engine.opener.open_project import OpenProject
 from engine.results.associations.records import Split
-from screens.goals.detail_pane import DetailPane, read_detail
-from screens.goals.dialogs import MergeDialog
 from screens.goals.drift_screen import GoalDriftScreen
-from screens.goals.formatting import (
-    clustering_line,
-    group_columns,
-    is_theme,
-    rate_of,
-    summary_content,
-)
+from screens.goals.formatting import clustering_line, group_columns, is_theme, summary_content
 from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.run_form import GoalRunForm
 from screens.shell.dialogs import ChoiceDialog, ask_column
-from screens.shell.exporting import ask_export, copy
 from screens.shell.goal_dialogs import (
     DecisionScreen,
     GroupPicker,
+    MergeDialog,
     ask_label,
-    proposal_content,
     split_group,
 )
 from screens.shell.workbench_screen import edit_filter
 from screens.widgets.empty_state import CLUSTER
 from screens.widgets.filter_line import FilterLine
-from screens.widgets.finding import FindLine
-from screens.widgets.groups import decision_text, goal_value, has_words, label_of
+from screens.widgets.groups import (
+    UNSTABLE,
+    UNSTABLE_SIGN,
+    decision_text,
+    distinct,
+    goal_value,
+    group_line,
+    label_of,
+    member_lines,
+)
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, ItemTable, RowTable
-
-EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
-    ("clusters", "groups, with the groups that they were made of"),
-    ("assignments", "conversations, with their groups"),
-    ("decisions", "every decision on the merge desk"),
-)
-"""What can be exported from this screen, with what it is in words."""
 
 
 class GoalsScreen(DecisionScreen):
@@ -76,13 +68,9 @@ class GoalsScreen(DecisionScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "run_clustering", "Cluster", tooltip="Cluster; says first how long it takes"),
         Binding(
-            "slash", "find", "Find", key_display="/", tooltip="List only groups with these words"
-        ),
-        Binding(
             "f", "edit_filter", "Filter", tooltip="Count only conversations that match a filter"
         ),
         Binding("s", "sort", "Sort", tooltip="Sort by a column"),
-        Binding("S", "reverse", "Reverse", tooltip="Reverse the order", show=False),
         Binding("m", "merge", "Merge", tooltip="Merge this group with another"),
         Binding("e", "rename", "Label", tooltip="Edit the label", show=False),
         Binding(
@@ -96,23 +84,11 @@ class GoalsScreen(DecisionScreen):
             "minus", "fold(True)", "Fold", key_display="-", tooltip="Show themes only", show=False
         ),
         Binding("D", "split", "Divide", tooltip="Split by k-means, after a preview", show=False),
-        Binding(
-            "P",
-            "split_proposals",
-            "Proposed splits",
-            tooltip="Groups that may hold several goals",
-            show=False,
-        ),
         Binding("u", "undo", "Undo", show=False),
-        Binding("U", "redo", "Redo", show=False),
         Binding("v", "view", "Detail", tooltip="List or detail, on a narrow terminal"),
         Binding("d", "drift", "Drift", tooltip="How shares changed over time"),
         Binding("J", "judge", "Judge", tooltip="Triage of just this goal's conversations"),
         Binding("O", "outliers", "Outliers", tooltip="Conversations in no group", show=False),
-        Binding("a", "assign", "Assign", tooltip="Assign conversations imported later", show=False),
-        Binding(
-            "b", "stability", "Stability", tooltip="Measure stability by resampling", show=False
-        ),
         Binding(
             "c",
             "clustering",
@@ -120,9 +96,7 @@ class GoalsScreen(DecisionScreen):
             tooltip="Open another clustering: goals, or reasons",
             show=False,
         ),
-        Binding("X", "export", "Export", tooltip="Export groups, members or decisions", show=False),
-        Binding("y", "copy_list", "Copy", tooltip="Copy the list as text", show=False),
-        Binding("escape", "leave", "Back", tooltip="Leave the search or the filter", show=False),
+        Binding("escape", "leave", "Back", tooltip="Leave the filter", show=False),
         Binding("q", "app.quit", "Quit", show=False),
     ]
 
@@ -136,7 +110,6 @@ class GoalsScreen(DecisionScreen):
         self._folded: set[str] = set()  # ids of the themes whose goals are not listed
         self.filter = Filter()
         self._scores_name = ""  # the name of the scores in force
-        self._search_words: list[str] = []  # the words that are searched for
         self._rows: Sequence[GoalGroup] = ()  # the groups and themes
         self.table = ItemTable(
             self._columns("goal"),
@@ -146,13 +119,12 @@ class GoalsScreen(DecisionScreen):
         )
 
     def compose_body(self) -> ComposeResult:
-        """Yields the summary, the list, the detail, the search line; or how to make a first clustering."""
+        """Yields the summary, the list, the detail; or how to make a first clustering."""
         yield Static(id="summary")
         yield FilterLine(id="filter")
         with Horizontal(id="main"):
             yield self.table
             yield DetailPane(id="detail", classes="section")
-        yield FindLine()
         yield Static(classes="empty")
 
     # Reading
@@ -206,18 +178,15 @@ class GoalsScreen(DecisionScreen):
             self.table.focus()
 
     def show_order(self) -> None:
-        """Lists the groups with the words that are searched for, in the chosen order."""
-        groups = [group for group in self.groups if has_words(group, self._search_words)]
-        themes = {theme.as_group.id: theme for theme in themes_of(groups)}
+        """Lists the groups in the chosen order."""
+        themes = {theme.as_group.id: theme for theme in themes_of(self.groups)}
         listed: list[GoalGroup] = []
         for row in self.table.ordered(theme.as_group for theme in themes.values()):
             listed.append(row)
             theme = themes[row.id]
-            if not theme.single and (self._search_words or row.id not in self._folded):
+            if not theme.single and row.id not in self._folded:
                 listed += self.table.ordered(theme.goals)
         self.table.show_items(listed)
-        if self._search_words:
-            self.query_one(FindLine).say(f"{len(groups):,} of {len(self.groups):,}")
         if self.clustering is not None:
             key = self._key_of("goals.clustering")
             others = [f"{title} ({key})" for title in self._other_titles]
@@ -270,25 +239,6 @@ class GoalsScreen(DecisionScreen):
             self.query_one(DetailPane).show,
             group="detail",
         )
-
-    # Search
-
-    def action_find(self) -> None:
-        """Opens the search line."""
-        self.query_one(FindLine).open()
-
-    def on_find_line_changed(self, message: FindLine.Changed) -> None:
-        """Lists only groups with these words in label or description."""
-        self._search_words = message.text.lower().split()
-        self.show_order()
-
-    def on_find_line_stepped(self, message: FindLine.Stepped) -> None:
-        """Moves the cursor while typing."""
-        self.table.action_move(message.delta)
-
-    def on_find_line_exited(self) -> None:
-        """Puts the focus back on the list."""
-        self.table.focus()
 
     # Views
 
@@ -361,19 +311,10 @@ class GoalsScreen(DecisionScreen):
         """Asks for the order."""
         ask_column(self, self.table, self.show_order)
 
-    def _sort_by(self, key: str) -> None:
-        """Sorts by a column; by the same one again, in reverse."""
-        self.table.sort_by(key)
-        self.show_order()
-
-    def action_reverse(self) -> None:
-        """Reverses the order."""
-        if self.table.sort is not None:
-            self._sort_by(self.table.sort[0])
-
     def on_row_table_header_pressed(self, message: RowTable.HeaderPressed) -> None:
-        """A click on a column's title sorts by it."""
-        self._sort_by(message.key)
+        """A click on a column's title sorts by it; on the same one again, in reverse."""
+        self.table.sort_by(message.key)
+        self.show_order()
 
     def action_view(self) -> None:
         """Changes between list and detail on a terminal too narrow for both."""
@@ -400,11 +341,8 @@ class GoalsScreen(DecisionScreen):
             self.in_background(self.goals.clusterings, ask_which, group="clusterings")
 
     def action_leave(self) -> None:
-        """Leaves the search, or the filter."""
-        line = self.query_one(FindLine)
-        if line.is_open:
-            line.close()
-        elif self.filter:
+        """Leaves the filter."""
+        if self.filter:
             self.query_one(FilterLine).put(Filter())
             self._apply_filter(Filter())
 
@@ -483,31 +421,6 @@ class GoalsScreen(DecisionScreen):
         if group is not None and self.may_write():
             split_group(self, self.review, group, self.write)
 
-    def action_split_proposals(self) -> None:
-        """Lists the groups that seem to hold several goals; the one that is chosen is split after a preview."""
-        if not self._is_clustered() or not self.may_write():
-            return
-
-        def read() -> tuple[list[SplitProposal], list[GoalGroup]]:
-            return self.review.split_proposals(), self.goals.groups()
-
-        def ask_which(result: tuple[list[SplitProposal], list[GoalGroup]]) -> None:
-            proposals, groups = result
-            by_id = {group.id: group for group in groups}
-
-            def split(group: str | None) -> None:
-                if group is not None:
-                    split_group(self, self.review, by_id[group], self.write)
-
-            if not proposals:
-                self.notify("No group seems to hold several goals.", markup=False)
-                return
-            choices = [(proposal.group_id, proposal_content(proposal)) for proposal in proposals]
-            title = "May hold several goals; a pinned group is not listed"
-            self.app.push_screen(ChoiceDialog(title, choices), split)
-
-        self.in_background(read, ask_which, group="splits")
-
     def action_merge(self) -> None:
         """Asks for a second group, shows the evidence, and merges the two."""
         group = self._selected_group()
@@ -557,36 +470,106 @@ class GoalsScreen(DecisionScreen):
             group="form",
         )
 
-    def action_assign(self) -> None:
-        """Assigns conversations that were imported after the clustering to the groups."""
-        if not self._is_clustered() or not self.may_write():
-            return
-        if self.clustering is not None and self.clustering.clustering.noun == "reason":
-            key = self._key_of("goals.run-clustering")
-            self.notify(f"Later conversations get a goal only; {key} clusters again.", markup=False)
-            return
-        self._start(lambda: self.runner.start(self.goal_runs.assign_stages()))
 
-    def action_stability(self) -> None:
-        """Measures the stability of the clusters by resampling."""
-        if self._is_clustered() and self.may_write():
-            self._start(lambda: self.runner.start([self.goal_runs.stability_stage()]))
+SHOWN_MEMBERS = 5
+"""Members shown of each kind, central and doubtful."""
+READ_MEMBERS = 15
+"""Members read of each kind; members with the same text are shown once, so more are read than shown."""
+MAX_DESCRIPTION_CHARACTERS = 1_000
+"""Most characters that are shown of a description."""
 
-    # Export
 
-    def action_copy_list(self) -> None:
-        """Copies the list as shown: a line for each group, with tabs between the columns."""
-        rows = ["goal\tsize\tshare\tended\tscored\tstable"]
-        for group in self.table.items:
-            scored, rate_value = group.states.scored, rate_of(group)
-            rate = "" if rate_value is None else f"{rate_value:.4f}"
-            stable = "" if group.stability is None else f"{group.stability:.4f}"
-            label = " ".join(group.label.split())
-            rows.append(f"{label}\t{group.size}\t{group.share:.4f}\t{rate}\t{scored}\t{stable}")
-        if len(rows) > 1:
-            copy(self, "\n".join(rows), f"the list, {number_format.counted(len(rows) - 1, 'goal')}")
+@dataclass(frozen=True, slots=True)
+class GroupDetail:
+    """What the pane shows of a group; `parts` are the groups that a merge or split made it from."""
 
-    def action_export(self) -> None:
-        """Asks what to export and where to, and writes it."""
-        if self._is_clustered():
-            ask_export(self, "Export", EXPORT_KINDS, None)
+    group: GoalGroup
+    examples: GroupExamples
+    parts: tuple[GoalGroup, ...]
+
+
+def read_detail(goals: GoalService, group: GoalGroup, listed: Sequence[GoalGroup]) -> GroupDetail:
+    """Returns a group with its examples and its parts; not quick. `listed` has the goals of a theme, with the counts of
+    the list: under a filter, of what matches.
+    """
+    if is_theme(group):
+        parts = tuple(goal for goal in listed if goal.id in group.made_of)
+        return GroupDetail(group, GroupExamples((), ()), parts)
+    parts = tuple(part for key in group.made_of if (part := goals.group(key)) is not None)
+    return GroupDetail(group, goals.examples(group.id, READ_MEMBERS), parts)
+
+
+class DetailPane(VerticalScroll):
+    """Shows a group; another group is shown from its first line."""
+
+    def __init__(self, *, id: str, classes: str) -> None:
+        super().__init__(id=id, classes=classes)
+        self._detail: GroupDetail | None = None
+
+    def compose(self) -> ComposeResult:
+        """Yields one text."""
+        yield Static(id="about")
+
+    def show(self, detail: GroupDetail) -> None:
+        """Shows a group; the same group again keeps the scroll position."""
+        same = self._detail is not None and self._detail.group.id == detail.group.id
+        self._detail = detail
+        self.border_title = Content(label_of(detail.group, 200))
+        self._break_lines()
+        if not same:
+            self.scroll_home(animate=False)
+
+    def on_resize(self) -> None:
+        """Breaks the lines for the new width, also when the pane is first shown."""
+        self.call_after_refresh(self._break_lines)
+
+    def _break_lines(self) -> None:
+        """Draws the group that is shown in the present width."""
+        if self._detail is not None:
+            width = max(20, self.scrollable_content_region.width)
+            self.query_one("#about", Static).update(detail_content(self._detail, width))
+
+
+def detail_content(detail: GroupDetail, width: int) -> Content:
+    """Returns the figures of a group, its description, what it was made of, its members; lines of at most `width`
+    cells.
+    """
+    group = detail.group
+    lines = [group_line(group)]
+    if group.description.strip() and not is_theme(group):
+        text = display_safe(" ".join(group.description[:MAX_DESCRIPTION_CHARACTERS].split()))
+        lines.append(Content.styled(text, "$tone-model"))
+    if group.support is not None:
+        member_count = round(group.support * group.members_read)
+        lines.append(
+            Content.styled(
+                f"the words of its name are in {member_count:,} of {group.members_read:,}",
+                "$tone-muted",
+            )
+        )
+    if group.stability is not None and group.stability < UNSTABLE:
+        lines.append(
+            Content.styled(
+                f"{UNSTABLE_SIGN} not stable under resampling: decide on it last, or split it",
+                "$tone-borderline",
+            )
+        )
+    if detail.parts:
+        lines.append(Content.styled("goals" if is_theme(group) else "made of", "bold"))
+        lines += [
+            Content.assemble((f"{part.size:>7,}  ", "$tone-muted"), (label_of(part), ""))
+            for part in detail.parts
+        ]
+    central = distinct(detail.examples.central)[:SHOWN_MEMBERS]
+    shown = {member.conversation_id for member, _ in central}
+    doubtful = [
+        member
+        for member in distinct(detail.examples.doubtful)
+        if member.member.conversation_id not in shown
+    ]
+    for name, members in (("central", central), ("doubtful", doubtful[:SHOWN_MEMBERS])):
+        if members:
+            lines.append(Content.styled(name, "bold"))
+        for member, copies in members:
+            lines += member_lines(member, width, doubtful=name == "doubtful", copies=copies)
+    return Content("\n").join(lines)

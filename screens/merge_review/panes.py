@@ -13,8 +13,7 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from engine.base.text import one_line
-from engine.goals.records import GoalGroup, GroupExamples, MemberRow, Pair, Proposal, ReviewProgress
-from screens.merge_review.formatting import near_line
+from engine.goals.records import GoalGroup, GroupExamples, Pair, Proposal, ReviewProgress
 from screens.widgets.controls import LineInput
 from screens.widgets.groups import DistinctMember, distinct, group_line, label_of, member_lines
 from screens.widgets.keyed import Keyed
@@ -30,7 +29,7 @@ class SidePane(Vertical):
     DEFAULT_CSS = """
     SidePane { border: round $tone-frame; border-title-color: $tone-bright; border-title-style: bold; padding: 0 1; }
     SidePane:focus-within { border: round $tone-accent; }
-    SidePane .head, SidePane .near { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    SidePane .head { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
     SidePane VerticalScroll { height: 1fr; scrollbar-gutter: stable; }
     SidePane .members { height: auto; }
     """
@@ -46,33 +45,19 @@ class SidePane(Vertical):
         self._page_size = MIN_PER_PAGE
 
     def compose(self) -> ComposeResult:
-        """Yields the figures, members, nearest groups."""
+        """Yields the figures and members."""
         yield Static(classes="head")
         with VerticalScroll():
             yield Static(classes="members")
-        yield Static(classes="near")
 
-    @property
-    def shown(self) -> list[MemberRow]:
-        """The members on the page that is shown."""
-        members = (*self._on_page(self._central), *self._doubtful_on_page())
-        return [shown.member for shown in members]
-
-    def show(
-        self,
-        group: GoalGroup,
-        members: GroupExamples,
-        near: Sequence[tuple[str, float]],
-        other: str,
-    ) -> None:
-        """Shows a group with its members and the groups nearest to it; `other` is the label of the other side."""
+    def show(self, group: GoalGroup, members: GroupExamples) -> None:
+        """Shows a group with its members."""
         same = self._group is not None and self._group.id == group.id
         changed = not same or self._members != members
         self._group, self._members = group, members
         self._central, self._doubtful = distinct(members.central), distinct(members.doubtful)
         self.border_title = Content(f"{self._letter}  {label_of(group, 200)}")
         self.query_one(".head", Static).update(group_line(group))
-        self.query_one(".near", Static).update(near_line(near, other))
         if not same:
             self._page = 0
             self.query_one(VerticalScroll).scroll_home(animate=False)

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.content import Content
-from textual.widgets import Static
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
 
 from engine.base import number_format
 from engine.base.errors import UsageError, WorkbenchError
+from engine.base.text import one_line
 from engine.goals.records import (
     ClusteringSummary,
     GoalDecision,
-    GoalGroup,
     GroupExamples,
-    MergeOrder,
     Pair,
     Proposal,
     ReviewProgress,
@@ -28,24 +29,14 @@ from engine.goals.records import (
 from engine.goals.service.merge_review import MergeReviewService
 from engine.opener.open_project import OpenProject
 from screens.merge_review import formatting
-from screens.merge_review.dialogs import (
-    BulkDialog,
-    Letter,
-    ListedPairs,
-    MergeAllDialog,
-    RefuseAllDialog,
-    SideDialog,
-    ask_least_similarity,
-    ask_move,
-    ask_pair,
-)
 from screens.merge_review.history_screen import MergeHistoryScreen
 from screens.merge_review.panes import MergedPane, SidePane
-from screens.shell.dialogs import ask_which_first
-from screens.shell.goal_dialogs import DecisionScreen, ask_label, split_group
+from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.goal_dialogs import DecisionScreen
+from screens.shell.run_form import refusal_content
 from screens.shell.title_line import TitleLine
-from screens.widgets.background import write_in_order
-from screens.widgets.groups import folded, label_of
+from screens.widgets.background import background, write_in_order
+from screens.widgets.controls import Choices, LineInput
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.merge_evidence import proposed_label
 
@@ -55,6 +46,10 @@ MAX_MEMBERS = 24
 """Most members of a group that are read, of each kind; space shows the next ones."""
 MAX_RECENT = 12
 """Most decisions that are shown beside the proposal on a wide terminal."""
+MAX_LISTED = 500
+"""Most pairs that are listed to be merged at once; the count above the list is of all pairs."""
+FIRST_PROBABILITY = 0.9
+"""Merge probability from which pairs are listed to be merged at once, until another is typed."""
 
 T = TypeVar("T")
 """What storing a decision returns."""
@@ -146,15 +141,17 @@ def read_review(
 
     Args:
         skipped: Pairs that come only when no other is left.
-        preferred: The pair to put in front, as long as both of its groups exist; the largest part takes the place of a
-            group that was split.
+        preferred: The pair to put in front, as long as both of its groups exist.
     """
     goals = review.goals
     clustering = goals.shown()
     if clustering is None:
         return ReviewSnapshot()
     starts_over = False
-    proposal = _proposal_of(review, preferred)
+    proposal = None
+    if preferred is not None:
+        with suppress(UsageError):
+            proposal = review.pair(*preferred)
     if proposal is None:
         proposal = review.proposal(skipped)
         if proposal is None and skipped:
@@ -176,21 +173,8 @@ def read_review(
         shown[0] if shown else None,
         tuple(shown[1:]),
         starts_over and bool(shown),
-        tuple(folded(review.history())[:MAX_RECENT]),
+        tuple(review.history()[:MAX_RECENT]),
     )
-
-
-def _proposal_of(review: MergeReviewService, pair: Pair | None) -> Proposal | None:
-    """Returns the proposal of a pair, with the largest part in place of a group that was split; None where a group no
-    longer exists.
-    """
-    if pair is None:
-        return None
-    a, b = (review.largest_part(key) for key in pair)
-    try:
-        return review.pair(a, b)
-    except UsageError:
-        return None
 
 
 class MergeDeskScreen(DecisionScreen):
@@ -216,17 +200,8 @@ class MergeDeskScreen(DecisionScreen):
             "b", "open('b')", "Members of B", tooltip="Members of B", id="desk.open-b", show=False
         ),
         Binding("u", "undo", "Undo"),
-        Binding("U", "redo", "Redo", show=False),
         Binding("H", "history", "Acts", tooltip="What was decided, step by step"),
         Binding("A", "accept", "All", tooltip="Merge all pairs above a probability", show=False),
-        Binding("R", "refuse", "Rest", tooltip="Refuse all pairs below a probability", show=False),
-        Binding("m", "pick", "Any two", tooltip="Merge any two groups by hand", show=False),
-        Binding("S", "split", "Split", tooltip="Split one of the two", show=False),
-        Binding("v", "move", "Move", tooltip="Move a member that is shown", show=False),
-        Binding("r", "rename", "Rename", tooltip="Rename one of the two", show=False),
-        Binding("p", "pin", "Pin", tooltip="Pin one of the two, or unpin it", show=False),
-        Binding("o", "order", "Order", tooltip="Choose which pair comes first", show=False),
-        Binding("F", "floor", "Similarity", tooltip="Least similarity of a proposal", show=False),
         Binding("g", "ask", "Ask", tooltip="Ask the model about the undecided pairs", show=False),
         Binding("q", "app.quit", "Quit", show=False),
     ]
@@ -271,10 +246,8 @@ class MergeDeskScreen(DecisionScreen):
 
         def on_result(snapshot: ReviewSnapshot) -> None:
             if turn == self.cursor.turn:
-                before, self._preferred = None if self._preferred else self.cursor.pair, None
+                self._preferred = None
                 self._show(snapshot)
-                if before is not None and self.cursor.pair not in (before, None):
-                    self._name_the_front()
             else:  # the person decided meanwhile, so this answer is outdated
                 self.read(None)
 
@@ -328,13 +301,6 @@ class MergeDeskScreen(DecisionScreen):
         self.cursor.ahead = snapshot.ahead
         self.show_front(complete=True)
 
-    def _name_the_front(self) -> None:
-        """Says which pair is in front, because it changed, or its sides, without a decision on it."""
-        shown = self.cursor.front
-        if shown is not None:
-            a, b = (label_of(group, 60) for group in (shown.proposal.a, shown.proposal.b))
-            self.notify(f"The groups changed. In front now: A “{a}”, B “{b}”.", markup=False)
-
     def show_front(self, *, complete: bool = False) -> None:
         """Shows the proposal in front, or why there is none: none is left (`complete`), or it is still being read."""
         shown = self.cursor.front
@@ -353,9 +319,8 @@ class MergeDeskScreen(DecisionScreen):
     def _show_proposal(self, shown: ShownProposal) -> None:
         """Shows both groups and the evidence."""
         proposal = shown.proposal
-        a, b = proposal.a, proposal.b
-        self.query_one("#side-a", SidePane).show(a, shown.a, proposal.near_a, b.label)
-        self.query_one("#side-b", SidePane).show(b, shown.b, proposal.near_b, a.label)
+        self.query_one("#side-a", SidePane).show(proposal.a, shown.a)
+        self.query_one("#side-b", SidePane).show(proposal.b, shown.b)
         self.query_one(MergedPane).show(proposal, self.progress, self.cursor.label)
 
     def _show_progress(self) -> None:
@@ -375,9 +340,10 @@ class MergeDeskScreen(DecisionScreen):
             by_model = progress.merged_by_model + progress.refused_by_model
             title = f"proposal {progress.merged + progress.refused + by_rule + by_model + 1:,}"
         self.query_one(TitleLine).say(Content.styled(title, "bold"))
-        skipped, brief = len(self.cursor.skipped), self.has_class("-narrow")
-        summary.update(formatting.counts_content(progress, skipped, brief=brief))
-        status.update(formatting.status_content(progress))
+        summary.update(formatting.counts_content(progress, len(self.cursor.skipped)))
+        about_model = formatting.status_content(progress)
+        status.display = bool(about_model)
+        status.update(about_model)
         self.query_one("#recent", Static).update(formatting.recent_content(self._recent))
 
     # Decisions on the pair in front
@@ -441,22 +407,10 @@ class MergeDeskScreen(DecisionScreen):
         for pane in self.query(SidePane):
             pane.swap()
 
-    # Decisions on many pairs or conversations
+    # Decisions on many pairs
 
     def action_accept(self) -> None:
         """Lists the pairs above a probability, to merge them all."""
-        self._decide_all(MergeAllDialog, self.review.merge_all, "Merged")
-
-    def action_refuse(self) -> None:
-        """Lists the pairs below a probability, to refuse them all."""
-        self._decide_all(RefuseAllDialog, self.review.refuse_all, "Refused")
-
-    def _decide_all(
-        self,
-        dialog: type[BulkDialog],
-        decide: Callable[[Sequence[Proposal], float], int],
-        done: str,
-    ) -> None:
         if not self.may_write():
             return
 
@@ -464,113 +418,23 @@ class MergeDeskScreen(DecisionScreen):
             if listed is not None:
                 self.cursor.put(None)  # the pair that is shown may be among them
                 self.write(
-                    lambda: decide(listed.pairs, listed.probability),
+                    lambda: self.review.merge_all(listed.pairs, listed.probability),
                     lambda count: self.notify(
-                        f"{done} {number_format.counted(count, 'pair')}; u undoes all of it.",
+                        f"Merged {number_format.counted(count, 'pair')}; u undoes all of it.",
                         markup=False,
                     ),
                 )
 
-        self.app.push_screen(dialog(self.review), on_choice)
+        self.app.push_screen(MergeAllDialog(self.review), on_choice)
 
-    # Undo and redo
+    # Undo
 
     def undone(self, decision: GoalDecision) -> None:
         """Brings the pair that was decided to the front again."""
         if decision.kind in ("merge", "apart", "never", "agree") and len(decision.sides) == 2:
             self.read((decision.sides[0], decision.sides[1]))
 
-    def redone(self, decision: GoalDecision) -> None:
-        """Goes on to the next pair if the decision was on the one in front."""
-        if self.cursor.pair is not None and {*decision.sides} == {*self.cursor.pair}:
-            self.cursor.decide(merged=decision.kind == "merge")
-            self.show_front()
-
-    # Changes to one of the two groups
-
-    def _on_side(self, title: str, then: Callable[[GoalGroup], None]) -> None:
-        """Asks which of the two groups is meant, and passes it to `then`."""
-        shown = self.cursor.front
-        if shown is None or not self.may_write():
-            return
-        a, b = shown.proposal.a, shown.proposal.b
-
-        def on_choice(side: Letter | None) -> None:
-            if side is not None:
-                then(a if side == "a" else b)
-
-        self.app.push_screen(SideDialog(title, a, b), on_choice)
-
-    def action_rename(self) -> None:
-        """Gives one of the two another label."""
-
-        def ask(group: GoalGroup) -> None:
-            def rename(label: str) -> None:
-                self.write(lambda: self.review.rename(group.id, label))
-
-            ask_label(self, "Rename", group, rename)
-
-        self._on_side("Rename which", ask)
-
-    def action_pin(self) -> None:
-        """Pins one of the two, or unpins it."""
-
-        def pin(group: GoalGroup) -> None:
-            on = not group.pinned
-            effect = "is not proposed any more, and keeps its label" if on else "is proposed again"
-            self.cursor.decide(merged=False)
-            self.write(
-                lambda: self.review.pin(group.id, on=on),
-                lambda _: self.notify(f"{label_of(group, 60)} {effect}.", markup=False),
-            )
-
-        self._on_side("Pin which; a pinned group is not proposed", pin)
-
-    def action_split(self) -> None:
-        """Splits one of the two, after a preview of the parts."""
-        self._on_side(
-            "Split which", lambda group: split_group(self, self.review, group, self.write)
-        )
-
-    def action_move(self) -> None:
-        """Moves one of the members that are shown to another group."""
-        if self.cursor.front is None or not self.may_write():
-            return
-        members = [member for pane in self.query(SidePane) for member in pane.shown]
-
-        def move(conversation: int, group: str) -> None:
-            self.write(lambda: self.review.move([conversation], group or None))
-
-        ask_move(self, members, move)
-
-    # Which pairs are proposed
-
-    def action_pick(self) -> None:
-        """Asks for any two groups and puts them in front."""
-        if self.may_write():
-            ask_pair(self, self.read)
-
-    def action_order(self) -> None:
-        """Asks which pair comes first."""
-        if self.progress is None or not self.may_write():
-            return
-
-        def choose(order: MergeOrder) -> None:
-            self.cursor.put(None)
-            self.write(lambda: self.review.set_order(order))
-
-        ask_which_first(self, formatting.ORDERS, self.progress.order, choose)
-
-    def action_floor(self) -> None:
-        """Asks for the similarity of labels below which no pair is proposed."""
-        if self.progress is None or not self.may_write():
-            return
-
-        def choose(similarity: float) -> None:
-            self.cursor.put(None)
-            self.write(lambda: self.review.set_least_similarity(similarity))
-
-        ask_least_similarity(self, self.progress.least_similarity, choose)
+    # The model
 
     def action_ask(self) -> None:
         """Asks the model about the likely pairs that it was not asked about."""
@@ -585,7 +449,7 @@ class MergeDeskScreen(DecisionScreen):
 
     # Other screens
 
-    def action_open(self, side: Letter) -> None:
+    def action_open(self, side: Literal["a", "b"]) -> None:
         """Opens the members of one of the two groups; the pair stays in front."""
         shown = self.cursor.front
         if shown is not None:
@@ -595,3 +459,103 @@ class MergeDeskScreen(DecisionScreen):
     def action_history(self) -> None:
         """Opens the history of decisions."""
         self.app.push_screen(MergeHistoryScreen(self.services, self.feed, self.MODE))
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPairs:
+    """The pairs that a dialog listed for a merge probability, as they were shown."""
+
+    pairs: Sequence[Proposal]
+    probability: float
+
+
+class MergeAllDialog(Dialog[ListedPairs | None]):
+    """Lists the pairs with at least a merge probability, to merge them all; answers with the list when it is
+    accepted."""
+
+    PLACE = "accept"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "accept", "Merge them", priority=True),
+        Binding("up,down", "list", "List", show=False),
+        Binding("escape", "dismiss(None)", "Leave"),
+    ]
+
+    def __init__(self, review: MergeReviewService) -> None:
+        super().__init__()
+        self._review, self._probability = review, FIRST_PROBABILITY
+        self._pairs: Sequence[Proposal] = ()
+
+    def compose(self) -> ComposeResult:
+        """Yields the probability, the pairs, the keys."""
+        with Vertical(classes="dialog") as box:
+            box.border_title = "Merge all pairs whose merge probability is at least"
+            yield LineInput(number_format.probability(self._probability), placeholder=".90")
+            yield Static(id="count")
+            yield Choices(markup=False)
+            keys = (("enter", "merges all; u undoes all of it"), ("escape", "leaves"))
+            yield Static(hint_line(*keys))
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Lists the pairs for another probability."""
+        self._pairs = ()
+        p = probability_from(event.value)
+        if p is None:
+            self._show_count(
+                Content.styled("A probability is above 0 and at most 1.", "$tone-incomplete")
+            )
+            self.query_one(Choices).set_options([])
+            return
+        self._probability = p
+        self._show_count(Content.styled("searching …", "$tone-muted"))
+        background(
+            self,
+            lambda: self._review.above(p),
+            self._list,
+            lambda error: self._show_count(refusal_content(error)),
+            group="listed",
+        )
+
+    def _list(self, pairs: Sequence[Proposal]) -> None:
+        self._pairs = pairs
+        self._show_count(
+            Content(f"{number_format.counted(len(pairs), 'pair')} will be merged")
+            if pairs
+            else Content.styled("No pair has so high a probability.", "$tone-muted")
+        )
+        self.query_one(Choices).set_options(
+            [
+                Option(
+                    Content.assemble(
+                        (f"{number_format.estimate(p.evidence.probability):>4}  ", "bold"),
+                        f"{one_line(p.a.label, 40)} ({p.a.size:,}) + {one_line(p.b.label, 40)} ({p.b.size:,})",
+                    )
+                )
+                for p in pairs[:MAX_LISTED]
+            ]
+        )
+
+    def _show_count(self, content: Content) -> None:
+        self.query_one("#count", Static).update(content)
+
+    def action_list(self) -> None:
+        """Moves the focus from the probability to the pairs."""
+        self.query_one(Choices).focus()
+
+    def action_accept(self) -> None:
+        """Answers if there are pairs on the list."""
+        if self._pairs:
+            self.dismiss(ListedPairs(self._pairs, self._probability))
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """A click on a pair decides nothing."""
+        event.stop()
+
+
+def probability_from(text: str) -> float | None:
+    """Returns the probability in (0, 1] that was typed, `.9` or `90%`; None where the text is none."""
+    text = text.strip()
+    try:
+        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        return None
+    return value if 0 < value <= 1 else None

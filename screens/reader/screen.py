@@ -21,7 +21,6 @@ from engine.opener.conversations import ConversationRow
 from engine.opener.open_project import OpenProject
 from engine.signs.records import in_words
 from screens.reader.provenance import OriginalDialog, ProvenanceDialog
-from screens.shell.app_interface import ReadingOrder
 from screens.shell.dialogs import TextDialog
 from screens.shell.exporting import copy
 from screens.shell.title_line import TitleLine
@@ -67,13 +66,6 @@ class ReaderScreen(WorkbenchScreen[int]):
         ),
         Binding("N", "hit(-1)", "Previous hit", show=False),
         Binding("g", "go_to_turn", "Turn…", show=False, tooltip="Go to a turn by its number"),
-        Binding(
-            "equals_sign",
-            "alike",
-            "Alike",
-            show=False,
-            tooltip="Conversations whose goal is like this one's",
-        ),
         Binding("t", "tree", "Tree", show=False, tooltip="The response tree grown at this turn"),
         Binding(
             "w",
@@ -319,17 +311,6 @@ class ReaderScreen(WorkbenchScreen[int]):
             self.app.push_screen(self.routes.tree(shown, nearest, self.MODE))
 
         self.in_background(lambda: self.services.trees.steps(shown), on_result, group="trees")
-
-    def action_alike(self) -> None:
-        """Shows the conversations whose goals are nearest, and reads on in them."""
-
-        def on_choice(answer: ReadingOrder | None) -> None:
-            if answer is not None:
-                self.open_reader(*answer)
-
-        if self._facts is not None:
-            name = self._facts.row.external_id
-            self.app.push_screen(self.routes.similar(self.conversation_id, name), on_choice)
 
     def action_words(self) -> None:
         """Opens or closes the words for and against an end at the current turn."""

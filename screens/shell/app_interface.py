@@ -96,8 +96,6 @@ class Routes:
         conversations: `(filter, mode)`: lists the conversations behind a figure.
         why: `(split, mode)`: what goes with one of two sides; with None, of the outcome that is known best.
         members: `(group_id, mode)`: the conversations of a goal group, or with None the outliers.
-        similar: `(conversation_id, name)`: a dialog with the conversations of the nearest goals; answers with them
-            and the one to read, or None.
         egress: `(address, allow)`: a dialog with what would be sent to an address on another machine; calls `allow`
             when a person allows it.
     """
@@ -108,7 +106,6 @@ class Routes:
     conversations: Callable[[Filter, str], Screen[Any]]
     why: Callable[[Split | None, str], Screen[Any]]
     members: Callable[[str | None, str], Screen[Any]]
-    similar: Callable[[int, str], Screen[ReadingOrder | None]]
     egress: Callable[[str, Callable[[], None]], Screen[None]]
 
 

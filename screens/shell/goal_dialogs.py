@@ -1,4 +1,4 @@
-"""Decisions on goal groups that several screens share: pick a group, split one, undo.
+"""Decisions on goal groups that several screens share: pick a group, merge two, split one, undo.
 
 A group is a set of conversations with one goal. A conversation is a member of one group.
 """
@@ -18,16 +18,23 @@ from textual.widgets.option_list import Option
 
 from engine.base import number_format
 from engine.base.errors import WorkbenchError
-from engine.base.number_format import figure
 from engine.base.text import one_line
-from engine.goals.records import GoalDecision, GoalGroup, SplitPart, SplitProposal
+from engine.goals.records import GoalDecision, GoalGroup, Proposal, SplitPart
 from engine.goals.service.merge_review import MergeReviewService
 from screens.shell.dialogs import Dialog, TextDialog, ask, hint_line
 from screens.shell.run_form import refusal_content
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import background, write_in_order
 from screens.widgets.controls import Choices, LineInput
-from screens.widgets.groups import GLYPHS, decision_text, has_words, label_of, member_lines
+from screens.widgets.groups import (
+    GLYPHS,
+    decision_text,
+    group_line,
+    has_words,
+    label_of,
+    member_lines,
+)
+from screens.widgets.merge_evidence import NARROW_COLUMNS, evidence_content, proposed_label
 
 T = TypeVar("T")
 """What storing a decision returns."""
@@ -69,39 +76,20 @@ class DecisionScreen(WorkbenchScreen[None]):
     def undo_act(self, act: int | None, nothing: str) -> None:
         """Undoes an act, or without one the newest of a person; `nothing` says that there is none."""
         review = self.services.merge_review
-        self._write_and_notify(lambda: review.undo(act), nothing, "Undone", self.undone)
-
-    def action_redo(self) -> None:
-        """Does again what the newest undo took back."""
-        redo = self.services.merge_review.redo
-        self._write_and_notify(redo, "There is nothing to redo.", "Done again", self.redone)
-
-    def _write_and_notify(
-        self,
-        work: Callable[[], GoalDecision | None],
-        nothing: str,
-        done: str,
-        then: Callable[[GoalDecision], None],
-    ) -> None:
-        """Undoes or redoes an act. The notice begins with `done`, or is `nothing` if there is none; `then` gets the
-        decision."""
 
         def notify(decision: GoalDecision | None) -> None:
-            """Says what was undone or redone, or that there was nothing."""
+            """Says what was undone, or that there was nothing."""
             if decision is None:
                 self.notify(nothing, markup=False)
             else:
-                self.notify(f"{done}: {decision_text(decision)}.", markup=False)
-                then(decision)
+                self.notify(f"Undone: {decision_text(decision)}.", markup=False)
+                self.undone(decision)
 
         if self.may_write():
-            self.write(work, notify)
+            self.write(lambda: review.undo(act), notify)
 
     def undone(self, decision: GoalDecision) -> None:
         """Called after a decision was undone, before the data is read again."""
-
-    def redone(self, decision: GoalDecision) -> None:
-        """Called after a decision was redone, before the data is read again."""
 
 
 def group_content(group: GoalGroup) -> Content:
@@ -315,17 +303,6 @@ def split_group(
     ask(screen, SplitDialog(review, group), on_choice)
 
 
-def proposal_content(proposal: SplitProposal) -> Content:
-    """Returns a proposed split as a line of a choice: label, sizes, how far apart its parts are, words of each."""
-    sizes = " + ".join(f"{len(part):,}" for part in proposal.parts)
-    words = one_line(" | ".join(" ".join(part[:3]) for part in proposal.words), 60)
-    return Content.assemble(
-        (one_line(proposal.label, 30) or "–", "bold"),
-        f"  {sizes} · apart {figure(proposal.apart)}  ",
-        (words, "$tone-muted"),
-    )
-
-
 def ask_label(
     screen: Screen[Any], title: str, group: GoalGroup, then: Callable[[str], None]
 ) -> None:
@@ -337,3 +314,37 @@ def ask_label(
             then(label)
 
     screen.app.push_screen(TextDialog(title, value=group.label), on_answer)
+
+
+class MergeDialog(Dialog[str | None]):
+    """Shows two groups and the evidence for merging them; answers with the label of the merged group."""
+
+    PLACE = "merge"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Leave")]
+
+    def __init__(self, proposal: Proposal) -> None:
+        super().__init__()
+        self._proposal = proposal
+
+    def compose(self) -> ComposeResult:
+        """Yields both groups, the label, the evidence, the keys."""
+        proposal = self._proposal
+        with Vertical(classes="dialog") as box:
+            box.border_title = "Merge by hand"
+            lines = [
+                Content.assemble(
+                    (f"{letter}  {label_of(group, 60)}  ", "bold"),
+                    group_line(group),
+                )
+                for letter, group in (("A", proposal.a), ("B", proposal.b))
+            ]
+            yield Static(Content("\n").join(lines))
+            yield LineInput(one_line(proposed_label(proposal)), placeholder="label of both")
+            yield Static(evidence_content(proposal, None, NARROW_COLUMNS))
+            yield Static(hint_line(("enter", "merges; u undoes it"), ("escape", "cancels")))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter answers, unless the label is empty."""
+        label = " ".join(event.value.split())
+        if label:
+            self.dismiss(label)

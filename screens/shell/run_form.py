@@ -22,8 +22,7 @@ from engine.completeness.records import Mode
 from engine.completeness.scoring_request import ScoringRequest
 from engine.conversations.filters import Filter
 from engine.opener.jobs import JobService
-from engine.project.estimate_text import estimate_lines
-from engine.project.records import Estimate
+from engine.project.records import Estimate, estimate_lines
 from screens.shell.dialogs import Dialog, hint_line
 from screens.widgets.background import background
 from screens.widgets.controls import Cycle, LineInput

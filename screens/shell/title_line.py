@@ -56,7 +56,6 @@ MODES = (
     Tab("desk", "6", "Desk", "Desk", "Desk"),
     Tab("training", "7", "Training", "Train", "Train"),
     Tab("models", "8", "Models", "Models", "Mod"),
-    Tab("simulation", "9", "Simulation", "Sim", "Sim"),
 )
 """The modes of the app."""
 TABS = (*MODES, Tab("validation", "V", "Validation", "Valid", "Val"))

@@ -32,7 +32,7 @@ from screens.widgets.background import background
 from screens.widgets.controls import Card
 from screens.widgets.empty_state import IMPORT, EmptyState
 from screens.widgets.filter_line import FilterLine
-from screens.widgets.jobs import EngineFeed, JobsBar
+from screens.widgets.jobs import EngineFeed, JobsBar, work_of
 from screens.widgets.keyed import Keyed, KeyFooter, shown_key
 from screens.widgets.row_table import RowTable
 from screens.widgets.transcript import Transcript
@@ -52,7 +52,6 @@ FORMS = {
     "stability": ("goals", "stability"),
     "trees": ("trees", "run_trees"),
     "grow": ("trees", "run_trees"),
-    "simulate": ("simulation", "new"),
 }
 """The mode and its action that start an interrupted stage again, for stages that have a form or need their screen."""
 
@@ -354,13 +353,15 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
             self.call_later(self.app.run_action, "app.watch")
         elif run.stage in FORMS:
             self.open_form(*FORMS[run.stage])
-        else:
+        elif work_of(run.stage) == "scoring":
             # Only the mode `probe` reads the states of a model and fits a probe to them.
             reads_states = run.stage in ("read", "fit") and run.params.get("features") != "words"
             fallback: Mode = "words" if run.stage == "fit" else mode
             run_mode: Mode = "probe" if reads_states else run.params.get("mode", fallback)
             scoring = ScoringRequest(mode=run_mode)
             self._start(lambda: self.services.jobs.start_scoring(scoring))
+        else:
+            self.notify("The command that began it goes on when it is given again.", markup=False)
 
     def open_form(self, mode: str, action: str) -> None:
         """Goes to a mode and opens the form of its run, or starts a run that has no form."""

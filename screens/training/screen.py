@@ -257,6 +257,10 @@ class TrainingScreen(WorkbenchScreen[None]):
         """Shows the run under the cursor."""
         self._read_detail()
 
+    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+        """Goes to the samples and the log of the run, which the arrow keys then scroll."""
+        self.query_one("#about").focus()
+
     # Actions that write
 
     def _change_run(self, name: str, work: Callable[[str], T], message: str) -> None:

@@ -7,7 +7,6 @@ doubt of a member is how near it is to another group: above 1 it is nearer to th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from textual.content import Content
@@ -173,20 +172,6 @@ def member_lines(
         # Two cells before the label and seven after it: ` · 0.83`.
         label = one_line(f"{nearness} {member.other}", max(8, width - 9))
         lines.append(Content.styled(f"  {label} · {member.doubt:.2f}", "$tone-muted"))
-    return lines
-
-
-def folded(history: Sequence[GoalDecision]) -> list[GoalDecision]:
-    """Returns a history with one line for each list of pairs that was refused at once: the first of them, with their
-    count.
-    """
-    lines: list[GoalDecision] = []
-    for decision in history:
-        last = lines[-1] if lines else None
-        if last and (last.act, last.kind) == (decision.act, "apart") and not decision.transferred:
-            lines[-1] = replace(decision, count=last.count + 1)
-        else:
-            lines.append(decision)
     return lines
 
 

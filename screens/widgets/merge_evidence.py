@@ -73,18 +73,14 @@ def _reply_pieces(answer: PairAnswer) -> list[Piece]:
 
 
 def _similarity_pieces(evidence: Evidence, gap: str) -> list[Piece]:
-    """Returns how alike the two groups are: labels, members, overlap, and the likelihood of the merge."""
-    pieces: list[Piece] = [
+    """Returns how alike the two groups are: labels, members, overlap."""
+    return [
         ("alike  ", "$tone-muted"),
         f"labels {number_format.signed(evidence.description_similarity)}",
         f" · members {number_format.signed(evidence.member_similarity)}",
         *_threshold_pieces(evidence),
         f"{gap or ' · '}overlap {100 * evidence.overlap:.0f}%",
     ]
-    if (likelihood := evidence.answer.likelihood_ratio) is not None:
-        sign = "+" if likelihood >= 0 else "−"
-        pieces.append(f" · likelihood {sign}{abs(likelihood):.2f}")
-    return pieces
 
 
 def _probability_pieces(name: str, p: float | None, tone: str) -> list[Piece]:

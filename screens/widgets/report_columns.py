@@ -51,23 +51,13 @@ def _column(table: ReportTable, index: int, place: int) -> Column[ReportRow]:
         place: Of the column among those that are shown, from 0.
     """
     column = table.columns[index]
-    order = f"{column.title or table.title}  {column.description}".rstrip()
-
-    def value(row: ReportRow) -> float | str | None:
-        """Returns what the row is compared by; the values of a column are all numbers or all texts."""
-        cell = row.cells[index]
-        return cell.value if isinstance(cell, Interval) else cell
-
     title = one_line(column.title or table.title, LONGEST_NAME)
     keep = _MOST_IMPORTANT - place
     cells = [row.cells[index] for row in table.rows]
     if column.has_intervals:
         has_signs = any(isinstance(value, Interval) and value.low < 0 for value in cells)
         width = _SIGNED_WIDTH if has_signs else _INTERVAL_WIDTH
-        return Column(
-            str(index), title, width, lambda row: _interval(row.cells[index]),
-            value=value, order=order, descending=True, keep=keep,
-        )  # fmt: skip
+        return Column(str(index), title, width, lambda row: _interval(row.cells[index]), keep=keep)
 
     def cell(row: ReportRow) -> Sequence[Piece]:
         """Returns the text of the cell, in the first column of a metric after the sign of the row."""
@@ -85,9 +75,6 @@ def _column(table: ReportTable, index: int, place: int) -> Column[ReportRow]:
         cell,
         flexible=index == 0,
         right=column.kind != "text" and index > 0,
-        value=value,
-        order=order,
-        descending=column.kind != "text",
         keep=keep,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,7 @@ from engine.goals.merges.merge_probability import (
     refit,
     standardize,
 )
-from engine.goals.records import MergeOrder
-from engine.goals.views.merge_queue import MIN_MIXING
-from engine.goals.views.pair_table import MAX_MIXED_MEMBERS
+from engine.goals.views.merge_queue import MAX_MIXED_MEMBERS, MIN_MIXING
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Indices, Numbers, Vectors
 
@@ -109,7 +107,6 @@ class Board:
             description=self.similarity(a, b),
             description_scale=self._description_scale,
             overlap=np.maximum(shares, shares.T)[at],
-            likelihood=unknown,
             yes=unknown,
             yes_reversed=unknown,
             sizes=(self._sizes[a], self._sizes[b]),
@@ -182,53 +179,36 @@ def every_threshold(board: Board, model: MergeModel = NO_DECISIONS) -> list[Numb
         found.append(board.labels.copy())
 
 
-def work_queue(
-    board: Board,
-    gold: Numbers,
-    order: MergeOrder,
-    at: Collection[int],
-    seen: Callable[[int, Numbers, Numbers], None],
-) -> None:
-    """A person decides on the next pair of the queue: merge where the commonest goal of both sides is the same.
+def work_queue(board: Board, gold: Numbers, at: Collection[int]) -> dict[int, Numbers]:
+    """A person decides on the next pair of the queue: merge where the commonest goal of both sides is the same. Returns
+    the labels when the merge probability, refitted to the decisions so far, does the rest, by number of decisions;
+    `board` stays.
 
     Args:
         gold: Goal of each row.
-        at: Numbers of decisions after which `seen` is told: how many, labels as decided, and labels when the merge
-            probability, refitted to the decisions so far, does the rest.
+        at: Numbers of decisions after which that is looked at.
     """
-    for count, now, model in desk_steps(board, gold, order, max(at)):
-        if count in at:
-            seen(count, now.labels.copy(), merged(now, model))
-
-
-def desk_steps(
-    board: Board, gold: Numbers, order: MergeOrder, most: int
-) -> Iterator[tuple[int, Board, MergeModel]]:
-    """What the person of `work_queue` has in front after 0, 1, ... `most` decisions: how many, the groups that stand,
-    and the merge probability fitted so far. The same board is changed by the next step."""
     board = board.copy()
     rows: list[Floats] = []
     answers: list[bool] = []
-    for count in range(most + 1):
+    done: dict[int, Numbers] = {}
+    for count in range(max(at) + 1):
         taught = np.array(rows).reshape(len(rows), len(NAMES))
         model = refit(PRIOR, taught, answers)
-        yield count, board, model
+        if count in at:
+            done[count] = merged(board, model)
         a, b = board.pairs()
         if not len(a):
             continue
         found = board.features(a, b)
-        next_ = rank_pairs(order, model, found, board.similarity(a, b), board.masses(a, b))[0]
+        masses = board.masses(a, b)
+        next_ = rank_pairs("informative", model, found, board.similarity(a, b), masses)[0]
         first, second = int(a[next_]), int(b[next_])
-        same = bool(same_goal(board, gold, a[[next_]], b[[next_]])[0])
+        same = _commonest(gold, board.labels, first) == _commonest(gold, board.labels, second)
         rows.append(found[next_])
         answers.append(same)
         (board.merge if same else board.refuse)(first, second)
-
-
-def same_goal(board: Board, gold: Numbers, a: Indices, b: Indices) -> npt.NDArray[np.bool_]:
-    """Whether the commonest goal of both sides of each pair is the same, shape (pairs,)."""
-    commonest = {int(n): _commonest(gold, board.labels, int(n)) for n in {*a.tolist(), *b.tolist()}}
-    return np.array([commonest[int(x)] == commonest[int(y)] for x, y in zip(a, b, strict=True)])
+    return done
 
 
 def _commonest(gold: Numbers, labels: Numbers, group: int) -> int:

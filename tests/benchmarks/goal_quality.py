@@ -11,19 +11,17 @@ import gzip
 import json
 import random
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score, v_measure_score
 
-from engine.goals.clusters.clustering import cluster
-from engine.goals.clusters.kmeans import propose_k
+from engine.goals.clusters.clustering import cluster, propose_k
 from engine.goals.clusters.neighbors import SETTLE_NEIGHBORS, Neighbors, settle
-from engine.goals.records import MergeOrder
 from engine.model.embedders.embedder import Embedder, embedder_for
 from engine.model.embedders.vectors import Numbers, Vectors
 from tests.benchmarks.goal_board import Board, every_threshold, merged, work_queue
@@ -64,7 +62,7 @@ class Measured:
         before, after, hindsight: With k1 clusters, merged automatically, and merged to the best threshold there is.
         settled: Merged automatically, and each conversation beside most of its neighbors.
         labels: Those of `settled`.
-        desk: (order, decisions) -> as decided, and with the rest done automatically.
+        desk: Number of decisions -> with the rest done automatically.
     """
 
     plain: Agreed
@@ -73,7 +71,7 @@ class Measured:
     settled: Agreed
     hindsight: Agreed
     labels: Numbers
-    desk: dict[tuple[MergeOrder, int], tuple[Agreed, Agreed]]
+    desk: dict[int, Agreed]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -128,13 +126,8 @@ def measure(
     near = Neighbors(vectors).of_rows(np.arange(len(vectors)), SETTLE_NEIGHBORS)
     at_last = settle(near, after, np.zeros(len(after), dtype=np.bool_))
     hindsight = max((Agreed.of(gold, one) for one in every_threshold(board)), key=lambda a: a.both)
-    found: dict[tuple[MergeOrder, int], tuple[Agreed, Agreed]] = {}
-    for order in get_args(MergeOrder) if desk else ():
-
-        def seen(count: int, decided: Numbers, rest: Numbers, order: MergeOrder = order) -> None:
-            found[order, count] = Agreed.of(gold, decided), Agreed.of(gold, rest)
-
-        work_queue(board, gold, order, DECISIONS, seen)
+    done = work_queue(board, gold, DECISIONS) if desk else {}
+    found = {count: Agreed.of(gold, rest) for count, rest in done.items()}
     return Measured(
         Agreed.of(gold, plain.labels), Agreed.of(gold, clusters.labels), Agreed.of(gold, after),
         Agreed.of(gold, at_last), hindsight, at_last, found,
@@ -175,23 +168,12 @@ def _line(runs: Sequence[Measured]) -> str:
 
 
 def _print_desk(kept: Sequence[tuple[str, Sequence[Measured]]]) -> None:
-    for title, which in (("as decided", 0), ("with the rest done automatically", 1)):
-        print(f"\nV / ARI after decisions, {title}:\n")
-        print(
-            "| data | text | embedder | order |",
-            " | ".join(map(str, DECISIONS)),
-            "| best threshold |",
-        )
-        print("|---|---|---|---|" + "---|" * (len(DECISIONS) + 1))
-        for head, runs in kept:
-            for order in get_args(MergeOrder):
-                print(head, order, "|", " | ".join(_after(runs, order, which)), end=" | ")
-                print(_mean(runs, lambda r: r.hindsight), "|")
-
-
-def _after(runs: Sequence[Measured], order: MergeOrder, which: int) -> Iterator[str]:
-    for count in DECISIONS:
-        yield _mean(runs, lambda run, count=count: run.desk[order, count][which])  # type: ignore[misc]
+    print("\nV / ARI after decisions, with the rest done automatically:\n")
+    print("| data | text | embedder |", " | ".join(map(str, DECISIONS)), "| best threshold |")
+    print("|---|---|---|" + "---|" * (len(DECISIONS) + 1))
+    for head, runs in kept:
+        figures = [_mean(runs, lambda run, count=count: run.desk[count]) for count in DECISIONS]  # type: ignore[misc]
+        print(head, " | ".join(figures), "|", _mean(runs, lambda run: run.hindsight), "|")
 
 
 def _mean(runs: Sequence[Measured], figure: Callable[[Measured], Agreed]) -> str:

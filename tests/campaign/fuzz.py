@@ -55,7 +55,7 @@ from engine.project.project import Project
 from engine.questions.question import tag_question
 from engine.questions.service.answer_tables import import_file_answers
 from engine.questions.service.answers import import_answers
-from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from engine.simulate.demo import sample_conversations, write_jsonl
 from engine.training.events import RunDirectory
 from engine.training.history import RunHistory
 from engine.training.run_files import runs_folder

@@ -33,7 +33,7 @@ from typing import Any
 from engine.model.catalog import embedded_model
 from engine.opener.exports import export_lines
 from engine.project.project import Project
-from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from engine.simulate.demo import sample_conversations, write_jsonl
 from engine.training.events import RunDirectory
 from engine.training.history import RunHistory
 from tests.campaign.forked import ForkedCommand, run_here
@@ -85,15 +85,7 @@ IMPORT = ("import", "{p}", "{f}/talks.jsonl")
 SCORE = ("run", "complete", "{p}", "--mode", "probe", "--no-remaining")
 CLUSTER = ("run", "cluster", "{p}", "--decide", "none", "--no-labels")
 WATCH = ("watch", "{p}", "{f}/grown.jsonl", "--once")
-DECISIONS = ("goals", "import", "{p}", "{f}/decisions.jsonl")
-DECIDE = (
-    ("goals", "rename", "{p}", "1", "First"),
-    ("goals", "merge", "{p}", "2", "3"),
-    ("goals", "apart", "{p}", "3", "4"),
-    ("goals", "pin", "{p}", "1"),
-    ("export", "{p}", "decisions", "-o", "{f}/decisions.jsonl"),
-    *[("goals", "undo", "{p}")] * 4,
-)
+DECISIONS = ("goals", "decide", "{p}", "--merge-above", ".1")
 TREES = ("run", "trees", "{p}", "--limit", "4", "--nodes", "60", "--max-tokens", "12")
 RUN_FOLDER = "p.training/r"
 TRAIN = (
@@ -116,7 +108,7 @@ OPERATIONS = {
     "score": Operation(SCORE, (IMPORT,), ("scores", "table")),
     "trees": Operation(TREES, (IMPORT,), ("trees", "table")),
     "cluster": Operation(CLUSTER, (IMPORT,), ("clusters", "table")),
-    "decisions": Operation(DECISIONS, (IMPORT, CLUSTER, *DECIDE), ("clusters", "decisions")),
+    "decisions": Operation(DECISIONS, (IMPORT, CLUSTER), ("clusters", "decisions")),
     "verdicts": Operation(
         ("answers", "{p}", "succeeded", "--import", "{f}/verdicts.jsonl"), (IMPORT,), ("answers", "table")
     ),

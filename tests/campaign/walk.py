@@ -47,7 +47,7 @@ from engine.base.events import DataChanged, Event, JobEnded, JobProgress, JobSta
 from engine.model.catalog import embedded_model
 from engine.opener.open_project import TABLES_BY_STAGE, OpenProject
 from engine.project.project import Project
-from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from engine.simulate.demo import sample_conversations, write_jsonl
 from screens.shell.base_app import ControlGuard
 from screens.shell.keymap import key_table
 from tests.campaign.kills import descendants

@@ -52,7 +52,6 @@ from engine.training.run_files import runs_folder
 from engine.training.service import TrainingService
 from tests.engine.goals.service.goal_project import stages_of
 from tests.screens.samples import CONFIG, SCORED, Sample, boundary, samples, store
-from tests.screens.simulation.played import ScriptedSimulations
 from tests.screens.stand_ins import RecordedJobs, RecordedRunner
 from tests.screens.training.training_runs import HeldTrainers
 from tests.screens.trees.fake_trees import RecordedTrees
@@ -152,7 +151,6 @@ class ScreenProject:
         self.tuned: list[str] = []
         self.models: ModelService = self.model_service(ModelService)
         self.validation = ValidationService(self.file, self.catalog)
-        self.simulations = ScriptedSimulations(self.file)
         self.watches = WatchService(
             self.file,
             RecordedRunner(self.file, self.jobs),
@@ -223,7 +221,6 @@ class ScreenProject:
         made.training = self.training
         made.models = self.models
         made.validation = self.validation
-        made.simulations = self.simulations
         made.watches = self.watches
         return made
 

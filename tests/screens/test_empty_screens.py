@@ -31,7 +31,6 @@ WAYS = {
     "goals": ("5",),
     "desk": ("6",),
     "training": ("7",),
-    "simulation": ("9",),
     "validation": ("V",),
     "watch": ("L",),
     "calibration": ("1", "K"),
@@ -39,14 +38,11 @@ WAYS = {
     "associations": ("1", "exclamation_mark", "escape"),
 }
 """The keys that lead from the overview to each screen that can be empty."""
-ALONE = "simulation"
-"""The screen that says the same without conversations."""
 WITH: dict[str, tuple[str, type[Dialog[Any]]]] = {
     "trees": ("No response trees yet", RunForm),
     "goals": ("No goals yet", RunForm),
     "desk": ("not in groups yet", RunForm),
     "training": ("No training runs yet", RunForm),
-    "simulation": ("Nothing has been simulated", RunForm),
     "validation": ("Nothing to validate yet", ImportDialog),
     "watch": ("Nothing is watched", WatchDialog),
     "calibration": ("Nothing is scored yet", ScoringForm),
@@ -84,7 +80,7 @@ async def test_enter_starts_what_fills_the_screen(tmp_path: Path, conversations:
             said = str(front.query_one(".empty", Static).render())
             opens: type[Dialog[Any]] = ImportDialog
             expected = "No conversations yet"
-            if conversations or name == ALONE:
+            if conversations:
                 expected, opens = WITH[name]
             assert expected in said, name
             assert "\nenter " in said, name

@@ -17,7 +17,7 @@ from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.endpoint_book import EndpointEntry
 from engine.model.endpoints.sender import Prices
 from engine.opener.open_project import OpenProject
-from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from engine.simulate.demo import sample_conversations, write_jsonl
 from screens.shell.run_form import ScoringForm
 from screens.widgets.controls import Cycle
 from tests.engine.model.tuned import tune
@@ -134,35 +134,6 @@ async def test_what_leaves_the_machine_is_shown_before_the_first_request(tmp_pat
         assert opened.egress.allows(entry.address)
     (request,) = recorded.requests
     assert (request.mode, request.max_cost, request.fresh) == ("tuned", 2, True)
-
-
-async def test_estimate_and_play(workspace: Path, tmp_path: Path) -> None:
-    """An instruction is played by the model after its cost was shown; its score and its replies are then on the
-    screen."""
-    question = "How many plums are 2 and 3 plums? Answer with the number only."
-    instruction = {
-        "task_id": "plums",
-        "task": "math",
-        "shards": [{"shard_id": 1, "shard": "How many plums are 2 and 3 plums?"}],
-        "question": question,
-        "answer": "2 + 3 = 5\n#### 5",
-    }
-    source = tmp_path / "plums.json"
-    source.write_text(json.dumps([instruction]), "utf-8")
-    with OpenProject(workspace, create=True) as opened:
-        async with screens_of(opened) as pilot:
-            await press(pilot, "9", "n")
-            fields = pilot.app.screen
-            fields.query_one("#instructions", Input).value = str(source)
-            fields.query_one("#conditions", Input).value = "full"
-            fields.query_one("#temperature", Input).value = "0"
-            await shown(pilot, lambda seen: "1 play ·" in seen)
-            await press(pilot, "enter")
-            await shown(pilot, lambda seen: "plums/full" in seen)
-            await press(pilot, "enter", "enter")
-            assert question in text(pilot)
-        (setting,) = opened.simulations.sets()
-    assert setting.played == 1
 
 
 async def test_a_question(tmp_path: Path) -> None:

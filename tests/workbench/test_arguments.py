@@ -33,7 +33,7 @@ class Order:
     size: int | None = whole_number(None, "how many", words="as many as fit")
     sort: str = choice("best", "which first", ("best", "worst"))
     least: float = share(0.5, "least share", flag="at-least")
-    names: tuple[str, ...] = declared((), Option("names", several="repeated"))
+    names: tuple[str, ...] = declared((), Option("names", repeated=True))
     quick: bool = switch("do it quickly")
     tidy: bool = switch("leave it as it is", default=True, flag="no-tidy")
     ends: tuple[str, ...] = declared((), Option("at lines", flag="lines", constant=("\n",)))

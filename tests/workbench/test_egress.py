@@ -11,10 +11,10 @@ import pytest
 
 from engine.base.conversation import Conversation, Message
 from engine.conversations.text_checks import Redactor
-from engine.model.service.egress import ALLOWED_KEY
+from engine.model.service.endpoints import ALLOWED_KEY
 from engine.opener.open_project import OpenProject
 from engine.project import settings
-from engine.simulate.demo.samples import write_jsonl
+from engine.simulate.demo import write_jsonl
 from tests.command_line import data, workbench
 from tests.engine.model.endpoints.scripted_server import KINDS, scripted
 from tests.engine.model.endpoints.toy_peer import ToyPeer, running
@@ -46,7 +46,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def summarize(project: Path, model: str) -> int:
-    command = ("run", "cluster", project, "--text", "summary", "--model", model, "--no-labels")
+    command = ("run", "cluster", project, "--paper", "--model", model)
     return workbench(*command, "--decide", "none", "--k1", "1").returncode
 
 
@@ -100,7 +100,7 @@ def test_as_it_is(project: Path) -> None:
         assert workbench(*add).returncode == 0
         assert workbench("models", "allow", project, "far", "--yes").returncode == 0
         summarize(project, "far")
-        assert ADDRESS in json.dumps(peer.requests[-1])
+        assert ADDRESS in json.dumps(peer.requests)
 
 
 def test_pseudonyms_by_a_secret() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from engine.project.project import Project
-from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from engine.simulate.demo import sample_conversations, write_jsonl
 from tests.command_line import data, workbench
 from tests.engine.project.support import fill, talk
 from tests.terminal.pty import Session

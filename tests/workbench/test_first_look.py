@@ -19,7 +19,7 @@ from engine.completeness.tables import hidden_states
 from engine.jobs import contract
 from engine.model import catalog
 from engine.opener.open_project import OpenProject
-from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from engine.simulate.demo import sample_conversations, write_jsonl
 from screens.shell.picker import Beginning
 from tests.command_line import data, workbench
 from tests.engine.model.tuned import tune

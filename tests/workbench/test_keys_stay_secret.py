@@ -155,7 +155,7 @@ def test_the_key_of_an_endpoint(output: CommandOutput, tmp_path: Path) -> None:
     with repeating() as server:
         output.well("models", "add", f"{server.url}/v1", "--key-env", "LAB_KEY", "--name", "lab")
         run = (
-            "run", "cluster", path, "--text", "summary", "--model", "lab", "--no-labels",
+            "run", "cluster", path, "--paper", "--decide", "none", "--model", "lab",
             "--embedder", f"{server.url}/v1#small",
         )  # fmt: skip
         output.well(*run, "--limit", "5")

@@ -10,7 +10,7 @@ import pytest
 from engine.base.conversation import Conversation, Message
 from engine.conversations.records import QuarantineRow
 from engine.project.project import Project
-from engine.simulate.demo.samples import write_jsonl
+from engine.simulate.demo import write_jsonl
 from tests.command_line import data, workbench
 from tests.engine.project.support import begin_run
 from workbench.commands.listing import quarantine_lines

@@ -10,7 +10,7 @@ import pytest
 
 from engine.model import catalog
 from engine.project.project import Project
-from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from engine.simulate.demo import sample_conversations, write_jsonl
 from tests.engine.project.support import fill, give_scores, talk
 from workbench.cli import main
 

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from engine.base import folders
+from engine.base.errors import UsageError
+from engine.opener.open_project import OpenProject
 from engine.project.project import Project
-from engine.simulate.records import PlayRow
-from engine.simulate.service.sharded import load_instructions
+from engine.simulate.service import load_instructions
 from tests.engine.model.tuned import tune
 from tests.engine.model.weights import ALL_BUT_NINE, write_shallow
 from tests.engine.simulate.forms.playing import Script, as_reply, played
 from workbench.cli import main
-from workbench.commands.simulating import report_of_plays
 
 PLUMS: dict[str, Any] = {
     "task_id": "plums",
@@ -48,22 +48,6 @@ def tuned_nine(shipped: Path, tmp_path: Path) -> None:
     tune(weights, folders.data_dir(), folders.cache_dir())
 
 
-def row(condition: str, score: float | None, run: int, **changes: Any) -> PlayRow:
-    """A play that has ended."""
-    result = {
-        "task": "math",
-        "task_id": "plums",
-        "condition": condition,
-        "conv_type": condition,
-        "model": "small",
-        "score": score,
-        "turns": 2,
-        "stand_ins": 1,
-        "categories": [] if condition == "full" else ["hedge", "answer_attempt"],
-    }
-    return PlayRow(run, "", "sharded", f"{condition}/{run}", 1, None, None, {**result, **changes})
-
-
 class TestPlaying:
     def test_table_and_conversations(
         self, tuned_nine: None, plums: Path, capsys: pytest.CaptureFixture[str]
@@ -75,29 +59,29 @@ class TestPlaying:
         assert main(words) == 0
         first = json.loads(capsys.readouterr().out)
         assert [(row["condition"], row["runs"]) for row in first["aptitude"]] == [("full", 1)]
+        (play,) = first["plays"]
+        assert (play["reason"], play["task_id"], play["turns"]) == (None, "plums", 1)
+        assert first["source"].startswith("sharded-")
         assert main(words) == 0
         again = capsys.readouterr()
         assert json.loads(again.out) == first
-        assert "1 were played before" in again.err
-        assert main([*words, "--merge-shards", "3"]) == 2
-        assert "No instruction has more than 3 shards" in capsys.readouterr().err
+        assert "Played 0 plays of sharded in 0 replies" in again.err
 
 
-class TestTable:
-    def test_replies_by_condition(self) -> None:
-        """The categories of replies are counted where replies are classified."""
-        found = report_of_plays([row("full", 1.0, 0), row("recap", 0.0, 0)], ("full", "recap"))
-        (replies,) = found.json["replies"]
-        assert (replies["condition"], replies["hedge"], replies["refuse"]) == ("recap", 1, 0)
-        assert (replies["turns"], replies["stand_ins"]) == (2, 1)
+def test_an_edit_with_a_place_that_nothing_fills(tmp_path: Path) -> None:
+    """An edited prompt with an unknown place is refused with the list of known ones."""
+    with OpenProject(tmp_path / "p.wb", create=True) as workspace:
+        with pytest.raises(UsageError, match=r"\[\[NO_SUCH_PLACE\]\]") as error:
+            workspace.prompts.edit("sharded/recap", "[[SAMPLE_TEXT]] [[NO_SUCH_PLACE]]")
+        assert "[[SAMPLE_TEXT]]" in error.value.hint
 
 
 class TestWords:
-    @pytest.mark.parametrize(("name", "count", "tasks"), [("math", 20, 1), ("samples", 10, 6)])
-    def test_what_comes_along(self, name: str, count: int, tasks: int) -> None:
+    @pytest.mark.parametrize(("name", "count"), [("math", 20), ("actions", 2)])
+    def test_what_comes_along(self, name: str, count: int) -> None:
         """The shipped instructions are found by name; those of maths have 3 to 6 shards."""
         found, dataset = load_instructions(name)
-        assert (len(found), len({one.task for one in found})) == (count, tasks)
+        assert (len(found), {one.task for one in found}) == (count, {name})
         assert dataset == f"instructions_{name}.json"
         assert name != "math" or all(3 <= len(one.shards) <= 6 for one in found)
 

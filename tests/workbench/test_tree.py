@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.conversation import Conversation, Message
-from engine.simulate.demo.samples import write_jsonl
+from engine.simulate.demo import write_jsonl
 from tests.command_line import data, workbench
 
 

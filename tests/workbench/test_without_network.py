@@ -147,7 +147,6 @@ ONLY_ON = {
     "desk": "N Never",
     "training": "0 runs",
     "models": "only s and p use the network",
-    "simulation": "Nothing has been simulated",
 }
 """Words that one screen alone shows on the demo's project."""
 

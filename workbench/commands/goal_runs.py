@@ -1,41 +1,26 @@
-"""`workbench run cluster`, `assign`, `stability` and `splits`: runs on what users wanted."""
+"""`workbench run cluster`, `assign` and `stability`: runs on what users wanted."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engine.base.errors import UsageError
 from engine.base.text import one_line
 from engine.goals.clustering_request import ClusteringRequest
-from engine.goals.records import SplitProposal, subject_of_reasons
+from engine.goals.records import subject_of_reasons
 from engine.goals.service.results import assignment_result, clustering_result, stability_result
 from engine.goals.service.runs import ABOUT_KEY
 from engine.opener.open_project import OpenProject
 from engine.project import settings
-from engine.project.estimate_text import estimate_lines
-from workbench.arguments import (
-    PROJECT,
-    argument,
-    number,
-    read_request,
-    request_arguments,
-    several,
-    switch,
-    takes,
-)
+from engine.project.records import estimate_lines
+from workbench.arguments import PROJECT, argument, read_request, request_arguments, switch, takes
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
-from workbench.narration import narrate, run_stages
-from workbench.text_tables import cell_lines
+from workbench.narration import run_stages
 
 MAX_GROUP_LINES = 40
 """Groups that are printed for people; `--json` and `export clusters` have all."""
-
-MAX_LABEL_CHARACTERS = 40
-"""Most characters that are printed of the label of a group."""
 
 
 @takes(
@@ -104,15 +89,11 @@ def run_assign(arguments: argparse.Namespace) -> CommandResult:
     )
 
 
-@takes(
-    PROJECT,
-    number("--seeds", "number of other seeds", 5),
-    number("--bootstraps", "number of bootstrap samples", 20),
-)
+@takes(PROJECT)
 def run_stability(arguments: argparse.Namespace) -> CommandResult:
     """Clusters again with other seeds and with bootstrap samples; says how much of the clustering comes again."""
     with OpenProject(Path(arguments.project)) as workspace:
-        stage = workspace.goal_stages().stability_stage(arguments.seeds, arguments.bootstraps)
+        stage = workspace.goal_stages().stability_stage()
         run_stages(workspace, [stage])
         stability = stability_result(workspace.project, stage)
     lines = [
@@ -128,55 +109,3 @@ def run_stability(arguments: argparse.Namespace) -> CommandResult:
 def _figure_text(value: float | None) -> str:
     """Returns a figure with two digits; a dash for None."""
     return "   –" if value is None else f"{value:.2f}"
-
-
-@takes(
-    PROJECT,
-    several("--accept", "split this group as proposed", "GROUP"),
-)
-def run_splits(arguments: argparse.Namespace) -> CommandResult:
-    """Lists the groups whose two parts lie about as far apart as groups do, and splits those that are accepted.
-
-    Raises:
-        UsageError: Nothing was clustered yet, or a group is not proposed.
-    """
-    accepted: list[str] = arguments.accept
-    with OpenProject(Path(arguments.project), read_only=not accepted) as workspace:
-        review = workspace.merge_review
-        proposals = {proposal.group_id: proposal for proposal in review.split_proposals()}
-        for group in accepted:
-            if group not in proposals:
-                raise UsageError(
-                    f"{group} is not proposed for splitting.",
-                    f"These are: {', '.join(proposals) or 'none'}.",
-                )
-        for group in accepted:
-            review.split(group, proposals[group].parts)
-            narrate(f"Split {group}; `u` in the goals undoes it.")
-    open_proposals = [proposal for group, proposal in proposals.items() if group not in accepted]
-    rows = [
-        {key: value for key, value in asdict(proposal).items() if key != "parts"}
-        | {"sizes": [len(part) for part in proposal.parts]}
-        for proposal in proposals.values()
-    ]
-    return CommandResult(_split_lines(open_proposals), {"proposals": rows, "split": accepted})
-
-
-def _split_lines(proposals: Sequence[SplitProposal]) -> list[str]:
-    """Returns the proposed splits as a table."""
-    if not proposals:
-        return ["No group seems to hold several goals."]
-    return cell_lines(
-        [
-            ("group", "text"), ("label", "text"), ("parts", "text"), ("apart", "share"),
-            ("words of the parts", "text"),
-        ],
-        [
-            (
-                proposal.group_id, one_line(proposal.label, MAX_LABEL_CHARACTERS),
-                " + ".join(f"{len(part):,}" for part in proposal.parts), proposal.apart,
-                one_line(" | ".join(" ".join(words) for words in proposal.words), 2 * MAX_LABEL_CHARACTERS),
-            )
-            for proposal in proposals
-        ],
-    )  # fmt: skip

@@ -6,21 +6,13 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.number_format import counted, figure
 from engine.base.text import one_line
 from engine.conversations.filters import NO_FILTER
-from engine.goals.records import (
-    ClusteringSummary,
-    GoalDecision,
-    GoalGroup,
-    MergeOrder,
-    Proposal,
-    themes_of,
-)
-from engine.goals.service.decision_import import import_decisions
+from engine.goals.records import ClusteringSummary, GoalDecision, GoalGroup, Proposal, themes_of
 from engine.goals.service.groups import GoalService
 from engine.goals.service.results import decision_line
 from engine.opener.open_project import OpenProject
@@ -30,14 +22,13 @@ from workbench.arguments import (
     PROJECT,
     argument,
     number,
-    one_of,
     positive,
     several,
     share,
     switch,
     takes,
 )
-from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
+from workbench.command_result import CommandResult
 from workbench.narration import run_stages
 
 NO_GROUP = "none"
@@ -228,52 +219,24 @@ def apart(arguments: argparse.Namespace) -> CommandResult:
     )
 
 
-@takes(
-    PROJECT,
-    _GROUP,
-    one_of(
-        number("--parts", "parts that k-means makes", 2),
-        argument(
-            "--members",
-            nargs="+",
-            metavar="ID",
-            help="split off these conversations as one group instead",
-        ),
-    ),
-    switch("--dry-run", "say what the parts would be and store nothing"),
-)
+@takes(PROJECT, _GROUP, number("--parts", "parts that k-means makes", 2))
 def split(arguments: argparse.Namespace) -> CommandResult:
-    """Splits a group by k-means, or splits named members off it; phrases of their members label the parts.
+    """Splits a group by k-means; phrases of their members label the parts.
 
     Raises:
-        UsageError: There is no such group, it does not have one of the members, or nothing would be split off.
+        UsageError: There is no such group, or k-means finds no two parts.
     """
-    with OpenProject(Path(arguments.project), read_only=arguments.dry_run) as workspace:
+    with OpenProject(Path(arguments.project)) as workspace:
         review = workspace.merge_review
-        goals = review.goals
-        group = resolve(goals.groups(), arguments.group)
-        if arguments.members:
-            ids = {conversation(workspace, name) for name in arguments.members}
-            if not ids.issubset(member.conversation_id for member in goals.members(group.id)):
-                raise UsageError(
-                    f"“{one_line(group.label)}” does not have all of these conversations.",
-                    "`workbench goals move` moves conversations of other groups.",
-                )
-            parts = [tuple(sorted(ids))]
-            sizes = [len(ids), group.size - len(ids)]
-        else:
-            preview = review.split_preview(group.id, arguments.parts)
-            parts, sizes = [part.conversation_ids for part in preview], [p.size for p in preview]
-        if len([size for size in sizes if size]) < 2:
-            raise UsageError("A split takes two parts.", "Choose some of the members, not all.")
-        if not arguments.dry_run:
-            review.split(group.id, parts)
-        groups = goals.groups()
+        group = resolve(review.goals.groups(), arguments.group)
+        parts = review.split_preview(group.id, arguments.parts)
+        review.split(group.id, [part.conversation_ids for part in parts])
+        groups = review.goals.groups()
+    sizes = [part.size for part in parts]
     sizes_text = ", ".join(f"{size:,}" for size in sizes)
-    would = "would be split" if arguments.dry_run else "was split"
     return CommandResult(
-        [f"“{one_line(group.label)}” {would} into parts of {sizes_text} conversations."],
-        {"parts": sizes, "dry_run": arguments.dry_run, "groups": len(groups)},
+        [f"“{one_line(group.label)}” was split into parts of {sizes_text} conversations."],
+        {"parts": sizes, "groups": len(groups)},
     )
 
 
@@ -294,7 +257,6 @@ def move(arguments: argparse.Namespace) -> CommandResult:
 
 @takes(
     PROJECT,
-    switch("--redo", "give again what was taken back last"),
     argument(
         "--act",
         type=positive,
@@ -303,14 +265,12 @@ def move(arguments: argparse.Namespace) -> CommandResult:
     ),
 )
 def undo(arguments: argparse.Namespace) -> CommandResult:
-    """Takes your newest decision on groups back, or another act, or gives it again."""
+    """Takes your newest decision on groups back, or another act."""
     with OpenProject(Path(arguments.project)) as workspace:
         review = workspace.merge_review
         goals = review.goals
         _require_groups(goals)
-        if arguments.redo:
-            decision, nothing = review.redo(), "There is nothing to redo."
-        elif arguments.act is None:
+        if arguments.act is None:
             decision, nothing = review.undo(), "There is nothing of yours to undo."
         else:
             decision = review.undo(arguments.act)
@@ -323,38 +283,24 @@ def undo(arguments: argparse.Namespace) -> CommandResult:
 @takes(
     PROJECT,
     number("--limit", "list at most N", 10),
-    argument("--order", choices=get_args(MergeOrder), help="which pairs come first, from now on"),
-    argument(
-        "--least-similarity",
-        type=float,
-        metavar="S",
-        help="propose only pairs whose labels are at least this similar (-1 to 1), from now on",
-    ),
     switch("--ask", "first ask a model about likely pairs on which it was not asked yet"),
     argument(
         "--model",
         metavar="M",
-        help="with --ask: name or path of a model (default: what `models use` chose, else the built-in one)",
+        help="with --ask: name or path of a model that follows instructions (default: what `models use` chose)",
     ),
 )
 def proposals(arguments: argparse.Namespace) -> CommandResult:
     """Lists the next pairs of groups that may be one goal, with the evidence; nothing is decided.
 
     Raises:
-        UsageError: Nothing was clustered yet, the similarity is not from -1 to 1, there is no such model, or nothing is
-            asked of it.
+        UsageError: Nothing was clustered yet, there is no such model, or nothing is asked of it.
     """
-    order, similarity = arguments.order, arguments.least_similarity
-    changes = arguments.ask or order is not None or similarity is not None
     if arguments.model is not None and not arguments.ask:
         raise UsageError("--model is for --ask.", "Add --ask.")
-    with OpenProject(Path(arguments.project), read_only=not changes) as workspace:
+    with OpenProject(Path(arguments.project), read_only=not arguments.ask) as workspace:
         review = workspace.merge_review
         _require_groups(workspace.merge_review.goals)
-        if order is not None:
-            review.set_order(order)
-        if similarity is not None:
-            review.set_least_similarity(similarity)
         if arguments.ask:
             run_stages(workspace, workspace.goal_stages().ask_stages(arguments.model))
         pairs: list[Proposal] = []
@@ -442,63 +388,24 @@ def review(arguments: argparse.Namespace) -> CommandResult:
     PROJECT,
     argument(
         "--merge-above",
+        required=True,
         type=share,
         metavar="P",
         help="merge all pairs with at least this probability",
     ),
-    argument(
-        "--refuse-below", type=share, metavar="P", help="refuse all pairs with a lower probability"
-    ),
-    switch("--dry-run", "say how many pairs that would be, and store nothing"),
 )
 def decide(arguments: argparse.Namespace) -> CommandResult:
-    """Merges all undecided pairs above a probability as one act, and refuses all below one as another.
-
-    Raises:
-        UsageError: Nothing was clustered yet, or no probability is given.
-    """
-    above, below = arguments.merge_above, arguments.refuse_below
-    if above is None and below is None:
-        raise UsageError(
-            "No probability is given.", "Add --merge-above P, --refuse-below P, or both."
-        )
-    if above is not None and below is not None and below > above:
-        raise UsageError(
-            "Some pairs would be both merged and refused.",
-            "The probability of --refuse-below is at most that of --merge-above.",
-        )
-    with OpenProject(Path(arguments.project), read_only=arguments.dry_run) as workspace:
-        review = workspace.merge_review
-        _require_groups(workspace.merge_review.goals)
-        refusals = [] if below is None else review.below(below)
-        merges = [] if above is None else review.above(above)
-        merged, refused = len(merges), len(refusals)
-        if not arguments.dry_run:
-            refused = review.refuse_all(refusals, below) if refusals else 0
-            merged = review.merge_all(merges, above) if merges else 0
-        groups = len(workspace.merge_review.goals.groups())
-    would = "would be merged" if arguments.dry_run else "merged"
-    return CommandResult(
-        [
-            f"{counted(merged, 'pair')} {would}, {refused:,} refused. {counted(groups, 'group')} now."
-        ],
-        {"merged": merged, "refused": refused, "dry_run": arguments.dry_run, "groups": groups},
-    )
-
-
-@takes(
-    PROJECT,
-    argument(
-        "file",
-        help="JSON Lines as `export PROJECT decisions` writes them; docs/goals.md has the fields",
-    ),
-)
-def import_file(arguments: argparse.Namespace) -> CommandResult:
-    """Repeats the decisions of a file here, as one act; groups are found by their labels."""
+    """Merges all undecided pairs above a probability as one act."""
     with OpenProject(Path(arguments.project)) as workspace:
-        report = import_decisions(workspace.merge_review.decide_all, Path(arguments.file))
-    code = EXIT_INCOMPLETE if report.left_out else EXIT_DONE
-    return CommandResult(report.sentences(), asdict(report), code)
+        review = workspace.merge_review
+        _require_groups(review.goals)
+        pairs = review.above(arguments.merge_above)
+        merged = review.merge_all(pairs, arguments.merge_above) if pairs else 0
+        groups = len(review.goals.groups())
+    return CommandResult(
+        [f"{counted(merged, 'pair')} merged. {counted(groups, 'group')} now."],
+        {"merged": merged, "groups": groups},
+    )
 
 
 def _decide(arguments: argparse.Namespace, act: Callable[..., GoalDecision]) -> CommandResult:

@@ -12,7 +12,7 @@ from engine.base.errors import Cancelled, UsageError
 from engine.base.events import JobEnded, JobProgress, JobStarted, Outcome
 from engine.base.text import one_line
 from engine.model.catalog_files import Manifest
-from engine.model.hub.access import Hub, hub_from_environment
+from engine.model.hub.access import Hub, hub_from_environment, look_at, search
 from engine.model.hub.pulls import (
     PullPlan,
     PullProgress,
@@ -22,7 +22,6 @@ from engine.model.hub.pulls import (
     refuse_without_room,
     unfinished,
 )
-from engine.model.hub.repositories import look_at, search
 from engine.model.memory_plan import machine_memory
 from engine.model.records import HubRepository
 from workbench.arguments import argument, number, takes

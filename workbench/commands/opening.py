@@ -17,7 +17,7 @@ from engine.jobs.contract import Stage
 from engine.opener.demo_check import check_demo
 from engine.opener.jobs import import_stages
 from engine.opener.open_project import OpenProject
-from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from engine.simulate.demo import sample_conversations, write_jsonl
 from engine.trees.records import TreeOptions, TreeRequest
 from workbench.arguments import (
     argument,

@@ -37,7 +37,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.base.arrays import Floats, Ints
-from engine.goals.clusters.kmeans import canonical_order, closest, silhouette_of, solve
+from engine.goals.clusters.clustering import canonical_order, closest, silhouette_of, solve
 from engine.model.embedders.vectors import Numbers, Vectors
 
 _STREAM = 0x677261

@@ -46,8 +46,6 @@ MAX_NEWTON_STEPS = 50
 """Steps after which the fit stops if it has not converged."""
 CONVERGED_DECREMENT = 1e-10
 """Newton decrement (slope times step) below which the fit has converged; a smaller line-search step is not tried."""
-COUNT_RANGE_DRAWS, COUNT_RANGE_SEED = 200, 0
-"""Number of draws of the weights for `count_range`, and the seed of their random numbers."""
 LEEWAY_DECISIONS = 5
 """Decisions that double the leeway: one alone says too little about what unlike pairs with good evidence are."""
 _SUFFICIENT_DECREASE = 0.25
@@ -58,7 +56,7 @@ _MAX_EXPONENT = 500.0
 MIN_INFORMATIVE = 0.2
 """Merge probability below which a pair comes after all others in the order `informative`."""
 
-NAMES = ("closeness", "description", "overlap", "likelihood", "yes", "size")
+NAMES = ("closeness", "description", "overlap", "yes", "size")
 """Names of the features, in their order; the arguments of `standardize` say what each is made from."""
 
 AGREEMENT_DECISIONS = 10
@@ -66,9 +64,6 @@ AGREEMENT_DECISIONS = 10
 
 SIMILARITY_UNIT = 0.1
 """Scaled similarity above the threshold at which `closeness` is 1."""
-
-NATS_UNIT = 0.1
-"""Likelihood ratio, nats per token, at which `likelihood` is 1."""
 
 NEUTRAL_OVERLAP = 0.1
 """Share of neighbors in the other group at which the feature is 0."""
@@ -142,21 +137,6 @@ class MergeModel:
         limited_averages: Floats = np.minimum(averages, prior_alone._average_probabilities(limits))
         return limited_averages
 
-    def count_range(self, features: Floats) -> tuple[float, float]:
-        """Returns the 5% and 95% quantiles of the number of these pairs that are to be merged: those of the sum of
-        their probabilities over the distribution of the weights; features have the shape (pairs, features)."""
-        x = design(features)
-        # A draw of the weights is their mean plus a root of their covariance times a standard normal draw.
-        root = np.linalg.cholesky(np.array(self.covariance))
-        standard_draws = np.random.default_rng(COUNT_RANGE_SEED).standard_normal(
-            (COUNT_RANGE_DRAWS, len(root))
-        )
-        weight_draws = np.array(self.weights) + standard_draws @ root.T
-        low, high = np.quantile(
-            [_sigmoid(x @ weights).sum() for weights in weight_draws], (0.05, 0.95)
-        )
-        return float(low), float(high)
-
     def _average_probabilities(self, x: Floats) -> Floats:
         """Returns mean probabilities over the distribution of the weights, shape (...), from `x` of `design`, shape
         (..., 1 + features)."""
@@ -227,8 +207,8 @@ def _sigmoid(z: Floats) -> Floats:
 
 PRIOR = Prior(
     NAMES,
-    means=(0.0, 1.2, 0.15, 0.3, 0.5, 0.1, 0.0),
-    deviations=(2.0, 0.4, 0.15, 0.2, 0.3, 0.1, 0.2),
+    means=(0.0, 1.2, 0.15, 0.3, 0.1, 0.0),
+    deviations=(2.0, 0.4, 0.15, 0.2, 0.1, 0.2),
     leeway=1.5,
 )
 """Prior of the intercept and of the weights. The yes of a small model is near chance (AUROC .54 on pairs of clusters of
@@ -283,7 +263,6 @@ def standardize(
     description: Floats,
     description_scale: RobustScale,
     overlap: Floats,
-    likelihood: Floats,
     yes: Floats,
     yes_reversed: Floats,
     sizes: tuple[Floats, Floats],
@@ -297,7 +276,6 @@ def standardize(
         description_scale: Scale of these cosines over all pairs of the original clusters, so that merges do not shift
             it.
         overlap: Share of the neighbors of one group's members that are in the other; the larger of both directions.
-        likelihood: Likelihood ratios, nats per token.
         yes, yes_reversed: Probability that the model answers yes, in both orders of the pair; the second NaN where it
             was asked in one order.
         sizes: Number of members of the first and of the second groups.
@@ -306,10 +284,9 @@ def standardize(
     columns[:, 0] = (scaled_similarity - threshold) / SIMILARITY_UNIT
     columns[:, 1] = (description - description_scale.middle) / description_scale.spread
     columns[:, 2] = np.log2((overlap + OVERLAP_OFFSET) / (NEUTRAL_OVERLAP + OVERLAP_OFFSET))
-    columns[:, 3] = likelihood / NATS_UNIT
     # Where one order was sure enough, the other was not asked about.
-    columns[:, 4] = (_logit(yes) + _logit(np.where(np.isnan(yes_reversed), yes, yes_reversed))) / 2
-    columns[:, 5] = np.log(np.minimum(*sizes) / np.maximum(*sizes))
+    columns[:, 3] = (_logit(yes) + _logit(np.where(np.isnan(yes_reversed), yes, yes_reversed))) / 2
+    columns[:, 4] = np.log(np.minimum(*sizes) / np.maximum(*sizes))
     clipped_columns: Floats = np.clip(columns, -MAX_ABSOLUTE_FEATURE, MAX_ABSOLUTE_FEATURE)
     return clipped_columns
 

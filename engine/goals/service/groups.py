@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from engine.base.errors import NotFound, NotYet, UsageError
+from engine.base.errors import NotFound
+from engine.completeness.records import StateCounts
 from engine.completeness.tables import score_sets, scores
 from engine.conversations.filters import NO_FILTER, Filter
 from engine.conversations.tables.conversations import names
@@ -31,12 +31,11 @@ from engine.goals.tables import clusterings, measurements
 from engine.goals.tables.clusterings import source_of, stored_clustering
 from engine.goals.views.clustering_view import (
     ClusteringView,
-    GroupFigures,
     Space,
     filtered_rows,
-    group_figures_version,
     group_row,
     group_rows,
+    states_of_groups,
     summarize,
 )
 from engine.goals.views.merge_queue import MergeQueueCache
@@ -50,8 +49,6 @@ MIN_SCORED = 3
 COMPARED_DECIMALS = 5
 """Decimals by which members are ordered. Processors round the last digits differently; of members that agree before
 them the one with the smaller id comes first."""
-PERIODS: dict[str, Literal["month", "import"]] = {"month": "month", "import": "import"}
-"""The kinds of periods, by the text that a person writes."""
 
 
 class GoalService:
@@ -74,8 +71,7 @@ class GoalService:
         """
         self._project, self._cache, self._changed = project, queue_cache, changed
         self._clustering_id = clustering_id
-        self._guard = threading.Lock()
-        self._figures: tuple[tuple[object, ...], GroupFigures] | None = None
+        self._states: tuple[tuple[object, ...], Mapping[int, StateCounts]] | None = None
 
     # Clusterings and groups
 
@@ -121,21 +117,17 @@ class GoalService:
         if self.shown() is None:
             return []
         view = self.view()
-        space = self._cache.space(view.stored) if view.needs_space() else None
         if filter:
             with self._project.reading() as conn, snapshot(conn):
-                return filtered_rows(conn, view, matching(conn, filter), space)
-        return group_rows(view, self._group_figures(view), space)
+                return filtered_rows(conn, view, matching(conn, filter))
+        return group_rows(view, self._states_of_groups(view))
 
     def group(self, group_id: str) -> GoalGroup | None:
         """Returns a current or former group; None if there never was one of this id."""
         view = self.view()
         if group_id in view.sizes:
             return next(row for row in self.groups() if row.id == group_id)
-        if group_id not in view.state.groups:
-            return None
-        space = None if view.mean(group_id) is not None else self._cache.space(view.stored)
-        return group_row(view, group_id, space)
+        return group_row(view, group_id) if group_id in view.state.groups else None
 
     def merges(self) -> Counter[Author]:
         """Returns the number of merges in force by who decided; none before a clustering."""
@@ -170,18 +162,15 @@ class GoalService:
             waiting=tuple(key for key in below_threshold if key not in judged),
         )
 
-    def _group_figures(self, view: ClusteringView) -> GroupFigures:
-        """Returns the figures of the current groups, the last ones if nothing changed since they were read."""
+    def _states_of_groups(self, view: ClusteringView) -> Mapping[int, StateCounts]:
+        """Returns the states of the current groups by rank, the last ones if nothing changed since they were read."""
         with self._project.reading() as conn, snapshot(conn):
-            version = (view, *group_figures_version(conn))
-            with self._guard:
-                cached = self._figures
-            if cached is not None and cached[0] == version:
-                return cached[1]
-            figures = GroupFigures.read(conn, view)
-        with self._guard:
-            self._figures = version, figures
-        return figures
+            config = score_sets.hash_in_force(conn)
+            version = view, score_sets.rule(conn), config, measurements.scored(conn, config)
+            cached = self._states
+            if cached is None or cached[0] != version:
+                self._states = cached = version, states_of_groups(conn, view)
+        return cached[1]
 
     # Conversations
 
@@ -206,14 +195,8 @@ class GoalService:
             became = view.state.current_of(group_id)
             keys = [group_id, *(key for key in keys if key != became)]
         distances = _distances(view, self._cache.space(view.stored), ids, keys, group_id)
-        if order == "name":
-            with self._project.reading() as conn:
-                external_ids = names(conn, ids.tolist())
-            best = sorted(range(len(ids)), key=lambda i: (external_ids.get(int(ids[i]), ""), i))
-        else:
-            measure = distances.own if order == "central" else -distances.doubt
-            best = np.lexsort((ids, measure.round(COMPARED_DECIMALS))).tolist()
-        best = best[:limit]
+        measure = distances.own if order == "central" else -distances.doubt
+        best = np.lexsort((ids, measure.round(COMPARED_DECIMALS)))[:limit]
         return self._rows(
             view, keys, ids[best], _Distances(*(column[best] for column in distances))
         )
@@ -229,40 +212,11 @@ class GoalService:
             tuple(self.members(group_id, "doubtful", count)),
         )
 
-    def more_like(self, conversation_id: int, limit: int = 50) -> list[MemberRow]:
-        """Returns the conversations whose vectors are nearest to that of one, nearest first; `distance` is to that one.
-
-        Raises:
-            NotYet: It has no vector.
-        """
-        view = self.view()
-        space = self._cache.space(view.stored)
-        vector = space.rows_of(np.array([conversation_id], dtype=np.int64))
-        if not len(vector):
-            raise NotYet(
-                "This conversation has no vector.", "Assign what came after the clustering first."
-            )
-        cosines = np.concatenate(
-            [space.rows[block] @ vector[0] for block in blocks(len(space.ids))]
-        )
-        cosines[np.searchsorted(space.ids, conversation_id)] = -2
-        best = np.argsort(-cosines, kind="stable")[: min(limit, len(cosines) - 1)]
-        ids, keys = space.ids[best], list(view.sizes)
-        distances = _distances(view, space, ids, keys, None)
-        to_this_one = np.maximum(0, 1 - cosines[best].astype(np.float64))
-        return self._rows(view, keys, ids, distances._replace(own=to_this_one))
-
-    def periods(self, by: str = "month") -> list[GroupPeriod]:
-        """Returns sizes and shares of the groups by `month` or by `import`, oldest first.
-
-        Raises:
-            UsageError: There are no such periods.
-        """
-        if by not in PERIODS:
-            raise UsageError(f"There are no periods by {by}.", "Ask by month or by import.")
+    def periods(self) -> list[GroupPeriod]:
+        """Returns sizes and shares of the groups by month, oldest first."""
         view = self.view()
         with self._project.reading() as conn:
-            counts = measurements.periods(conn, view.map_of_groups, PERIODS[by])
+            counts = measurements.months(conn, view.map_of_groups)
         totals: dict[str, int] = {}
         for period, rank, size, _ in counts:
             if rank:  # 0 are conversations that the clustering does not know

@@ -10,8 +10,6 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
-from typing import Literal
 
 import numpy as np
 
@@ -25,12 +23,10 @@ from engine.goals.records import (
     Evidence,
     GoalDecision,
     Ids,
-    MergeOrder,
     Pair,
     Proposal,
     ReviewProgress,
     SplitPart,
-    SplitProposal,
     model_says_yes,
 )
 from engine.goals.service.groups import GoalService
@@ -38,15 +34,8 @@ from engine.goals.service.runs import GoalStages
 from engine.goals.tables import decisions
 from engine.goals.tables.clusterings import source_of
 from engine.goals.tables.texts import LazyTexts
-from engine.goals.views.clustering_view import ClusteringView
 from engine.goals.views.decision_log import Plan
-from engine.goals.views.merge_queue import (
-    QueueSnapshot,
-    put_least_similarity,
-    put_order,
-    queue_settings,
-)
-from engine.goals.views.splitting import SPLIT_SEED, split_candidates
+from engine.goals.views.merge_queue import QueueSnapshot
 from engine.jobs.runner import JobRunner
 from engine.model.embedders.vectors import Numbers
 from engine.project.project import Project
@@ -59,12 +48,8 @@ EXPECTED_CALLS_PER_PAIR = 4
 """Model calls that a pair is expected to take before any was asked about."""
 MAX_PREVIEW_MEMBERS = 10
 """Most members of a part in the preview of a split."""
-REASON_OF_ORDER: dict[MergeOrder, str] = {
-    "similarity": "the most similar descriptions left",
-    "probability": "the most probable merge left",
-    "informative": "its answer says most about the other pairs",
-}
-"""Why the first pair in each order is proposed."""
+SPLIT_SEED = 0
+"""Seed of k-means where it splits a group."""
 
 
 class MergeReviewService:
@@ -120,7 +105,13 @@ class MergeReviewService:
                 ),
                 None,
             )
-        return self._proposals(queue, [pair], REASON_OF_ORDER[queue.order])[0]
+        return self._proposals(
+            queue,
+            [pair],
+            "the most similar descriptions left"
+            if queue.order == "similarity"
+            else "its answer says most about the other pairs",
+        )[0]
 
     def pair(self, a: str, b: str) -> Proposal:
         """Returns a proposal for any two groups, or the review of a model's decision on them."""
@@ -154,8 +145,6 @@ class MergeReviewService:
             a=a,
             b=b,
             evidence=Evidence.of_decision(decision),
-            near_a=(),
-            near_b=(),
             after=a.states + b.states,
             why="the model merged these; n takes them apart"
             if merged
@@ -165,22 +154,21 @@ class MergeReviewService:
 
     def above(self, probability: float) -> list[Proposal]:
         """Returns the undecided pairs with at least this merge probability, most probable first."""
-        return self._between(probability, 2.0, f"at least {probability:g}")
-
-    def below(self, probability: float) -> list[Proposal]:
-        """Returns the undecided pairs with a lower merge probability than this, most probable first."""
-        return self._between(-1.0, probability, f"under {probability:g}")
+        if self.goals.shown() is None:
+            return []
+        queue = self._queue()
+        undecided = queue.ordered_pairs("probability")
+        probabilities = queue.probabilities(undecided).tolist()
+        pairs = [pair for pair, p in zip(undecided, probabilities, strict=True) if p >= probability]
+        return self._proposals(queue, pairs, f"at least {probability:g}")
 
     def progress(self) -> ReviewProgress:
         """Returns how far the review of pairs is, also before anything was clustered."""
         if self.goals.shown() is None:
-            with self._project.reading() as conn:
-                order, least = queue_settings(conn, paper=False)
-            return ReviewProgress(agreement=agreement([]), least_similarity=least, order=order)
+            return ReviewProgress(agreement=agreement([]))
         queue = self._queue()
         stored, pairs = queue.table.view.stored, queue.ordered_pairs()
         likely = queue.likely(pairs)
-        to_merge, to_merge_range = queue.to_merge(pairs)
         # The paper asks about every pair, however alike the members are.
         unasked = sum(not queue.asked(pair) for pair in (pairs if stored.paper else likely))
         active = self._log.active(stored.id)
@@ -197,16 +185,13 @@ class MergeReviewService:
             refused_by_model=decided["apart", "llm"],
             to_review=to_review,
             left=len(pairs),
-            to_merge=to_merge,
-            to_merge_range=to_merge_range,
+            to_merge=float(queue.probabilities(pairs).sum()),
             likely=len(likely),
             unasked=unasked,
             calls=round(unasked * (cost[0] if cost else EXPECTED_CALLS_PER_PAIR)),
             seconds=unasked * cost[1] if cost else None,
             agreement=agreement(model_and_person(active)),
             learned_from=queue.model.decisions,
-            least_similarity=queue.least_similarity,
-            order=queue.order,
             finished=not pairs and not to_review,
             asking=any(job.stage == ASKING_STAGE for job in self._runner.active()),
         )
@@ -220,22 +205,6 @@ class MergeReviewService:
             by_question.setdefault((decision.model, prompt), []).append(decision)
         rows = {key: agreement(model_and_person(each)) for key, each in by_question.items()}
         return {key: row for key, row in rows.items() if row.n}
-
-    def set_order(self, order: MergeOrder) -> None:
-        """Chooses which proposal comes first."""
-        self._project.write(lambda conn: put_order(conn, order))
-        self._changed()
-
-    def set_least_similarity(self, similarity: float) -> None:
-        """Sets the similarity of descriptions below which no pair is proposed.
-
-        Raises:
-            UsageError: It is not between -1 and 1.
-        """
-        if not -1 <= similarity <= 1:
-            raise UsageError("A similarity lies between -1 and 1.", "Choose such a number.")
-        self._project.write(lambda conn: put_least_similarity(conn, similarity))
-        self._changed()
 
     def start_asking(self) -> int | None:
         """Starts to ask the model about undecided pairs in the background and returns the job id; None when there is
@@ -251,16 +220,6 @@ class MergeReviewService:
     def _proposals(self, queue: QueueSnapshot, pairs: Sequence[Pair], why: str) -> list[Proposal]:
         """Returns a proposal for each pair; `why` says in words why it is proposed."""
         return queue.proposals(pairs, self.goals.groups(), why) if pairs else []
-
-    def _between(self, low: float, high: float, why: str) -> list[Proposal]:
-        """Returns the undecided pairs whose merge probability is at least `low` and less than `high`."""
-        if self.goals.shown() is None:
-            return []
-        queue = self._queue()
-        undecided = queue.ordered_pairs("probability")
-        probabilities = queue.probabilities(undecided).tolist()
-        pairs = [pair for pair, p in zip(undecided, probabilities, strict=True) if low <= p < high]
-        return self._proposals(queue, pairs, why)
 
     # Decisions on pairs
 
@@ -295,39 +254,28 @@ class MergeReviewService:
         decided = shown.decided
         if decided is not None and decided.kind == "apart" and not never:
             return self._decide(_agreement(decided))
-        refusal = _refusal(shown, "never" if never else "apart")
-        return self._decide(replace(refusal, reviewed=None if decided is None else decided.id))
+        refusal = GoalDecision(
+            "never" if never else "apart",
+            shown.pair,
+            reviewed=None if decided is None else decided.id,
+        )
+        return self._decide(_with_evidence(refusal, shown))
 
     def merge_all(self, shown: Sequence[Proposal], probability: float) -> int:
         """Merges the pairs of a list, which `above` gave for this probability, as one act, and returns how many. Where
         the list has both A with B and B with C, all three become one; pairs decided meanwhile are left out."""
-        listed = [_as_listed(_merge(proposal, None), probability) for proposal in shown]
 
         def plan(state: MergeState) -> Iterator[GoalDecision]:
-            """Yields the decisions on the pairs that are still open."""
-            for decision in listed:
+            """Yields the decisions on the pairs that are still open. They have no features: nobody looked at the pair
+            itself, so the merge probability would learn from itself."""
+            for proposal in shown:
+                decision = _merge(proposal, None)
+                evidence = dict(decision.evidence or {}, at_once=probability)
+                evidence.pop("features")
                 first, second = (state.current_of(key) for key in decision.sides)
                 if first and second and first != second and not state.decided(first, second):
-                    yield replace(decision, sides=(first, second))
+                    yield replace(decision, sides=(first, second), evidence=evidence)
 
-        return self.decide_all(plan)
-
-    def refuse_all(self, shown: Sequence[Proposal], probability: float) -> int:
-        """Refuses the pairs of a list, which `below` gave for this probability, as one act, and returns how many. Pairs
-        decided meanwhile are left out."""
-        listed = [_as_listed(_refusal(proposal, "apart"), probability) for proposal in shown]
-
-        def plan(state: MergeState) -> Iterator[GoalDecision]:
-            """Yields the decisions on the pairs that are still open."""
-            for decision in listed:
-                both_current = all(key in state.current for key in decision.sides)
-                if both_current and not state.decided(*decision.sides):
-                    yield decision
-
-        return self.decide_all(plan)
-
-    def decide_all(self, plan: Plan) -> int:
-        """Makes the decisions of a plan as one act, and returns how many."""
         return len(self._act(plan))
 
     # Decisions on one group or on conversations
@@ -390,7 +338,10 @@ class MergeReviewService:
                 "Ask for fewer parts.",
             )
         part_rows = split(space.rows_of(members), np.arange(len(members)), parts, SPLIT_SEED)
-        words = self._words_of_parts(view, members, [members[rows] for rows in part_rows])
+        numbers = _part_numbers(members, [members[rows] for rows in part_rows])
+        with self._project.reading() as conn:
+            texts = LazyTexts(conn, source_of(view.stored).shown, members.tolist())
+            words = distinctive_words(texts, numbers)
         rows_by_id = {row.conversation_id: row for row in self.goals.members(group_id)}
         preview = []
         for number, rows in enumerate(part_rows):
@@ -400,18 +351,6 @@ class MergeReviewService:
             central = tuple(rows_by_id[int(key)] for key in ids[order[:MAX_PREVIEW_MEMBERS]])
             preview.append(SplitPart(words[number], len(ids), central, tuple(ids.tolist())))
         return preview
-
-    def split_proposals(self) -> list[SplitProposal]:
-        """Returns the groups that seem to hold several goals, the one whose parts lie farthest apart first. Not
-        quick."""
-        view = self.goals.view()
-        proposals = []
-        for candidate in split_candidates(view, self._cache.space(view.stored)):
-            ids = np.array(sorted(chain.from_iterable(candidate.parts)), dtype=np.int64)
-            words = self._words_of_parts(view, ids, candidate.parts)
-            part_words = tuple(words[number] for number in range(len(candidate.parts)))
-            proposals.append(replace(candidate, words=part_words))
-        return proposals
 
     def split(self, group_id: str, parts: Sequence[Sequence[int]]) -> GoalDecision:
         """Splits a group by conversation ids; members in none of the parts make one more part. Parts are labeled with
@@ -435,14 +374,6 @@ class MergeReviewService:
         names = tuple((labels[n].label, labels[n].description) for n in sorted(labels))
         return self._decide(GoalDecision("split", (group_id,), names, tuple(sorted_parts)))
 
-    def _words_of_parts(
-        self, view: ClusteringView, members: Ids, parts: Sequence[Ids | Sequence[int]]
-    ) -> dict[int, tuple[str, ...]]:
-        """Returns the words that tell the parts of a group apart, by the number of the part."""
-        with self._project.reading() as conn:
-            texts = LazyTexts(conn, source_of(view.stored).shown, members.tolist())
-            return distinctive_words(texts, _part_numbers(members, parts))
-
     # History
 
     def undo(self, act: int | None = None) -> GoalDecision | None:
@@ -452,23 +383,14 @@ class MergeReviewService:
         Raises:
             UsageError: A later decision cannot stand without it.
         """
-        return self._notify(self._log.undo(self.goals.view().stored.id, act))
-
-    def redo(self) -> GoalDecision | None:
-        """Redoes what the newest undo took back and returns its first decision; None when nothing was undone since the
-        last act."""
-        return self._notify(self._log.redo(self.goals.view().stored.id))
+        undone = self._log.undo(self.goals.view().stored.id, act)
+        if undone is not None:
+            self._changed()
+        return undone
 
     def history(self) -> list[GoalDecision]:
         """Returns all decisions, newest first, those that were undone too; none before anything was clustered."""
         return [] if self.goals.shown() is None else self._log.history(self.goals.view().stored.id)
-
-    def largest_part(self, group_id: str) -> str:
-        """Returns the id of the largest part of a group that was split; its own id otherwise."""
-        state = self.goals.view().state
-        became = state.current_of(group_id)
-        made_by = None if became in (None, group_id) else state.group(became).made_by
-        return became if became and made_by is not None and made_by.kind == "split" else group_id
 
     def _decide(self, decision: GoalDecision) -> GoalDecision:
         """Stores one decision as an act and returns it as it is stored."""
@@ -479,12 +401,6 @@ class MergeReviewService:
         act = self._log.decide(self.goals.view().stored.id, plan)
         self._changed()
         return act
-
-    def _notify(self, decision: GoalDecision | None) -> GoalDecision | None:
-        """Notifies the listeners unless the decision is None; returns it."""
-        if decision is not None:
-            self._changed()
-        return decision
 
 
 def model_and_person(decisions: Sequence[GoalDecision]) -> list[tuple[bool, bool]]:
@@ -514,18 +430,6 @@ def _merge(shown: Proposal, label: str | None) -> GoalDecision:
     description = shown.evidence.answer.description or shown.a.description
     names = ((name, description),) if name else ()
     return _with_evidence(GoalDecision("merge", shown.pair, names), shown)
-
-
-def _refusal(shown: Proposal, kind: Literal["apart", "never"]) -> GoalDecision:
-    """Returns the decision to keep a pair apart."""
-    return _with_evidence(GoalDecision(kind, shown.pair), shown)
-
-
-def _as_listed(decision: GoalDecision, probability: float) -> GoalDecision:
-    """Returns the decision as one on a list of pairs that a person decided at once, above or below a merge probability.
-    It has no features: nobody looked at the pair itself, so the merge probability would learn from itself."""
-    evidence = {key: value for key, value in (decision.evidence or {}).items() if key != "features"}
-    return replace(decision, evidence={**evidence, "at_once": probability})
 
 
 def _with_evidence(decision: GoalDecision, shown: Proposal) -> GoalDecision:

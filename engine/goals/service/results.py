@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 
 from engine.conversations.tables.conversations import imported
-from engine.goals.clusters.clustering import membership_of
-from engine.goals.clusters.validation import DISSOLVED, STABLE
+from engine.goals.clusters.clustering import DISSOLVED, STABLE, membership_of
 from engine.goals.records import GoalDecision, GoalGroup
 from engine.goals.stages.validation import StabilityStage
 from engine.goals.tables import clusterings, measurements, vectors
 from engine.goals.tables import decisions as goal_decisions
 from engine.goals.tables.clusterings import stored_clustering
-from engine.goals.views.clustering_view import ClusteringView, GroupFigures, Space, group_rows
+from engine.goals.views.clustering_view import ClusteringView, Space, group_rows, states_of_groups
 from engine.goals.views.decision_log import DecisionLog, read_merge_state, unplaced_decisions
 from engine.project.project import Project
 from engine.project.sql import id_pages, snapshot
@@ -38,8 +37,7 @@ def cluster_lines(conn: sqlite3.Connection) -> Iterator[dict[str, Any]]:
     """
     with snapshot(conn):
         view = _view(conn)
-        space = Space.read(conn, view.stored.vector_config) if view.needs_space() else None
-        rows = group_rows(view, GroupFigures.read(conn, view), space)
+        rows = group_rows(view, states_of_groups(conn, view))
     words = {f"c{cluster.number}": cluster.words for cluster in view.clusters}
     for row in rows:
         yield _cluster_line(row, words.get(row.id, ()))
@@ -61,8 +59,6 @@ def _cluster_line(row: GoalGroup, words: Sequence[str]) -> dict[str, Any]:
         "borderline": row.states.borderline,
         "unscored": row.states.unscored,
         "above": row.states.above,
-        "spread": row.spread,
-        "leaves": row.leaves,
         "stability": row.stability,
         "pinned": row.pinned,
         "made_of": list(row.made_of),

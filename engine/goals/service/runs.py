@@ -15,17 +15,21 @@ from typing import Any
 from engine.base.errors import NotYet, UsageError, WorkbenchError
 from engine.conversations.selection import ALL, Selection
 from engine.goals.clustering_request import MAX_ASKED_PAIRS, ClusteringRequest
-from engine.goals.clusters.kmeans import proposed_range
-from engine.goals.paper import LABEL_PROMPT, MERGE_PROMPT
-from engine.goals.questions import LABEL_EXAMPLES, with_context
+from engine.goals.clusters.clustering import proposed_range
+from engine.goals.questions import (
+    LABEL_EXAMPLES,
+    LABEL_PROMPT,
+    MERGE_PROMPT,
+    SUMMARY_PROMPT,
+    with_context,
+)
 from engine.goals.records import EXPLANATION, GOAL_TEXTS
 from engine.goals.stages.assigning import AssignStage
 from engine.goals.stages.clustering import ClusterStage, GroupForecast, LabelStage
-from engine.goals.stages.deciding import DecideStage, NameStage
+from engine.goals.stages.deciding import DecideStage, NameStage, ThemeStage
 from engine.goals.stages.embedding import EmbedStage, SummarizeStage, Vectorizer
 from engine.goals.stages.proposing import ProposeStage
-from engine.goals.stages.theming import ThemeStage
-from engine.goals.stages.validation import BOOTSTRAPS, SEEDS, StabilityStage
+from engine.goals.stages.validation import StabilityStage
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import source_of, stored_clustering
 from engine.goals.tables.texts import TextSource
@@ -50,12 +54,8 @@ MODEL_TASKS = {"summarize": "summaries", "label": "labels", "propose": "merges",
 """What the stages ask the model for, as the estimate of a run says it: "with MODEL: summaries, labels"."""
 ABOUT_KEY = "goal_context"
 """Setting: a paragraph on the application, which comes before every summarizing prompt (`run cluster --about`)."""
-FREE_SUMMARY_PROMPT = "paper-summary"
-"""Name of the prompt of the paper, whose replies have several parts: the whole reply is the summary, not its first
-sentence."""
-SUMMARY_PROMPTS = ("summary", FREE_SUMMARY_PROMPT)
-"""Names of the prompts with which summaries may have been written: one sentence, of a model that follows instructions
-with `summary-json`, or as in the paper."""
+ONE_SENTENCE_PROMPT = "summary-json"
+"""Name of the prompt for a summary of one sentence, of a model that follows instructions."""
 SUMMARY_LIKE_OTHERS = "The user wants to change the date of a booked flight."
 """Stands for a summary in estimates before there are any."""
 
@@ -104,15 +104,17 @@ class GoalStages:
         without conversations. Sends nothing."""
         with self.setup.project.reading() as conn:
             first = ALL.ids(conn)[:1]
-        return next(iter(self._summarize(model, ALL).rehearse(first)), None)
+        name = ONE_SENTENCE_PROMPT if model.follows_instructions else SUMMARY_PROMPT
+        return next(iter(self._summarize(model, ALL, name).rehearse(first)), None)
 
     def cluster_stages(self, request: ClusteringRequest) -> list[Stage]:
         """Returns the stages of a clustering run: texts, vectors, clusters, labels, and what `request.decided_by` says
         about merges: for `ask` questions to the model, whose answers a person sees; for `auto` decisions by the merge
-        probability; for `llm` decisions by the model's answers; for `none` nothing.
+        probability; for `llm` decisions by the model's answers; for `none` nothing. A model that follows no
+        instructions is asked as in the paper only.
 
         Raises:
-            UsageError: There is no such embedder, or the model is to decide about merges and labels nothing.
+            UsageError: There is no such embedder, or the model cannot summarize or decide as is asked for.
             NotYet: Answers are to be explained that nobody has given.
         """
         name = request.text.removeprefix(EXPLANATION)
@@ -124,18 +126,25 @@ class GoalStages:
                     )
         selection = Selection(request.filter, limit=request.limit)
         text, decided_by = request.goal_text, request.decided_by
-        needs_model = request.labels or text == "summary"
-        model = (
-            self.model_of_run(request.model, request.max_cost, request.fresh)
-            if needs_model
-            else None
-        )
+        model = None
+        if request.labels or text == "summary":
+            model = self.model_of_run(request.model, request.max_cost, request.fresh)
+            if not (request.paper or model.follows_instructions):
+                self.setup.endpoints.check_fields(model, "summaries, labels and answers on pairs")
+                if text == "summary":
+                    raise _follows_none(model, "summarizes only as in the paper", "add --paper")
+                model = None
+        if decided_by == "llm" and not (model and request.labels):
+            raise UsageError(
+                "The model's answers cannot decide when no model is asked.",
+                "Leave out --no-labels, and choose a --model that follows instructions.",
+            )
         spending = model.spending if model else Spending(request.max_cost, request.fresh)
         stages = self.setup.tuning_before(model) if model else []
         summarize: SummarizeStage | None = None
         if model and text == "summary":
-            prompt = FREE_SUMMARY_PROMPT if request.paper else "summary"
-            summarize = self._summarize(model, selection, prompt)
+            name = SUMMARY_PROMPT if request.paper else ONE_SENTENCE_PROMPT
+            summarize = self._summarize(model, selection, name)
             stages.append(summarize)
 
         def source() -> TextSource:
@@ -150,34 +159,27 @@ class GoalStages:
             embed,
             k=request.k,
             seed=request.seed,
-            largest=request.largest,
             paper=request.paper,
         )
         stages += [embed, clustering]
+        labeling = model if request.labels else None
         propose: ProposeStage | None = None
-        model_labels = False
-        if model and request.labels:
-            if model.follows_instructions or request.paper:
-                stages.append(self._label(model, request, clustering))
-                model_labels = True
-            if decided_by != "none":
+        if labeling:
+            stages.append(self._label(labeling, request, clustering))
+            if decided_by in ("ask", "llm"):
                 limit = request.ask if decided_by == "ask" else None
-                propose = self._propose(model, limit, clustering, paper=request.paper)
+                propose = self._propose(labeling, limit, clustering, paper=request.paper)
         if decided_by in ("auto", "llm"):
-            over_http = isinstance(vectorizer.embedder, HttpEmbedder)
-            embedder = vectorizer.embedder if request.paper and over_http else None
             stages.append(
                 DecideStage(
                     self.setup.project,
                     self.queue_cache,
-                    "auto" if decided_by == "auto" else "llm",
                     cluster=clustering,
                     asking=propose,
                     threshold=request.threshold,
-                    embedder=embedder,
                 )
             )
-            if not model_labels:
+            if not labeling:
                 stages.append(NameStage(self.setup.project, self.queue_cache, cluster=clustering))
         if text in GOAL_TEXTS and not request.paper:  # the source has no themes
             stages.append(self.theme_stage(clustering))
@@ -244,9 +246,6 @@ class GoalStages:
         texts = [entry.text for entry in entries if entry.text]
         texts = texts or [SUMMARY_LIKE_OTHERS] * LABEL_EXAMPLES
         least, most = (request.k, request.k) if request.k else proposed_range(len(ids))
-        if request.largest:
-            parts = -(-len(ids) // request.largest)
-            least, most = max(least, parts), min(most + parts, len(ids))
         return GroupForecast(least, max(least, most), len(ids), texts)
 
     def bodies(self, model: LoadableModel, prompt: Prompt, count: int) -> dict[str, str]:
@@ -261,13 +260,13 @@ class GoalStages:
             return LabelStage(project, process, model, prompt).bodies(count)
         return ProposeStage(project, process, model, self.queue_cache, prompt).bodies(count)
 
-    def ask_stages(self, model: str | None = None, limit: int = MAX_ASKED_PAIRS) -> list[Stage]:
-        """Returns the stages that ask a model about at most `limit` undecided pairs of the clustering that is open, as
-        it was asked before."""
+    def ask_stages(self, model: str | None = None) -> list[Stage]:
+        """Returns the stages that ask a model about the next `MAX_ASKED_PAIRS` undecided pairs of the clustering that
+        is open, as in the paper where it was made so."""
         run_model = self.model_of_run(model)
         with self.setup.project.reading() as conn:
             paper = stored_clustering(conn, clusterings.open_id(conn)).paper
-        propose = self._propose(run_model, limit, paper=paper)
+        propose = self._propose(run_model, MAX_ASKED_PAIRS, paper=paper)
         return [*self.setup.tuning_before(run_model), propose]
 
     def assign_stages(self, model: str | None = None) -> list[Stage]:
@@ -286,7 +285,8 @@ class GoalStages:
         if stored.text == "summary":
             run_model = self.model_of_run(model)
             # New conversations need summaries by the same prompt, which only the stored hash tells.
-            candidates = [self._summarize(run_model, ALL, name) for name in SUMMARY_PROMPTS]
+            names = (ONE_SENTENCE_PROMPT, SUMMARY_PROMPT)
+            candidates = [self._summarize(run_model, ALL, name) for name in names]
             summarize = next(
                 (stage for stage in candidates if stage.config_hash == stored.goal_config), None
             )
@@ -308,9 +308,9 @@ class GoalStages:
             AssignStage(self.setup.project, self.queue_cache.decision_log, stored.id),
         ]
 
-    def stability_stage(self, seeds: int = SEEDS, bootstraps: int = BOOTSTRAPS) -> StabilityStage:
+    def stability_stage(self) -> StabilityStage:
         """Returns the stage that measures the stability of the clustering that is open."""
-        return StabilityStage(self.setup.project, seeds=seeds, bootstraps=bootstraps)
+        return StabilityStage(self.setup.project)
 
     def _label(
         self, model: LoadableModel, request: ClusteringRequest, cluster: ClusterStage | None
@@ -339,12 +339,13 @@ class GoalStages:
             cluster: The stage before that makes the clustering; None takes the one that is open.
             paper: Whether it asks in the words of the paper.
         """
-        name = "merge-json" if model.follows_instructions else "merge"
-        prompt = self.setup.prompts.prompt(MERGE_PROMPT if paper else name)
+        prompt = self.setup.prompts.prompt(MERGE_PROMPT if paper else "merge-json")
         if paper:
             self.setup.endpoints.check_writing(model, prompt)
         else:
             self.setup.endpoints.check_fields(model, "answers to merge questions")
+            if not model.follows_instructions:
+                raise _follows_none(model, "is not asked about pairs", "decide yourself")
         return ProposeStage(
             self.setup.project,
             self.setup.process,
@@ -355,14 +356,10 @@ class GoalStages:
             cluster=cluster,
         )
 
-    def _summarize(
-        self, model: LoadableModel, selection: Selection, name: str = "summary"
-    ) -> SummarizeStage:
+    def _summarize(self, model: LoadableModel, selection: Selection, name: str) -> SummarizeStage:
         """Returns the stage that writes summaries with the prompt of this name."""
         with self.setup.project.reading() as conn:
             context = str(settings.get(conn, ABOUT_KEY, ""))
-        if name == "summary" and model.follows_instructions:
-            name = "summary-json"
         prompt = with_context(self.setup.prompts.prompt(name), context)
         self.setup.endpoints.check_writing(model, prompt)
         return SummarizeStage(
@@ -371,8 +368,6 @@ class GoalStages:
             model,
             prompt,
             selection=selection,
-            whole=name == FREE_SUMMARY_PROMPT,
-            by_fields=name == "summary-json",
         )
 
     def _vectorizer(self, name: str, seed: int, spending: Spending | None = None) -> Vectorizer:
@@ -408,6 +403,15 @@ class GoalStages:
             return self.setup.process.ask(Embed(texts))
 
         return Served(self.setup.catalog.sha256(path), embed)
+
+
+def _follows_none(model: LoadableModel, so: str, otherwise: str) -> UsageError:
+    """Returns the error that a model follows no instructions; `so` says what it does or not, `otherwise` what one can
+    do besides choosing another one."""
+    return UsageError(
+        f"{model.label} follows no instructions, so it {so}.",
+        f"Choose another one with --model or `workbench models use`, or {otherwise}.",
+    )
 
 
 def _seconds(stage: str, conversations: int, earlier_runs: Sequence[RunRow]) -> float | None:

@@ -14,8 +14,13 @@ import numpy as np
 
 from engine.base.errors import UsageError
 from engine.base.number_format import counted
-from engine.goals.clusters.clustering import MIN_MEMBERS, OUTLIER_DEVIATIONS, Clusters, cluster
-from engine.goals.clusters.kmeans import propose_k
+from engine.goals.clusters.clustering import (
+    MIN_MEMBERS,
+    OUTLIER_DEVIATIONS,
+    Clusters,
+    cluster,
+    propose_k,
+)
 from engine.goals.labels.distinctive_words import distinctive_words
 from engine.goals.labels.phrase_labels import (
     LEAST_SUPPORT,
@@ -23,15 +28,17 @@ from engine.goals.labels.phrase_labels import (
     phrase_labels,
     support_of,
 )
-from engine.goals.paper import LABEL_PROMPT, lists, read_description
 from engine.goals.questions import (
     EXAMPLES,
     LABEL_EXAMPLES,
+    LABEL_PROMPT,
     GoalLabel,
     Named,
     choose,
     clean_label,
+    lists,
     numbered_lists,
+    read_description,
 )
 from engine.goals.records import DEFAULT_TEXT, Clustering, Ids
 from engine.goals.stages.embedding import EmbedStage
@@ -58,8 +65,6 @@ from engine.project import runs
 from engine.project.project import Project
 from engine.project.records import StageCost
 
-REACH_QUANTILE = 0.99
-"""Quantile of the members' distances to the center that is stored as the reach of a cluster."""
 WORDS_PER_CLUSTER = 8
 """Most distinctive words that are stored with a cluster."""
 
@@ -105,7 +110,6 @@ class ClusterStage(CpuStage):
         *,
         k: int | None = None,
         seed: int = 0,
-        largest: int | None = None,
         paper: bool = False,
     ) -> None:
         """Reads nothing yet.
@@ -113,12 +117,11 @@ class ClusterStage(CpuStage):
         Args:
             embed: The stage before, whose vectors are clustered.
             k: Number of clusters, an overestimate; None proposes one from the data.
-            largest: Clusters with more members are split again; None splits none.
             paper: Whether every conversation is placed, as in the paper.
         """
         super().__init__(project)
         self._decision_log, self._embed = decision_log, embed
-        self._k, self._seed, self._largest, self._paper = k, seed, largest, paper
+        self._k, self._seed, self._paper = k, seed, paper
         self.clustering_id: int | None = None
         self._summary = "Nothing was clustered."
 
@@ -130,7 +133,6 @@ class ClusterStage(CpuStage):
             "among": digest_of(self._embed.ids),
             "k": self._k,
             "seed": self._seed,
-            "largest": self._largest,
             "paper": self._paper,
             "labels": PHRASES,
         }
@@ -188,7 +190,6 @@ class ClusterStage(CpuStage):
                 self._seed,
                 cut=None if self._paper else OUTLIER_DEVIATIONS,
                 least=least,
-                largest=self._largest,
                 note=lambda step, steps: report(0, f"{k} clusters, step {step} of {steps}"),
             )
             report(0, "looking for distinctive words")
@@ -250,20 +251,15 @@ def _cluster_rows(
     for block in blocks(len(rows)):
         labels = clusters.labels[block]
         np.add.at(sums, labels[labels >= 0], rows[block][labels >= 0])
-    cluster_rows = []
-    for number, size in enumerate(clusters.sizes.tolist()):
-        distances = clusters.distances[clusters.labels == number]
-        cluster_rows.append(
-            Cluster(
-                number=number,
-                size=size,
-                spread=float(distances.mean(dtype=np.float64)),
-                reach=float(np.quantile(distances, REACH_QUANTILE)),
-                words=words.get(number, ()),
-                center=(sums[number] / size).astype("<f4").tobytes(),
-            )
+    return [
+        Cluster(
+            number=number,
+            size=size,
+            words=words.get(number, ()),
+            center=(sums[number] / size).astype("<f4").tobytes(),
         )
-    return cluster_rows
+        for number, size in enumerate(clusters.sizes.tolist())
+    ]
 
 
 def _members(ids: Ids, clusters: Clusters) -> Iterator[Member]:

@@ -1,4 +1,5 @@
-"""The stages that change groups without a person: merging, settling after it, and naming the groups that it made.
+"""The stages that change groups without a person: merging, settling after it, naming the groups that it made, and
+putting them under themes, which are named by their goals.
 
 Groups are merged by the merge probability, or by the model's answer alone as in Algorithm 1 of Soroka et al.,
 "Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions". The decisions are stored with those of people,
@@ -11,9 +12,10 @@ from abc import abstractmethod
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from engine.base.errors import UsageError
 from engine.base.number_format import counted
@@ -45,16 +47,14 @@ from engine.goals.views.clustering_view import ClusteringView
 from engine.goals.views.decision_log import Plan
 from engine.goals.views.merge_queue import MergeQueueCache, QueueSnapshot
 from engine.jobs.contract import CpuStage, Lane, OnProgress, Progress, ThreadedWork
-from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Mask, Vectors
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.records import StageCost
 
-ASKING_MARGIN = 0.2
-"""Distance of the merge probability from the threshold within which the model is asked, because its answer may move the
-probability across the threshold. Farther away that is rare, and a small model on a CPU takes half a minute to
-answer."""
+MIN_QUANTILE = 0.9
+"""Quantile of the similarities of all pairs of goals that the mean similarity within a theme reaches
+(docs/lab/goals.md)."""
 
 
 def settle_moves(
@@ -104,24 +104,19 @@ def _placed_by_person(view: ClusteringView, ids: Ids, decided: Sequence[GoalDeci
     return np.isin(ids, np.concatenate(placed))
 
 
-Rule = Literal["auto", "llm"]
-"""What decides on pairs: the merge probability, or the model's answer."""
-
-
 class DecideStage(OnClustering, CpuStage):
     """Decides one pair after another and reads the merge queue again after each.
 
-    `auto` merges the most probable pair as long as its probability reaches the threshold, of the pairs whose members
-    mix: groups that lie apart from each other are not joined by their words alone. It refuses no pair, so unclear pairs
-    are left to a person; at the end it settles conversations (`engine.goals.clusters.neighbors`). `llm` merges or
-    refuses the most similar pair as the model answers, until every pair was refused or is below the least similarity;
-    without an answer it refuses.
+    By the merge probability (`auto`) it merges the most probable pair as long as its probability reaches the threshold,
+    of the pairs whose members mix: groups that lie apart from each other are not joined by their words alone. It
+    refuses no pair, so unclear pairs are left to a person; at the end it settles conversations
+    (`engine.goals.clusters.neighbors`). By the answers of a model (`llm`) it merges or refuses the most similar pair,
+    until every pair was refused; without an answer it refuses.
 
     Attributes:
         merged, refused: Number of pairs merged and refused.
         unanswered: Number of those refused because the model said neither yes nor no.
         moved: Number of conversations moved by settling.
-        asking: The stage that asks the model about pairs; None if none is asked.
     """
 
     name = "decide"
@@ -131,34 +126,23 @@ class DecideStage(OnClustering, CpuStage):
         self,
         project: Project,
         queue_cache: MergeQueueCache,
-        rule: Rule,
         *,
         cluster: ClusterStage | None = None,
         asking: ProposeStage | None = None,
         threshold: float = DECIDE_THRESHOLD,
-        embedder: Embedder | None = None,
     ) -> None:
         """Reads nothing yet.
 
         Args:
             cluster: The stage before that makes the clustering; None takes the one that is open.
-            asking: The stage that asks the model about pairs; None decides without a model.
+            asking: The stage that asks the model whose answers decide; None decides by the merge probability.
             threshold: Merge probability from which `auto` merges.
-            embedder: Makes the vectors of descriptions in this run, where it is behind an endpoint.
-
-        Raises:
-            UsageError: The rule is `llm` and no model is asked.
         """
-        if rule == "llm" and asking is None:
-            raise UsageError(
-                "The model's answers cannot decide when no model is asked.",
-                "Leave out --no-labels.",
-            )
         super().__init__(project)
         self._queue_cache = queue_cache
         self._decision_log = queue_cache.decision_log
-        self._rule, self._cluster = rule, cluster
-        self.asking, self._threshold, self._embedder = asking, threshold, embedder
+        self._cluster, self._asking, self._threshold = cluster, asking, threshold
+        self._rule: Author = "auto" if asking is None else "llm"
         self.lane: Lane = "cpu" if asking is None else "model"
         self.merged = self.refused = self.unanswered = self.moved = 0
 
@@ -167,7 +151,7 @@ class DecideStage(OnClustering, CpuStage):
         """Title of the run, for screens and logs."""
         return (
             "Merging clusters"
-            if self._rule == "auto"
+            if self._asking is None
             else "Merging clusters by the model's answers"
         )
 
@@ -178,52 +162,37 @@ class DecideStage(OnClustering, CpuStage):
             "clustering": self._stored.id,
             "rule": self._rule,
             "threshold": self._threshold,
-            "asking": None if self.asking is None else self.asking.config_hash,
+            "asking": None if self._asking is None else self._asking.config_hash,
         }
 
     @property
     def fingerprints(self) -> Mapping[str, Any]:
         """The fingerprints of the model; empty without one."""
-        return {} if self.asking is None else self.asking.fingerprints
+        return {} if self._asking is None else self._asking.fingerprints
 
     @property
     def asks_endpoints(self) -> bool:
         """Whether the model that is asked is behind endpoints."""
-        return self.asking is not None and self.asking.asks_endpoints
+        return self._asking is not None and self._asking.asks_endpoints
 
     def estimate_waiting(self) -> StageCost:
-        """Returns what asking endpoints costs; sends nothing. For `auto` these are the pairs that mix and are not far
-        below the threshold, at least those near it; for `llm` all, at least as many as merge all groups into one."""
-        assert self.asking is not None
+        """Returns what asking endpoints costs; sends nothing. The pairs are at least as many as merge all groups into
+        one."""
+        assert self._asking is not None
         snapshot = self._queue_cache.snapshot(self._stored.id)
-        if self._rule == "llm":
-            return self.asking.estimate(snapshot.unasked(), len(snapshot.table.sizes) - 1)
-        pairs = snapshot.mixing(snapshot.unasked())
-        if not pairs:
-            return self.asking.estimate([], 0)
-        p = snapshot.probabilities(pairs)
-        candidates = [
-            pair
-            for pair, is_near in zip(pairs, p >= self._threshold - ASKING_MARGIN, strict=True)
-            if is_near
-        ]
-        near = np.abs(p - self._threshold) <= ASKING_MARGIN
-        return self.asking.estimate(candidates, int(near.sum()))
+        return self._asking.estimate(snapshot.unasked(), len(snapshot.table.sizes) - 1)
 
     def estimate_ahead(self, groups: GroupForecast) -> StageCost:
-        """Returns what asking endpoints costs before there are groups; sends nothing. For `auto` it is from no pair to
-        one for each group: a group mixes with one or two others."""
-        assert self.asking is not None
-        if self._rule == "auto":
-            return self.asking.estimate_pairs_ahead(groups, 0, groups.most - 1)
+        """Returns what asking endpoints costs before there are groups; sends nothing."""
+        assert self._asking is not None
         pairs = groups.most * (groups.most - 1) // 2
-        return self.asking.estimate_pairs_ahead(groups, groups.least - 1, pairs)
+        return self._asking.estimate_pairs_ahead(groups, groups.least - 1, pairs)
 
     def interrupt(self) -> None:
         """Ends the request in flight; the decisions so far stay."""
         super().interrupt()
-        if self.asking is not None:
-            self.asking.interrupt()
+        if self._asking is not None:
+            self._asking.interrupt()
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Decides pairs one by one, each in a transaction of its own.
@@ -232,31 +201,29 @@ class DecideStage(OnClustering, CpuStage):
             ModelError: The model cannot be loaded.
             Cancelled: `interrupt` was called.
         """
-        if self.asking is not None:
-            self.asking.show_answers()
-        if self._embedder is not None:
-            self._queue_cache.embed_labels(self._stored, self._embedder)
+        if self._asking is not None:
+            self._asking.show_answers()
         while True:
             self._check()
             snapshot = self._queue_cache.snapshot(self._stored.id)
             pairs = (
                 snapshot.mixing(snapshot.ordered_pairs("probability"))
-                if self._rule == "auto"
+                if self._asking is None
                 else snapshot.ordered_pairs("similarity")
             )
             if not pairs:
                 break
-            if unasked := self._pairs_to_ask(snapshot, pairs):
-                yield from self._ask(run_id, unasked)
+            if self._asking is not None and not snapshot.asked(pairs[0]):
+                yield from self._ask(self._asking, run_id, self._block(snapshot, pairs))
                 continue
             (evidence,) = snapshot.evidence(pairs[:1])
-            if self._rule == "auto" and evidence.probability < self._threshold:
+            if self._asking is None and evidence.probability < self._threshold:
                 break
             self._decide(snapshot, pairs[0], evidence)
             done = self.merged + self.refused
             self._project.write(partial(runs.count, run_id=run_id, done=done, total=None))
             yield Progress(done, None, f"{len(pairs) - 1:,} pairs left")
-        if self._rule == "auto":
+        if self._asking is None:
             running = ThreadedWork(self._settle)
             for _, note in running.reports():
                 yield Progress(self.merged, None, note)
@@ -269,11 +236,11 @@ class DecideStage(OnClustering, CpuStage):
             text += f", refused {self.refused:,}"
         if self.unanswered:
             text += f", {self.unanswered:,} of them because the model said neither yes nor no"
-        if self.asking is not None:
-            text += f", asked about {self.asking.asked:,}"
+        if self._asking is not None:
+            text += f", asked about {self._asking.asked:,}"
         if self.moved:
             text += f", moved {counted(self.moved, 'conversation')} to their neighbors' groups"
-        return text + "." + (self.asking.spent() if self.asking else "")
+        return text + "." + (self._asking.spent() if self._asking else "")
 
     def _settle(self, report: Callable[[int, str], None]) -> None:
         """Settles conversations, as one act."""
@@ -296,31 +263,17 @@ class DecideStage(OnClustering, CpuStage):
             return  # a person decided meanwhile
         self.moved = sum(len(move.parts[0]) for move in moves)
 
-    def _pairs_to_ask(self, snapshot: QueueSnapshot, pairs: list[Pair]) -> list[Pair]:
-        """Returns the pairs to ask the model about before the first pair is decided; none if the first one is far from
-        the threshold. The next pairs are asked about with it, in one block of questions."""
-        if self.asking is None:
-            return []
-        first_pairs = pairs[: 4 * PAIRS_PER_BLOCK]
-        if self._rule == "auto":
-            if snapshot.probabilities(pairs[:1])[0] >= self._threshold + ASKING_MARGIN:
-                return []
-            lowest = self._threshold - ASKING_MARGIN
-            probabilities = snapshot.probabilities(first_pairs)
-            first_pairs = [
-                pair for pair, p in zip(first_pairs, probabilities, strict=True) if p >= lowest
-            ]
-        elif snapshot.asked(pairs[0]):
-            return []
-        elif self._stored.paper:
-            return pairs[:1]  # the next pair depends on the description that comes with a yes
-        return [pair for pair in first_pairs if not snapshot.asked(pair)][:PAIRS_PER_BLOCK]
+    def _block(self, snapshot: QueueSnapshot, pairs: list[Pair]) -> list[Pair]:
+        """Returns the first pair and those of the next that were not asked about, which share its block of questions.
+        As in the paper it is asked about alone: the next pair depends on the description that comes with a yes."""
+        if self._stored.paper:
+            return pairs[:1]
+        unasked = [pair for pair in pairs[: 4 * PAIRS_PER_BLOCK] if not snapshot.asked(pair)]
+        return unasked[:PAIRS_PER_BLOCK]
 
-    def _ask(self, run_id: int, pairs: list[Pair]) -> Iterator[Progress]:
+    def _ask(self, asking: ProposeStage, run_id: int, pairs: list[Pair]) -> Iterator[Progress]:
         """Asks the model about pairs and stores its answers."""
-        asking, done = self.asking, self.merged + self.refused
-        if asking is None:
-            return
+        done = self.merged + self.refused
         yield Progress(done, None, f"asking about {len(pairs)} pairs")
         if not asking.asked:  # once, for that begins the account of requests
             asking.load()
@@ -330,7 +283,7 @@ class DecideStage(OnClustering, CpuStage):
     def _decide(self, snapshot: QueueSnapshot, pair: Pair, evidence: Evidence) -> None:
         """Stores the decision on a pair and counts it; neither if a person decided on the groups meanwhile."""
         answer = evidence.answer
-        merging = self._rule == "auto" or model_says_yes(answer.yes, answer.yes_reversed) is True
+        merging = self._asking is None or model_says_yes(answer.yes, answer.yes_reversed) is True
         decision = GoalDecision(
             "merge" if merging else "apart",
             pair,
@@ -348,7 +301,7 @@ class DecideStage(OnClustering, CpuStage):
             return  # a person decided meanwhile; the queue is read again
         self.merged += merging
         self.refused += not merging
-        self.unanswered += self._rule == "llm" and answer.yes is None
+        self.unanswered += self._asking is not None and answer.yes is None
 
 
 class OneActStage(OnClustering, CpuStage):
@@ -539,3 +492,86 @@ def _open_groups(state: MergeState) -> list[Group]:
         if not group.pinned
         and not any(by and by.author == "human" for by in (group.made_by, group.named_by))
     ]
+
+
+def group_by_theme(similarity: npt.NDArray[np.float64]) -> list[list[int]]:
+    """Returns the goals of each theme, by index, the first goals first; a goal that is like no other is in none.
+
+    Themes are joined as long as the mean similarity of the goals of the two most similar ones is at least
+    the `MIN_QUANTILE` of all pairs, so that the number of themes does not depend on how large the cosines of an
+    embedder are.
+
+    Args:
+        similarity: Cosines of the centers of the goals, shape (goals, goals).
+    """
+    count, _ = similarity.shape
+    if count < 3:  # two goals have one similarity, which says nothing of itself
+        return []
+    least = float(np.quantile(similarity[np.triu_indices(count, 1)], MIN_QUANTILE))
+    themes = [[index] for index in range(count)]
+    means = similarity.copy()
+    np.fill_diagonal(means, -np.inf)
+    while True:
+        first, second = sorted(divmod(int(means.argmax()), len(themes)))
+        if means[first, second] < least:
+            return [theme for theme in themes if len(theme) > 1]
+        sizes = len(themes[first]), len(themes[second])
+        joined = np.average(means[[first, second]], axis=0, weights=sizes)
+        means[first], means[:, first], means[first, first] = joined, joined, -np.inf
+        means = np.delete(np.delete(means, second, axis=0), second, axis=1)
+        themes[first] = sorted(themes[first] + themes.pop(second))
+        if len(themes) == 1:
+            return themes
+
+
+def theme_label(labels: Sequence[str]) -> str:
+    """Returns the name of a theme, which lists its goals: "Return something, get a refund, exchange a size".
+
+    Goals that only a value tells apart ("Find a restaurant · Lebanese") are listed once. Of more than three, the first
+    two are listed, and the number of the others.
+
+    Args:
+        labels: Of its goals, the largest first.
+    """
+    names = list(dict.fromkeys(label.partition(" · ")[0] for label in labels))
+    names[1:] = [name[0].lower() + name[1:] if name[1:2].islower() else name for name in names[1:]]
+    if len(names) <= 3:
+        return ", ".join(names)
+    return f"{names[0]}, {names[1]} and {len(names) - 2} more"
+
+
+class ThemeStage(OneActStage):
+    """Puts the current goals under themes, as one act of decisions; goals that a person placed stay there."""
+
+    name = "theme"
+    title = "Putting goals under themes"
+    unit = "goals"
+    themes = 0
+    """Number of themes."""
+
+    def summary(self) -> str:
+        """Returns the result in one sentence with counts."""
+        return f"Put goals under {counted(self.themes, 'theme')}."
+
+    def _find_decisions(self, report: OnProgress) -> Plan:
+        """Returns the plan of the decisions that give each goal the theme that it does not have yet."""
+        report(0, "looking for themes")
+        view = self._queue_cache.view(self._stored.id)
+        state = view.state
+        keys = [key for key in view.sizes if not state.groups[key].is_rest]
+        if not keys:  # nobody asks for what others ask for
+            return lambda _: []
+        centers = view.centers(keys, self._queue_cache.space(view.stored)).astype(np.float64)
+        themes = group_by_theme(centers @ centers.T)
+        self.themes = len(themes)
+        label_of = {}
+        for theme in themes:
+            goals = sorted((keys[row] for row in theme), key=lambda key: -view.sizes[key])
+            label = theme_label([state.groups[key].label for key in goals])
+            label_of.update(dict.fromkeys(goals, label))
+        decisions = []
+        for key in keys:
+            group, label = state.groups[key], label_of.get(key, "")
+            if group.theme != label and not group.themed_by_person:
+                decisions.append(GoalDecision("theme", (key,), ((label, ""),), author="auto"))
+        return lambda _: decisions

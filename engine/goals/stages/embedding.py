@@ -22,7 +22,7 @@ from engine.base.text import one_line
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.conversations.tables import conversations, earlier_states, shared_text
-from engine.goals.questions import GoalSummary, read_summary
+from engine.goals.questions import SUMMARY_PROMPT, GoalSummary
 from engine.goals.records import subject_of_reasons
 from engine.goals.tables import texts as goals
 from engine.goals.tables import vectors
@@ -79,20 +79,16 @@ class SummarizeStage(BlockStage[int, GoalEntry]):
         prompt: Prompt,
         *,
         selection: Selection = ALL,
-        whole: bool = False,
-        by_fields: bool = False,
     ) -> None:
         """Reads nothing yet.
 
         Args:
-            prompt: The prompt, with the context paragraph of the project in front.
+            prompt: The prompt `paper-summary`, whose whole reply is the summary, or `summary-json`, with the context
+                paragraph of the project in front.
             selection: The conversations to summarize.
-            whole: Whether the whole reply is the summary, all its parts; else its first sentence.
-            by_fields: Whether the summary is the field of a reply to `summary-json`.
         """
         super().__init__(project, process, model)
-        self._prompt, self._selection, self._whole = prompt, selection, whole
-        self._by_fields = by_fields
+        self._prompt, self._selection = prompt, selection
         self.written = self._shortened = 0
         self._reasons: Counter[str] = Counter()
 
@@ -104,9 +100,7 @@ class SummarizeStage(BlockStage[int, GoalEntry]):
     @property
     def params(self) -> Mapping[str, Any]:
         """The parameters that determine each summary."""
-        context = self._work.model.options.context
-        params = {"prompt": self._prompt.as_params(), "context": context}
-        return {**params, "whole": True} if self._whole else params
+        return {"prompt": self._prompt.as_params(), "context": self._work.model.options.context}
 
     def waiting(self) -> list[int]:
         """Returns the ids of the conversations that a run would summarize now, rising."""
@@ -174,32 +168,31 @@ class SummarizeStage(BlockStage[int, GoalEntry]):
     def _ask(self, items: Sequence[SummaryItem], report: OnProgress) -> list[_Summary]:
         """Returns the summary of each log."""
         prompt = self._prompt
-        if not self._by_fields:
+        if prompt.name == SUMMARY_PROMPT:
             return [
-                _Summary(
-                    *read_summary(
-                        prompt, reply.text, cut=reply.stopped == "length", whole=self._whole
-                    ),
-                    reply.text,
-                    reply.note is not None,
-                )
+                _summary((prompt.reply + reply.text).strip(), reply.text, reply.note is not None)
                 for reply in self._work.replies(items, prompt, report)
             ]
         room = self._work.room(prompt)
         logs = [fenced_log(pieces, pinned, room) for pieces, pinned in items]
         replies = ask(self._work.process, prompt, GoalSummary, [log for log, _ in logs], report)
         return [
-            _Summary(
-                *(
-                    read_summary(prompt, reply.fields.goal, cut=False)
-                    if reply.fields
-                    else ("", reply.error)
-                ),
+            _summary(
+                " ".join(reply.fields.goal.split()) if reply.fields else "",
                 reply.text,
                 note is not None or reply.note is not None,
+                reply.error or "",
             )
             for (_, note), reply in zip(logs, replies, strict=True)
         ]
+
+
+def _summary(goal: str, reply: str, shortened: bool, error: str = "") -> _Summary:
+    """Returns what a model says that a user wants, where it says so in words; `error` is why its reply has no
+    fields."""
+    if any(map(str.isalnum, goal)):
+        return _Summary(goal, None, reply, shortened)
+    return _Summary("", error or "the model named no goal", reply, shortened)
 
 
 def summary_item(messages: Sequence[Message]) -> SummaryItem:

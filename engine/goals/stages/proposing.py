@@ -1,5 +1,4 @@
-"""The stages that ask a model about pairs of groups, in the order of the merge queue, and about the parts of groups
-that seem to hold several goals."""
+"""The stage that asks a model about pairs of groups, in the order of the merge queue."""
 
 from __future__ import annotations
 
@@ -15,20 +14,18 @@ import numpy as np
 
 from engine.base.number_format import counted
 from engine.goals.merges.merge_state import MergeState
-from engine.goals.paper import MERGE_PROMPT, lists, read_description, read_merge
 from engine.goals.questions import (
     EXAMPLES,
+    MERGE_PROMPT,
     VERDICT_EXAMPLES,
-    LogProb,
     MergeQuestion,
     MergeVerdict,
-    ReadLogProbs,
-    ask_merges,
     choose,
     clean_label,
-    likelihood_ratios,
+    lists,
     numbered_lists,
-    read_mixed,
+    read_description,
+    read_merge,
 )
 from engine.goals.records import Clustering, Pair, PairAnswer
 from engine.goals.stages.clustering import ClusterStage, GroupForecast, OnClustering
@@ -40,16 +37,12 @@ from engine.jobs.contract import OnProgress, Progress
 from engine.model.catalog import LoadableModel
 from engine.model.endpoints.model import EndpointModel
 from engine.model.process.process import ModelProcess
-from engine.model.process.requests import LogProbs, ModelClient
 from engine.model.prompt_files import Prompt
 from engine.model.stages import ModelStage, ModelWork
 from engine.model.structured_replies import StructuredReply, ask
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.records import StageCost
-
-REQUESTS_PER_PAIR = 2
-"""Requests about each pair to a model that follows no instructions: yes or no, and the likelihood ratio."""
 
 SURE = 0.1
 """A probability of yes this close to 0 or to 1 is sure, so that the reverse order is not asked about."""
@@ -61,9 +54,8 @@ PAIRS_PER_BLOCK = 4
 class PairQuestions:
     """Asks about pairs of groups of one clustering.
 
-    A model that follows instructions gives a verdict with reasons for and against, in the reverse order too where the
-    first is not sure, or is a word without a probability. Of another, the probability of yes is read in both orders,
-    and the likelihood ratio. As in the paper, a model is asked once, about texts that are drawn for this question, and
+    A model gives a verdict with reasons for and against, in the reverse order too where the first is not sure, or is a
+    word without a probability. As in the paper, it is asked once, about texts that are drawn for this question, and
     replies freely, with the description of the merged group after its yes.
 
     The requests about a block of pairs are its own, and so are those that read the texts of a group. So no answer
@@ -77,14 +69,12 @@ class PairQuestions:
 
         Args:
             stored: The clustering.
-            prompt: The prompt `paper-merge` for a clustering as in the paper; of others `merge-json` where the model
-                follows instructions, else `merge`.
+            prompt: The prompt `paper-merge` for a clustering as in the paper, else `merge-json`.
             work: Asks the model.
         """
         self._project, self._source = project, source_of(stored).shown
         self._paper, self._seed = stored.paper, stored.seed
         self._prompt, self._work = prompt, work
-        self._mixed_log_probs_by_members: dict[tuple[int, ...], list[LogProb]] = {}
 
     def params(self) -> dict[str, Any]:
         """Returns the parameters that determine the answers, besides the model and the members."""
@@ -101,13 +91,11 @@ class PairQuestions:
         """Returns an answer on each of a block of pairs of current groups, in order."""
         start_time = time.monotonic()
         questions = self._read_questions(state, pairs)
-        if self._paper:
-            answers = self._paper_answers(questions, report)
-        elif self._work.model.follows_instructions:
-            answers = self._verdict_answers(questions, report)
-        else:
-            read = log_probs_reader(self._work.process, report)
-            answers = self._probability_answers(read, state, pairs, questions)
+        answers = (
+            self._paper_answers(questions, report)
+            if self._paper
+            else self._verdict_answers(questions, report)
+        )
         seconds_per_pair = (time.monotonic() - start_time) / len(pairs)
         return [
             AnswerEntry(
@@ -120,7 +108,7 @@ class PairQuestions:
         ]
 
     def body(self, state: MergeState, pair: Pair) -> str:
-        """Returns the lists of the question on a pair for a model that follows instructions."""
+        """Returns the lists of the question on a pair, not as in the paper."""
         (question,) = self._read_questions(state, [pair])
         return _question_lists(question, self._work.room(self._prompt))
 
@@ -200,47 +188,10 @@ class PairQuestions:
             for index, reply in enumerate(replies)
         ]
 
-    def _probability_answers(
-        self,
-        read: ReadLogProbs,
-        state: MergeState,
-        pairs: Sequence[Pair],
-        questions: Sequence[MergeQuestion],
-    ) -> list[tuple[PairAnswer, int]]:
-        """Returns the probabilities of yes and the likelihood ratio of each pair, and the number of requests."""
-        yes = ask_merges(read, self._prompt, questions)
-        texts = {
-            key: side
-            for pair, question in zip(pairs, questions, strict=True)
-            for key, side in zip(pair, (question.first, question.second), strict=True)
-        }
-        mixed = {key: self._mixed_log_probs(read, state, key, side) for key, side in texts.items()}
-        ratios = likelihood_ratios(read, pairs, texts, mixed)
-        return [
-            (PairAnswer(ratio, *both_orders), REQUESTS_PER_PAIR)
-            for ratio, both_orders in zip(ratios, yes, strict=True)
-        ]
-
     def failed_answer(self, state: MergeState, pair: Pair, reason: str) -> AnswerEntry:
         """Returns the answer that is stored for a pair that the model could not be asked about."""
         key = state.sides_key(*pair)
         return AnswerEntry(key, PairAnswer(reason=reason, model=self._work.model.label), 0, 0.0)
-
-    def _mixed_log_probs(
-        self, read: ReadLogProbs, state: MergeState, key: str, member_texts: Sequence[str]
-    ) -> list[LogProb]:
-        """Returns the log-probabilities of the texts of a group after a mixed list, which are read once for each
-        group."""
-        members = tuple(state.members(key).tolist())
-        if members not in self._mixed_log_probs_by_members:
-            outsiders = self._sample_outside(state, (key,), self._seed)
-            texts = self._read_texts([outsiders])
-            self._mixed_log_probs_by_members[members] = read_mixed(
-                read,
-                {key: [texts[conversation] for conversation in outsiders]},
-                {key: member_texts},
-            )[key]
-        return self._mixed_log_probs_by_members[members]
 
     def _draw_samples(
         self, state: MergeState, pair: Pair
@@ -251,20 +202,13 @@ class PairQuestions:
         if self._paper:
             seed ^= int(state.sides_key(*pair)[:8], 16)
         first, second = (self._sample(state.members(key).tolist(), seed) for key in pair)
-        return first, second, self._sample_outside(state, pair, seed)
+        members = np.concatenate([state.members(key) for key in pair])
+        others = np.setdiff1d(state.conversation_ids, members, assume_unique=True)
+        return first, second, self._sample(others.tolist(), seed)
 
     def _sample(self, ids: Sequence[int], seed: int) -> list[int]:
         """Returns a random sample of these conversations, the same for the same ids and seed."""
-        is_verdict = self._work.model.follows_instructions and not self._paper
-        return choose(ids, VERDICT_EXAMPLES if is_verdict else EXAMPLES, seed)
-
-    def _sample_outside(
-        self, state: MergeState, excluded_groups: Sequence[str], seed: int
-    ) -> list[int]:
-        """Returns a sample of the conversations that are in none of these groups."""
-        members = np.concatenate([state.members(key) for key in excluded_groups])
-        others = np.setdiff1d(state.conversation_ids, members, assume_unique=True)
-        return self._sample(others.tolist(), seed)
+        return choose(ids, EXAMPLES if self._paper else VERDICT_EXAMPLES, seed)
 
     def _read_texts(self, samples: Sequence[Sequence[int]]) -> Mapping[int, str]:
         """Returns the texts of all conversations of some samples, by id."""
@@ -295,29 +239,6 @@ def _yes_probability(reply: StructuredReply[MergeVerdict]) -> float | None:
         return None
     p = 1.0 if reply.probability is None else reply.probability
     return p if reply.fields.same_goal else 1 - p
-
-
-def log_probs_reader(process: ModelClient, progress: OnProgress | None = None) -> ReadLogProbs:
-    """Returns the reader of log-probabilities of a model process; each call is one request, so it is answered or
-    cancelled as a whole.
-
-    Args:
-        progress: Called with the number of tokens decoded.
-    """
-
-    def read(prompt: Prompt | None, pairs: Sequence[tuple[str, str]]) -> list[LogProb]:
-        """Returns the log-probability of each continuation; equal bodies are decoded once."""
-        continuations: dict[str, list[str]] = {}
-        for body, continuation in pairs:
-            continuations.setdefault(body, []).append(continuation)
-        log_probs = process.ask(LogProbs(list(continuations.items()), prompt), progress)
-        # A body that was asked with several continuations gives its answers back in the order of the pairs.
-        answers = {
-            body: iter(values) for body, values in zip(continuations, log_probs, strict=True)
-        }
-        return [LogProb(*next(answers[body])) for body, _ in pairs]
-
-    return read
 
 
 class ProposeStage(OnClustering, ModelStage):
@@ -454,7 +375,7 @@ class ProposeStage(OnClustering, ModelStage):
             mean = decisions.requests_per_pair(conn, self._work.model.label)
         if mean is not None:
             return mean, mean
-        return (1 if client.can.reads_verdicts else REQUESTS_PER_PAIR), REQUESTS_PER_PAIR
+        return (1 if client.can.reads_verdicts else 2), 2
 
     @property
     def _is_paper(self) -> bool:

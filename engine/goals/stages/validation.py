@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.goals.clusters.validation import Repetition, stability_run
+from engine.goals.clusters.clustering import Repetition, stability_run
 from engine.goals.stages.clustering import OnClustering
 from engine.goals.tables import clusterings, measurements
 from engine.goals.tables.vectors import read_vectors
@@ -19,7 +19,7 @@ from engine.project import runs
 from engine.project.project import Project
 
 SEEDS, BOOTSTRAPS = 5, 20
-"""Default numbers of repetitions with other seeds, and on bootstraps."""
+"""Numbers of repetitions on the same conversations with other seeds, and on conversations drawn with replacement."""
 
 
 class StabilityStage(OnClustering, CpuStage):
@@ -33,24 +33,9 @@ class StabilityStage(OnClustering, CpuStage):
     title = "Measuring how stable the clusters are"
     unit = "repetitions"
 
-    def __init__(
-        self,
-        project: Project,
-        *,
-        seeds: int = SEEDS,
-        bootstraps: int = BOOTSTRAPS,
-    ) -> None:
-        """Reads nothing yet.
-
-        Args:
-            seeds: Repetitions on the same conversations with other seeds.
-            bootstraps: Repetitions on conversations drawn with replacement.
-        """
+    def __init__(self, project: Project) -> None:
+        """Reads nothing yet."""
         super().__init__(project)
-        self._repetitions: list[measurements.RepetitionKey] = [
-            *(("seed", number) for number in range(seeds)),
-            *(("bootstrap", number) for number in range(bootstraps)),
-        ]
         self.done = 0
 
     @cached_property
@@ -66,9 +51,13 @@ class StabilityStage(OnClustering, CpuStage):
             Cancelled: `interrupt` was called.
         """
         self._check()
+        repetitions: list[measurements.RepetitionKey] = [
+            *(("seed", number) for number in range(SEEDS)),
+            *(("bootstrap", number) for number in range(BOOTSTRAPS)),
+        ]
         with self._project.reading() as conn:
             missing = measurements.missing_repetitions(
-                conn, self._stored.id, self.config_hash, self._repetitions
+                conn, self._stored.id, self.config_hash, repetitions
             )
         if not missing:
             return

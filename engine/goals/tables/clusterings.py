@@ -56,7 +56,6 @@ class Cluster:
     Attributes:
         number: From 0; it never changes, so that `c12` stays the same cluster.
         size: Number of members.
-        spread, reach: Mean, and a high percentile, of the members' cosine distances to the center.
         words: Words that distinguish it from the other clusters, most distinctive first.
         center: The mean of its members' unit vectors as little-endian float32, not scaled to length 1, so that the mean
             of several clusters follows from theirs.
@@ -67,8 +66,6 @@ class Cluster:
 
     number: int
     size: int
-    spread: float
-    reach: float
     words: tuple[str, ...]
     center: bytes
     label: str = ""
@@ -142,12 +139,8 @@ def add(
     )
     key = int(cursor.lastrowid or 0)
     conn.executemany(
-        "INSERT INTO cluster (clustering_id, number, size, spread, reach, words, centre)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (
-            (key, c.number, c.size, c.spread, c.reach, to_json(list(c.words)), c.center)
-            for c in clusters
-        ),
+        "INSERT INTO cluster (clustering_id, number, size, words, centre) VALUES (?, ?, ?, ?, ?)",
+        ((key, c.number, c.size, to_json(list(c.words)), c.center) for c in clusters),
     )
     conn.executemany(
         "INSERT INTO membership (clustering_id, conversation_id, cluster, distance) VALUES (?, ?, ?, ?)",
@@ -243,7 +236,7 @@ def show(conn: sqlite3.Connection, clustering_id: int) -> None:
 def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[Cluster]:
     """Returns the clusters of a clustering by number, with the labels of the configuration that is shown."""
     rows = conn.execute(
-        "SELECT c.number, c.size, c.spread, c.reach, c.words, c.centre, coalesce(l.label, ''),"
+        "SELECT c.number, c.size, c.words, c.centre, coalesce(l.label, ''),"
         " coalesce(l.description, ''), coalesce(l.config_hash, ?2) <> ?2, l.supported, l.read FROM cluster AS c"
         " JOIN clustering AS g ON g.id = c.clustering_id LEFT JOIN cluster_label AS l"
         " ON l.clustering_id = c.clustering_id AND l.number = c.number"
@@ -254,8 +247,6 @@ def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[Cluster]:
         Cluster(
             number,
             size,
-            spread,
-            reach,
             tuple(json.loads(words)),
             center,
             label,
@@ -263,7 +254,7 @@ def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[Cluster]:
             bool(by_model),
             None if read is None else Support(supported, read),
         )
-        for number, size, spread, reach, words, center, label, text, by_model, supported, read in rows
+        for number, size, words, center, label, text, by_model, supported, read in rows
     ]
 
 

@@ -1,8 +1,8 @@
 """Decisions on groups, appended and never changed or deleted, and the answers of a model on pairs of groups.
 
-An act is one or more decisions that were made together. Undo and redo append a row that names the act by its first
-decision; an act is active unless the newest row that names it is an `undo`. `reviewed` names the decision of a
-model that a person's decision confirms (`agree`) or replaces.
+An act is one or more decisions that were made together. An undo appends a row that names the act by its first
+decision, which is active unless there is one. `reviewed` names the decision of a model that a person's decision
+confirms (`agree`) or replaces.
 """
 
 from __future__ import annotations
@@ -12,15 +12,13 @@ import sqlite3
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from engine.goals.merges.merge_state import after_reviews
 from engine.goals.records import GoalDecision, PairAnswer
 from engine.goals.tables.vectors import packed, unpacked
 from engine.project.sql import not_undone, to_json, utc_now
 
-IS_DECISION = "kind NOT IN ('undo', 'redo')"
-"""SQL condition on a row of `decision` that is a decision, not the undoing of an act."""
 _IS_ACTIVE = not_undone("decision", "d.act")
 """SQL condition on a decision `d` whose act is active."""
 _COLUMNS = (
@@ -37,7 +35,7 @@ def next_id(conn: sqlite3.Connection) -> int:
 
 
 def newest_row(conn: sqlite3.Connection, clustering_id: int) -> int:
-    """Returns the id of the newest row of a clustering, undo and redo included; 0 before the first."""
+    """Returns the id of the newest row of a clustering, an undo included; 0 before the first."""
     row = conn.execute(
         "SELECT coalesce(max(id), 0) FROM decision WHERE clustering_id = ?", (clustering_id,)
     ).fetchone()
@@ -65,29 +63,12 @@ def append(conn: sqlite3.Connection, clustering_id: int, decisions: Sequence[Goa
     )
 
 
-def redo(conn: sqlite3.Connection, clustering_id: int) -> int | None:
-    """Redoes the act that the newest undo took back and returns its id; None when nothing was undone since the last
-    act."""
-    row = conn.execute(
-        "SELECT u.target FROM decision AS u JOIN decision AS d ON d.id = u.target"
-        " WHERE u.clustering_id = ?1 AND u.kind = 'undo' AND u.id > (SELECT max(id) FROM decision"
-        f" WHERE clustering_id = ?1 AND {IS_DECISION}) AND NOT {_IS_ACTIVE} ORDER BY u.id DESC LIMIT 1",
-        (clustering_id,),
-    ).fetchone()
-    if row is None:
-        return None
-    turn(conn, clustering_id, int(row[0]), "redo")
-    return int(row[0])
-
-
-def turn(
-    conn: sqlite3.Connection, clustering_id: int, act: int, kind: Literal["undo", "redo"]
-) -> None:
-    """Appends a row that undoes or redoes an act."""
+def undo(conn: sqlite3.Connection, clustering_id: int, act: int) -> None:
+    """Appends a row that undoes an act."""
     conn.execute(
         "INSERT INTO decision (id, clustering_id, act, kind, target, sides, labels, names, author,"
-        " model, given_at) VALUES (?1, ?2, ?1, ?3, ?4, '[]', '[]', '[]', 'human', '', ?5)",
-        (next_id(conn), clustering_id, kind, act, utc_now()),
+        " model, given_at) VALUES (?1, ?2, ?1, 'undo', ?3, '[]', '[]', '[]', 'human', '', ?4)",
+        (next_id(conn), clustering_id, act, utc_now()),
     )
 
 
@@ -104,7 +85,7 @@ def history(conn: sqlite3.Connection, clustering_id: int) -> list[GoalDecision]:
         _decision(row, parts)
         for row in conn.execute(
             f"SELECT {_COLUMNS}, {_IS_ACTIVE} FROM decision AS d"
-            f" WHERE d.clustering_id = ? AND d.{IS_DECISION} ORDER BY d.id",
+            " WHERE d.clustering_id = ? AND d.target IS NULL ORDER BY d.id",
             (clustering_id,),
         )
     )
@@ -169,10 +150,7 @@ class AnswerEntry:
     seconds: float
 
 
-_ANSWER = (
-    "likelihood_ratio, yes, yes_reversed, reason, label, description, model, prompt, reason_against,"
-    " spoken"
-)
+_ANSWER = "yes, yes_reversed, reason, label, description, model, prompt, reason_against, spoken"
 """The columns of an answer, in the order of `PairAnswer`."""
 
 
@@ -192,7 +170,7 @@ def add_answers(
     """Stores answers; an earlier answer on the same pair is replaced."""
     conn.executemany(
         f"INSERT OR REPLACE INTO pair_answer (config_hash, run_id, sides, {_ANSWER}, calls, seconds)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (config_hash, run_id, entry.sides, *astuple(entry.answer), entry.calls, entry.seconds)
             for entry in entries

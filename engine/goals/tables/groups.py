@@ -1,5 +1,5 @@
 """The groups of clusterings as tables, so that filters and views of SQL know the goal of each conversation; and the
-fields of filters that ask for goals.
+fields of filters that ask for goals, or for conversations like some words.
 
 `goal_group` has the current group of every group that ever was, and `goal_move` the conversations whose group is not
 that of their cluster or assignment. Both follow from the decisions; `engine.goals.views.decision_log` writes them.
@@ -11,16 +11,23 @@ of a conversation that was imported later.
 from __future__ import annotations
 
 import sqlite3
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from engine.base.errors import WorkbenchError
+from engine.base.errors import NotYet, UsageError, WorkbenchError
 from engine.conversations.filter_fields import ANY_VALUE, NO_VALUE, NOVEL, CountedValues, FieldQuery
 from engine.conversations.filters import Term
 from engine.goals.tables import clusterings
+from engine.goals.tables.clusterings import shown_id, stored_clustering
 from engine.project.idset import IdSet, read_ids
 from engine.project.sql import chunks, placeholders
+
+if TYPE_CHECKING:
+    from engine.model.embedders.vectors import Vectors
+
 
 _MOVED = "SELECT conversation_id FROM goal_move WHERE clustering_id = ?1"
 """SQL for the conversations that a decision moved."""
@@ -42,12 +49,6 @@ def group_count(conn: sqlite3.Connection, clustering_id: int) -> int:
     """Returns the number of current groups of a clustering."""
     sql = "SELECT count(DISTINCT current) FROM goal_group WHERE clustering_id = ?"
     return int(conn.execute(sql, (clustering_id,)).fetchone()[0])
-
-
-MAX_SUGGESTIONS = 3
-"""Most labels that are suggested where no goal has the one asked for."""
-MIN_RESEMBLANCE = 0.4
-"""Least ratio of `difflib`, in [0, 1], of such a label to what was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,17 +221,8 @@ def _find_groups(
         groups = exact or [key for key, label in group_labels.items() if text in label.lower()]
         if groups:
             return clustering_id, groups
-    all_labels = list(labels(conn, order[0]).values())
-    lower = {label.lower(): label for label in all_labels}
-    similar_labels = [
-        lower[match]
-        for match in get_close_matches(text, lower, n=MAX_SUGGESTIONS, cutoff=MIN_RESEMBLANCE)
-    ]
     raise WorkbenchError(
-        f"No {noun} is called “{value}”.",
-        f"Do you mean {' or '.join(f'“{match}”' for match in similar_labels)}?"
-        if similar_labels
-        else "`workbench goals list PROJECT` lists them.",
+        f"No {noun} is called “{value}”.", "`workbench goals list PROJECT` lists them."
     )
 
 
@@ -326,9 +318,61 @@ def _theme_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int
     return sorted(counted, key=lambda item: (-item[1], item[0]))[:limit]
 
 
+MOST_ALIKE = 50
+"""Most conversations that a term on likeness matches."""
+DECIMALS = 5
+"""Decimals of cosines that are compared: processors round the last ones differently. Equal ones are in id order."""
+
+
+def nearest(conn: sqlite3.Connection, term: Term, among: IdSet) -> array[int]:
+    """Returns the conversations of a set whose vectors in the clustering of goals have the largest cosine with that of
+    the words, at most `MOST_ALIKE`, the nearest first; only those with a cosine above 0.
+
+    Raises:
+        NotYet: Nothing was clustered yet, or no text of the project has any of the words.
+        UsageError: The vectors were made by a model that a filter does not start.
+    """
+    # Imported here: they bring numpy, which a list of conversations does not wait for.
+    import numpy as np
+
+    from engine.goals.tables import vectors
+
+    words = " ".join(term.values)
+    made_by = vectors.config(conn, stored_clustering(conn, shown_id(conn)).vector_config)
+    assert made_by is not None
+    if made_by.state is None and made_by.embedder != "minilm":
+        raise UsageError(
+            f"The vectors are of {made_by.embedder}, which a filter does not start.",
+            "Cluster with --embedder tfidf, minilm or mixed.",
+        )
+    vector = _vector_of(words, made_by.embedder, made_by.state)
+    if not vector.any():
+        raise NotYet(f"No conversation has any of the words “{words}”.", "Use other words.")
+    ids, rows = vectors.read_vectors(conn, made_by.config_hash, among.ascending())
+    cosines = (rows @ vector).round(DECIMALS)
+    best = np.argsort(-cosines, kind="stable")[:MOST_ALIKE]
+    return array("q", ids[best[cosines[best] > 0]].tolist())
+
+
+@lru_cache(maxsize=8)
+def _vector_of(words: str, embedder: str, state: bytes | None) -> Vectors:
+    """Returns the vector of some words, shape (d,), by an embedder or by its fitted state."""
+    from engine.model.embedders.embedder import embedder_for, embedder_from_state
+
+    made = embedder_for(embedder) if state is None else embedder_from_state(embedder, state)
+    vector: Vectors = made.embed([words])[0]
+    return vector
+
+
+def _matches(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns the conversations of a set that are most like the words."""
+    return among.of(nearest(conn, term, among))
+
+
 FIELD_QUERIES: Mapping[str, FieldQuery] = {
     "goal": FieldQuery(_goal, count_values=_goal_counts),
     "reason": FieldQuery(_goal, count_values=_goal_counts),
     "theme": FieldQuery(_theme, count_values=_theme_counts),
+    "like": FieldQuery(_matches, rank=nearest),
 }
 """Answers terms on goals, by the name of the field."""

@@ -1,5 +1,4 @@
-"""Figures of a clustering and of its groups: stability under resampling, the latest measurement of each other kind, and
-counts of states and of response trees by group.
+"""Figures of a clustering and of its groups: stability under resampling, and counts of states by group.
 
 Counts take a *map of groups*: two bytes for each conversation id from 0 on, the number of its group, big-endian; 0 is
 no group. So SQLite counts in one pass over a table.
@@ -9,7 +8,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping
-from statistics import median
 from typing import Literal
 
 from engine.base.conversation import State
@@ -135,74 +133,38 @@ def states(
     }
 
 
-def periods(
-    conn: sqlite3.Connection, groups: bytes, by: Literal["month", "import"]
-) -> list[tuple[str, int, int, StateCounts]]:
-    """Returns (period, group, conversations, their states) for each period and group, the periods oldest first; 0 is no
-    group.
-
-    A conversation without a date is in no month.
+def months(conn: sqlite3.Connection, groups: bytes) -> list[tuple[str, int, int, StateCounts]]:
+    """Returns (month, group, conversations, their states) for each month as "2026-01" and each group, the oldest first;
+    0 is no group. A conversation without a date is in no month.
 
     Args:
         groups: The map of groups; see the module.
-        by: `month` names periods as "2026-01", `import` by the label of the source.
     """
-    # each is answered from one index: that of dates, or that of sources
-    period, condition = {
-        "month": ("substr(c.created_at, 1, 7)", "WHERE c.created_at IS NOT NULL"),
-        "import": ("c.source_id", ""),
-    }[by]
     with snapshot(conn):
-        labels = dict(conn.execute("SELECT id, label FROM source"))
         rule = score_sets.rule(conn)
         expression, values = state_sql(rule)
         counts = conn.execute(
-            f"SELECT {period}, {_GROUP_NUMBER.format('c.id')}, {expression}, count(*),"
+            f"SELECT substr(c.created_at, 1, 7), {_GROUP_NUMBER.format('c.id')}, {expression}, count(*),"
             " coalesce(sum(s.p_end_normalised >= ?), 0)"
             " FROM conversation AS c LEFT JOIN score AS s"
             " ON s.conversation_id = c.id AND s.config_hash = ?"
-            f" {condition} GROUP BY 1, 2, 3 ORDER BY 1",
+            " WHERE c.created_at IS NOT NULL GROUP BY 1, 2, 3",
             (groups, *values, rule.threshold, score_sets.hash_in_force(conn)),
         ).fetchall()
     states_by_key: dict[tuple[str, int], _States] = {}
-    for name, group_bytes, state, count, above_threshold in counts:
-        # sources may share a label: their counts are added up
-        key = str(labels[name] if by == "import" else name), _group_number(group_bytes)
-        state_counts = states_by_key.setdefault(key, {})
-        earlier_counts = state_counts.get(state, (0, 0))
-        state_counts[state] = earlier_counts[0] + count, earlier_counts[1] + above_threshold
-    # reversed, so that the first place of a name is the one that stays
-    first_index = {name: index for index, (name, _) in reversed(list(enumerate(states_by_key)))}
-    ordered = sorted(states_by_key, key=lambda key: (first_index[key[0]], key[1]))
+    for month, group_bytes, state, count, above_threshold in counts:
+        key = month, _group_number(group_bytes)
+        states_by_key.setdefault(key, {})[state] = count, above_threshold
     return [
-        (name, group, size, _state_counts(states_by_key[name, group], size))
-        for (name, group) in ordered
-        for size in [sum(count for count, _ in states_by_key[name, group].values())]
+        (month, group, size, _state_counts(state_counts, size))
+        for (month, group), state_counts in sorted(states_by_key.items(), key=lambda item: item[0])
+        for size in [sum(count for count, _ in state_counts.values())]
     ]
-
-
-def leaves(conn: sqlite3.Connection, groups: bytes, config_hash: str | None) -> dict[int, float]:
-    """Returns the median number of leaves of the response trees of each group under a configuration; groups without
-    trees are absent, and trees that could not be grown (`reason`) do not count."""
-    leaves_by_group: dict[int, list[int]] = {}
-    for group_bytes, count in conn.execute(
-        f"SELECT {_GROUP_NUMBER.format('conversation_id')}, leaves FROM tree"
-        " WHERE config_hash = ? AND reason IS NULL",
-        (groups, config_hash),
-    ):
-        leaves_by_group.setdefault(_group_number(group_bytes), []).append(count)
-    return {group: float(median(counts)) for group, counts in leaves_by_group.items()}
 
 
 def scored(conn: sqlite3.Connection, config_hash: str | None) -> int:
     """Returns how many conversations have a score under a configuration."""
     sql = "SELECT count(*) FROM score WHERE config_hash = ?"
-    return int(conn.execute(sql, (config_hash,)).fetchone()[0])
-
-
-def grown(conn: sqlite3.Connection, config_hash: str | None) -> int:
-    """Returns how many trees there are under a configuration."""
-    sql = "SELECT count(*) FROM tree WHERE config_hash = ?"
     return int(conn.execute(sql, (config_hash,)).fetchone()[0])
 
 

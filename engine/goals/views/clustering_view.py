@@ -11,7 +11,6 @@ import numpy as np
 
 from engine.base.arrays import Floats
 from engine.completeness.records import StateCounts
-from engine.completeness.tables import score_sets
 from engine.goals.merges.merge_state import Group, MergeState
 from engine.goals.records import Clustering, ClusteringSummary, GoalGroup, Ids
 from engine.goals.tables import clusterings, groups, measurements
@@ -20,7 +19,6 @@ from engine.goals.tables.vectors import read_vectors
 from engine.model.embedders.vectors import Vectors, unit_rows
 from engine.project.idset import IdSet
 from engine.project.sql import snapshot
-from engine.trees import tables as trees
 
 NO_IDS: Ids = np.empty(0, dtype=np.int64)
 """No conversations."""
@@ -129,9 +127,9 @@ class ClusteringView:
             ranks[ids] = rank
         return ranks.tobytes()
 
-    def mean(self, key: str, space: Space | None = None) -> Floats | None:
-        """Returns the mean vector of a group's members without latecomers, shape (d,). It is computed from the stored
-        centers if the group was made by merges only; otherwise from `space`, and None if that is None."""
+    def mean(self, key: str, space: Space) -> Floats | None:
+        """Returns the mean vector of a group's members without latecomers, shape (d,); None if none has a vector. It is
+        computed from the stored centers if the group was made by merges only, otherwise from `space`."""
         if key in self._means:
             return self._means[key]
         group = self.state.groups[key]
@@ -145,19 +143,13 @@ class ClusteringView:
             return None
         return self._means.setdefault(key, total / group.size)
 
-    def _mean_of(self, part: Group, space: Space | None) -> Floats | None:
-        """Returns the mean vector of a group that was not merged, shape (d,); None if it needs `space` and that is
-        None."""
+    def _mean_of(self, part: Group, space: Space) -> Floats | None:
+        """Returns the mean vector of a group that was not merged, shape (d,); None if no member has one."""
         if self._as_clustered(part):
             return np.frombuffer(self._by_key[part.id].center, dtype="<f4").astype(np.float64)
-        if space is None or part.own is None:
-            return None
+        assert part.own is not None
         rows = space.rows_of(part.own)
         return np.asarray(rows.mean(axis=0, dtype=np.float64)) if len(rows) else None
-
-    def needs_space(self) -> bool:
-        """Returns whether the mean of a current group cannot be computed from the stored centers."""
-        return any(self.mean(key) is None for key in self.state.current)
 
     def centers(self, keys: Sequence[str], space: Space) -> Vectors:
         """Returns the mean vectors of groups scaled to length 1, shape (groups, d)."""
@@ -188,39 +180,11 @@ class ClusteringView:
         return group.size == self._by_key[group.id].size and group.id not in self.state.touched
 
 
-@dataclass(frozen=True, slots=True)
-class GroupFigures:
-    """States and response trees of the current groups, by rank from 1 as in `ClusteringView.map_of_groups`.
-
-    Attributes:
-        leaves: Median number of leaves of the trees; groups without trees are absent.
-    """
-
-    states: Mapping[int, StateCounts]
-    leaves: Mapping[int, float]
-
-    @classmethod
-    def read(cls, conn: sqlite3.Connection, view: ClusteringView) -> GroupFigures:
-        """Returns the figures of all groups, read in one pass over the scores and one over the trees."""
-        sizes = dict(enumerate(view.sizes.values(), 1))
-        with snapshot(conn):
-            return cls(
-                measurements.states(conn, view.map_of_groups, sizes),
-                measurements.leaves(conn, view.map_of_groups, trees.chosen(conn)),
-            )
-
-
-def group_figures_version(conn: sqlite3.Connection) -> tuple[object, ...]:
-    """Returns a key of what `GroupFigures` depends on apart from the view; changes when scores or trees are added."""
-    with snapshot(conn):
-        config = score_sets.hash_in_force(conn)
-        return (
-            score_sets.rule(conn),
-            config,
-            measurements.scored(conn, config),
-            trees.chosen(conn),
-            measurements.grown(conn, trees.chosen(conn)),
-        )
+def states_of_groups(conn: sqlite3.Connection, view: ClusteringView) -> Mapping[int, StateCounts]:
+    """Returns the states of the current groups, by rank from 1 as in `ClusteringView.map_of_groups`, read in one pass
+    over the scores."""
+    sizes = dict(enumerate(view.sizes.values(), 1))
+    return measurements.states(conn, view.map_of_groups, sizes)
 
 
 def summarize(conn: sqlite3.Connection, clustering: Clustering) -> ClusteringSummary:
@@ -232,16 +196,14 @@ def summarize(conn: sqlite3.Connection, clustering: Clustering) -> ClusteringSum
     )
 
 
-def group_rows(view: ClusteringView, figures: GroupFigures, space: Space | None) -> list[GoalGroup]:
-    """Returns the current groups, largest first."""
-    return [group_row(view, key, space, rank, figures) for rank, key in enumerate(view.sizes, 1)]
+def group_rows(view: ClusteringView, states: Mapping[int, StateCounts]) -> list[GoalGroup]:
+    """Returns the current groups, largest first, with their states by rank."""
+    return [group_row(view, key, rank, states[rank]) for rank, key in enumerate(view.sizes, 1)]
 
 
-def filtered_rows(
-    conn: sqlite3.Connection, view: ClusteringView, among: IdSet, space: Space | None
-) -> list[GoalGroup]:
-    """Returns the current groups with sizes, shares, states and leaves of only the conversations of a set, largest
-    first; groups without any are left out."""
+def filtered_rows(conn: sqlite3.Connection, view: ClusteringView, among: IdSet) -> list[GoalGroup]:
+    """Returns the current groups with sizes, shares and states of only the conversations of a set, largest first;
+    groups without any are left out."""
     groups = np.frombuffer(view.map_of_groups, dtype=">u2")
     flags = np.frombuffer(among.flags, dtype=np.uint8)
     filtered = np.zeros_like(groups)
@@ -249,15 +211,10 @@ def filtered_rows(
     filtered[:count] = groups[:count] * flags[:count]
     sizes = dict(enumerate(np.bincount(filtered, minlength=len(view.sizes) + 2).tolist()))
     total = sum(sizes.values()) - sizes[0]
-    with snapshot(conn):
-        config = trees.chosen(conn)
-        figures = GroupFigures(
-            measurements.states(conn, filtered.tobytes(), sizes),
-            measurements.leaves(conn, filtered.tobytes(), config),
-        )
+    states = measurements.states(conn, filtered.tobytes(), sizes)
     rows = [
         replace(
-            group_row(view, key, space, rank, figures), size=sizes[rank], share=sizes[rank] / total
+            group_row(view, key, rank, states[rank]), size=sizes[rank], share=sizes[rank] / total
         )
         for rank, key in enumerate(view.sizes, 1)
         if sizes[rank]
@@ -266,15 +223,10 @@ def filtered_rows(
 
 
 def group_row(
-    view: ClusteringView,
-    key: str,
-    space: Space | None,
-    rank: int = 0,
-    figures: GroupFigures | None = None,
+    view: ClusteringView, key: str, rank: int = 0, states: StateCounts | None = None
 ) -> GoalGroup:
-    """Returns the row of a group; `rank` and `figures` are for current groups only."""
+    """Returns the row of a group; `rank` and `states` are for current groups only."""
     group = view.state.groups[key]
-    mean = view.mean(key, space)
     size = view.sizes.get(key, group.size)
     return GoalGroup(
         id=key,
@@ -283,9 +235,7 @@ def group_row(
         description=group.description,
         size=size,
         share=size / view.with_text,
-        states=figures.states[rank] if figures else StateCounts(unscored=size),
-        spread=0.0 if mean is None else max(0.0, 1 - float(np.linalg.norm(mean))),
-        leaves=figures.leaves.get(rank) if figures else None,
+        states=states or StateCounts(unscored=size),
         stability=view.stability_of(key),
         pinned=group.pinned,
         made_of=group.made_of,

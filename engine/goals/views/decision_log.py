@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -27,18 +26,16 @@ T = TypeVar("T")
 Plan = Callable[[MergeState], Iterable[GoalDecision]]
 """Yields decisions one after another; each is applied to the state before the next is asked for."""
 
-MAX_CACHED_CLUSTERINGS = 2
-"""Most clusterings whose members are kept in memory."""
-
 MOVING_KINDS = ("split", "move")
 """Kinds of decisions after which a conversation may not be in the group that its cluster became."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Version:
-    """Cache key of a state: the newest decision, and the labels of the clusters as `clusterings.labels_version` returns
-    them."""
+    """Cache key of a state: its clustering, the newest decision, and the labels of the clusters as
+    `clusterings.labels_version` returns them."""
 
+    clustering_id: int
     newest: int
     labels: tuple[str | None, int]
 
@@ -49,9 +46,8 @@ class DecisionLog:
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._guard = threading.Lock()
-        self._clusters: dict[int, MergeState] = {}
-        self._states: dict[int, tuple[_Version, MergeState]] = {}
+        self._clusters: tuple[int, MergeState] | None = None
+        self._state: tuple[_Version, MergeState] | None = None
 
     def state(self, clustering_id: int) -> MergeState:
         """Returns the groups of a clustering after its active decisions.
@@ -103,25 +99,20 @@ class DecisionLog:
             )
             if undone is None:
                 return None
-            goal_decisions.turn(conn, clustering_id, undone, "undo")
+            goal_decisions.undo(conn, clustering_id, undone)
+            history = goal_decisions.history(conn, clustering_id)
             try:
-                return self._store_turned(conn, clustering_id, undone)
+                state = self._read_state(conn, clustering_id)
             except UsageError as error:
                 raise UsageError(
                     "A later decision cannot stand without this one.",
                     "Undo the later one first, in the history.",
                 ) from error
-
-        return self._write(work)
-
-    def redo(self, clustering_id: int) -> GoalDecision | None:
-        """Redoes the act that was undone last and returns its first decision; None if nothing was undone since the last
-        act."""
-
-        def work(conn: sqlite3.Connection) -> GoalDecision | None:
-            """Appends the redo, and stores the groups that follow."""
-            act = goal_decisions.redo(conn, clustering_id)
-            return None if act is None else self._store_turned(conn, clustering_id, act)
+            # A decision after it may be on a group that it made, and goes with it.
+            since = [d for d in history if d.act >= undone]
+            self._store_groups(conn, clustering_id, state, since)
+            decisions = [d for d in history if d.act == undone]
+            return replace(decisions[0], count=len(decisions))
 
         return self._write(work)
 
@@ -164,24 +155,13 @@ class DecisionLog:
         with self._project.reading() as conn, snapshot(conn):
             return [(d, reason) for _, d, reason in unplaced_decisions(conn, clustering_id)]
 
-    def _store_turned(self, conn: sqlite3.Connection, clustering_id: int, act: int) -> GoalDecision:
-        """Stores the groups after an act was undone or redone, and returns its first decision with their count."""
-        history = goal_decisions.history(conn, clustering_id)
-        decisions = [d for d in history if d.act == act]
-        # A decision after it may be on a group that it made, and goes or comes with it.
-        since = [d for d in history if d.act >= act]
-        self._store_groups(conn, clustering_id, self._read_state(conn, clustering_id), since)
-        return replace(decisions[0], count=len(decisions))
-
     def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Returns what the work in a write transaction returns; if it fails, the cached states are dropped."""
         try:
             return self._project.write(work)
         except BaseException:
             # the states in memory may contain decisions that were not stored
-            with self._guard:
-                self._states.clear()
-                self._clusters.clear()
+            self._state = self._clusters = None
             raise
 
     def _append_act(
@@ -203,7 +183,7 @@ class DecisionLog:
         if any(decision.reviewed is not None for decision in decisions):
             # A review changes decisions before it, so all are replayed.
             state = _apply_decisions(conn, clustering_id, self._read_clusters(conn, clustering_id))
-        self._cache_state(clustering_id, _version(conn, clustering_id), state)
+        self._state = _version(conn, clustering_id), state
         self._store_groups(conn, clustering_id, state, decisions)
         return decisions
 
@@ -252,40 +232,25 @@ class DecisionLog:
 
     def _read_state(self, conn: sqlite3.Connection, clustering_id: int) -> MergeState:
         """Returns the groups of a clustering after its active decisions, from the cache if nothing has changed."""
-        version = _version(conn, clustering_id)
-        with self._guard:
-            cached = self._states.get(clustering_id)
+        version, cached = _version(conn, clustering_id), self._state
         if cached is not None and cached[0] == version:
             return cached[1]
         state = _apply_decisions(conn, clustering_id, self._read_clusters(conn, clustering_id))
-        self._cache_state(clustering_id, version, state)
+        self._state = version, state
         return state
 
     def _read_clusters(self, conn: sqlite3.Connection, clustering_id: int) -> MergeState:
         """Returns the clusters of a clustering as groups before any decision, from the cache if they are there."""
-        with self._guard:
-            cached = self._clusters.get(clustering_id)
-        if cached is not None:
-            return cached
-        base = _clusters_as_groups(conn, clustering_id)
-        with self._guard:
-            self._clusters[clustering_id] = base
-            while len(self._clusters) > MAX_CACHED_CLUSTERINGS:
-                self._clusters.pop(next(iter(self._clusters)))
-        return base
-
-    def _cache_state(self, clustering_id: int, version: _Version, state: MergeState) -> None:
-        """Puts a state in the cache, from which the oldest is dropped."""
-        with self._guard:
-            self._states.pop(clustering_id, None)
-            self._states[clustering_id] = version, state
-            while len(self._states) > MAX_CACHED_CLUSTERINGS:
-                self._states.pop(next(iter(self._states)))
+        cached = self._clusters
+        if cached is None or cached[0] != clustering_id:
+            self._clusters = cached = clustering_id, _clusters_as_groups(conn, clustering_id)
+        return cached[1]
 
 
 def _version(conn: sqlite3.Connection, clustering_id: int) -> _Version:
     """Returns the cache key of the state of a clustering as it is stored now."""
     return _Version(
+        clustering_id,
         goal_decisions.newest_row(conn, clustering_id),
         clusterings.labels_version(conn, clustering_id),
     )

@@ -119,16 +119,6 @@ def row_keys(vectors: Vectors, seed: int) -> npt.NDArray[np.uint64]:
     return keys
 
 
-def mean_direction(vectors: Vectors, members: Indices) -> Floats:
-    """Returns the mean of the rows `members` scaled to length 1, shape (d,); zeros if the mean is 0 or there are no
-    rows."""
-    total = np.zeros(vectors.shape[1], dtype=np.float64)
-    for block in blocks(len(members)):
-        total += vectors[members[block]].sum(axis=0, dtype=np.float64)
-    (direction,) = unit_rows(total[None, :] / max(1, len(members)))
-    return np.asarray(direction)
-
-
 def embed_in_batches(
     texts: Sequence[str], embed: TextsToRows, size: int = BATCH, parallel: int = 1
 ) -> Vectors:

@@ -12,10 +12,13 @@ import msgspec
 
 from engine.base.errors import EndpointAway, EndpointError, RequestRefused
 from engine.base.text import one_line
-from engine.model.endpoints.capabilities import Capabilities, Prefill, Structure, Template, Tokens
-from engine.model.endpoints.client import Address, BackgroundLoop, EndpointClient
-from engine.model.endpoints.dialects import (
+from engine.model.endpoints.capabilities import (
     THINKING_TOKENS,
+    Capabilities,
+    Prefill,
+    Structure,
+    Template,
+    Tokens,
     Written,
     apply_template,
     read_completion,
@@ -23,6 +26,7 @@ from engine.model.endpoints.dialects import (
     text_pieces,
     token_ids,
 )
+from engine.model.endpoints.client import Address, BackgroundLoop, EndpointClient
 from engine.model.endpoints.sender import TOKENS_PRICED
 from engine.model.reply_forms import UnreadableReply, read_reply
 

@@ -17,20 +17,21 @@ from typing import Any
 
 from engine.base.errors import RequestRefused
 from engine.model.chat import Call, ChatMessage, Completion
-from engine.model.endpoints.capabilities import Capabilities, no_laid_out
-from engine.model.endpoints.client import all_of
-from engine.model.endpoints.dialects import (
+from engine.model.endpoints.capabilities import (
     THINKING_TOKENS,
     Ask,
+    Capabilities,
     Step,
     Written,
     apply_template,
+    no_laid_out,
     read_completion,
     structure_fields,
     text_of,
     token_ids,
     without_controls,
 )
+from engine.model.endpoints.client import all_of
 from engine.model.generation import Stopped
 from engine.model.interface import Sampling
 from engine.model.log_windows import GAP, last_pieces, log_tokens

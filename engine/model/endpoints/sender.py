@@ -16,8 +16,8 @@ from typing import Any, Protocol, TypeVar
 
 from engine.base.errors import Cancelled, CostLimit, EndpointAway, EndpointError, RequestRefused
 from engine.base.number_format import counted
+from engine.model.endpoints.capabilities import read_completion, text_pieces
 from engine.model.endpoints.client import Account, BackgroundLoop, EndpointClient
-from engine.model.endpoints.dialects import read_completion, text_pieces
 from engine.model.interface import Spending
 
 T = TypeVar("T")

@@ -4,13 +4,11 @@ llama.cpp."""
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.model.adapter_files import merge
 from engine.model.batched_replies import generate
 from engine.model.chat import Completion
 from engine.model.generation import uniform_tasks
@@ -19,14 +17,12 @@ from engine.model.llamacpp.model import LlamaModel
 from engine.model.log_windows import log_tokens
 from engine.model.memory_plan import with_layers_that_fit
 from engine.model.process.chat import chat_replies
-from engine.model.process.log_probs import prompted_log_probs
 from engine.model.process.requests import (
     Chat,
     CountTokens,
     Embed,
     Generate,
     Load,
-    LogProbs,
     Machine,
     Measure,
     MeasureLong,
@@ -41,9 +37,12 @@ from engine.model.tuning import LONG_TOKENS, noise_of, speed_of, tune
 
 def _load(session: ModelSession, request: Load) -> dict[str, Any]:
     """Loads the model of a request and switches to its adapter; returns the figures of the model."""
-    path, adapter, options = request.path, request.adapter, request.options
-    if request.weights_copy is not None:
-        path, adapter = _written_copy(session, request, request.weights_copy), None
+    path, options = request.path, request.options
+    if request.weights_copy is not None and options.layers is not None:
+        path = request.weights_copy
+        if not path.is_file():
+            session.note("copying the first layers of the weights")
+            copy_first_layers(request.path, path, options.layers, os.cpu_count() or 1)
 
     def load() -> LlamaModel:
         """Loads the model, with as many layers on the GPU as fit."""
@@ -51,7 +50,7 @@ def _load(session: ModelSession, request: Load) -> dict[str, Any]:
         return LlamaModel(path, fitting, session.is_cancelled)
 
     model = session.use(path, options, load)
-    model.use_adapter(adapter)
+    model.use_adapter(request.adapter)
     capacity = model.capacity
     return {
         "name": model.meta("general.name") or model.path.stem,
@@ -61,20 +60,6 @@ def _load(session: ModelSession, request: Load) -> dict[str, Any]:
         "memory_bytes": model.memory_bytes,
         "vocabulary": model.vocabulary,
     }
-
-
-def _written_copy(session: ModelSession, request: Load, copy: Path) -> Path:
-    """Returns the path of the copy of the weights, which is written if it is missing. Its time of change becomes now,
-    so that it shows the last use."""
-    if copy.is_file():
-        os.utime(copy)
-    elif request.options.layers is not None:
-        session.note("copying the first layers of the weights")
-        copy_first_layers(request.path, copy, request.options.layers, os.cpu_count() or 1)
-    elif request.adapter is not None:
-        session.note("adding the adapter to the weights")
-        merge(request.path, request.adapter, copy)
-    return copy
 
 
 def _generate(session: ModelSession, request: Generate) -> list[WrittenReply]:
@@ -104,11 +89,6 @@ def _generate(session: ModelSession, request: Generate) -> list[WrittenReply]:
 def _chat(session: ModelSession, request: Chat) -> list[Completion]:
     """Writes the reply to each call."""
     return chat_replies(session.take_to_arrange(), request.calls, session.total_progress())
-
-
-def _log_probs(session: ModelSession, request: LogProbs) -> list[list[tuple[float, int]]]:
-    """Reads the log-probabilities of continuations."""
-    return prompted_log_probs(session.take(), request.items, request.prompt, session.progress())
 
 
 def _count_tokens(session: ModelSession, request: CountTokens) -> list[int]:
@@ -167,7 +147,6 @@ HANDLERS: Handlers = {
     Load: _load,
     Generate: _generate,
     Chat: _chat,
-    LogProbs: _log_probs,
     CountTokens: _count_tokens,
     Tokenize: _tokenize,
     Embed: _embed,

@@ -15,8 +15,7 @@ from typing import NamedTuple
 from engine.base.errors import ContextTooSmall
 from engine.model.generation import LIVE_CELLS
 from engine.model.interface import Span, TokenModel, log_probs
-from engine.model.log_windows import log_tokens
-from engine.model.prompt_files import Prompt, common_length, frame
+from engine.model.prompt_files import common_length
 
 HEAD_SEQUENCE = 0
 """Number of the sequence that holds the common beginning of all prefixes of a wave."""
@@ -50,41 +49,6 @@ class _Read(NamedTuple):
     question: int
     continuation: int
     token: int
-
-
-def prompted_log_probs(
-    model: TokenModel,
-    items: Sequence[tuple[str, Sequence[str]]],
-    prompt: Prompt | None,
-    report: Callable[[int], None],
-) -> list[list[tuple[float, int]]]:
-    """Returns the log-probability and the number of tokens of each continuation of each text inside a prompt; see the
-    request `LogProbs`.
-
-    Args:
-        report: Called with the number of tokens decoded since the last call; raises Cancelled if the request was
-            cancelled.
-
-    Raises:
-        ModelError: A continuation leaves no room for the text before it.
-    """
-    prompt_frame = frame(prompt, model)
-    questions = []
-    for text, continuations in items:
-        continuation_tokens = [model.tokenize(continuation) for continuation in continuations]
-        longest = max(map(len, continuation_tokens), default=0)
-        free_tokens = (
-            model.capacity.context - longest - len(prompt_frame.head) - len(prompt_frame.tail)
-        )
-        tokens, _ = log_tokens(model, [text], 0, free_tokens)
-        questions.append(
-            PrefixQuestion([*prompt_frame.head, *tokens, *prompt_frame.tail], continuation_tokens)
-        )
-    log_p = continuation_log_probs(model, questions, report)
-    return [
-        [(value, len(tokens)) for value, tokens in zip(values, question.continuations, strict=True)]
-        for values, question in zip(log_p, questions, strict=True)
-    ]
 
 
 def continuation_log_probs(

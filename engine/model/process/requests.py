@@ -51,8 +51,7 @@ class Load(Request[dict[str, Any]], frozen=True):
     Attributes:
         path: File of the model.
         adapter: File of the adapter; None for the bare model.
-        weights_copy: Path of a copy of the weights, which is written if it is missing: with the first `options.layers`
-            layers, or with the adapter merged in; None applies the adapter at run time.
+        weights_copy: Path of a copy of the first `options.layers` layers, which is written if it is missing.
     """
 
     path: Path
@@ -90,21 +89,6 @@ class Chat(Request[list[Completion]], frozen=True):
     """
 
     calls: Sequence[Call]
-
-
-class LogProbs(Request[list[list[tuple[float, int]]]], frozen=True):
-    """Reads the log-probabilities of continuations of texts. Progress counts tokens read.
-
-    The answer has, for each item and continuation, the natural log-probability and the number of tokens. An endpoint
-    raises `RequestRefused` if it does not show the probability of one of them.
-
-    Attributes:
-        items: Pairs of a text and its continuations.
-        prompt: Text around each text; a continuation follows its `reply`. None for none.
-    """
-
-    items: Sequence[tuple[str, Sequence[str]]]
-    prompt: Prompt | None
 
 
 class CountTokens(Request[list[int]], frozen=True):

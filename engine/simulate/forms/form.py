@@ -39,9 +39,6 @@ DIGEST_CHARS = 8
 MAX_FACTS = 10
 """Most facts in the prompt of a simulated user for one question."""
 
-PAPER_PEOPLE = "paper"
-"""Name under which the people of Hakimov et al. are asked for."""
-
 _PAPER_DESCRIPTIONS = (
     "a banker living in Downtown New York",
     "a fisherman living on the west coast of the USA",
@@ -228,7 +225,7 @@ def known_profiles() -> tuple[Profile, ...]:
     folder = resources.files("engine.simulate.forms") / "people"
     files = sorted(folder.iterdir(), key=lambda file: file.name)
     return tuple(
-        _read(file.name.removesuffix(".json"), json.loads(file.read_text("utf-8")))
+        Profile(file.name.removesuffix(".json"), **json.loads(file.read_text("utf-8")))
         for file in files
         if file.name.endswith(".json")
     )
@@ -240,21 +237,6 @@ def people_of_paper() -> tuple[Profile, ...]:
         Profile(str(number), description, {})
         for number, description in enumerate(_PAPER_DESCRIPTIONS, 1)
     )
-
-
-def profiles_of_file(path: str, text: str) -> tuple[Profile, ...]:
-    """Reads profiles from a user's file: a JSON list of descriptions or of `{"description", "answers"}`.
-
-    Raises:
-        UsageError: The text is not such a list, or is empty.
-    """
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path} is no JSON: {error}.") from None
-    if not isinstance(value, list) or not value:
-        raise UsageError(f"{path} is no list of profiles.")
-    return tuple(_read(str(number), profile) for number, profile in enumerate(value, 1))
 
 
 def facts_for(question: str, answers: Mapping[Path, str | Sequence[str]]) -> list[str]:
@@ -301,35 +283,6 @@ def _flat(node: Mapping[str, Any], above: Path) -> list[tuple[Path, str | list[s
         path = (*above, label)
         answers += _flat(child, path) if isinstance(child, dict) else [(path, child)]
     return answers
-
-
-def _read(name: str, value: Any) -> Profile:
-    """Reads a profile from parsed JSON.
-
-    Raises:
-        UsageError: It describes nobody, or its answers are no labels and texts.
-    """
-    if isinstance(value, str):
-        return Profile(name, value, {})
-    description = value.get("description") if isinstance(value, dict) else None
-    answers = value.get("answers", {}) if isinstance(value, dict) else None
-    if not isinstance(description, str) or not isinstance(answers, dict):
-        raise UsageError(
-            f"Profile {name} describes nobody.", "Give a text, or an object with `description`."
-        )
-    for form, form_answers in answers.items():
-        if not isinstance(form_answers, dict) or not all(
-            _is_answer(answer) for _, answer in _flat(form_answers, ())
-        ):
-            raise UsageError(f"Profile {name}: the answers to `{form}` are no labels and texts.")
-    return Profile(name, description, answers)
-
-
-def _is_answer(value: Any) -> bool:
-    """Whether a value can be an answer of a profile: a text, or a list of texts."""
-    if isinstance(value, list):
-        return all(isinstance(option, str) for option in value)
-    return isinstance(value, str)
 
 
 # Whether a filled form is right

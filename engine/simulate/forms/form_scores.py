@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from engine.base.number_format import figure
-
 Path = tuple[str, ...]
 """The labels from the top of a form to a field."""
 
@@ -148,14 +146,6 @@ class FormScores:
     def score(self) -> float | None:
         """Harmonic mean of success and efficiency; 0 if nothing is right, None without known answers."""
         return None if self.success is None else _harmonic(self.success, self.efficiency)
-
-    @property
-    def headline(self) -> str:
-        """The score in words; without known answers the filled score."""
-        score = self.score
-        if score is None:
-            return f"Filled score {figure(self.filled_score)}"
-        return f"Score {figure(score)}"
 
     def figures(self) -> dict[str, Any]:
         """Returns the counts and all that follows from them, by name."""

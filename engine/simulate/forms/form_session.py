@@ -1,5 +1,5 @@
 """One run of form filling: asks its modules for JSON objects (two attempts, then a fallback) and records the
-replies. The JSON schemas that constrain the replies are made here too.
+replies. The JSON schemas that the replies follow are made here too.
 
 A module is one prompt with one kind of reply; a fallback is the object that replies in its place where no reply of the
 model can be used. A section is a part of a form: labels to fields or to further sections.
@@ -8,35 +8,28 @@ model can be used. A section is a part of a form: labels to fields or to further
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Literal
 
-from engine.model.chat import Call, ChatMessage, Completion, Role, parsed_object
-from engine.model.interface import Sampling
+from engine.model.chat import Call, ChatMessage, Completion, Role
 from engine.model.prompt_files import filled
-from engine.model.reply_forms import json_objects
+from engine.model.reply_forms import UnreadableReply, json_objects
+from engine.model.structured_replies import ask_until_read
 from engine.simulate.forms.form import Profile, facts_for
 from engine.simulate.forms.form_scores import Field, fields, is_field
 from engine.simulate.play import RunOver
 
-JOINS_LINES = "; "
-"""Replaces a line break within a string of a reply."""
-
 TEXT_CHARS = 300
 """Longest text in a reply that follows a schema; a small model would write on until it is cut off."""
-
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-"""A string in JSON."""
 
 Schema = dict[str, Any]
 """A JSON schema, or a part of one."""
 
 
-# JSON in replies, and the schemas that constrain it
+# The schemas of replies
 
 
 _NAME = "free--text"
@@ -45,26 +38,11 @@ _NAME = "free--text"
 TEXT: Schema = {"$ref": f"#/$defs/{_NAME}"}
 """A text of one to `TEXT_CHARS` characters, defined once however many there are."""
 
-FREE_TOKENS = 512
-"""Least limit of a reply without a schema, which may say more than its JSON object."""
-
 ObjectReply = Generator[Call, Completion, dict[str, Any]]
 """A part of a play that yields calls of a model and returns the JSON object of its reply."""
 
 ProfileScope = Literal["question", "run"]
 """For how long the simulated user keeps a profile; see `Rules.profile`."""
-
-
-def last_object(reply: str) -> str | None:
-    """Returns the last whole outermost JSON object of a reply as it is written; None without one.
-
-    Replaces line breaks by "; " within a string and by a space elsewhere.
-    """
-    objects = [text for text, _ in json_objects(reply)]
-    if not objects:
-        return None
-    joined = _STRING.sub(lambda string: string[0].replace("\n", JOINS_LINES), objects[-1])
-    return joined.replace("\n", " ")
 
 
 def alike(given: Any, section: Any) -> bool:
@@ -176,24 +154,22 @@ class Module:
     """One prompt with one kind of reply.
 
     Attributes:
-        name: Name in transcripts, as in the stored runs of Hakimov et al. (2024).
+        name: Name in records, as in the stored runs of Hakimov et al. (2024).
         wording: Name of its prompt text.
-        expression: Regular expression that a reply must match; shown to the model when its first reply did not.
         max_tokens: Longest reply.
         role: The role whose model replies.
     """
 
     name: str
     wording: str
-    expression: str
     max_tokens: int = 256
     role: Role = "assistant"
 
 
-USER = Module("user", "user", r'\{\s*"answer"\s*:\s*".*"\s*\}', role="user")
+USER = Module("user", "user", role="user")
 """The simulated user, who knows who they are."""
 
-USER_WITH_FACTS = Module("user", "user-with-facts", USER.expression, role="user")
+USER_WITH_FACTS = Module("user", "user-with-facts", role="user")
 """The simulated user with the facts that the question seems to be about."""
 
 
@@ -202,16 +178,13 @@ class Rules:
     """The rules by which runs are played.
 
     Attributes:
-        temperature, high: Temperature of a module's first call; and of its second and of the simulated user.
+        temperature, high: Temperature of a module's first call; and of its further ones and of the simulated user.
         grouping_size: Number of labels that are grouped at once.
         follow_ups: Most follow-up questions to one question. Hakimov et al. set no limit; weak models would not stop.
         turns_per_field: A run ends after this many turns for each field of its form.
-        dummies: Names of modules that are never called; their fallback replies for them.
         profile: `question` draws the user's profile for every question, as Hakimov et al. do; `run` draws it once. Only
             with `run` does the user know the profile's answers, so that correctness can be measured.
         history_tokens: How much of the dialogue the baseline keeps, in tokens of four characters.
-        schemas: Whether replies must follow a JSON schema. Without one, as in Hakimov et al., a model may write any
-            text and choose any action that the prompt names, so that following the instructions can fail.
     """
 
     temperature: float = 0.0
@@ -219,10 +192,8 @@ class Rules:
     grouping_size: int = 7
     follow_ups: int = 5
     turns_per_field: int = 3
-    dummies: frozenset[str] = frozenset()
     profile: ProfileScope = "question"
     history_tokens: int = 4000
-    schemas: bool = True
 
 
 @dataclass(slots=True)
@@ -236,12 +207,11 @@ class FormSession:
         profiles: Profiles of the simulated user; with a fixed profile the first one is used.
         form: Name of the form.
         length: Number of fields of the form.
-        interactions: The transcript. `call` is the index of the reply among all replies of the run; null for a
-            fallback.
+        interactions: The replies of modules and user. `call` is the index of the reply among all of the run; null for
+            a fallback.
         dialogue: Questions `{"Assistant"}` and answers `{"User"}` so far, in turn.
-        retries, fallbacks: Number of second calls and of fallbacks, by module.
-        failures: Number of times that no reply of a module followed its instructions, by module.
-        calls: Number of calls so far.
+        fallbacks: Number of fallbacks, by module.
+        calls: Number of replies so far.
     """
 
     texts: Mapping[str, str]
@@ -253,9 +223,7 @@ class FormSession:
     length: int
     interactions: list[dict[str, Any]] = field(default_factory=list)
     dialogue: list[dict[str, str]] = field(default_factory=list)
-    retries: Counter[str] = field(default_factory=Counter)
     fallbacks: Counter[str] = field(default_factory=Counter)
-    failures: Counter[str] = field(default_factory=Counter)
     calls: int = 0
 
     @property
@@ -270,52 +238,51 @@ class FormSession:
         schema: str,
         fits: Callable[[dict[str, Any]], bool],
         fallback: Callable[[], dict[str, Any]],
-        *,
-        at_once: bool = False,
     ) -> ObjectReply:
         """Asks a module for an object; a generator that yields calls and returns the object.
 
         Args:
             values: Values for the places of its prompt.
-            schema: JSON schema that constrains the reply.
+            schema: JSON schema of the reply.
             fits: Whether an object of the right shape is acceptable.
-            fallback: Makes the object if the module failed twice or is a dummy.
-            at_once: Use the fallback without a call this time.
+            fallback: Makes the object if no reply of the module can be used.
         """
-        if at_once or module.name in self.rules.dummies:
-            return self._fall_back(module, fallback())
-        prompt = filled(self.texts[module.wording], values).strip()
-        temperature = self.rules.high if module.role == "user" else self.rules.temperature
-        expression = filled(self.texts["again"], {"EXPRESSION": module.expression}).strip()
-        for attempted_prompt in (prompt, f"{prompt}\n\n{expression}"):
-            messages = (ChatMessage("system", ""), ChatMessage("user", attempted_prompt))
-            completion = yield from self.say(module, messages, schema, temperature)
-            answer = read_object(module, completion.text, fits)
-            if answer is not None:
-                self.note(module.name, dumped(answer))
-                return answer
-            self.retries[module.name] += attempted_prompt is prompt
-            temperature = self.rules.high
-        self.failures[module.name] += 1
-        return self._fall_back(module, fallback())
+        prompt = ChatMessage("user", filled(self.texts[module.wording], values).strip())
+        first = self.rules.high if module.role == "user" else self.rules.temperature
+        answer = yield from self.say(module, (prompt,), schema, fits, (first, self.rules.high))
+        return self.fall_back(module, fallback()) if answer is None else answer
 
     def say(
-        self, module: Module, messages: tuple[ChatMessage, ...], schema: str, temperature: float
-    ) -> Generator[Call, Completion, Completion]:
-        """Yields one call and returns its reply unchecked; at temperature 0 equal requests have equal seeds in all
-        runs."""
-        self.calls += 1
-        schemas = self.rules.schemas
-        return (
-            yield Call(
-                module.name,
-                module.role,
-                messages,
-                Sampling(temperature=temperature, json_schema=schema if schemas else None),
-                max_tokens=module.max_tokens if schemas else max(module.max_tokens, FREE_TOKENS),
-                seed=self.rng.getrandbits(31) if temperature else 0,
-            )
+        self,
+        module: Module,
+        messages: Sequence[ChatMessage],
+        schema: str,
+        fits: Callable[[dict[str, Any]], bool],
+        temperatures: Sequence[float],
+    ) -> Generator[Call, Completion, dict[str, Any] | None]:
+        """Yields calls until a reply is an object that fits, one for each temperature; returns the object, None if
+        there is none."""
+
+        def read(reply: str) -> dict[str, Any]:
+            """Returns the last object of a reply."""
+            self.calls += 1
+            objects = [value for _, value in json_objects(reply)]
+            if not objects or not fits(objects[-1]):
+                raise UnreadableReply("The reply is not what was asked for")
+            return objects[-1]
+
+        call = Call(
+            module.name,
+            module.role,
+            # An empty system message, so that no default of the model's chat template takes its place.
+            (ChatMessage("system", ""), *messages),
+            max_tokens=module.max_tokens,
+            seed=self.rng.getrandbits(31),
         )
+        answer = yield from ask_until_read(call, schema, read, temperatures)
+        if answer is not None:
+            self._note(module, answer, self.calls - 1)
+        return answer
 
     def answer(self, question: str) -> Generator[Call, Completion, str]:
         """Returns the user's answer to a question, and adds both to the dialogue.
@@ -327,15 +294,11 @@ class FormSession:
             raise RunOver("turns")
         reply = yield from self._ask_simulated_user(question)
         text = str(reply["answer"])
-        # The transcript has the bare answer and question, in place of the object and the whole prompt.
+        # The record has the bare answer and question, in place of the object.
         self.interactions[-1]["output"] = text
         self.interactions[-1]["prompt"] = question
         self.dialogue += [{"Assistant": question}, {"User": text}]
         return text
-
-    def note(self, module: str, output: str) -> None:
-        """Adds a reply to the transcript."""
-        self.interactions.append({"module": module, "call": self.calls - 1, "output": output})
 
     def _ask_simulated_user(self, question: str) -> ObjectReply:
         """Asks the simulated user; returns `{"answer"}`."""
@@ -356,19 +319,12 @@ class FormSession:
             lambda: {"answer": " "},
         )
 
-    def _fall_back(self, module: Module, value: dict[str, Any]) -> dict[str, Any]:
-        """Records that a fallback replied in place of a module, and returns its reply."""
+    def fall_back(self, module: Module, value: dict[str, Any]) -> dict[str, Any]:
+        """Records that a fallback replies in place of a module, and returns its reply."""
         self.fallbacks[module.name] += 1
-        self.interactions.append({"module": module.name, "call": None, "output": dumped(value)})
+        self._note(module, value, None)
         return value
 
-
-def read_object(
-    module: Module, reply: str, fits: Callable[[dict[str, Any]], bool]
-) -> dict[str, Any] | None:
-    """Returns the last JSON object of a reply; None if there is none, or if it does not match or fit."""
-    text = last_object(reply)
-    if text is None or not re.fullmatch(module.expression, text, re.DOTALL):
-        return None
-    value = parsed_object(text, strict=False)
-    return value if value is not None and fits(value) else None
+    def _note(self, module: Module, value: dict[str, Any], call: int | None) -> None:
+        """Records a reply."""
+        self.interactions.append({"module": module.name, "call": call, "output": dumped(value)})

@@ -28,7 +28,6 @@ from engine.simulate.forms.form_session import (
     dumped,
     object_schema,
     one_of,
-    read_object,
     section_schema,
 )
 from engine.simulate.forms.modular import ModularRun
@@ -47,31 +46,16 @@ RECORD_FORMAT = "uniform"
 FOLLOW_UP, FILL, STOP = "follow_up", "fill_form", "stop"
 """The actions that the baseline chooses from after an answer."""
 
-QUESTION = Module(
-    name="question_generation",
-    wording="baseline-question",
-    expression=r'\{\s*"question"\s*:\s*".*"\s*\}',
-    max_tokens=128,
-)
+QUESTION = Module("question_generation", "baseline-question", max_tokens=128)
 """Asks the first question about the open labels."""
 
-ACTION = Module(
-    name="next_action",
-    wording="baseline-action",
-    expression=rf'\{{\s*"next action"\s*:\s*"(?:{FOLLOW_UP}|{FILL}|{STOP})"\s*\}}',
-    max_tokens=24,
-)
+ACTION = Module("next_action", "baseline-action", max_tokens=24)
 """Decides after an answer how to go on."""
 
-NEXT_QUESTION = Module(
-    name="follow_up_question",
-    wording="baseline-follow-up",
-    expression=QUESTION.expression,
-    max_tokens=128,
-)
+NEXT_QUESTION = Module("follow_up_question", "baseline-follow-up", max_tokens=128)
 """Asks a follow-up question."""
 
-FORM = Module(name="form_filling", wording="baseline-fill", expression=r"\{.*\}", max_tokens=2048)
+FORM = Module("form_filling", "baseline-fill", max_tokens=2048)
 """Fills in the open labels."""
 
 
@@ -122,7 +106,7 @@ class BaselineRun:
         while True:
             answer = yield from self.session.answer(question)
             schema = object_schema({"next action": one_of((FOLLOW_UP, FILL, STOP))})
-            reply = yield from self._ask(ACTION, {"ANSWER": answer}, schema, lambda reply: True)
+            reply = yield from self._ask(ACTION, {"ANSWER": answer}, schema, _has_action)
             if reply["next action"] != FOLLOW_UP:
                 return str(reply["next action"])
             reply = yield from self._ask(NEXT_QUESTION, {}, _question_schema(), _has_question)
@@ -145,37 +129,24 @@ class BaselineRun:
     ) -> ObjectReply:
         """Asks the model until a reply can be used; a generator that yields calls and returns the object.
 
-        Every unusable reply counts as a retry, the last one included, and a run that ends here as one failure.
-
         Args:
             values: Values for the places of the module's prompt.
-            schema: JSON schema that constrains the reply.
-            fits: Whether an object that matches the module's expression is acceptable.
+            schema: JSON schema of the reply.
+            fits: Whether an object of the right shape is acceptable.
 
         Raises:
             RunOver: `BAD_IN_A_ROW` replies could not be used.
         """
         session = self.session
         prompt = ChatMessage("user", filled(session.texts[module.wording], values).strip())
-        temperature = session.rules.temperature
-        for _ in range(BAD_IN_A_ROW):
-            messages = (
-                # Empty as in calls of modules, so that no default of the model's chat template takes its place.
-                ChatMessage("system", ""),
-                *self._recent_history(len(prompt.content)),
-                prompt,
-            )
-            completion = yield from session.say(module, messages, schema, temperature)
-            answer = read_object(module, completion.text, fits)
-            if answer is not None:
-                self.history += [prompt, ChatMessage("assistant", dumped(answer))]
-                session.note(module.name, dumped(answer))
-                return answer
-            session.retries[module.name] += 1
-            # At temperature 0 the same prompt would bring the same unusable reply again.
-            temperature = session.rules.high
-        session.failures[module.name] += 1
-        raise RunOver(BAD_OUTPUTS)
+        messages = (*self._recent_history(len(prompt.content)), prompt)
+        # At temperature 0 the same prompt would bring the same unusable reply again.
+        temperatures = (session.rules.temperature, *[session.rules.high] * (BAD_IN_A_ROW - 1))
+        answer = yield from session.say(module, messages, schema, fits, temperatures)
+        if answer is None:
+            raise RunOver(BAD_OUTPUTS)
+        self.history += [prompt, ChatMessage("assistant", dumped(answer))]
+        return answer
 
     def _recent_history(self, prompt_chars: int) -> list[ChatMessage]:
         """Returns the end of the history that fits together with a prompt; begins with a prompt.
@@ -198,6 +169,11 @@ class BaselineRun:
 def _question_schema() -> str:
     """Returns the schema of a question."""
     return object_schema({"question": TEXT})
+
+
+def _has_action(reply: dict[str, Any]) -> bool:
+    """Whether a reply has one of the actions."""
+    return reply.get("next action") in (FOLLOW_UP, FILL, STOP)
 
 
 def _has_question(reply: dict[str, Any]) -> bool:
@@ -277,9 +253,9 @@ class FormRun:
         - `profile`: name of the profile whose answers were compared; null if none were.
         - `ended`: how the run ended.
         - `calls`: number of calls of models.
-        - `again`, `fallbacks`, `failed`: number of retries, fallbacks and failures, by module.
+        - `fallbacks`: number of fallbacks, by module.
         - `filled`: the form with its answers.
-        - `dialogue`, `interactions`: the questions and answers, and the transcript, as `FormSession` has them.
+        - `dialogue`, `interactions`: the questions and answers, and the replies, as `FormSession` has them.
 
         Args:
             content: The form with the answers.
@@ -302,9 +278,7 @@ class FormRun:
             "profile": session.profiles[0].name if known_answers else None,
             "ended": ended,
             "calls": session.calls,
-            "again": dict(session.retries),
             "fallbacks": dict(session.fallbacks),
-            "failed": dict(session.failures),
             **scores.figures(),
             **variant_result,
             "filled": content,

@@ -12,24 +12,24 @@ import ast
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import msgspec
+
 from engine.base.errors import BadInstruction
-from engine.simulate.sharded.instruction import Instruction, Shard
-from engine.simulate.sharded.task import (
-    Evaluating,
-    Evaluation,
-    Extraction,
-    Task,
-    bullets,
-    fenced_blocks,
-    list_of,
-    without_judge,
-)
+from engine.simulate.sharded.instruction import Instruction
+from engine.simulate.sharded.task import Evaluation, Task
 
 T = TypeVar("T")
 
+_FENCE = "```"
+"""Opens and closes a block of code in a reply."""
+
+_TAG = re.compile(
+    r"\A[ \t]*(?:python3?|py|java|javascript|js|sql|json|text)?[ \t]*(?:\r?\n|\b)", re.IGNORECASE
+)
+"""Matches the name of the language at the beginning of a block."""
 
 _IGNORED = re.compile(r"[ ,./\-_*^]")
 """Characters that are left out of texts before these are compared."""
@@ -56,10 +56,10 @@ class ActionsTask(Task):
     Keys: `function`, `fully_specified_question`, `reference_answer`, `language`, `test_category`.
     """
 
-    extraction: Extraction = "full_response"
+    is_copied = False
 
     def __init__(self, instruction: Instruction, texts: Mapping[str, str]) -> None:
-        super().__init__(instruction, texts)
+        super().__init__(instruction, texts, _question(instruction))
         self._functions = _objects(instruction, "function", dict[str, Any])
         self._references = _objects(
             instruction, "reference_answer", dict[str, dict[str, list[Any]]]
@@ -67,22 +67,13 @@ class ActionsTask(Task):
         if instruction.text("language").lower() != "python":
             raise BadInstruction(f"{instruction.task_id}: `language` must be Python.")
         self._category = instruction.text("test_category")
-        self._question = _question(instruction)
 
     def system_prompt(self) -> str:
         """Returns the system message with the descriptions of the functions."""
         schemas = json.dumps(self._functions, ensure_ascii=False, indent=2)
         return self.text("system", FUNCTIONS=schemas)
 
-    def full_prompt(self) -> str:
-        """Returns the full question."""
-        return self.text("full", QUESTION=self._question)
-
-    def concat_prompt(self, shards: Sequence[Shard]) -> str:
-        """Returns the shards as a list in place of the question."""
-        return self.text("full", QUESTION=bullets(shards))
-
-    def evaluate(self, answer: str) -> Evaluating:
+    def evaluate(self, answer: str) -> Evaluation:
         """Scores 1 if the calls in the answer match the reference, else 0 with the reason."""
         try:
             calls = read_calls(answer)
@@ -91,7 +82,7 @@ class ActionsTask(Task):
             reason = str(error)
         except (RecursionError, OverflowError):
             reason = "a value is too deep or too large"
-        return without_judge(Evaluation(0.0, {"wrong": reason}) if reason else Evaluation(1.0))
+        return Evaluation(0.0, {"wrong": reason}) if reason else Evaluation(1.0)
 
 
 def _objects(instruction: Instruction, key: str, kind: type[T]) -> list[T]:
@@ -103,12 +94,14 @@ def _objects(instruction: Instruction, key: str, kind: type[T]) -> list[T]:
     value = instruction.keys.get(key)
     if isinstance(value, str):
         try:
-            parsed = json.loads(value)
+            value = json.loads(value)
         except ValueError as error:
             raise BadInstruction(f"{instruction.task_id}: `{key}` is not JSON: {error}.") from error
-        instruction = replace(instruction, keys={key: parsed})
-    objects = list_of(instruction, key, kind)
-    if not all(objects):
+    try:
+        objects = msgspec.convert(value, list[kind])  # type: ignore[valid-type]  # mypy reads types only
+    except msgspec.ValidationError as error:
+        raise BadInstruction(f"{instruction.task_id}: `{key}`: {error}.") from error
+    if not objects or not all(objects):
         raise BadInstruction(f"{instruction.task_id}: `{key}` must be a list of objects.")
     return objects
 
@@ -166,6 +159,15 @@ def read_calls(text: str) -> list[ParsedCall]:
         ]
     except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError) as error:
         raise NotCalls(f"Not calls in Python: {error}") from error
+
+
+def fenced_blocks(reply: str) -> list[str]:
+    """Returns the contents of the closed fenced blocks, stripped and without the name of the language."""
+    # After a split at fences, every second part is inside of one; with an even number of parts the last fence is open.
+    # Splits instead of matching a pattern, which takes minutes on the long runs of spaces that small models write.
+    parts = reply.split(_FENCE)
+    closed = parts[1::2] if len(parts) % 2 else parts[1:-1:2]
+    return [_TAG.sub("", part, count=1).strip() for part in closed]
 
 
 def _calls_of(node: ast.AST) -> list[ast.AST]:

@@ -11,34 +11,26 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from importlib import resources
-from itertools import pairwise
 from typing import Any
 
 from engine.base.errors import BadInstruction
 from engine.model.chat import parsed_object
 
-BUNDLED = ("math", "samples")
+BUNDLED = ("math", "actions")
 """Names of the instructions that come with the program."""
 
-TASKS = ("math", "database", "actions", "code", "data2text", "summary", "translation")
-"""The tasks that instructions can be of."""
+TASKS = ("math", "actions")
+"""The tasks that instructions can be of: word problems and function calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One piece of an instruction.
-
-    Attributes:
-        shard_id: Its number, 0 or more, unique in the instruction.
-        text: Empty if the piece is not text, such as the documents of a summary.
-        extra: The other keys of the shard, such as `doc_idxs` of a summary.
-    """
+    """One piece of an instruction; its number, 0 or more, is unique in the instruction."""
 
     shard_id: int
     text: str
-    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +40,7 @@ class Instruction:
     Attributes:
         task_id: Id of the instruction, unique in its file.
         task: One of `TASKS`.
-        keys: The keys of the task: the full question, the gold answer, tables, tests.
+        keys: The keys of the task: the full question, the gold answer, functions.
     """
 
     task_id: str
@@ -73,40 +65,10 @@ class Instruction:
         canonical = json.dumps(self.record(), sort_keys=True)
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()[:8]
 
-    def merged(self, count: int) -> Instruction:
-        """Returns the instruction with neighboring shards joined, so that `count` are left: gradual sharding.
-
-        Laban et al. (2025) merge each instruction of k shards into 2 to k - 1 (`lazification_gradual`); how, their
-        document does not say. Here each new shard has as many old ones as the next, or one more. Texts are joined by
-        spaces, lists such as `doc_idxs` end to end; other keys are those of the first shard joined.
-        """
-        size, longer_count = divmod(len(self.shards), count)
-        # The first `longer_count` new shards have one old shard more than `size`.
-        starts = [index * size + min(index, longer_count) for index in range(count + 1)]
-        shards = [
-            _join(number, self.shards[start:end])
-            for number, (start, end) in enumerate(pairwise(starts), 1)
-        ]
-        return replace(self, shards=tuple(shards))
-
     def record(self) -> dict[str, Any]:
         """Returns the instruction in the published format."""
-        shards = [
-            {"shard_id": shard.shard_id, "shard": shard.text, **shard.extra}
-            for shard in self.shards
-        ]
+        shards = [{"shard_id": shard.shard_id, "shard": shard.text} for shard in self.shards]
         return {"task_id": self.task_id, "task": self.task, "shards": shards, **self.keys}
-
-
-def _join(shard_id: int, shards: Sequence[Shard]) -> Shard:
-    """Returns several shards as one, as `Instruction.merged` explains."""
-    first, *others = shards
-    extra = dict(first.extra)
-    for other in others:
-        for key, value in other.extra.items():
-            if isinstance(value, list) and isinstance(extra.get(key), list):
-                extra[key] = [*extra[key], *value]
-    return Shard(shard_id, " ".join(shard.text for shard in shards if shard.text), extra)
 
 
 def read_instructions(text: str) -> list[Instruction]:
@@ -145,7 +107,7 @@ def records(text: str) -> Iterator[tuple[str, Any]]:
 
 
 def bundled_instructions(name: str) -> list[Instruction]:
-    """Returns the bundled instructions: `math` has 20 word problems, `samples` one or two of each other task."""
+    """Returns the bundled instructions: `math` has 20 word problems, `actions` two requests for function calls."""
     file = resources.files("engine.simulate.sharded") / f"instructions_{name}.json"
     return read_instructions(file.read_text("utf-8"))
 
@@ -205,12 +167,7 @@ def _shards(shard_records: Sequence[Any], where: str) -> tuple[Shard, ...]:
         text = record.get("shard", record.get("shard_text"))
         if not isinstance(text, str):
             raise BadInstruction(f"{place}: `shard` must be text, it is {_kind(text)}.")
-        extra = {
-            name: value
-            for name, value in record.items()
-            if name not in ("shard_id", "shard", "shard_text")
-        }
-        shards.append(Shard(shard_id, text, extra))
+        shards.append(Shard(shard_id, text))
     return tuple(shards)
 
 

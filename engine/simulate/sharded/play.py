@@ -5,33 +5,49 @@ repeats earlier shards in each turn, and RECAP adds a turn with all of them to S
 
 The simulated user reveals at most one shard in each turn; where the model gives no usable reply, the next shard itself
 is sent (a stand-in). A judge, which is a model too, sorts the replies of the assistant and copies answers out; a copied
-answer must occur in the reply word for word. The trace has the messages, and notes between them.
+answer must occur in the reply word for word. The record of a play is a log in the published format: its trace has the
+messages, and notes between them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import re
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
-from engine.model.chat import TRIES, Call, ChatMessage, Completion, Ending, Play
+from engine.model.chat import TRIES, Call, ChatMessage, Completion, Ending, Play, seed_from
 from engine.model.interface import Sampling
 from engine.model.prompt_files import filled
 from engine.model.reply_forms import UnreadableReply
 from engine.model.structured_replies import ask_in_play
-from engine.simulate.sharded.instruction import Shard
-from engine.simulate.sharded.scenario import CATEGORIES, FORMAT, ONE_TURN, Case, Category, Trace
-from engine.simulate.sharded.task import Evaluation, Task
+from engine.simulate.sharded.instruction import Instruction, Shard
+from engine.simulate.sharded.task import Task
 
-_ELLIPSIS = re.compile(r"\[\s*(?:\.\.\.|…)\s*\]|\.\.\.|…")
-"""Matches the signs between the start and the end of an answer: `...` or `…`, perhaps in brackets."""
+Category = Literal[
+    "answer_attempt", "clarification", "interrogation", "discussion", "hedge", "refuse", "missing"
+]
+CATEGORIES: tuple[Category, ...] = get_args(Category)
+"""The categories of the assistant's replies."""
 
-_EXTRACT_TOKENS = {"gen": 60, "prefix_suffix": 160}
-"""Tokens of a reply that copies an answer of less than ten words, and of one that gives start and end of it."""
+
+Condition = Literal["full", "concat", "shuffle-concat", "sharded", "recap", "snowball"]
+
+CONDITIONS: tuple[Condition, ...] = get_args(Condition)
+"""The conditions of Laban et al., "LLMs Get Lost In Multi-Turn Conversation" (2025), in the order of their tables."""
+
+FORMAT = "sharded_logs"
+"""The import format of the records."""
+
+ONE_TURN: tuple[Condition, ...] = ("full", "concat", "shuffle-concat")
+"""Conditions in which the user has one turn: no model plays the user, and every reply is scored."""
+
+_EXTRACT_TOKENS = 60
+"""Longest reply that copies an answer of less than ten words, in tokens."""
 
 NO_SHARD = -1
 """The shard id of a turn that reveals no shard."""
@@ -45,6 +61,229 @@ _USER_TOKENS = 250
 
 _CATEGORY_TOKENS = 60
 """Longest reply of the judge that names a category, in tokens."""
+
+
+@dataclass(slots=True)
+class Trace:
+    """The messages of a conversation and the notes between them.
+
+    Attributes:
+        moment: `YYYY-MM-DD HH:MM:SS`, when the run began. It is the time of every item, because a play may not read the
+            clock: playing it again must give the same record.
+        timed: Whether messages have a time; those of the published logs with one user turn have none.
+        items: Messages and notes, as the published logs have them; a note has the role `log`.
+        score: Score of the last attempt; None before the first.
+        correct: As in the published logs: True for a correct attempt, else None (False in logs of one user turn).
+    """
+
+    moment: str
+    timed: bool = True
+    items: list[dict[str, Any]] = field(default_factory=list)
+    score: float | None = None
+    correct: bool | None = None
+
+    def say(self, role: str, content: str) -> None:
+        """Adds a message."""
+        item: dict[str, Any] = {"role": role, "content": content}
+        if self.timed:
+            item["timestamp"] = self.moment
+        self.items.append(item)
+
+    def note_revealed(self, shard_id: int) -> None:
+        """Adds the note that the last user message revealed this shard."""
+        self._note({"type": "shard_revealed", "shard_id": shard_id})
+
+    def note_category(self, category: Category) -> None:
+        """Adds the note with the category of the last reply."""
+        self._note({"type": "system-verification", "response": {"response_type": category}})
+
+    def note_evaluation(self, answer: str, score: float, details: dict[str, Any]) -> bool:
+        """Adds the note with the score of an answer; returns whether it is correct."""
+        is_correct = score == 1
+        self.score = score
+        self.correct = is_correct if is_correct or not self.timed else None
+        self._note(
+            {
+                "type": "answer-evaluation",
+                "exact_answer": answer,
+                "is_correct": self.correct,
+                "score": score,
+                "evaluation_return": {"score": score, **details},
+            }
+        )
+        return is_correct
+
+    def note_completed(self) -> None:
+        """Adds the note that a correct answer ended the conversation."""
+        self._note({"type": "conversation-completed", "is_correct": True})
+
+    def messages(self) -> tuple[ChatMessage, ...]:
+        """Returns the messages without the notes, for a prompt."""
+        return tuple(
+            ChatMessage(item["role"], item["content"])
+            for item in self.items
+            if item["role"] != "log"
+        )
+
+    def attempts(self) -> int:
+        """Returns the number of evaluated answers."""
+        return sum(note["type"] == "answer-evaluation" for note in self._notes())
+
+    def categories(self) -> list[Category]:
+        """Returns the categories of the replies, in order."""
+        return [
+            note["response"]["response_type"]
+            for note in self._notes()
+            if note["type"] == "system-verification"
+        ]
+
+    def shards(self) -> list[int]:
+        """Returns the ids of the revealed shards, in order."""
+        return [note["shard_id"] for note in self._notes() if note["type"] == "shard_revealed"]
+
+    def _notes(self) -> Iterator[dict[str, Any]]:
+        """Yields the contents of the notes, in order."""
+        return (item["content"] for item in self.items if item["role"] == "log")
+
+    def _note(self, content: dict[str, Any]) -> None:
+        """Adds a note after the last message."""
+        self.items.append({"role": "log", "content": content, "timestamp": self.moment})
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """The settings of all conversations of one simulation.
+
+    Attributes:
+        texts: The prompts, by name.
+        assistant, user, system: Names of the models, for the logs; `system` classifies replies and extracts answers.
+        dataset: File name of the instructions, for the logs.
+        version: Version of this program, for the logs.
+        moment: `YYYY-MM-DD HH:MM:SS`, when the simulation began.
+        assistant_temperature, user_temperature: Sampling temperatures.
+        max_tokens: Longest reply of the assistant, in tokens.
+        seed: Determines the seeds of all calls.
+    """
+
+    texts: Mapping[str, str]
+    assistant: str
+    user: str
+    system: str
+    dataset: str
+    version: str
+    moment: str
+    assistant_temperature: float = 1.0
+    user_temperature: float = 1.0
+    max_tokens: int = 1000
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ShardedScenario:
+    """One conversation on one instruction under one condition.
+
+    Attributes:
+        setting: What it shares with the other conversations.
+        task: The task that is bound to the instruction: its prompts and its scoring.
+        run: Number of the repetition, from 0.
+    """
+
+    setting: Setting
+    instruction: Instruction
+    task: Task
+    condition: Condition
+    run: int
+
+    @property
+    def key(self) -> str:
+        """The name of the conversation in its simulation, also where another instruction has the same `task_id`."""
+        instruction = self.instruction
+        return f"sharded/{instruction.task}/{instruction.task_id}@{instruction.digest}/{self.condition}/{self.run}"
+
+    @property
+    def conv_type(self) -> str:
+        """The condition as the logs name it: with the temperatures unless they are 1."""
+        assistant, user = self.setting.assistant_temperature, self.setting.user_temperature
+        if self.condition in ONE_TURN:
+            return self.condition if assistant == 1 else f"{self.condition}-t{assistant}"
+        if assistant == user == 1:
+            return self.condition
+        return f"{self.condition}-at{assistant}-ut{user}"
+
+    def play(self) -> Play:
+        """Starts a play; the record of its ending is a log in the published format."""
+        one_turn = self.condition in ONE_TURN
+        trace = Trace(self.setting.moment, timed=not one_turn)
+        trace.say("system", self.task.system_prompt())
+        stand_ins = 0
+        source: dict[str, Any] = {}
+        if one_turn:
+            yield from _play_one_turn(self, trace)
+        else:
+            stand_ins = yield from _play_turns(self, trace)
+        if self.condition == "recap":
+            source = {"source_conv_id": self.conv_id("sharded"), "source_is_correct": trace.correct}
+            # The recap is scored anew.
+            trace.score = None
+            trace.correct = None
+            yield from _play_recap(self, trace)
+        record = {**self.record(trace.items, trace.score, trace.correct), **source}
+        return Ending(record, FORMAT, _result_of(self, trace, stand_ins))
+
+    def conv_id(self, condition: Condition | None = None) -> str:
+        """Returns 24 hex digits over all that determines the conversation.
+
+        Args:
+            condition: Condition to use instead of its own.
+        """
+        setting = self.setting
+        determinants = [
+            self.instruction.record(),
+            condition or self.condition,
+            self.run,
+            setting.seed,
+            [setting.assistant, setting.user, setting.system],
+            [setting.assistant_temperature, setting.user_temperature, setting.max_tokens],
+            dict(setting.texts),
+        ]
+        canonical = json.dumps(determinants, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode("ascii")).hexdigest()[:24]
+
+    def seed(self, *names: object) -> int:
+        """Returns the seed of a call. RECAP has the seeds of SHARDED, so that both begin with the same replies.
+
+        Args:
+            names: What tells the call from the others of this conversation.
+        """
+        family = "sharded" if self.condition == "recap" else self.condition
+        return seed_from(self.setting.seed, self.instruction.task_id, family, self.run, *names)
+
+    def shuffled(self) -> Sequence[Shard]:
+        """Returns the shards in the random order of SHUFFLE-CONCAT."""
+        shards = list(self.instruction.shards)
+        Random(self.seed("shuffle")).shuffle(shards)
+        return shards
+
+    def record(
+        self, items: Sequence[Mapping[str, Any]], score: float | None, correct: bool | None
+    ) -> dict[str, Any]:
+        """Returns the record of the conversation in the format of the published logs."""
+        setting = self.setting
+        is_one_turn = self.condition in ONE_TURN
+        return {
+            "conv_id": self.conv_id(),
+            "conv_type": self.conv_type,
+            "task": self.instruction.task,
+            "task_id": self.instruction.task_id,
+            "dataset_fn": setting.dataset,
+            "assistant_model": setting.assistant,
+            "system_model": "NA" if is_one_turn else setting.system,
+            "user_model": "NA" if is_one_turn else setting.user,
+            "git_version": setting.version,
+            "trace": list(items),
+            "is_correct": correct,
+            "score": score,
+        }
 
 
 Step = Generator[Call, Completion, bool]
@@ -73,12 +312,9 @@ class ReplyCategory(msgspec.Struct):
 def extract_answer(
     task: Task, reply: str, texts: Mapping[str, str], seed: int
 ) -> Generator[Call, Completion, str]:
-    """Returns the answer in a reply by the task's strategy; "" if three attempts find none."""
-    if task.extraction == "full_response":
+    """Returns the answer in a reply: all of it, or what a model copies out of it; "" if three attempts find none."""
+    if not task.is_copied:
         return reply
-    if task.extraction == "task_specific":
-        return task.extract(reply)
-    allow_ellipsis = task.extraction == "prefix_suffix"
     prompt = filled(
         texts["extract"],
         {"ANSWER_DESCRIPTION": task.answer_description, "CONVERSATION_SO_FAR": reply},
@@ -87,45 +323,19 @@ def extract_answer(
         module="extract",
         role="judge",
         messages=(ChatMessage("user", prompt),),
-        max_tokens=_EXTRACT_TOKENS[task.extraction],
+        max_tokens=_EXTRACT_TOKENS,
         seed=seed,
     )
 
     def quoted_part(extracted: ExtractedAnswer) -> str:
         """Returns the part of the reply that is quoted."""
-        part = find_quoted_part(extracted.answer, reply, allow_ellipsis=allow_ellipsis)
-        if part is None:
+        part = extracted.answer.strip()
+        if not part or part not in reply:
             raise UnreadableReply("The answer is not copied word for word")
         return part
 
     answer = yield from ask_in_play(call, ExtractedAnswer, quoted_part, TRIES)
     return answer or ""
-
-
-def find_quoted_part(answer: str, reply: str, *, allow_ellipsis: bool) -> str | None:
-    """Returns the part of the reply that an extracted answer quotes; None if the reply does not contain it.
-
-    Args:
-        allow_ellipsis: Whether `start [...] end` quotes everything from the start to the last occurrence of the end
-            after it.
-    """
-    answer = answer.strip()
-    if not answer:
-        return None
-    if answer in reply:
-        return answer
-    marks = list(_ELLIPSIS.finditer(answer)) if allow_ellipsis else []
-    if not marks:
-        return None
-    first_mark, last_mark = marks[0], marks[-1]
-    start, end = answer[: first_mark.start()].strip(), answer[last_mark.end() :].strip()
-    if not start or not end:
-        return None
-    start_place = reply.find(start)
-    end_place = reply.rfind(end)
-    if start_place < 0 or end_place < start_place + len(start):
-        return None
-    return reply[start_place : end_place + len(end)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +352,9 @@ class UserTurn:
     stand_in: bool = False
 
 
-def user_turn(case: Case, trace: Trace, number: int) -> Generator[Call, Completion, UserTurn]:
+def user_turn(
+    case: ShardedScenario, trace: Trace, number: int
+) -> Generator[Call, Completion, UserTurn]:
     """Returns the user's next turn; at least one shard must be unrevealed.
 
     Args:
@@ -150,9 +362,6 @@ def user_turn(case: Case, trace: Trace, number: int) -> Generator[Call, Completi
     """
     shards = case.instruction.shards
     revealed = trace.shards()
-    scripted_text = case.task.user_turn(shards, len(revealed))
-    if scripted_text is not None:
-        return UserTurn(scripted_text, shards[len(revealed)].shard_id)
     opening, *later_shards = shards
     if not revealed:
         return UserTurn(opening.text, opening.shard_id)
@@ -220,32 +429,7 @@ def _count_idle_turns(trace: Trace) -> int:
     return turns
 
 
-@dataclass(frozen=True, slots=True)
-class ShardedScenario(Case):
-    """A case that can be played."""
-
-    def play(self) -> Play:
-        """Starts a play; the record of its ending is a log in the published format."""
-        one_turn = self.condition in ONE_TURN
-        trace = Trace(self.setting.moment, timed=not one_turn)
-        trace.say("system", self.task.system_prompt())
-        stand_ins = 0
-        source: dict[str, Any] = {}
-        if one_turn:
-            yield from _play_one_turn(self, trace)
-        else:
-            stand_ins = yield from _play_turns(self, trace)
-        if self.condition in ("recap", "recap-full"):
-            source = {"source_conv_id": self.conv_id("sharded"), "source_is_correct": trace.correct}
-            # The recap is scored anew.
-            trace.score = None
-            trace.correct = None
-            yield from _play_recap(self, trace)
-        record = {**self.record(trace.items, trace.score, trace.correct), **source}
-        return Ending(record, FORMAT, _result_of(self, trace, stand_ins))
-
-
-def _play_one_turn(case: Case, trace: Trace) -> Step:
+def _play_one_turn(case: ShardedScenario, trace: Trace) -> Step:
     """Plays FULL, CONCAT or SHUFFLE-CONCAT; returns whether the answer is correct."""
     task = case.task
     if case.condition == "full":
@@ -255,10 +439,10 @@ def _play_one_turn(case: Case, trace: Trace) -> Step:
     else:
         trace.say("user", task.concat_prompt(case.shuffled()))
     reply = yield from _answer(case, trace)
-    return (yield from _score(case, trace, reply, last=True))
+    return (yield from _score(case, trace, reply))
 
 
-def _play_turns(case: Case, trace: Trace) -> Generator[Call, Completion, int]:
+def _play_turns(case: ShardedScenario, trace: Trace) -> Generator[Call, Completion, int]:
     """Plays SHARDED or SNOWBALL; returns the number of user turns that had to be replaced by the shard itself."""
     stand_ins = 0
     turns: list[str] = []
@@ -272,13 +456,13 @@ def _play_turns(case: Case, trace: Trace) -> Generator[Call, Completion, int]:
             trace.note_revealed(turn.shard_id)
             shards_left -= 1
         reply = yield from _answer(case, trace)
-        if (yield from _judge(case, trace, reply, last=not shards_left)):
+        if (yield from _judge(case, trace, reply)):
             trace.note_completed()
             break
     return stand_ins
 
 
-def _with_earlier_turns(case: Case, earlier_turns: list[str], new: str) -> str:
+def _with_earlier_turns(case: ShardedScenario, earlier_turns: list[str], new: str) -> str:
     """Returns the user's message; under SNOWBALL it repeats the earlier ones."""
     if case.condition != "snowball" or not earlier_turns:
         return new
@@ -286,20 +470,16 @@ def _with_earlier_turns(case: Case, earlier_turns: list[str], new: str) -> str:
     return filled(case.setting.texts["snowball"], {"EARLIER": earlier, "NEW": new})
 
 
-def _play_recap(case: Case, trace: Trace) -> Step:
-    """Plays one more turn, in which the user repeats all shards or the full instruction; returns whether the answer is
-    correct."""
-    if case.condition == "recap":
-        everything = case.task.concat_prompt(case.instruction.shards)
-    else:
-        everything = case.task.full_prompt()
+def _play_recap(case: ShardedScenario, trace: Trace) -> Step:
+    """Plays one more turn, in which the user repeats all shards; returns whether the answer is correct."""
+    everything = case.task.concat_prompt(case.instruction.shards)
     recap = filled(case.setting.texts["recap"], {"SAMPLE_TEXT": everything})
     trace.say("user", recap.rstrip("\n"))
     reply = yield from _answer(case, trace)
-    return (yield from _judge(case, trace, reply, last=True))
+    return (yield from _judge(case, trace, reply))
 
 
-def _answer(case: Case, trace: Trace) -> Generator[Call, Completion, str]:
+def _answer(case: ShardedScenario, trace: Trace) -> Generator[Call, Completion, str]:
     """Returns the assistant's reply to the conversation so far and adds it to the trace."""
     completion = yield Call(
         module="assistant",
@@ -313,18 +493,18 @@ def _answer(case: Case, trace: Trace) -> Generator[Call, Completion, str]:
     return completion.text
 
 
-def _judge(case: Case, trace: Trace, reply: str, *, last: bool) -> Step:
+def _judge(case: ShardedScenario, trace: Trace, reply: str) -> Step:
     """Classifies a reply and scores it if it attempts an answer; returns whether it is correct."""
-    category: Category = "answer_attempt"
-    if not case.task.always_attempts:
-        category = yield from _classify(case, reply, len(trace.messages()))
+    category = yield from _classify(case, reply, len(trace.messages()))
     trace.note_category(category)
     if category != "answer_attempt":
         return False
-    return (yield from _score(case, trace, reply, last=last))
+    return (yield from _score(case, trace, reply))
 
 
-def _classify(case: Case, reply: str, message_count: int) -> Generator[Call, Completion, Category]:
+def _classify(
+    case: ShardedScenario, reply: str, message_count: int
+) -> Generator[Call, Completion, Category]:
     """Returns the category of a reply; `discussion`, the broadest one, if the judge gives no usable reply.
 
     Args:
@@ -356,35 +536,24 @@ def _classify(case: Case, reply: str, message_count: int) -> Generator[Call, Com
     return category or "discussion"
 
 
-def _score(case: Case, trace: Trace, reply: str, *, last: bool) -> Step:
-    """Scores the answer in a reply; returns whether it is correct.
-
-    Args:
-        last: Whether all shards are revealed.
-    """
-    if case.task.scored_at_end and not last:
-        evaluation = Evaluation(0.0, {"reason": "scored after the last shard only"})
-        answer = reply
-    else:
-        seed = case.seed("extract", len(trace.messages()))
-        answer = yield from extract_answer(case.task, reply, case.setting.texts, seed)
-        evaluation = yield from case.task.evaluate(answer)
+def _score(case: ShardedScenario, trace: Trace, reply: str) -> Step:
+    """Scores the answer in a reply; returns whether it is correct."""
+    seed = case.seed("extract", len(trace.messages()))
+    answer = yield from extract_answer(case.task, reply, case.setting.texts, seed)
+    evaluation = case.task.evaluate(answer)
     return trace.note_evaluation(answer, evaluation.score, dict(evaluation.details))
 
 
-def _result_of(case: Case, trace: Trace, stand_ins: int) -> dict[str, Any]:
-    """Returns scores, counts and labels of a play."""
+def _result_of(case: ShardedScenario, trace: Trace, stand_ins: int) -> dict[str, Any]:
+    """Returns scores, counts and labels of a play; those of the record have the names that they have as truth."""
     turns = [message for message in trace.messages() if message.speaker == "user"]
     return {
         "task": case.instruction.task,
         "task_id": case.instruction.task_id,
-        "condition": case.condition,
-        "conv_type": case.conv_type,
-        "conv_id": case.conv_id(),
-        "model": case.setting.assistant,
+        "condition": case.conv_type,
+        "assistant_model": case.setting.assistant,
         "run": case.run,
         "score": trace.score,
-        "is_correct": trace.correct,
         "turns": len(turns),
         "shards": len(case.instruction.shards),
         "revealed": len(trace.shards()),

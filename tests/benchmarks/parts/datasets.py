@@ -11,7 +11,7 @@ from engine.base.conversation import Conversation, Message, render_log
 from engine.completeness.boundaries import boundaries
 from engine.completeness.scoring import LogItem, log_item
 from engine.jobs.contract import blocks
-from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from engine.simulate.demo import sample_conversations, write_jsonl
 
 
 def scoring_blocks(chars: int) -> list[list[LogItem]]:

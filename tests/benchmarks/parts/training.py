@@ -19,7 +19,7 @@ from engine.base.errors import WorkbenchError
 from engine.base.network_guard import child_environment
 from engine.completeness.scoring import log_item
 from engine.model.catalog import embedded_model
-from engine.simulate.demo.samples import sample_conversations
+from engine.simulate.demo import sample_conversations
 from engine.training.config import TrainConfig
 from engine.training.events import RunDirectory
 from tests.benchmarks.tool import REPOSITORY

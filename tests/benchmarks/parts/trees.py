@@ -10,7 +10,7 @@ from engine.base.conversation import render_log
 from engine.base.errors import UsageError
 from engine.model.catalog import Catalog
 from engine.model.process.process import ModelProcess
-from engine.simulate.demo.samples import sample_conversations
+from engine.simulate.demo import sample_conversations
 from engine.trees.model_requests import places
 from engine.trees.records import TreeOptions
 from tests.benchmarks.parts.opened_model import opened

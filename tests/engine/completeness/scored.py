@@ -26,7 +26,7 @@ from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from engine.project.project import Project
-from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from engine.simulate.demo import sample_conversations, write_jsonl
 
 RULES = "You are the assistant of a library. Be brief, lend no maps, ask for the card number. " * 5
 ONLY_USER = "talk-06"

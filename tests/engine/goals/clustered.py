@@ -61,8 +61,7 @@ def clustering(
         "k": len(numbers),
         "seed": 7,
         "clusters": [
-            Cluster(n, labels.count(n), 0.1, 0.3, (f"word{n}", "thing"), row(0.6, 0.6))
-            for n in numbers
+            Cluster(n, labels.count(n), (f"word{n}", "thing"), row(0.6, 0.6)) for n in numbers
         ],
         "members": [Member(key, label, 0.1) for key, label in enumerate(labels, 1)],
     }

@@ -29,7 +29,7 @@ from engine.model.embedders.vectors import Vectors
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from engine.project.project import Project
-from engine.simulate.demo.samples import write_jsonl
+from engine.simulate.demo import write_jsonl
 from tests.engine.completeness import scored
 from tests.engine.project.support import NOT_CONTENT, content
 
@@ -91,28 +91,24 @@ def prompt(name: str, max_tokens: int) -> Prompt:
 
 
 def model_stages(project: Project, process: ModelProcess) -> list[Stage]:
-    """The stages from summaries to answers on pairs, with the real model, short replies and small numbers."""
+    """The stages from summaries to answers on pairs as in the paper, with the real model, short replies and small
+    numbers."""
     decision_log = DecisionLog(project)
-    summarize = SummarizeStage(project, process, scored.model(), prompt("summary", 8))
+    summarize = SummarizeStage(project, process, scored.model(), prompt("paper-summary", 8))
     embed = EmbedStage(project, tfidf(), lambda: TextSource("summary", summarize.config_hash))
-    cluster = ClusterStage(project, decision_log, embed, k=3)
-    label = LabelStage(project, process, scored.model(), prompt("label-json", 40))
+    cluster = ClusterStage(project, decision_log, embed, k=3, paper=True)
+    label = LabelStage(project, process, scored.model(), prompt("paper-label", 8))
     return [summarize, embed, cluster, label, propose(project, process, decision_log)]
 
 
-def propose(
-    project: Project,
-    process: ModelProcess,
-    decision_log: DecisionLog,
-    kind: type[ProposeStage] = ProposeStage,
-) -> ProposeStage:
+def propose(project: Project, process: ModelProcess, decision_log: DecisionLog) -> ProposeStage:
     """The stage that asks about two pairs at most."""
-    return kind(
+    return ProposeStage(
         project,
         process,
         scored.model(),
         MergeQueueCache(project, decision_log),
-        prompt("merge", 0),
+        prompt("paper-merge", 8),
         limit=2,
     )
 

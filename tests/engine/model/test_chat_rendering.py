@@ -10,8 +10,8 @@ import pytest
 
 from engine.base.errors import ModelError
 from engine.model.gguf_file import read_gguf
-from engine.model.llamacpp import chat_rendering
-from engine.model.llamacpp.chat_rendering import ChatRenderer
+from engine.model.llamacpp import writing
+from engine.model.llamacpp.writing import ChatRenderer
 
 TALK = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi."}]
 
@@ -62,7 +62,7 @@ def test_what_it_may_not(template: str) -> None:
 def test_loops_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """A template that loops is stopped, in what it runs and in what is called of it; the process goes on as before."""
     before = sys.gettrace()
-    monkeypatch.setattr(chat_rendering, "MAX_STEPS", 20_000)
+    monkeypatch.setattr(writing, "MAX_STEPS", 20_000)
     for template in (
         "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}",
         "{% for a in range(9999) %}{{ range(9999) | map('string') | list | length }}{% endfor %}",
@@ -75,7 +75,7 @@ def test_loops_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux only")
 def test_memory_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """A template that makes a huge text is stopped, and the limit is taken off again."""
-    monkeypatch.setattr(chat_rendering, "MAX_EXTRA_BYTES", 64 << 20)
+    monkeypatch.setattr(writing, "MAX_EXTRA_BYTES", 64 << 20)
     before = resource.getrlimit(resource.RLIMIT_AS)
     doubled = "{% set x = x ~ x %}" * 40
     for template in (

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from engine.project.estimate_text import estimate_lines
-from engine.project.records import Estimate, StageCost
+from engine.project.records import Estimate, StageCost, estimate_lines
 
 
 def test_what_is_done_with_which_model_for_how_long() -> None:

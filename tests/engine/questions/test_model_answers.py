@@ -8,7 +8,7 @@ import pytest
 
 from engine.base.conversation import Message
 from engine.model.chat import Call, ChatMessage
-from engine.model.endpoints.dialects import ListedToken, Step
+from engine.model.endpoints.capabilities import ListedToken, Step
 from engine.model.endpoints.replies import value_probability
 from engine.model.interface import Sampling
 from engine.questions.model_answers import joined, log_parts, voted

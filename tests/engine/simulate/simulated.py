@@ -97,7 +97,7 @@ def stage(
     model = scored.model()
     models: dict[Role, LoadableModel] = {"user": user or model, "assistant": model}
     texts = {"task": "You ask one short question."}
-    return kind(project, process, "chat", made, {"turns": 3}, texts, models, parallel=4)
+    return kind(project, process, "chat", made, {"turns": 3}, texts, models, 4)
 
 
 def run(project: Project, process: ModelProcess, *, telling: bool = False) -> RunOutcome:

@@ -56,7 +56,6 @@ class TestSideBySide:
         assert asked == ["a0 b0", "b1 c0", "b2 c1"]
         assert [one.key for one in played] == ["a", "b", "c"]
         assert played[1].ending.result == {"said": ["B0", "B1", "B2"]}
-        assert [line.text for line in played[1].transcript] == ["B0", "B1", "B2"]
 
 
 class TestModels:
@@ -91,7 +90,6 @@ class TestBreakingOff:
         playing.answer([FailedCall("too long"), *echo(playing.next_calls()[1:])])
         first, second = playing.take_ended()
         assert (first.key, first.reason, first.ending) == ("a", "too long", Ending())
-        assert len(first.transcript) == 1
         assert second.reason is None
         assert talks[0].closed == ["a"]
 

@@ -96,9 +96,8 @@ def _add_clustering(project: Project, vector_config: str, payload: str) -> None:
         direction = centers[number] / np.linalg.norm(centers[number])
         distances = [float(1 - at[key] @ direction) for key in own]
         members += [Member(key, number, away) for key, away in zip(own, distances, strict=True)]
-        spread, reach = float(np.mean(distances)), max(distances)
         center = centers[number].astype("<f4").tobytes()
-        clusters.append(Cluster(number, len(own), spread, reach, (f"word{number}",), center))
+        clusters.append(Cluster(number, len(own), (f"word{number}",), center))
     run_id = project.write(
         lambda conn: runs.create(
             conn,

@@ -42,7 +42,7 @@ async def test_every_goal_screen_survives(
     monkeypatch.setattr(ControlGuard, "apply", lambda self, segments, background: segments)
     async with opened(hostile(payload, tmp_path / "hostile.wb"), size, mode="6") as pilot:
         check(pilot, "desk")
-        for keys in (["A"], ["S", "a"], ["m"], ["v"], ["r"], ["e"], ["a"], ["H"]):
+        for keys in (["A"], ["e"], ["a"], ["H"]):
             await press(pilot, *keys)
             check(pilot, f"desk {keys}")
             await press(pilot, "escape")
@@ -57,7 +57,5 @@ async def test_every_goal_screen_survives(
             await press(pilot, *keys)
             check(pilot, f"goals {keys}")
             await press(pilot, "escape")
-        await press(pilot, "enter", "equals_sign")
-        check(pilot, "more like this")
-        await press(pilot, "escape", "escape", "1")
+        await press(pilot, "1")
         check(pilot, "overview")

@@ -28,46 +28,19 @@ class TestPairs:
             assert kinds(support) == []
             assert len(support.goals.groups()) == len(LABELS)
 
-    async def test_refuse_the_rest_is_one_act(self) -> None:
-        """R lists the pairs below a probability, the likeliest first, refuses them all, and the desk is at its end; one
-        line of the history says so, and one undo takes all of it back."""
-        support = clustered()
-        async with opened(support, (120, 34), mode="6") as pilot:
-            left = support.merge_review.progress().left
-            await press(pilot, "R", *["backspace"] * 3, *".05")
-            listed = [p.evidence.probability for p in support.merge_review.below(0.05)]
-            assert listed == sorted(listed, reverse=True)
-            assert f"{len(listed)} pairs will be kept apart" in text(pilot)
-            assert kinds(support) == []
-            await press(pilot, *["backspace"] * 3, *"1.0", "enter")
-            assert kinds(support) == ["apart"] * left
-            await until(pilot, lambda: f"Refused {left} pairs" in text(pilot))
-            assert "every current pair was refused" in text(pilot)
-            await press(pilot, "H")
-            assert f"kept {left} pairs apart at once" in text(pilot)
-            assert "1 act " in text(pilot)
-            await press(pilot, "escape", "u")
-            assert kinds(support) == []
-            undone = f"Undone: kept {left} pairs apart at once"
-            await until(pilot, lambda: undone in text(pilot))
-            assert support.merge_review.progress().left == left
-
     async def test_what_is_left_to_the_end(self) -> None:
-        """The desk says how many pairs are left, how many of them are to be merged, and how many R refuses; only likely
-        ones cost model calls."""
+        """The desk says how many pairs are left and about how many of them are to be merged; only likely ones cost
+        model calls."""
         support = clustered()
         async with opened(support, (160, 34), mode="6") as pilot:
             left, likely = support.merge_review.progress().left, support.merge_review.above(0.05)
             assert len(likely) == 4
-            assert f"{left} left, 0 to 4 to merge" in text(pilot)
-            assert f"R refuses {left - 4} unlikely" in text(pilot)
+            assert f"{left} left, about 1 to merge" in text(pilot)
             assert "model not asked about 4 pairs: 16 model calls" in text(pilot)
-            answer(support, likely[0].pair, 0.01, 0.01, -3.0)
+            answer(support, likely[0].pair, 0.01, 0.01)
             await until(
                 pilot, lambda: "model not asked about 3 pairs: 12 model calls" in text(pilot)
             )
             for pair in likely[1:]:
-                answer(support, pair.pair, 0.01, 0.01, -3.0)
+                answer(support, pair.pair, 0.01, 0.01)
             await until(pilot, lambda: "not asked about" not in text(pilot))
-            progress = support.merge_review.progress()
-            assert f"R refuses {left - progress.likely} unlikely" in text(pilot)

@@ -1,4 +1,4 @@
-"""The merge desk on a project that is clustered without labels: splits of the pair in front, and the room of cards."""
+"""The merge desk on what the paper's run decided."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from engine.project.project import Project
 from screens.merge_review.screen import MergeDeskScreen
 from tests.engine.goals import paper_project
-from tests.engine.goals.service.goal_project import cluster, fill_topics, stored_review
+from tests.engine.goals.service.goal_project import stored_review
 from tests.screens.driving import press, settle, text, until
 from tests.screens.real_store import services
 from workbench.app import WorkbenchApp
@@ -33,43 +33,6 @@ def pair(pilot: Pilot[None]) -> tuple[str, str] | None:
     screen = pilot.app.screen
     assert isinstance(screen, MergeDeskScreen)
     return screen.cursor.pair
-
-
-async def test_a_split_keeps_the_pair(tmp_path: Path) -> None:
-    """S shows how k-means would split a group into as many parts as one likes. After it the largest part stands
-    beside the other group, and the desk names both sides as they stand now, so that a key for A is not meant for the
-    former A."""
-    path = tmp_path / "goals.wb"
-    with Project.open(path, create=True) as project:
-        fill_topics(project)
-        cluster(project, k=4)
-        async with on_file(project, "6") as pilot:
-            before = pair(pilot)
-            assert before is not None
-            await press(pilot, "S", "a")
-            assert "into 2: " in text(pilot)
-            await press(pilot, "right")
-            assert "into 3: " in text(pilot)
-            await press(pilot, "left", "enter")
-            review = stored_review(project)
-            goals = review.goals
-            after = pair(pilot)
-            assert after is not None
-            assert before[1] in after
-            assert before[0] not in after
-            given = review.history()[0]
-            part = next(key for key in after if key != before[1])
-            assert part in given.made
-            sizes = {group.id: group.size for group in goals.groups()}
-            assert sizes[part] == max(sizes[key] for key in given.made)
-            labels = {group.id: group.label for group in goals.groups()}
-            a, b = (labels[key] for key in after)
-            await until(pilot, lambda: "The groups changed. In front now" in text(pilot))
-            shown = " ".join(text(pilot).split())
-            assert a[:12] in shown
-            assert b[:12] in shown
-            await press(pilot, "r")
-            assert f"A      {sizes[after[0]]}  {a[:10]}" in text(pilot)
 
 
 async def test_the_papers_run_is_reviewed_by_keys(tmp_path: Path) -> None:

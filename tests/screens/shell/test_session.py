@@ -18,7 +18,7 @@ from textual.pilot import Pilot
 from engine.base.conversation import Verdict
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
-from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from engine.simulate.demo import sample_conversations, write_jsonl
 from screens.triage.calibration_screen import CalibrationScreen
 from screens.triage.screen import TriageScreen
 from tests.engine.project.support import give_scores

@@ -13,7 +13,7 @@ from engine.conversations.records import MessageRow
 from engine.conversations.stages import ImportStage
 from engine.jobs.runner import JobRunner
 from engine.project.project import Project
-from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from engine.simulate.demo import sample_conversations, write_jsonl
 from screens.widgets.messages import part_texts
 from screens.widgets.transcript import AGAINST, FOR, Transcript
 from screens.widgets.word_reasons import WordPanel, mark_spans

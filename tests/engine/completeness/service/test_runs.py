@@ -22,7 +22,7 @@ from engine.model.process.process import ModelProcess
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.project.records import Estimate
-from engine.simulate.demo.samples import write_jsonl
+from engine.simulate.demo import write_jsonl
 from tests.engine.completeness import scored
 from tests.engine.model.tiny import write_sliding
 from tests.engine.project.support import fill, talk

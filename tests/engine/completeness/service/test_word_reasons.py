@@ -18,7 +18,7 @@ from engine.conversations.stages import ImportStage
 from engine.conversations.tables import conversations
 from engine.jobs.runner import JobDone
 from engine.project.project import Project
-from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from engine.simulate.demo import sample_conversations, write_jsonl
 from tests.engine.completeness.stages.test_fitting import KEY, give_states, run
 
 COUNT = 48

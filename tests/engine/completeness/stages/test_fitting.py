@@ -41,7 +41,7 @@ from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunO
 from engine.model.catalog import FIRST_LAYERS
 from engine.model.process.process import ModelProcess
 from engine.project.project import Project
-from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from engine.simulate.demo import sample_conversations, write_jsonl
 from tests.engine.completeness import scored
 from tests.engine.completeness.scored import all_entries
 from tests.engine.project.support import fill, give_scores, talk

@@ -20,7 +20,7 @@ from engine.jobs.runner import JobCancelled, JobDone, JobRunner, RunOutcome
 from engine.model.process.process import ModelProcess
 from engine.project import runs
 from engine.project.project import Project
-from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from engine.simulate.demo import sample_conversations, write_jsonl
 from tests.engine.completeness import scored
 
 COUNT = 44

@@ -1,4 +1,5 @@
-"""k-means: a partition, reproducible bit for bit; outliers; splits; the proposed number of clusters; later members."""
+"""k-means: a partition, reproducible bit for bit; outliers; the proposed number of clusters; later members; stability;
+distinctive words; themes."""
 
 from __future__ import annotations
 
@@ -15,18 +16,26 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_score
 
-from engine.goals.clusters import clustering, kmeans
+from engine.goals.clusters import clustering
 from engine.goals.clusters.clustering import (
+    DISSOLVED,
     NOVEL,
     OUTLIER,
+    STABLE,
     Clusters,
+    Kind,
+    Repetition,
     assign,
     cluster,
     membership_of,
+    propose_k,
+    silhouette,
+    stability_run,
 )
-from engine.goals.clusters.kmeans import propose_k, silhouette
-from engine.model.embedders.vectors import Vectors, has_vector, unit_rows
-from tests.engine.goals.groups import grouped, same_partition
+from engine.goals.labels.distinctive_words import distinctive_words
+from engine.goals.stages.deciding import group_by_theme, theme_label
+from engine.model.embedders.vectors import Numbers, Vectors, has_vector, unit_rows
+from tests.engine.goals.groups import grouped, same_partition, wishes
 from tests.engine.project.support import REPOSITORY
 
 ARRAYS = ("labels", "centers", "distances")
@@ -84,7 +93,7 @@ class TestPartition:
     def test_beside_scikit_learn(self) -> None:
         """The sum of squared distances is about that of scikit-learn's k-means with as many attempts."""
         vectors, _ = grouped(10, 60, noise=0.6)
-        plain = KMeans(14, n_init=kmeans.RESTARTS, random_state=0).fit(vectors)
+        plain = KMeans(14, n_init=clustering.RESTARTS, random_state=0).fit(vectors)
         centers = unit_rows(plain.cluster_centers_)
         theirs = float((1 - (vectors @ centers.T).max(axis=1)).mean())
         assert cluster(vectors, 14, cut=None).inertia < 1.01 * theirs
@@ -100,7 +109,11 @@ class TestPartition:
 
         with pytest.raises(KeyboardInterrupt):
             cluster(grouped()[0], 6, note=stop)
-        assert steps_noted == [(0, kmeans.RESTARTS), (1, kmeans.RESTARTS), (2, kmeans.RESTARTS)]
+        assert steps_noted == [
+            (0, clustering.RESTARTS),
+            (1, clustering.RESTARTS),
+            (2, clustering.RESTARTS),
+        ]
 
 
 class TestRepetition:
@@ -138,25 +151,12 @@ class TestRepetition:
 
     def test_many_rows(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Above the limit of rows mini-batches find the groups too, and are reproducible bit for bit."""
-        monkeypatch.setattr(kmeans, "FULL_BATCH_ROWS", 200)
         monkeypatch.setattr(clustering, "FULL_BATCH_ROWS", 200)
-        monkeypatch.setattr(kmeans, "MINI_BATCH_ROWS", 64)
+        monkeypatch.setattr(clustering, "MINI_BATCH_ROWS", 64)
         vectors, truth = grouped(6, 150)
         found = cluster(vectors, 6, 1, cut=None)
         assert same_partition(found.labels, truth)
         assert bits(found) == bits(cluster(vectors, 6, 1, cut=None))
-
-
-class TestSplit:
-    def test_too_large_clusters_are_split(self) -> None:
-        """With a limit the large group is cut and the others are left as they are."""
-        vectors, truth = grouped(5, 40)
-        rows = np.flatnonzero((truth == 0) | (np.arange(len(truth)) % 4 == 0))
-        whole = cluster(vectors[rows], 5, cut=None)
-        cut = cluster(vectors[rows], 5, cut=None, largest=25)
-        assert whole.sizes[0] == 40
-        assert cut.k == 6
-        assert cut.sizes[0] < 40
 
 
 class TestProposedNumber:
@@ -198,3 +198,89 @@ class TestAssigned:
         inside = labels != NOVEL
         assert inside.mean() > 0.95
         assert (labels[inside] == truth[1::2][inside]).all()
+
+
+def repeated(
+    vectors: Vectors, labels: Numbers, k: int, seed: int, *, seeds: int, bootstraps: int
+) -> list[Repetition]:
+    """So many repetitions of each kind."""
+    wanted: list[tuple[Kind, int]] = [("seed", number) for number in range(seeds)]
+    wanted += [("bootstrap", number) for number in range(bootstraps)]
+    return [stability_run(vectors, labels, k, seed, kind, number) for kind, number in wanted]
+
+
+def mean_jaccard(repetitions: list[Repetition]) -> list[float]:
+    """The mean Jaccard similarity of each cluster over the bootstraps that have it."""
+    values = [r.jaccard for r in repetitions if r.kind == "bootstrap"]
+    return [
+        float(np.mean([v for v in each if v is not None])) for each in zip(*values, strict=True)
+    ]
+
+
+def mean_ari(repetitions: list[Repetition], kind: Kind) -> float:
+    """The mean adjusted Rand index of the repetitions of a kind."""
+    return float(np.mean([r.ari for r in repetitions if r.kind == kind]))
+
+
+class TestRepetitions:
+    def test_groups_come_again(self) -> None:
+        """Well separated groups are found again with other seeds and in bootstraps."""
+        vectors, _ = grouped(5, 40)
+        labels = cluster(vectors, 5).labels
+        found = repeated(vectors, labels, 5, 0, seeds=2, bootstraps=4)
+        assert mean_ari(found, "seed") == pytest.approx(1, abs=0.02)
+        assert mean_ari(found, "bootstrap") == pytest.approx(1, abs=0.05)
+        assert min(mean_jaccard(found)) > STABLE
+
+    def test_arbitrary_cuts_do_not(self) -> None:
+        """A cloud without groups is cut differently each time."""
+        vectors = unit_rows(np.random.default_rng(0).standard_normal((300, 12)))
+        labels = cluster(vectors, 8).labels
+        found = repeated(vectors, labels, 8, 0, seeds=2, bootstraps=4)
+        assert mean_ari(found, "seed") < 0.5
+        assert sum(value < DISSOLVED for value in mean_jaccard(found)) > 5
+
+
+class TestWords:
+    def test_tell_apart(self) -> None:
+        """Each group of goals gets words that only it contains."""
+        texts, kinds = wishes()
+        names = sorted(set(kinds))
+        labels = np.array([names.index(kind) for kind in kinds], dtype=np.int32)
+        found = distinctive_words(texts, labels, 2)
+        assert set(found[names.index("flight")]) <= {"flight", "book", "plane", "ticket", "need"}
+        assert set(found[names.index("refund")]) <= {"refund", "money", "broke", "want"}
+        assert set(found[names.index("weather")]) <= {"weather", "rain", "expected", "tomorrow"}
+
+
+def alike(*themes: tuple[int, ...], goals: int = 8) -> np.ndarray:
+    """Similarities that are high within themes, and low with noise elsewhere."""
+    rng = np.random.default_rng(0)
+    similarity = rng.uniform(0, 0.2, (goals, goals))
+    similarity = (similarity + similarity.T) / 2
+    for theme in themes:
+        similarity[np.ix_(theme, theme)] += 0.6
+    np.fill_diagonal(similarity, 1)
+    return similarity
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.1])
+def test_goals_that_are_alike_are_a_theme(scale: float) -> None:
+    """Goals that are more alike than most stand under one theme, however large the cosines are; the others in none."""
+    assert group_by_theme(scale * alike((0, 3, 7), (1, 2))) == [[0, 3, 7], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("goals", "label"),
+    [
+        (
+            ["Return something", "Get a refund", "Exchange a size"],
+            "Return something, get a refund, exchange a size",
+        ),
+        (["Find a flat", "A", "ATM search", "Pay"], "Find a flat, A and 2 more"),
+        (["Find food · Thai", "Find food · Greek", "FAQ"], "Find food, FAQ"),
+    ],
+)
+def test_a_theme_is_named_by_its_goals(goals: list[str], label: str) -> None:
+    """The name of a theme lists its goals, those that only a value tells apart once, and counts those beyond three."""
+    assert theme_label(goals) == label

@@ -56,10 +56,14 @@ class TestLater:
         every stage has run here."""
         stages = stages_of(clustered)
         found = stages.estimate(ClusteringRequest())
-        assert (found.items, found.seconds, found.model) == (33, None, "smollm2-135m")
-        assert found.asked == ("merges",)  # the built-in model writes no labels
-        assert stages.estimate(ClusteringRequest(decide="none")).asked == ()
-        assert stages.estimate(ClusteringRequest("summary")).asked == ("summaries", "merges")
+        # The built-in model is asked as in the paper only.
+        assert (found.items, found.seconds, found.model) == (33, None, "tfidf")
+        assert found.asked == ()
+        paper = stages.estimate(ClusteringRequest(paper=True))
+        assert (paper.model, paper.asked) == ("smollm2-135m", ("summaries", "labels", "merges"))
+        for request in (ClusteringRequest("summary"), ClusteringRequest(decide="llm")):
+            with pytest.raises(UsageError, match="model"):
+                stages.estimate(request)
         assert stages.estimate(ClusteringRequest(limit=5)).items == 5
         one_import = ClusteringRequest(filter=Filter().with_choice("source", "later.jsonl"))
         assert stages.estimate(one_import).items == 1

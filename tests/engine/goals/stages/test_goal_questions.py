@@ -1,4 +1,4 @@
-"""Summaries, labels, answers on pairs and decisions by the real model, and that no kill changes them."""
+"""Summaries, labels and answers on pairs by the real model, and that no kill changes them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from typing import Any
 import pytest
 
 from engine.goals.stages import clustering
-from engine.goals.stages.deciding import ASKING_MARGIN, DecideStage
 from engine.goals.tables import clusterings, decisions
 from engine.goals.tables.clusterings import shown_id, source_of, stored_clustering
 from engine.goals.views.decision_log import DecisionLog
-from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs import contract
 from engine.jobs.runner import JobDone
 from engine.model.process.process import ModelProcess
@@ -95,15 +93,11 @@ def done(undisturbed: Path, tmp_path: Path) -> Iterator[Project]:
 
 class TestWhatIsWritten:
     def test_a_goal_or_a_reason(self, done: Project) -> None:
-        """Every conversation has a goal that begins with the prompt's opening, or a reply with the reason why it is
-        none.
-        """
+        """Every conversation has a goal, or a reply with the reason why it is none."""
         with done.reading() as conn:
             stored = stored_clustering(conn, shown_id(conn))
             entries = source_of(stored).read(conn, list(range(1, 10)))
-        opening = goal_runs.prompt("summary", 8).reply
-        for entry in entries:
-            assert entry.reason or entry.text.startswith(opening)
+        assert all(entry.reason or entry.text for entry in entries)
         assert sum(1 for entry in entries if not entry.reason) >= 6
 
     def test_labels(self, done: Project) -> None:
@@ -128,7 +122,7 @@ class TestWhatIsWritten:
                 assert (cluster.label, cluster.support) == (phrase.label, phrase.support)
 
     def test_answers_on_pairs(self, done: Project) -> None:
-        """The asked pairs have answers in both orders and the likelihood ratio, found by the members of both sides."""
+        """The asked pairs have the words of the model, found by the members of both sides."""
         with done.reading() as conn:
             stored = stored_clustering(conn, shown_id(conn))
             answers = decisions.answers(conn, stored.pair_config)
@@ -136,10 +130,8 @@ class TestWhatIsWritten:
         asked = [pair for pair in state.open_pairs() if state.sides_key(*pair) in answers]
         assert len(asked) == len(answers) == min(2, len(state.open_pairs()))
         for answer in answers.values():
-            assert 0 < (answer.yes or 0) < 1
-            assert 0 < (answer.yes_reversed or 0) < 1
-            assert answer.likelihood_ratio is not None
-            assert abs(answer.likelihood_ratio) < 20
+            assert answer.yes in (None, 0, 1)
+            assert answer.reason
             assert answer.model == scored.model().label
 
     def test_again_asks_nothing(self, done: Project, expected: Content, tmp_path: Path) -> None:
@@ -173,48 +165,3 @@ def test_a_kill_at_any_moment_changes_no_bit(
         assert all(isinstance(outcome, JobDone) for outcome in outcomes)
     check_whole(path)
     assert goal_content(path) == expected
-
-
-def forget_answers(project: Project) -> None:
-    """Removes the answers on pairs, so that every pair has to be asked about."""
-    project.write(lambda conn: conn.execute("DELETE FROM pair_answer"))
-
-
-def test_probability_with_a_model(done: Project, process: ModelProcess) -> None:
-    """`auto` asks about pairs near the threshold before it decides: every merge of such a pair was asked about."""
-    decision_log = DecisionLog(done)
-    asking = goal_runs.propose(done, process, decision_log)
-    queue_cache = MergeQueueCache(done, decision_log)
-    stage = DecideStage(done, queue_cache, "auto", asking=asking, threshold=1e-6)
-    (outcome,) = goal_runs.run(done, [stage])
-    with done.reading() as conn:
-        given = decision_log.active(stored_clustering(conn, shown_id(conn)).id)
-
-    assert isinstance(outcome, JobDone)
-    assert stage.merged == len(given) > 0
-    assert all((decision.evidence or {})["yes"] is not None for decision in given)
-    assert all(decision.model == scored.model().label for decision in given)
-
-
-def test_what_is_clear_is_not_asked_about(done: Project, process: ModelProcess) -> None:
-    """A pair whose probability is far above the threshold is merged without a question."""
-    decision_log = DecisionLog(done)
-    with done.reading() as conn:
-        key = stored_clustering(conn, shown_id(conn)).id
-    forget_answers(done)
-    snapshot = MergeQueueCache(done, decision_log).snapshot(key)
-    likeliest = snapshot.probabilities(snapshot.ordered_pairs("probability")[:1])[0]
-    asking = goal_runs.propose(done, process, decision_log)
-    threshold = likeliest - ASKING_MARGIN - 1e-9
-    stage = DecideStage(
-        done,
-        MergeQueueCache(done, decision_log),
-        "auto",
-        asking=asking,
-        threshold=threshold,
-    )
-    goal_runs.run(done, [stage])
-    given = [decision for decision in decision_log.active(key) if decision.kind == "merge"]
-    first = given[0].evidence or {}
-    assert (first["yes"], given[0].model) == (None, "")
-    assert first["probability"] == pytest.approx(likeliest)

@@ -101,7 +101,6 @@ def test_a_person_decides_in_the_order_of_the_source(path: Path) -> None:
         similar = [p.evidence.description_similarity for p in review.above(0)]
         assert proposal.evidence.description_similarity == max(similar)
         assert proposal.evidence.answer.reason
-        assert review.progress().order == "similarity"
 
 
 def test_where_it_is_proposed(path: Path) -> None:

@@ -44,7 +44,7 @@ class TestTexts:
             row_of_1 = np.ones((1, 1), dtype="<f4").tobytes()
             vectors.add(conn, "v", run_id, [1], row_of_1, {2: "refused"})
             answers = [
-                AnswerEntry(sides, PairAnswer(None, None, None, "", "", "", "toy"), calls, 0.0)
+                AnswerEntry(sides, PairAnswer(model="toy"), calls, 0.0)
                 for sides, calls in (("a", 1), ("b", 0))
             ]
             goal_answers.add_answers(conn, "one", run_id, answers)
@@ -172,23 +172,15 @@ class TestFigures:
             }
             assert measurements.scored(conn, "config-a") == 5
 
-    def test_periods(self, project: Project) -> None:
-        """Sizes are by month, or by import in the order of imports; a conversation beyond the end of the map is in no
-        group.
-        """
+    def test_months(self, project: Project) -> None:
+        """Sizes are by month; a conversation without a date is in none."""
         conversations_with_vectors(project, 4)
         fill(project, [talk("later", "one more")], "b.jsonl")
         give_scores(project, {1: 0.9})
         groups = b"".join(n.to_bytes(2, "big") for n in [0, 1, 1, 2, 1])
         with project.reading() as conn:
-            assert measurements.periods(conn, groups, "month") == [
+            assert measurements.months(conn, groups) == [
                 ("2026-01", 2, 1, StateCounts(unscored=1)),
                 ("2026-02", 1, 2, StateCounts(complete=1, unscored=1, above=1)),
                 ("2026-03", 1, 1, StateCounts(unscored=1)),
-            ]
-            by_import = measurements.periods(conn, groups, "import")
-            assert [found[:3] for found in by_import] == [
-                ("a.jsonl", 1, 3),
-                ("a.jsonl", 2, 1),
-                ("b.jsonl", 0, 1),
             ]

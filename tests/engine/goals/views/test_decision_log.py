@@ -81,7 +81,7 @@ class TestActs:
         check_whole(Path(project.path))
 
     def test_one_act_of_many(self, project: Project) -> None:
-        """A plan sees the results of its own decisions, and is undone and redone as a whole."""
+        """A plan sees the results of its own decisions, and is undone as a whole."""
         decision_log = DecisionLog(project)
 
         def plan(state: MergeState) -> Iterator[GoalDecision]:
@@ -97,15 +97,10 @@ class TestActs:
         assert (undone.id, undone.active, undone.count) == (1, False, 3)
         assert list(decision_log.state(1).current) == ["c0", "c1", "c2", "c3"]
         assert decision_log.undo(1) is None
-        redone = decision_log.redo(1)
-        assert redone is not None
-        assert redone.active
-        assert list(decision_log.state(1).current) == ["d3"]
-        assert [row.active for row in decision_log.history(1)] == [True, True, True]
 
     def test_undo_is_of_a_person(self, project: Project) -> None:
         """Undo passes over what a run decided, which its number undoes; what a person had the rule do is the person's.
-        What is on a group goes and comes back with the group."""
+        What is on a group goes with the group."""
         decision_log = DecisionLog(project)
         asked = {"started_by": "human"}
         decision_log.decide(1, plans(replace(MOVE, author="auto", evidence=asked)))
@@ -121,17 +116,12 @@ class TestActs:
         assert (undone.kind, undone.active) == ("merge", False)
         assert kinds_in_force() == ["move", "theme"]
         assert stands(DecisionLog(project).state(1)) == stands(decision_log.state(1))
-        decision_log.redo(1)
-        assert kinds_in_force() == ["move", "merge", "theme", "theme"]
-        decision_log.undo(1)
         decision_log.undo(1)
         assert kinds_in_force() == ["theme"]
         assert decision_log.undo(1) is None
         assert decision_log.undo(1, 4) is not None
         assert kinds_in_force() == []
         assert decision_log.undo(1, 4) is None
-        decision_log.decide(1, plans(GoalDecision("pin", ("c0",))))
-        assert decision_log.redo(1) is None
 
     def test_what_cannot_stand_alone_is_not_undone(self, project: Project) -> None:
         """An undo that leaves a later decision without sense is refused, and nothing changes."""
@@ -244,8 +234,6 @@ from engine.project.project import Project
 kept = DecisionLog(Project.open({path!r}))
 kept.decide(1, lambda desk: [GoalDecision("merge", ("c0", "c1"), (("things", ""),))])
 kept.decide(1, lambda desk: [GoalDecision("never", ("d1", "c3"))])
-kept.undo(1)
-kept.redo(1)
 
 def half(desk):
     yield GoalDecision("merge", ("d1", "c2"))

@@ -11,7 +11,7 @@ import pytest
 
 from engine.base.errors import RequestRefused, UsageError
 from engine.model.chat import Call
-from engine.model.endpoints.dialects import THINKING_TOKENS, read_completion
+from engine.model.endpoints.capabilities import THINKING_TOKENS, read_completion
 from engine.model.interface import Sampling
 from engine.model.process.requests import Chat
 from tests.engine.model.endpoints.test_client import MemoryCache

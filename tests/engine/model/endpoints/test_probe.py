@@ -15,7 +15,7 @@ from engine.model.endpoints.probe import probe
 from engine.model.prompt_files import parse_prompt, prompt_text
 from tests.engine.model.endpoints.toy_peer import Manner, running, says
 
-SUMMARY = parse_prompt("summary", prompt_text("summary"))
+SUMMARY = parse_prompt("paper-summary", prompt_text("paper-summary"))
 
 
 def probed(manner: Manner) -> Capabilities:

@@ -20,7 +20,7 @@ from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Generate, ModelClient
 from engine.model.prompt_files import Prompt
-from engine.simulate.demo.samples import sample_conversations
+from engine.simulate.demo import sample_conversations
 from tests.engine.model.endpoints.peers import CONTEXT, llama_cpp_python, transformers_serve
 from tests.engine.model.tiny import SPECIAL
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base.errors import RequestRefused
+from engine.model.endpoints.capabilities import read_completion, without_controls
 from engine.model.endpoints.client import parse_address
-from engine.model.endpoints.dialects import read_completion, without_controls
 from engine.model.endpoints.pacing import (
     LONGEST_WAIT,
     MAX_PARALLEL_REQUESTS,

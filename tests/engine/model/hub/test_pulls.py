@@ -14,10 +14,9 @@ from engine.base.errors import ModelError, ModelFileError, NetworkRefused, Usage
 from engine.model.catalog_files import HubFile, known_sha256, manifest_path, pulled_models
 from engine.model.endpoints import pacing
 from engine.model.gguf_file import read_gguf
-from engine.model.hub import download, pulls
-from engine.model.hub.access import Hub
+from engine.model.hub import pulls
+from engine.model.hub.access import Hub, look_at
 from engine.model.hub.pulls import PullPlan, PullProgress, carry_out, forget, plan_pull, unfinished
-from engine.model.hub.repositories import look_at
 from tests.engine.model.tiny import write_sliding
 from tests.hub_server import COMMIT, TOKEN, FaultyAnswer, HubServer, Repository, serving
 
@@ -113,7 +112,7 @@ class TestInterrupted:
     ) -> None:
         """A pull from an unavailable hub ends and keeps what has arrived; the next pull resumes there."""
         server.faults.append(FaultyAnswer(cut=1234))
-        server.faults.extend(FaultyAnswer(cut=0) for _ in range(download.MAX_ATTEMPTS))
+        server.faults.extend(FaultyAnswer(cut=0) for _ in range(pulls.MAX_ATTEMPTS))
         with pytest.raises(ModelError, match="have arrived and are kept"):
             pulled(server, tmp_path)
         (plan,) = unfinished(tmp_path)
@@ -233,7 +232,7 @@ class TestSentOn:
 
     def test_unencrypted(self, content: bytes, tmp_path: Path) -> None:
         """A redirect from https to http is refused."""
-        fetch = download.Fetch(
+        fetch = pulls.Fetch(
             Hub("https://hub.example", TOKEN), NAME, COMMIT, _file(content), tmp_path / "x",
             report=lambda _, __: None,
         )  # fmt: skip
@@ -242,7 +241,7 @@ class TestSentOn:
 
     def test_this_machine(self, content: bytes, tmp_path: Path) -> None:
         """A redirect of a remote hub to this machine is refused."""
-        fetch = download.Fetch(
+        fetch = pulls.Fetch(
             Hub("https://hub.example"), NAME, COMMIT, _file(content), tmp_path / "x",
             report=lambda _, __: None,
         )  # fmt: skip
@@ -258,7 +257,7 @@ def test_no_token_on_disk(server: HubServer, tmp_path: Path) -> None:
     """Plan and manifest contain no token, nor does the printed form of a hub."""
     server.repositories[NAME].gated = True
     server.faults.append(FaultyAnswer(cut=100))
-    server.faults.extend(FaultyAnswer(cut=0) for _ in range(download.MAX_ATTEMPTS))
+    server.faults.extend(FaultyAnswer(cut=0) for _ in range(pulls.MAX_ATTEMPTS))
     with pytest.raises(ModelError):
         pulled(server, tmp_path, token=TOKEN)
     (plan,) = unfinished(tmp_path)

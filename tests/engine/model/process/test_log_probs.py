@@ -9,12 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.errors import Cancelled
-from engine.model.process.log_probs import (
-    PrefixQuestion,
-    continuation_log_probs,
-    prompted_log_probs,
-)
-from engine.model.prompt_files import Prompt
+from engine.model.process.log_probs import PrefixQuestion, continuation_log_probs
 from tests.engine.model.toy import ROOMY, ToyModel, log_prob
 
 HEAD = list(b"What all of them begin with, long enough to be shared. ")
@@ -72,12 +67,3 @@ class TestSums:
             continuation_log_probs(model, asked)
         model.check_empty()
         assert continuation_log_probs(model, asked)[0] == pytest.approx(expected(asked)[0])
-
-
-class TestRequests:
-    def test_an_overlong_text_is_shortened(self) -> None:
-        """Of a text that does not fit the middle is cut, never the question or the continuation."""
-        model = ToyModel(replace(ROOMY, context=400))
-        prompt = Prompt("p", False, "Read: ", " Yes? ", "", "yes", "no", (), 0)
-        found = prompted_log_probs(model, [("x" * 5000, ["yes"])], prompt, lambda tokens: None)
-        assert found[0][0][0] < 0

@@ -10,7 +10,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from engine.base.conversation import Conversation, Message
-from engine.simulate.demo.samples import write_jsonl
+from engine.simulate.demo import write_jsonl
 from tests.command_line import data, workbench
 from tests.engine.model.endpoints.toy_peer import ToyPeer, running, says
 
@@ -63,13 +63,14 @@ class TestEstimates:
     def test_what_a_run_will_cost(self, project: Path, peer: ToyPeer) -> None:
         """The estimate of a run over endpoints has its requests, tokens and cost, within a fifth of what the run then
         reads, and sends nothing."""
-        command = ("run", "cluster", project, "--model", "one", "--text", "summary", "--no-labels")
-        estimate = data(workbench(*command, "--estimate", "--json"))
+        words = ("--model", "one", "--paper", "--decide", "none", "--k1", "1")
+        estimate = data(workbench("run", "cluster", project, *words, "--estimate", "--json"))
         assert not peer.requests
-        (cost,) = estimate["costs"]
-        workbench(*command)
-        read = sum(len(body["prompt"]) for body in peer.completions)
-        assert cost["requests"] == len(peer.completions) == 6
+        cost, label = estimate["costs"]
+        workbench("run", "cluster", project, *words)
+        summaries = peer.completions[:-1]
+        read = sum(len(body["prompt"]) for body in summaries)
+        assert (cost["requests"], label["requests"]) == (len(summaries), 1) == (6, 1)
         assert cost["read"] == pytest.approx(read, rel=0.2)
         assert cost["cost"] == pytest.approx((cost["read"] + 2 * cost["written"]) / 1e6, rel=0.01)
 

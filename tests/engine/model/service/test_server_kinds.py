@@ -13,10 +13,10 @@ from engine.base.conversation import Conversation, Message
 from engine.base.errors import Cancelled
 from engine.goals.tables import decisions
 from engine.goals.tables.clusterings import clusters, shown_id, stored_clustering
-from engine.model.endpoints.dialects import text_pieces
+from engine.model.endpoints.capabilities import text_pieces
 from engine.opener.open_project import OpenProject
 from engine.opener.prompt_trials import PromptTrial
-from engine.simulate.demo.samples import write_jsonl
+from engine.simulate.demo import write_jsonl
 from tests.command_line import data, workbench
 from tests.engine.model.endpoints.scripted_server import KINDS, scripted
 
@@ -119,7 +119,7 @@ def test_an_interrupted_trial(project: Path) -> None:
 def test_an_estimate_before_there_are_groups(project: Path) -> None:
     """Before anything was asked the estimate has all stages: its requests are those of the run, where a verdict is said
     two for each pair, and its tokens are right within a fifth; it sends nothing. Without a number of clusters, labels
-    and pairs are a range, and where the merge probability decides, no more pairs than groups. Of what is stored nothing
+    and pairs are a range; where the merge probability decides, nothing is asked about pairs. Of what is stored nothing
     is in the next estimate."""
     with scripted(KINDS["lmstudio"]) as server:
         assert workbench("models", "add", server.url, "--name", "one").returncode == 0
@@ -132,10 +132,10 @@ def test_an_estimate_before_there_are_groups(project: Path) -> None:
             pytest.approx(3 / 6),
             pytest.approx(3 / 15),
         ]
-        auto = ("--decide", "auto", "--estimate", "--json")
-        *_, pairs = data(workbench(*command[:-2], *auto))["costs"]
-        assert (pairs["requests"], pairs["certain"]) == (2 * (6 - 1), 0)
-        *_, pairs = data(workbench(*command[:-4], "--paper", *command[-2:], *auto[2:]))["costs"]
+        auto = data(workbench(*command, "--decide", "auto", "--estimate", "--json"))["costs"]
+        assert [cost["stage"] for cost in auto] == ["summarize", "label"]
+        words = (*command[:-4], "--paper", *command[-2:], "--estimate", "--json")
+        *_, pairs = data(workbench(*words))["costs"]
         assert (pairs["requests"], pairs["certain"]) == (3, pytest.approx(2 / 3))
         assert not server.bodies
         assert workbench(*command).returncode == 0

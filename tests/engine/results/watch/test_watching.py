@@ -22,7 +22,7 @@ from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.results.watch.watched_inputs import WatchedFiles
 from engine.results.watch.watching import Event, WatchStage
-from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from engine.simulate.demo import sample_conversations, write_jsonl
 from tests.engine.completeness import scored
 
 PAST = 24

@@ -5,24 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from random import Random
 from typing import Any
 
 from engine.model.chat import Call, Completion
 from engine.model.prompt_files import prompt_texts
 from engine.simulate.forms.form import Form, Profile, read_form
 from engine.simulate.forms.form_scores import fields
-from engine.simulate.forms.form_session import FormSession, Rules
-from engine.simulate.forms.modular import ModularRun
-from engine.simulate.forms.modules import MODULES
+from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.run import FormRun, Variant
 from engine.simulate.play import EndedPlay
 from tests.engine.simulate.playing import play_all
 
-EVERY_DUMMY = frozenset(module.name for module in MODULES)
-
 Replies = Mapping[str, Callable[[Call], str] | Sequence[str] | str]
-"""By module: what is said to each call, one after another with the last repeated, or always the same."""
+"""By module: what is said to each call, one after another with the last repeated, or always the same; a module without
+a reply writes nothing, so that its fallback replies."""
 
 ANNA = Profile("anna", "a weaver called Anna", {})
 
@@ -60,7 +56,7 @@ class Script:
         return [call for call in self.asked if call.module == module]
 
     def _said(self, call: Call) -> Completion:
-        reply = self.replies[call.module]
+        reply = self.replies.get(call.module, "")
         before = len(self.of(call.module))
         self.asked.append(call)
         if callable(reply):
@@ -75,7 +71,6 @@ def played(
     *,
     form: Form | None = None,
     variant: Variant = "modular",
-    dummies: frozenset[str] = EVERY_DUMMY,
     profiles: tuple[Profile, ...] = (ANNA,),
     run: int = 1,
     **rules: Any,
@@ -85,42 +80,13 @@ def played(
         form or small_form(),
         variant,
         run,
-        Rules(dummies=dummies, **rules),
+        Rules(**rules),
         prompt_texts("forms"),
         profiles,
     )
     (one,) = play_all([scenario], script, parallel=1)
     assert one.reason is None
     return one
-
-
-def modular(
-    script: Script,
-    *,
-    form: Form | None = None,
-    dummies: frozenset[str] = EVERY_DUMMY,
-    **rules: Any,
-) -> ModularRun:
-    """A modular run after its end, with the states of its chunks."""
-    form = form or small_form()
-    session = FormSession(
-        prompt_texts("forms"), Rules(dummies=dummies, **rules), Random(0), form.topic, (ANNA,),
-        form.name, sum(1 for _ in fields(form.content)),
-    )  # fmt: skip
-    run = ModularRun(session, form.blank())
-    filling = run.fill()
-    try:
-        call = next(filling)
-        while True:
-            (reply,) = script([call])
-            call = filling.send(reply)
-    except StopIteration:
-        return run
-
-
-def all_but(*names: str) -> frozenset[str]:
-    """Every module replaced by its fallback except these."""
-    return EVERY_DUMMY - set(names)
 
 
 def prompt_of(call: Call) -> str:

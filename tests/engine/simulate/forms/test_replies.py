@@ -1,4 +1,4 @@
-"""Parsing the JSON object of a reply, checking a returned section, and the schemas of replies."""
+"""Checking a returned section, and the schemas of replies."""
 
 from __future__ import annotations
 
@@ -7,25 +7,8 @@ from typing import Any
 
 import pytest
 
-from engine.simulate.forms.form_session import alike, last_object, section_schema
+from engine.simulate.forms.form_session import alike, section_schema
 from tests.engine.simulate.forms.playing import leaf, small_form
-
-
-@pytest.mark.parametrize(
-    ("reply", "meant"),
-    [
-        ('Sure: {"a": "1"} or rather {"a": "2"}.', '{"a": "2"}'),
-        ('{"a": {"b": "c"}} and {', '{"a": {"b": "c"}}'),
-        ('{"a": "a } in a { text"}', '{"a": "a } in a { text"}'),
-        ('{"a": "one\ntwo",\n "b": "c"}', '{"a": "one; two",  "b": "c"}'),
-        ('{"a": "said \\"no\nyes\\""}', '{"a": "said \\"no; yes\\""}'),
-        ("nothing", None),
-        ('{"a": "cut off', None),
-    ],
-)
-def test_the_last_whole_object_is_meant(reply: str, meant: str | None) -> None:
-    """The last complete outermost object counts, and a line break within a text becomes a semicolon."""
-    assert last_object(reply) == meant
 
 
 def answered(**changes: Any) -> dict[str, Any]:

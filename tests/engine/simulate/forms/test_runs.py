@@ -25,7 +25,7 @@ def test_the_user_is_another_one_for_each_question() -> None:
     found = result(script, profiles=people, turns_per_field=4)
     asked = {
         next(one.name for one in people if one.description in prompt_of(call))
-        for call in script.asked
+        for call in script.of("user")
     }
     assert len(asked) > 3
     assert (found["right"], found["profile"]) == (None, None)
@@ -39,7 +39,7 @@ def test_one_user_for_a_run_knows_the_answers_and_is_judged() -> None:
     anna = Profile("anna", "a weaver", {"small": known})
     script = Script({"user": answer_by_label})
     found = result(script, profiles=(anna, ANNA), profile="run")
-    of_town = next(call for call in script.asked if "QUESTION:\nTown" in prompt_of(call))
+    of_town = next(call for call in script.of("user") if "QUESTION:\nTown" in prompt_of(call))
     assert "Town: Ulm" in prompt_of(of_town)
     assert "Anna" not in prompt_of(of_town)
     assert (found["profile"], found["right"]) == ("anna", (2, 3))
@@ -65,7 +65,7 @@ def test_the_conversation_lands_with_its_scores_as_truth() -> None:
     assert record.keys() == {"id", "dataset", "messages", "truth"}
 
 
-def test_known_forms_are_filled_by_dummies_too() -> None:
+def test_known_forms_are_filled_by_fallbacks_too() -> None:
     """Fallbacks and a user who answers `x` to everything complete each form of Hakimov et al. but for its options, in
     bounded time.
     """

@@ -9,10 +9,8 @@ from typing import Any
 
 from engine.model.chat import Call, Completion, Ending, Scenario
 from engine.model.prompt_files import prompt_texts
-from engine.simulate.sharded.instruction import Instruction, Shard
-from engine.simulate.sharded.play import ShardedScenario
-from engine.simulate.sharded.scenario import Condition, Setting
-from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction, Task, without_judge
+from engine.simulate.sharded.play import Condition, Setting, ShardedScenario
+from engine.simulate.sharded.task import Evaluation, Task
 from tests.engine.simulate.sharded.bound import instruction_of
 
 SHELLS = instruction_of(
@@ -30,35 +28,22 @@ SHELLS = instruction_of(
 )
 
 
-@dataclass(frozen=True)
 class PlainTask(Task):
-    """A task whose correct answer is `gold`."""
+    """A task whose correct answer is `gold`; `whole` is whether the whole reply is the answer."""
 
-    instruction: Instruction = SHELLS
-    extraction: Extraction = "gen"
-    always_attempts: bool = False
-    scored_at_end: bool = False
-    template: str | None = None
-    answer_description: str = "A number."
-    gold: str = "8"
+    def __init__(self, *, whole: bool = False, gold: str = "8") -> None:
+        super().__init__(SHELLS, {"math-full": "Q: [[QUESTION]]"}, SHELLS.text("question"))
+        self.is_copied, self.gold = not whole, gold
+
+    @property
+    def answer_description(self) -> str:
+        return "A number."
 
     def system_prompt(self) -> str:
         return "Solve it."
 
-    def full_prompt(self) -> str:
-        return f"Q: {self.instruction.text('question')}"
-
-    def concat_prompt(self, shards: Sequence[Shard]) -> str:
-        return "Q: " + "".join(f"- {one.text}\n" for one in shards)
-
-    def user_turn(self, shards: Sequence[Shard], at: int) -> str | None:
-        return None if self.template is None else f"{self.template} {shards[at].text}"
-
-    def extract(self, reply: str) -> str:
-        return reply.split()[-1] if reply.split() else ""
-
-    def evaluate(self, answer: str) -> Evaluating:
-        return without_judge(Evaluation(float(answer == self.gold), {"seen": answer}))
+    def evaluate(self, answer: str) -> Evaluation:
+        return Evaluation(float(answer == self.gold), {"seen": answer})
 
 
 @dataclass

@@ -28,24 +28,12 @@ class TestReading:
         assert [one.record() for one in read_instructions(text)] == [ONE, other]
 
 
-class TestMerging:
-    def test_neighbors_are_joined_in_their_order(self) -> None:
-        """Five shards become two or three of nearly the same number; lists are joined too, and nothing is lost."""
-        shards = [{"shard_id": at, "shard": f"s{at}.", "doc_idxs": [at]} for at in range(5)]
-        one = instruction_of({**ONE, "shards": shards})
-        assert [shard.text for shard in one.merged(2).shards] == ["s0. s1. s2.", "s3. s4."]
-        three = one.merged(3).shards
-        assert [shard.extra["doc_idxs"] for shard in three] == [[0, 1], [2, 3], [4]]
-        assert [shard.shard_id for shard in three] == [1, 2, 3]
-        assert one.merged(5).digest != one.merged(4).digest
-
-
 class TestRefusing:
     @pytest.mark.parametrize(
         ("changes", "reason"),
         [
             ({"task_id": ""}, "no `task_id`"),
-            ({"task": "maths"}, "`task` must be one of math, "),
+            ({"task": "code"}, "`task` must be one of math, actions; it is 'code'"),
             ({"shards": []}, "at least one shard"),
             ({"shards": [{"shard_id": "1", "shard": "x"}]}, "shard 1: `shard_id` must be"),
             ({"shards": [{"shard_id": 1}]}, "shard 1: `shard` must be text, it is missing"),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.model.chat import Ending
-from engine.simulate.sharded.scenario import Condition
+from engine.simulate.sharded.play import Condition
 from tests.engine.simulate.sharded.scripted import (
     PlainTask,
     ScriptedReplies,
@@ -202,19 +202,24 @@ class TestOtherConditions:
         ]
 
 
-class TestKindsOfTask:
-    def test_fixed_turns_need_no_user_and_no_judge(self) -> None:
-        """With a template and `always_attempts`, shards come in order and no reply is classified."""
-        task = PlainTask(extraction="full_response", always_attempts=True, template="Next:")
-        speakers = ScriptedReplies({"assistant": ["1", "2", "8"]})
-        ending = played(scenario("sharded", task), speakers)
-        assert [content for role, content in trace_of(ending) if role == "user"] == [
-            "Next: How many plums has Ada?",
-            "Next: Bo has 4 plums.",
-            "Next: Ada has twice as many as Bo.",
-        ]
-        assert ending.result["categories"] == ["answer_attempt"] * 3
-        assert ending.result["score"] == 1.0
+class TestAnswers:
+    def test_a_whole_reply_is_the_answer(self) -> None:
+        """Where the task says so, nobody is asked to copy an answer out."""
+        speakers = ScriptedReplies({"assistant": ["8"]})
+        assert played(scenario("full", PlainTask(whole=True)), speakers).result["score"] == 1
+
+    def test_three_tries_with_rising_temperature(self) -> None:
+        """An answer that does not occur in the reply is asked for up to twice more, with another seed and a higher
+        temperature.
+        """
+        speakers = ScriptedReplies(
+            {"assistant": ["She has 8."], "extract": [{"answer": "9"}, "cut {", {"answer": "8"}]}
+        )
+        ending = played(scenario("full"), speakers)
+        assert ending.result["score"] == 1
+        calls = speakers.of("extract")
+        assert [call.sampling.temperature for call in calls] == [0.0, 0.5, 1.0]
+        assert len({call.seed for call in calls}) == 3
 
 
 class TestNames:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine.simulate.sharded.instruction import read_instructions
-from engine.simulate.sharded.scenario import Condition
+from engine.simulate.sharded.play import Condition
 from tests.engine.simulate.sharded.scripted import ScriptedReplies, attempt, played, scenario
 from tests.shared_data import original_files
 

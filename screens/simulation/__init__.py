@@ -1,1 +1,0 @@
-"""Simulations: conversations with known truth, played by models."""
