@@ -66,7 +66,7 @@ class TestPartition:
         assert same_partition(cluster(vectors, 6, cut=None).labels, truth)
 
     def test_equal_rows_are_no_outliers(self) -> None:
-        """Rows that are equal are clusters of their own in any rotation, however their distances to the center round."""
+        """Rows that are equal are clusters of their own, however their distances to the center round."""
         for seed in range(20):
             rows = unit_rows(np.random.default_rng(seed).standard_normal((3, 3)))
             labels = cluster(np.repeat(rows, 4, axis=0), 3).labels
