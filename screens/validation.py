@@ -71,9 +71,8 @@ _CLAIMS = {
     "not complete": ("truth.complete:false", "truth.complete:true"),
     "success below 1": ("truth.success<1", "truth.success>=1"),
     "verdict no": ("succeeded:no", "succeeded:yes"),
-    "hallucinated": ("truth.hallucination:true", "truth.hallucination:false"),
 }
-"""Filters of the conversations for which a claim holds and does not hold; of answers, of which one is so."""
+"""Filters of the conversations for which a claim holds and does not hold."""
 
 
 class ValidationScreen(WorkbenchScreen[None]):
@@ -364,7 +363,7 @@ def pages(report: ValidationReport) -> int:
 def conclusions_content(
     table: ReportTable, row: ReportRow | None, compared: ReportRow | None
 ) -> Content:
-    """Returns what can be concluded of the row under the cursor and of all rows, and the notes of the table.
+    """Returns what the row under the cursor is, what can be concluded of all rows, and the notes of the table.
 
     Args:
         compared: The row whose curves are drawn beside those of `row`.
@@ -381,7 +380,6 @@ def conclusions_content(
             lines.append(
                 Content.styled(f"drawn faintly: {name_of(compared)}, and chance", "$tone-muted")
             )
-        lines += [Content(one_line(sentence, MAX_SENTENCE_CHARS)) for sentence in row.conclusions]
     if table.conclusions:
         lines.append(Content.styled("all rows", "bold"))
         lines += [Content(one_line(sentence, MAX_SENTENCE_CHARS)) for sentence in table.conclusions]
@@ -442,8 +440,8 @@ def figures_of(table: ReportTable) -> list[Figure]:
     """Returns the conversations that a table compares, as far as filters can name them."""
     if table.metric == "goals":
         return [
-            Figure("with a gold goal, in a goal", parse_filter("has:truth.goal goal:any")),
-            Figure("with a gold goal, in no goal", parse_filter("has:truth.goal goal:none")),
+            Figure("with a gold goal, in a goal", parse_filter("truth.goal:any goal:any")),
+            Figure("with a gold goal, in no goal", parse_filter("truth.goal:any goal:none")),
         ]
     measured = "leaves>=0" if table.metric == "trees" else "-state:not-scored"
     if table.title not in _CLAIMS:

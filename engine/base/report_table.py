@@ -68,7 +68,6 @@ class ReportRow:
         kind: What the row is in a comparison.
         description: Describes the row, in a few words.
         note: A remark that is needed to read the row, a few words.
-        conclusions: Conclusions about this row, a sentence each.
         p_value: p value of the hypothesis that the row is no better than chance, corrected for all rows; None if it
             was not tested.
         curves: The curves of the row, one for each plot of the table.
@@ -80,7 +79,6 @@ class ReportRow:
     kind: RowKind = "method"
     description: str = ""
     note: str = ""
-    conclusions: tuple[str, ...] = ()
     p_value: float | None = None
     curves: tuple[Curve, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -176,10 +174,7 @@ def tab_separated(table: ReportTable, rows: Sequence[ReportRow]) -> str:
     if table.metric is not None:
         p_values = ["p", *("" if row.p_value is None else f"{row.p_value:.4f}" for row in rows)]
         lines = [[*line, p] for line, p in zip(lines, p_values, strict=True)]
-    conclusions = (*table.conclusions, *(sentence for row in rows for sentence in row.conclusions))
-    return "\n".join(
-        ["\t".join(line) for line in lines] + [*table.notes, *dict.fromkeys(conclusions)]
-    )
+    return "\n".join(["\t".join(line) for line in lines] + [*table.notes, *table.conclusions])
 
 
 def _titles(column: ReportColumn) -> list[str]:

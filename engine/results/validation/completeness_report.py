@@ -6,9 +6,8 @@ from dataclasses import fields
 from typing import Any
 
 from engine.base.report_table import CurveAxes, ReportColumn, ReportRow, ReportTable, row_as_json
-from engine.base.statistics.intervals import Classification, Contrast, Curve, Interval
+from engine.base.statistics.intervals import Classification, Curve, Interval
 from engine.base.text import one_line
-from engine.results.metrics.conclusions import contrasts_about, contrasts_json
 from engine.results.records import CompletenessTable, SeparationRow, TruthTable
 
 FIGURES = tuple(field.name for field in fields(Classification))
@@ -16,6 +15,9 @@ FIGURES = tuple(field.name for field in fields(Classification))
 
 MAX_NAME_CHARS = 44
 """Most characters of the name of a row."""
+
+MAX_SENTENCE_CHARS = 400
+"""Most characters of a sentence."""
 
 DIAGONAL: Curve = ((0.0, 0.0), (1.0, 1.0))
 """The curve of guessing in a plot from 0 to 1."""
@@ -68,7 +70,7 @@ _CUT_COLUMNS = (
 
 def tables(table: CompletenessTable) -> list[ReportTable]:
     """Returns the table of the truncation test, then one for each claim; no rows when a claim has one value for all."""
-    return [_truncation_table(table), *(_truth_table(truth, table) for truth in table.truths)]
+    return [_truncation_table(table), *(_truth_table(truth) for truth in table.truths)]
 
 
 def _truncation_table(table: CompletenessTable) -> ReportTable:
@@ -76,12 +78,13 @@ def _truncation_table(table: CompletenessTable) -> ReportTable:
     return ReportTable(
         _CUT,
         _CUT_COLUMNS,
-        tuple(_truncation_row(row, table) for row in table.rows),
+        tuple(map(_truncation_row, table.rows)),
         (
             f"{table.n:,} conversations {tested_on(table)}, each whole and cut at a random turn (seed {table.seed})",
             f"{table.asked:,} asked for, {table.single:,} cannot be cut,"
             f" {table.coverage:.0%} of the others are scored by all rows",
         ),
+        (one_line(table.conclusion, MAX_SENTENCE_CHARS),) if table.conclusion else (),
         metric="completeness",
         plots=(_RELIABILITY, ROC),
     )
@@ -95,14 +98,13 @@ def tested_on(table: CompletenessTable) -> str:
     return f"of the test part of {name}"
 
 
-def _truncation_row(row: SeparationRow, table: CompletenessTable) -> ReportRow:
+def _truncation_row(row: SeparationRow) -> ReportRow:
     """Returns the row of one scoring or baseline."""
     made = row.config
     return ReportRow(
         (row.name, *(_figure(row, column.key) for column in _CUT_COLUMNS[1:])),
         kind="method" if row.kind == "scores" else "baseline",
         description=(made and made.model) or _WITHOUT_MODEL[row.kind],
-        conclusions=contrasts_about(row.name, main_contrasts(table)),
         curves=(row.reliability, row.roc),
         details={
             "kind": row.kind,
@@ -119,23 +121,6 @@ def _truncation_row(row: SeparationRow, table: CompletenessTable) -> ReportRow:
     )
 
 
-def main_contrasts(table: CompletenessTable, truth: TruthTable | None = None) -> list[Contrast]:
-    """Returns the contrasts of the truncation test, or those of a claim, without those of scores and the worse
-    baseline: scores have to be better than the best that needs no model."""
-    areas = {row.name: row.metrics.auroc.value for row in table.rows}
-    if truth is not None:
-        areas = {row.name: row.auroc.value for row in truth.rows}
-    baselines = {row.name for row in table.rows if row.kind != "scores"} & areas.keys()
-    worse = baselines - {max(baselines, key=lambda name: areas[name], default="")}
-    contrasts = table.contrasts if truth is None else truth.contrasts
-    # kept: those without a worse baseline, and those of two baselines
-    return [
-        contrast
-        for contrast in contrasts
-        if not {contrast.one, contrast.other} & worse or {contrast.one, contrast.other} <= baselines
-    ]
-
-
 def _figure(row: SeparationRow, key: str) -> Interval | None:
     """Returns a metric of a row by the key of its column; None where it could not be computed."""
     if key == "matched":
@@ -144,7 +129,7 @@ def _figure(row: SeparationRow, key: str) -> Interval | None:
     return interval
 
 
-def _truth_table(table: TruthTable, completeness: CompletenessTable) -> ReportTable:
+def _truth_table(table: TruthTable) -> ReportTable:
     """Returns the comparison of all rows with one claim."""
     covered = table.holds + table.fails
     return ReportTable(
@@ -157,7 +142,6 @@ def _truth_table(table: TruthTable, completeness: CompletenessTable) -> ReportTa
         tuple(
             ReportRow(
                 (row.name, row.auroc, row.ap),
-                conclusions=contrasts_about(row.name, main_contrasts(completeness, table)),
                 curves=(row.roc,),
             )
             for row in table.rows
@@ -211,7 +195,7 @@ def as_json(completeness: CompletenessTable) -> dict[str, Any]:
             "selecting": completeness.selecting,
             "left_out": [{"name": name, "scored": count} for name, count in completeness.left_out],
             "rows": [row_as_json(cut, row) for row in cut.rows],
-            **contrasts_json(completeness.contrasts),
+            "conclusions": [completeness.conclusion] if completeness.conclusion else [],
             "truths": [
                 {
                     "claim": table.claim,
@@ -220,7 +204,6 @@ def as_json(completeness: CompletenessTable) -> dict[str, Any]:
                     "fails": table.fails,
                     "known": table.known,
                     "rows": [row_as_json(report_table, row) for row in report_table.rows],
-                    **contrasts_json(table.contrasts),
                 }
                 for report_table, table in zip(against, completeness.truths, strict=True)
             ],

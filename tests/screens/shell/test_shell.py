@@ -152,17 +152,6 @@ class TestPalette:
             assert app.next_project == name
             assert app._exit
 
-    async def test_applies_a_saved_filter(self) -> None:
-        """A saved filter is one choice away from every screen."""
-        support = project()
-        support.saved.save_filter("[/red] open", "state:broken-off")
-        async with opened(support, mode="1") as pilot:
-            await press(pilot, "ctrl+p")
-            await asked(pilot, "Filter: ")
-            assert isinstance(pilot.app.screen, ConversationsScreen)
-            await settle(pilot)
-            assert "12 of 36" in text(pilot)
-
 
 class TestHelp:
     async def test_keys_of_this_place(self) -> None:
@@ -270,7 +259,7 @@ class TestFaults:
 async def test_escape_leaves_the_innermost() -> None:
     """From whatever dialog, escape leads back to the screen it was opened on."""
     async with opened(project()) as pilot:
-        for key in ("question_mark", "ctrl+p", "s", "r", "i", "C", "W"):
+        for key in ("question_mark", "ctrl+p", "s", "r", "i", "C"):
             await press(pilot, key)
             assert not isinstance(pilot.app.screen, ConversationsScreen), key
             await press(pilot, "escape")

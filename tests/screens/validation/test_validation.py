@@ -43,7 +43,7 @@ class TestPages:
             assert "-max_logprob" in text(pilot)
             await press(pilot, "right")
             assert "what is missing for more (1)" in text(pilot)
-            assert "workbench run complete PROJECT" in text(pilot)
+            assert "Nothing is scored yet" in text(pilot)
             await press(pilot, "right", "left")
             assert "3 of 3" in text(pilot)
             await press(pilot, "left")
@@ -55,11 +55,11 @@ class TestPages:
         async with opened(made, size=(120, 40)) as pilot:
             await press(pilot, "V", "right")
             assert "ROC leaves" in text(pilot)
-            assert "leaves .86 against predictive_entropy .38: better, n = 32" in text(pilot)
+            assert "leaves .86 against perplexity" in text(pilot)
             assert "drawn faintly: perplexity" in text(pilot)
             before = [line for line in lines(pilot) if "│" in line]
             await press(pilot, "end")
-            assert "ROC answer_tokens" in text(pilot)
+            assert "ROC perplexity" in text(pilot)
             assert "drawn faintly: leaves" in text(pilot)
             assert [line for line in lines(pilot) if "│" in line] != before
 
@@ -117,7 +117,7 @@ async def test_hostile_names(
 
     def hostile(text: str) -> ReportTable:
         rows = tuple(
-            replace(row, cells=(text, *row.cells[1:]), description=text, conclusions=(text,))
+            replace(row, cells=(text, *row.cells[1:]), description=text)
             for row in (*trees.rows[:2], *trees.rows[-2:])
         )
         plots = tuple(replace(plot, title=text, x_title=text) for plot in trees.plots)
