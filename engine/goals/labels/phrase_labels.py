@@ -110,6 +110,8 @@ FIRST_OFFSET = 0.5
 MIN_KIND_SHARE, MIN_MODIFIERS = 0.1, 5
 """A word before a noun is a value where it stands before it in less than this share of its uses, and the noun has at
 least this many others: in "lebanese restaurant", not in "rental car"."""
+OPENING_WORDS = 60
+"""First words of a text in which it says what help is wanted with; a long form names many things."""
 OWN_FACTOR = 1.5
 """Factor of a topic that members call theirs: "my invention"."""
 MIN_PLACE_SHARE = 0.5
@@ -241,6 +243,15 @@ class _Cluster:
     def texts_beginning(self, content: frozenset[str]) -> set[int]:
         """Returns the indices of the texts that ask for these words first."""
         return {index for index, words in enumerate(self.first_requests) if content <= words}
+
+    def texts_opening_with(self, content: frozenset[str]) -> set[int]:
+        """Returns the indices of the texts that have these stems among their first `OPENING_WORDS` words."""
+        return {index for index, opening in enumerate(self._openings) if content <= opening}
+
+    @cached_property
+    def _openings(self) -> list[set[str]]:
+        """Returns the stems of the first words of each text."""
+        return [stems(" ".join(text.split()[:OPENING_WORDS])) for text in self.texts]
 
     def texts_asking(self, request: Phrase) -> set[int]:
         """Returns the indices of the texts that contain the content of a request, with a verb of its act. Where two
@@ -546,10 +557,7 @@ class _Usage:
     def has_varying_word(self, phrase: Phrase) -> bool:
         """Returns whether a word before a noun of a phrase is one of many that stand there: "lebanese restaurant"."""
         return any(
-            (
-                first in ADJECTIVES
-                or self._pairs[first, noun] < MIN_KIND_SHARE * self._words[noun]
-            )
+            (first in ADJECTIVES or self._pairs[first, noun] < MIN_KIND_SHARE * self._words[noun])
             and self._modifiers[noun] >= MIN_MODIFIERS
             for first, noun in pairwise(phrase.words)
             if stem(first) in phrase.content and stem(noun) in phrase.content
@@ -782,13 +790,19 @@ def _topics(
     worth = {
         frozenset({noun}): contrast * (OWN_FACTOR if told[noun].startswith("my ") else 1.0)
         for noun in nouns
-        if (not needs_help or told[noun].startswith(("my ", "the ")))
+        if (
+            not needs_help
+            or told[noun].startswith(("my ", "the "))
+            or stem(told[noun]) != told[noun]
+        )
         and usage.is_noun(cluster.form(noun))
         and not any(map(usage.is_value, usage.terms([cluster.form(noun)])[0].casefold().split()))
         and cluster.share(frozenset({noun})) >= MIN_LISTED_SHARE
         and (contrast := _contrast(number, frozenset({noun}), clusters)) >= least_contrast
     }
     texts = {content: cluster.texts_with(content) for content in worth}
+    for content in texts if needs_help else ():
+        texts[content] = cluster.texts_opening_with(content)
     topics = _cover(cluster, worth, texts)[: 1 if is_search else MAX_REQUESTS]
     least = MIN_THING_SUPPORT if is_search else MIN_LIST_SUPPORT
     common = [
