@@ -38,6 +38,8 @@ MIN_KIND_SHARE, MIN_MODIFIERS = 0.1, 5
 least this many others: in "lebanese restaurant", not in "rental car"."""
 MIN_PLACE_SHARE = 0.5
 """Least share of the uses of a word after "in", "from" and the like, without a determiner, where it is a value."""
+MIN_QUALITY_SHARE = 0.3
+"""Least share of the uses of a word before a content word where it tells of what kind a thing is."""
 MIN_NOUN_SHARE = 0.1
 """Least share of the uses of a word after a determiner, a preposition or a verb where it is a noun: not of "born"."""
 MIN_DETERMINER_SHARE = 0.2
@@ -106,6 +108,10 @@ class Usage:
         return self.is_name(word) or (
             self._as_places[word] >= max(2, MIN_PLACE_SHARE * self._words[word])
         )
+
+    def is_quality(self, word: str) -> bool:
+        """Returns whether a word often stands before a noun: "european"."""
+        return self._continued[word] >= MIN_QUALITY_SHARE * self._words[word]
 
     def is_noun(self, word: str) -> bool:
         """Returns whether a word stands as a noun."""
