@@ -87,8 +87,8 @@ answers m/demo.wb succeeded --all yes --filter draw<.3 --yes --annotator Bo --bl
 answers m/demo.wb rude --all yes --filter draw<.3 --yes
 answers m/demo.wb rude --all no --filter draw>.7 --yes
 questions m/demo.wb --agreement succeeded
-ask m/demo.wb succeeded --by examples --next 2 --use
-ask m/demo.wb rude --by examples --next 2
+ask m/demo.wb succeeded --by examples
+ask m/demo.wb rude --by examples
 list m/demo.wb --limit 3
 calibrate m/demo.wb
 scores m/demo.wb

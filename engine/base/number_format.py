@@ -14,13 +14,6 @@ Range = tuple[float, float]
 """The least and the most that an amount may be."""
 
 
-def digits_for(noise: float | None) -> int:
-    """Returns how many digits of a probability mean something when equal work differs by `noise`: one or two."""
-    if noise is None or noise <= 0.01:
-        return 2
-    return 1
-
-
 def probability(p: float | None, digits: int = 2) -> str:
     """Returns a probability without its leading zero, `.63`; `1.0` when it rounds to one, a dash for None."""
     if p is None:

@@ -82,12 +82,14 @@ class ReportTable:
         columns: The columns. The first one names the rows; rows are compared by the first column of intervals.
         rows: The rows, in the order in which they are shown.
         notes: Remarks that are needed to read the table, a sentence each.
+        conclusions: Conclusions about all rows, a sentence each.
     """
 
     title: str
     columns: tuple[ReportColumn, ...]
     rows: tuple[ReportRow, ...]
     notes: tuple[str, ...] = ()
+    conclusions: tuple[str, ...] = ()
 
 
 def format_cell(kind: CellKind, cell: Cell) -> str:

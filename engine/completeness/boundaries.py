@@ -76,13 +76,13 @@ class BoundaryReading:
         log_end, log_continue: Natural log-probabilities of the end and of the continuation. They are sums over the
             tokens of each, which grow while these are read.
         generated: Whether the end is what the model writes there, each of its tokens being the most probable one after
-            those before it; None where it is not known.
+            those before it.
         state: The last hidden state there, shape (dimensions,); None where it was not asked for.
     """
 
     log_end: float = 0.0
     log_continue: float = 0.0
-    generated: bool | None = None
+    generated: bool = True
     state: HiddenState | None = None
 
     def add(self, answer: Answer, log_p: float) -> None:

@@ -12,8 +12,6 @@ Words of this file:
 - Member: a segment of a group while it is decoded. A span is those of its tokens that one decode takes.
 - Row: the logits after one position. A pick is one log-probability to take from a row, and the reading it is added to.
 - Reading: the log-probabilities of both answers at one mark, a `BoundaryReading`.
-- A kept log is one whose cells and readings stay between requests; to save is to copy the cells of a sequence for that.
-- A retained sequence stays in the cache until the writer continues it with the remaining tasks of its log.
 """
 
 from __future__ import annotations
@@ -24,8 +22,6 @@ from typing import NamedTuple
 
 from engine.base.errors import ContextTooSmall, ModelError
 from engine.completeness.boundaries import Answer, BoundaryReading, QuestionTokens
-from engine.completeness.kept_logs import KeptLogs, KnownPrefix
-from engine.completeness.remaining_tasks import InlineWriter
 from engine.model.interface import Logits, Span, TokenModel, log_probs
 
 PREFIX_SEQUENCE = 0
@@ -151,7 +147,6 @@ class Member:
         tokens: Tokens of the segment and, after a last mark at their end, those of the continuation but the last.
         marks: Marks of the segment.
         readings: A reading for each mark.
-        known_prefix: The part of the segment that a kept log has already.
         picks: The picks of the row after a token, by the position of the token.
     """
 
@@ -159,7 +154,6 @@ class Member:
     tokens: list[int]
     marks: tuple[int, ...]
     readings: list[BoundaryReading]
-    known_prefix: KnownPrefix
     picks: dict[int, list[_Pick]] = field(default_factory=dict)
 
     def add_pick(self, position: int, pick: _Pick) -> None:
@@ -171,14 +165,12 @@ class Member:
         return [position for position in range(start, stop) if position in self.picks]
 
 
-def begin_member(
-    index: int, segment: Segment, question: QuestionTokens, kept_logs: KeptLogs | None
-) -> Member:
+def begin_member(index: int, segment: Segment, question: QuestionTokens) -> Member:
     """Returns a segment as a member, with what is to be read at each of its positions.
 
-    The readings at marks that a kept log knows are taken from there. With a suffix nothing is picked here, since both
-    answers are read on forks; without one their first tokens are read in the pass. An inline question also reads the
-    continuation's further tokens there, which the log itself has to hold after each mark.
+    With a suffix nothing is picked here, since both answers are read on forks; without one their first tokens are read
+    in the pass. An inline question also reads the continuation's further tokens there, which the log itself has to hold
+    after each mark.
 
     Raises:
         ModelError: The log does not go on with the continuation after a mark, and the question is inline.
@@ -188,14 +180,10 @@ def begin_member(
     if question.inline and segment.marks[-1] == len(tokens):
         # Each token attends to earlier ones only, so what is added at the very end changes no reading.
         tokens.extend(step_header)
-    known_prefix = kept_logs.known_prefix(tokens, segment.marks) if kept_logs else KnownPrefix()
-    readings = [
-        known_prefix.readings.get(mark) or BoundaryReading(generated=True) for mark in segment.marks
-    ]
-    member = Member(index, tokens, segment.marks, readings, known_prefix)
+    member = Member(index, tokens, segment.marks, [BoundaryReading() for _ in segment.marks])
+    if question.suffix:
+        return member
     for mark, reading in zip(segment.marks, member.readings, strict=True):
-        if question.suffix or mark in known_prefix.readings:
-            continue
         member.add_pick(mark - 1, _Pick(reading, "end", question.end[0]))
         member.add_pick(mark - 1, _Pick(reading, "continuation", continuation[0]))
         if not question.inline:
@@ -212,7 +200,6 @@ class Packer:
 
     Attributes:
         _shared: Number of first tokens that all members have in the sequence `PREFIX_SEQUENCE`.
-        _retained_cells: Number of cells that the retained sequences need until they are continued.
         _spans, _picks_by_row: What the next decode takes, and what is read from each of its rows.
         _batch_tokens, _batch_rows: Numbers of tokens and rows of it.
         _finished: Members whose last token is decoded, or is in the next decode, with their sequences.
@@ -224,13 +211,10 @@ class Packer:
         question: QuestionTokens,
         shared: int,
         progress: Progress | None,
-        writer: InlineWriter | None,
-        kept_logs: KeptLogs | None,
     ) -> None:
         self._model, self._question, self._shared = model, question, shared
-        self._progress, self._writer, self._kept_logs = progress, writer, kept_logs
+        self._progress = progress
         self._capacity = model.capacity
-        self._retained_cells = 0
         # The lower half of the sequences, but for the shared prefix, holds members, the upper half their forks, so that
         # neither starves the other.
         half = self._capacity.sequences // 2
@@ -252,22 +236,12 @@ class Packer:
             raise ContextTooSmall(
                 f"A log of {len(member.tokens):,} tokens exceeds the context of {capacity.context:,}."
             )
-        # Closing also continues the retained sequences, which frees their cells; flushing leaves them.
-        if self._writer and not self._has_room_to_retain(self._writer, member):
-            self.close()
-        if not self._free_sequences or (
-            self._kept_logs is not None and not self._has_room_to_save(member)
-        ):
+        if not self._free_sequences:
             self.flush()
         sequence = self._free_sequences.pop()
         if self._shared:
             self._model.fork(PREFIX_SEQUENCE, sequence, self._shared)
         position = self._shared
-        if member.known_prefix.log is not None:
-            # A kept log is restored whole, and may be longer than what the member has in common with it.
-            self._model.restore(sequence, member.known_prefix.log.cells)
-            self._model.drop(sequence, member.known_prefix.tokens)
-            position = member.known_prefix.tokens
         while position < len(member.tokens):
             if self._batch_tokens >= capacity.batch or self._batch_rows >= capacity.rows:
                 self.flush()
@@ -290,58 +264,16 @@ class Packer:
         return to_read[rows_left] if len(to_read) > rows_left else stop
 
     def flush(self) -> None:
-        """Decodes what was added, asks the question on forks of finished members, and drops or retains them."""
+        """Decodes what was added, asks the question on forks of finished members, and drops them."""
         if self._spans:
             self._decode(self._spans, self._picks_by_row)
         if not self._question.inline:
             self._ask_on_forks()
-        writer = self._writer
-        for member, sequence in self._finished:
-            last = member.readings[-1]
-            if self._kept_logs is not None:
-                readings = dict(zip(member.marks, member.readings, strict=True))
-                cells = self._model.save(sequence)
-                self._kept_logs.keep(member.tokens, readings, cells, member.known_prefix)
-            if writer and writer.retain(member.index, last, member.tokens, sequence):
-                self._retained_cells += self._cells_if_retained(writer, member)
-            else:
-                self._model.drop(sequence)
-                self._free_sequences.append(sequence)
+        for _, sequence in self._finished:
+            self._model.drop(sequence)
+            self._free_sequences.append(sequence)
         self._spans, self._picks_by_row, self._finished = [], [], []
         self._batch_tokens = self._batch_rows = 0
-        if writer and writer.is_full:
-            self._continue_retained(writer)
-
-    def close(self) -> None:
-        """Decodes what was added and continues the sequences that were retained."""
-        self.flush()
-        if self._writer:
-            self._continue_retained(self._writer)
-
-    def _continue_retained(self, writer: InlineWriter) -> None:
-        """Lets the writer continue the sequences that it retained, and frees them."""
-        self._free_sequences.extend(writer.continue_sequences(self._progress))
-        self._retained_cells = 0
-
-    def _has_room_to_retain(self, writer: InlineWriter, member: Member) -> bool:
-        """Returns whether a batch of cells would be left if this member and all finished ones were retained."""
-        members = [*(finished for finished, _ in self._finished), member]
-        cells = sum(self._cells_if_retained(writer, retained) for retained in members)
-        used = self._shared + self._retained_cells + cells
-        return used + self._capacity.batch <= self._capacity.cells
-
-    def _has_room_to_save(self, member: Member) -> bool:
-        """Returns whether all cells of a member that was kept fit next to those of the finished members."""
-        kept_log = member.known_prefix.log
-        # For a moment the sequence holds the whole kept log, which may be longer than the member.
-        restored_count = 0 if kept_log is None else len(kept_log.tokens)
-        waiting_count = sum(len(finished.tokens) for finished, _ in self._finished)
-        return waiting_count + max(restored_count, len(member.tokens)) <= self._capacity.cells
-
-    def _cells_if_retained(self, writer: InlineWriter, member: Member) -> int:
-        """Returns the number of cells, without the shared ones, that a member needs if it is retained."""
-        length = len(member.tokens)
-        return length - self._shared + writer.cells_to_continue(member.index, length)
 
     def _decode(self, spans: Sequence[Span], picks_by_row: Sequence[list[_Pick]]) -> None:
         """Decodes one batch and adds what its rows say to the readings; `picks_by_row` has an entry for each row."""

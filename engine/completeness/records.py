@@ -13,7 +13,7 @@ from typing import Literal
 from engine.base.conversation import LogPiece, State
 from engine.base.statistics.intervals import Interval, Share, wilson
 
-RuleSource = Literal["default", "calibrated", "chosen"]
+RuleSource = Literal["default", "calibrated"]
 """Where the threshold of a rule is from: the default, calibration by verdicts, or a person who chose it."""
 
 Mode = Literal["words", "probe", "base", "tuned"]
@@ -72,17 +72,11 @@ class DecisionRule:
             return State.BORDERLINE
         return State.COMPLETE if p_end_normalised >= self.threshold else State.INCOMPLETE
 
-    def digits(self, p_end_normalised: float, digits: int) -> int:
-        """Returns the number of decimal digits with which a score is written.
-
-        It is `digits`, or up to three where the rounded score would have another state, so that equal numbers do not
-        stand in different states.
-        """
-        state = self.state(p_end_normalised)
-        sufficient = (
-            n for n in range(digits, 3) if self.state(round(p_end_normalised, n)) is state
-        )
-        return next(sufficient, 3)
+    def digits(self, p_end_normalised: float) -> int:
+        """Returns the number of decimal digits with which a score is written: two, or three where the rounded score
+        would have another state, so that equal numbers do not stand in different states."""
+        rounded = round(p_end_normalised, 2)
+        return 2 if self.state(rounded) is self.state(p_end_normalised) else 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +128,7 @@ class EndingTest:
         conversations: Number of conversations in the test, each once whole and once cut at random.
         auroc: P(a whole one has a higher score than a cut one); chance is .5.
         f1: F1 of calling a score of .5 or more whole.
-        keywords: AUROC of the keyword rule (`engine.completeness.baselines.sounds_complete`) on the same pairs.
+        keywords: AUROC of the keyword rule (`engine.completeness.truncation.sounds_complete`) on the same pairs.
         position: AUROC of a regression on position and length alone, made like the probe.
         matched: P(a whole conversation has a higher score than a longer one cut at the same step); None if no two
             conversations allow it.

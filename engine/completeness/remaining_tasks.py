@@ -2,112 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Annotated
 
 import msgspec
 
 from engine.base.conversation import STEP_OPENING
-from engine.completeness.boundaries import BoundaryReading
 from engine.completeness.records import NO_OPEN_REQUEST, NO_TASK, NO_TASK_BUT_A_STEP
-from engine.model.generation import LIVE_CELLS, GenerativeModel, Reply, Task, write
-from engine.model.interface import Sampling
 from engine.model.prompt_files import Prompt
 
 MAX_TASKS_PER_CONVERSATION = 8
 """Largest number of remaining tasks that are taken from one reply."""
-
-
-@dataclass(frozen=True, slots=True)
-class RemainingRequest:
-    """Remaining tasks to write after logs below a threshold.
-
-    Attributes:
-        prompt: Text around each log.
-        below: Threshold on the normalized `p_end` at the last boundary.
-    """
-
-    prompt: Prompt
-    below: float
-
-
-@dataclass(slots=True)
-class InlineWriter:
-    """Retains the sequences of logs below the threshold, which would be dropped once decoded, and continues them.
-
-    Attributes:
-        model: The scorer's model.
-        request: The remaining tasks to write.
-        tail: Tokens after each log, before the reply.
-        replies: Segment -> what was written after it.
-    """
-
-    model: GenerativeModel
-    request: RemainingRequest
-    tail: list[int]
-    replies: dict[int, Reply] = field(default_factory=dict)
-    _prompts: dict[int, list[int]] = field(default_factory=dict)
-    _tasks: dict[int, Task] = field(default_factory=dict)
-
-    def offer(self, segment: int, log: list[int]) -> None:
-        """Registers a segment whose log fits the context, with the tokens of the log and of what precedes it."""
-        prompt = [*log, *self.tail]
-        if len(prompt) + self.request.prompt.max_tokens <= self.model.capacity.context:
-            self._prompts[segment] = prompt
-
-    def cells_to_continue(self, segment: int, decoded: int) -> int:
-        """Returns the number of cells for the rest of the log, the text after it, and the longest reply.
-
-        It is 0 for a segment that was not offered.
-        """
-        prompt = self._prompts.get(segment)
-        return 0 if prompt is None else len(prompt) - decoded + self.request.prompt.max_tokens
-
-    def retain(self, segment: int, last: BoundaryReading, tokens: list[int], sequence: int) -> bool:
-        """Retains a sequence that holds exactly these tokens if its score is below the threshold; returns whether it
-        did."""
-        prompt = self._prompts.get(segment)
-        decoded = len(tokens)
-        if prompt is None or decoded >= len(prompt) or prompt[:decoded] != tokens:
-            return False
-        end, other = math.exp(last.log_end), math.exp(last.log_continue)
-        if end / (end + other) >= self.request.below:
-            return False
-        reply_prompt = self.request.prompt
-        self._tasks[segment] = Task(
-            prompt,
-            Sampling(),
-            reply_prompt.max_tokens,
-            reply_prompt.stop,
-            sequence=sequence,
-            decoded=decoded,
-        )
-        return True
-
-    @property
-    def is_full(self) -> bool:
-        """Whether retaining more sequences would slow decoding down more than a larger batch gains."""
-        cells = sum(task.reserved_cells for task in self._tasks.values())
-        return cells >= LIVE_CELLS or len(self._tasks) >= self.model.capacity.sequences // 4
-
-    def continue_sequences(self, progress: Callable[[int], None] | None) -> list[int]:
-        """Continues every retained log, and returns the numbers of their sequences, which are empty again.
-
-        Raises:
-            Cancelled: The request was cancelled.
-        """
-        tasks = list(self._tasks.values())
-
-        def report(_: int) -> None:
-            if progress:
-                progress(0)
-
-        replies = write(self.model, tasks, (), report) if tasks else []
-        self.replies.update(zip(self._tasks, replies, strict=True))
-        self._tasks = {}
-        return [task.sequence for task in tasks if task.sequence is not None]
 
 
 class OpenRequest(msgspec.Struct):

@@ -17,14 +17,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain
 
 import numpy as np
 
 from engine.base.conversation import LogPiece
 from engine.base.errors import ContextTooSmall, ModelError
 from engine.completeness.boundaries import BoundaryReading, QuestionTokens, boundaries
-from engine.completeness.kept_logs import KeptLogs
 from engine.completeness.packing import (
     PREFIX_SEQUENCE,
     SHARED_CHUNK,
@@ -35,10 +33,8 @@ from engine.completeness.packing import (
     begin_member,
     plan_groups,
 )
-from engine.completeness.remaining_tasks import InlineWriter, RemainingRequest
-from engine.model.generation import GenerativeModel, Stopped
 from engine.model.interface import HiddenState, Span, Tokenizer, TokenModel
-from engine.model.log_windows import MIN_LOG_TOKENS, Window, plan_windows, tokens_of_windows
+from engine.model.log_windows import MIN_LOG_TOKENS, plan_windows, tokens_of_windows
 from engine.model.prompt_files import Frame, Prompt, frame, opening_tokens
 
 NOT_A_NUMBER = "the model, with its adapter if it has one, gave values that are not numbers"
@@ -75,23 +71,18 @@ class BoundaryScorer:
         segments: Sequence[Segment],
         question: QuestionTokens,
         progress: Progress | None = None,
-        writer: InlineWriter | None = None,
-        kept_logs: KeptLogs | None = None,
     ) -> list[list[BoundaryReading]]:
         """Asks the question at every mark of every segment.
 
         Args:
             progress: Called after each decode with the number of its tokens.
-            writer: Retains sequences of decoded segments and continues them.
-            kept_logs: Logs that were read before, of which nothing is read again, and which these logs join; only with
-                a question that is `inline`.
 
         Returns:
             For each segment, one `BoundaryReading` per mark.
 
         Raises:
-            ModelError: The model cannot fork and the question needs forks, or the question needs forks and `kept_logs`
-                or states are given, or a log does not go on with a step header.
+            ModelError: The model cannot fork and the question needs forks, or the question needs forks and states
+                are given, or a log does not go on with a step header.
             ContextTooSmall: The question exceeds a batch, or a segment exceeds the context.
             Cancelled: The request was cancelled.
         """
@@ -106,32 +97,17 @@ class BoundaryScorer:
                 f"The question is {question.forked_tokens:,} tokens long; at most {batch:,} fit.",
                 "Shorten the prompt.",
             )
-        if kept_logs is not None and not question.inline:
-            raise ModelError("Growing logs are read only where the end tag is one token.")
         self._match_states_to(question)
         readings: list[list[BoundaryReading]] = [[] for _ in segments]
         try:
-            # A kept log may already hold what logs have in common, so with kept logs no other prefix is shared.
-            unshared = [Group(0, tuple(range(len(segments))))] if segments else []
-            sharing = kept_logs is None
-            groups = (
-                plan_groups(segments, self._chunk_tokens, question.head) if sharing else unshared
-            )
-            for group in groups:
+            for group in plan_groups(segments, self._chunk_tokens, question.head):
                 self._cache_shared_prefix(segments, group, progress)
-                packer = Packer(
-                    self.model,
-                    question,
-                    shared=group.shared,
-                    progress=progress,
-                    writer=writer,
-                    kept_logs=kept_logs,
-                )
+                packer = Packer(self.model, question, shared=group.shared, progress=progress)
                 for index in group.members:
-                    member = begin_member(index, segments[index], question, kept_logs)
+                    member = begin_member(index, segments[index], question)
                     readings[index] = member.readings
                     packer.add(member)
-                packer.close()
+                packer.flush()
         except BaseException:
             self.forget()
             raise
@@ -192,14 +168,6 @@ def log_item(pieces: Sequence[LogPiece]) -> LogItem:
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenOn:
-    """Text that the model wrote after a log, and why it stopped."""
-
-    text: str
-    stopped: Stopped
-
-
-@dataclass(frozen=True, slots=True)
 class ItemScore:
     """The result for one conversation.
 
@@ -208,7 +176,6 @@ class ItemScore:
         tokens: Number of tokens of the log up to its last boundary.
         note: Windows and shortened steps, in words, or None.
         unscored: Reason why there is no score, or None.
-        written: Remaining tasks written in the same pass, or None.
         states: Hidden states at the boundaries, shape (boundaries, dimensions); None where the question does
             not ask for them.
     """
@@ -217,7 +184,6 @@ class ItemScore:
     tokens: int
     note: str | None = None
     unscored: str | None = None
-    written: WrittenOn | None = None
     states: HiddenState | None = None
 
 
@@ -258,18 +224,8 @@ def score_block(
     items: Sequence[LogItem],
     question: Question,
     progress: Progress | None = None,
-    *,
-    writer: GenerativeModel | None = None,
-    remaining: RemainingRequest | None = None,
-    kept_logs: KeptLogs | None = None,
 ) -> list[ItemScore]:
     """Scores every boundary of every conversation of a block, decoded together.
-
-    Args:
-        writer: The scorer's model, for `remaining`.
-        remaining: Remaining tasks to write in the same pass after logs below a threshold. Logs that need several
-            windows are left out.
-        kept_logs: Logs that were read before; see `BoundaryScorer.score`.
 
     Returns:
         One `ItemScore` per item, in order; a conversation that fits no window is unscored with the reason.
@@ -285,40 +241,8 @@ def score_block(
     limit = context - len(around.head) - tokens.forked_tokens - len(tokens.continuation)
     prepared = [prepare_log(model, item, around.head, limit, context) for item in items]
     segments = [segment for log in prepared for segment in log.segments]
-    # The writer knows a log by the index of its first segment; the last sum is that of no log.
-    first_segments = list(accumulate((len(log.segments) for log in prepared), initial=0))[:-1]
-    inline_writer = None
-    if writer is not None and remaining is not None:
-        reply_frame = frame(remaining.prompt, model)
-        inline_writer = InlineWriter(writer, remaining, reply_frame.tail)
-        # The cells of a log can be continued only if the reply's prompt begins with the same tokens before it.
-        if reply_frame.head == around.head:
-            _offer_whole_logs(inline_writer, model, items, prepared, first_segments)
-    readings = iter(scorer.score(segments, tokens, progress, inline_writer, kept_logs))
-    scores = [log.score([next(readings) for _ in log.segments]) for log in prepared]
-    replies = inline_writer.replies if inline_writer else {}
-    return [
-        replace(score, written=WrittenOn(reply.text, reply.stopped))
-        if (reply := replies.get(first))
-        else score
-        for score, first in zip(scores, first_segments, strict=True)
-    ]
-
-
-def _offer_whole_logs(
-    inline_writer: InlineWriter,
-    tokenizer: Tokenizer,
-    items: Sequence[LogItem],
-    prepared: Sequence[PreparedLog],
-    first_segments: Sequence[int],
-) -> None:
-    """Offers each log of one window to the writer, with the steps after its last boundary: scoring needs none of them,
-    but a reply follows the whole log."""
-    for item, log, first in zip(items, prepared, first_segments, strict=True):
-        if log.whole:
-            steps_after = map(tokenizer.tokenize, item.texts[item.boundaries[-1] + 1 :])
-            log_tokens = [*log.segments[0].tokens, *chain.from_iterable(steps_after)]
-            inline_writer.offer(first, log_tokens)
+    readings = iter(scorer.score(segments, tokens, progress))
+    return [log.score([next(readings) for _ in log.segments]) for log in prepared]
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,23 +251,14 @@ class PreparedLog:
 
     Attributes:
         segments: One for each window, with a mark for each boundary that the window gives.
-        windows: The pieces and boundaries of each segment.
         tokens: Number of tokens of the log up to its last boundary.
-        clipped: Number of pieces that were shortened.
         note, unscored: As in `ItemScore`.
     """
 
     segments: tuple[Segment, ...]
-    windows: tuple[Window, ...]
     tokens: int
-    clipped: int = 0
     note: str | None = None
     unscored: str | None = None
-
-    @property
-    def whole(self) -> bool:
-        """Whether one window holds the whole log up to its last boundary. A log that does not fit has a note."""
-        return len(self.windows) == 1 and self.note is None
 
     def score(self, readings: Sequence[Sequence[BoundaryReading]]) -> ItemScore:
         """Returns the score, unscored if a reading or a state is not a number.
@@ -382,7 +297,7 @@ def prepare_log(
     """
     if limit < MIN_LOG_TOKENS:
         reason = f"a context of {context:,} tokens has no room for a log"
-        return PreparedLog((), (), 0, unscored=reason)
+        return PreparedLog((), 0, unscored=reason)
     # What follows the last boundary is not needed to read it.
     texts = item.texts[: item.boundaries[-1] + 1]
     pieces = [tokenizer.tokenize(text) for text in texts]
@@ -414,10 +329,4 @@ def prepare_log(
             if index in window.boundaries:
                 marks.append(len(tokens))
         segments.append(Segment(tokens, tuple(marks)))
-    return PreparedLog(
-        tuple(segments),
-        tuple(windows),
-        tokens=sum(lengths),
-        clipped=len(shortened),
-        note=note,
-    )
+    return PreparedLog(tuple(segments), sum(lengths), note)

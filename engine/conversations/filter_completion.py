@@ -18,9 +18,7 @@ from engine.conversations.filter_fields import (
 )
 from engine.conversations.filters import (
     FIELD_WITH_KEY,
-    Filter,
     find_field,
-    parse_leniently,
     quote_key,
     quote_value,
     split_field_and_sign,
@@ -58,13 +56,11 @@ class TermAtCursor:
         field: Its field as in `Term.field`, or `meta` or `truth` while the key is written; None while it is a word.
         start: Position of the text that a completion replaces.
         typed: That text up to the cursor, without quotation marks.
-        rest: The other terms of the filter, without those that cannot be parsed.
     """
 
     field: str | None
     start: int
     typed: str
-    rest: Filter
 
     @property
     def field_to_count(self) -> str:
@@ -85,10 +81,6 @@ def term_at_cursor(text: str, cursor: int) -> TermAtCursor | None:
             in_quotes = not in_quotes
         elif char.isspace() and not in_quotes:
             term_start = position + 1
-    term_end = next((i for i in range(cursor, len(text)) if text[i].isspace()), len(text))
-    # an open quotation mark takes in all that follows
-    later_terms = "" if in_quotes else text[term_end:]
-    rest = parse_leniently(f"{text[:term_start]} {later_terms}")
     if text[term_start:cursor].startswith("-"):
         term_start += 1
     # `typed` has no quotation marks, so its indices differ from positions in `text`; `positions` leads back to these
@@ -101,7 +93,7 @@ def term_at_cursor(text: str, cursor: int) -> TermAtCursor | None:
             return None
         with_key = FIELD_WITH_KEY.match(typed)
         meta_or_truth = with_key[1].lower() if with_key else None
-        return TermAtCursor(meta_or_truth, term_start, typed, rest)
+        return TermAtCursor(meta_or_truth, term_start, typed)
     try:
         _, name = find_field(head.field, typed, term_start)
     except FilterError:
@@ -112,7 +104,7 @@ def term_at_cursor(text: str, cursor: int) -> TermAtCursor | None:
             value_index = index + 1
     # after the sign or comma, so that a quotation mark that opens the value is replaced too
     value_position = positions[value_index - 1] + 1
-    return TermAtCursor(name, value_position, typed[value_index:], rest)
+    return TermAtCursor(name, value_position, typed[value_index:])
 
 
 def completions(text: str, cursor: int, known: KnownValues) -> list[Completion]:
@@ -154,12 +146,6 @@ def completions(text: str, cursor: int, known: KnownValues) -> list[Completion]:
     values = [*field.choices, *(value for value in counts if value not in field.choices)]
     if name == "goal":  # those that came after the clustering and belong to no group
         values.append(NOVEL)
-    if name == "has":  # its values are names of fields
-        values = [
-            other.name
-            for other in FIELDS.values()
-            if other.optional and other.name not in FIELDS_WITH_KEYS
-        ]
     if field.optional and not field.choices:
         values += [ANY_VALUE, NO_VALUE]
     return [

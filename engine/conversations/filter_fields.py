@@ -237,13 +237,6 @@ _FIELDS = (
         optional=True,
     ),
     Field(
-        "copies",
-        "text",
-        "whether there are near copies of it, or the number of their set",
-        example="copies:any or copies:17",
-        optional=True,
-    ),
-    Field(
         "watched",
         "choice",
         "there before the first watch, came or grew since, or has not ended",
@@ -282,12 +275,6 @@ _FIELDS = (
         "a field of the truth: truth.reward",
         example="truth.reward<1, truth.goal:cancel*",
         optional=True,
-    ),
-    Field(
-        "has",
-        "text",
-        "whether there is any: has:remaining, has:meta.channel",
-        example="has:remaining, has:note or has:meta.channel",
     ),
     Field(
         "draw",

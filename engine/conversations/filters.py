@@ -9,7 +9,7 @@ A filter is a line of terms that must all hold: `state:broken-off turns>5 -tag:s
     -term                   does not hold
     meta.KEY:a, truth.KEY>5 the same for any field of the metadata or the truth
     question:yes            the answer to a question; question@name:yes that of somebody
-    has:field               short for field:any; since: and until: are short for date>= and date<=
+    since: and until:       short for date>= and date<=
 
 docs/filters.md explains it to users.
 """
@@ -173,21 +173,6 @@ def parse_filter(text: str) -> Filter:
     return Filter(tuple(_parse_term(word) for word in _split_words(text)))
 
 
-def parse_leniently(text: str) -> Filter:
-    """Returns the filter of those terms of a text that can be parsed."""
-    try:
-        words = _split_words(text)
-    except FilterError:
-        return Filter()
-    terms = []
-    for word in words:
-        try:
-            terms.append(_parse_term(word))
-        except FilterError:
-            continue
-    return Filter(tuple(terms))
-
-
 class FieldAndSign(NamedTuple):
     """The beginning of a term before its values.
 
@@ -309,7 +294,7 @@ def _term_on_field(
         FilterError: The field cannot be compared so, or cannot have such a value.
     """
     op: Op = ":" if sign == "=" else sign  # type: ignore[assignment]
-    is_alias = field.name in ("has", *_DATE_ALIASES)
+    is_alias = field.name in _DATE_ALIASES
     has_no_order = field.kind in ("choice", "text") or is_alias
     compares = op != ":"
     needs_one_value = compares or is_alias
@@ -317,8 +302,6 @@ def _term_on_field(
         raise FilterError(
             f"“{name}” cannot be compared so.", usage_hint(field), values_start - len(sign)
         )
-    if field.name == "has":
-        return _parse_has(values[0], values_start, negated)
     if field.name in _DATE_ALIASES:
         date = _check_value(field, values[0], values_start)
         return Term("date", _DATE_ALIASES[field.name], (date,), negated)
@@ -394,19 +377,6 @@ def is_question(name: str) -> bool:
     return head is not None and (
         "@" in name or not (name in FIELDS or get_close_matches(name, FIELDS, 1, SIMILAR))
     )
-
-
-def _parse_has(name: str, values_start: int, negated: bool) -> Term:
-    """Returns the term that `has:NAME` is short for, which is `NAME:any`.
-
-    Raises:
-        FilterError: There is no such field, or every conversation has a value of it.
-    """
-    field, name = find_field(name, name, values_start)
-    if not field.optional:
-        raise FilterError(f"Every conversation has “{name}”, or it is no field to ask for.",
-                          usage_hint(FIELDS["has"]), values_start)  # fmt: skip
-    return Term(name, ":", (ANY_VALUE,), negated)
 
 
 def _can_be_range(field: Field, ends: Sequence[str]) -> bool:

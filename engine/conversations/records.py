@@ -1,13 +1,15 @@
-"""Records about conversations: messages, earlier states, leaks, rejected records, and the counts of the text checks."""
+"""Records about conversations: messages, leaks, rejected records, the counts of the text checks, and how to import."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from engine.base.conversation import Message
 from engine.base.number_format import counted
+from engine.base.request_options import Option, declared, switch
 from engine.conversations.text_checks import KIND_NAMES, KINDS
 
 MAX_LANGUAGES_NAMED = 4
@@ -32,25 +34,6 @@ class Origin(NamedTuple):
 
     source: str
     format: str
-
-
-@dataclass(frozen=True, slots=True)
-class EarlierState:
-    """What a conversation was before an import replaced its text.
-
-    Attributes:
-        replaced_at: When it was replaced, in UTC.
-        source: Label of the file that it came from.
-        messages: Its messages at that time.
-        score: The normalized score that was in force; None if it had none.
-        raw: The record as imported, byte for byte.
-    """
-
-    replaced_at: str
-    source: str
-    messages: tuple[Message, ...]
-    score: float | None
-    raw: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +79,10 @@ class CheckCounts:
     Attributes:
         languages: Number of conversations by the code of their language; "" where it is not clear.
         personal: Number of conversations by the kind of personal data in them.
-        copies: Number of conversations that have near duplicates.
-        groups: Number of groups that these form.
     """
 
     languages: Mapping[str, int]
     personal: Mapping[str, int]
-    copies: int
-    groups: int
 
     def in_words(self) -> str:
         """Returns the counts in one sentence."""
@@ -119,9 +98,48 @@ class CheckCounts:
             for kind in KINDS
             if self.personal.get(kind)
         ]
-        if self.copies:
-            parts.append(
-                f"{self.copies:,} are near copies of one another ({counted(self.groups, 'group')})"
-            )
         conversations_text = counted(sum(self.languages.values()), "conversation")
         return f"Looked at {conversations_text}: {', '.join(parts) or 'nothing new'}."
+
+
+def _read_gibibytes(text: str) -> int:
+    """Returns a number of GiB as bytes, at least one.
+
+    Raises:
+        ValueError: It is no number above 0.
+    """
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise ValueError(text)
+    return max(1, round(value * (1 << 30)))
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRequest:
+    """How files and folders are imported.
+
+    Attributes:
+        format: Name of a format; None detects it for each file.
+        replace: Conversations that changed take the place of the stored ones; otherwise both are kept.
+        most_unpacked: Number of bytes to which any file may unpack; None for the usual limit.
+    """
+
+    format: str | None = declared(None, Option("format of the input", default="detected"))
+    replace: bool = switch(
+        "a conversation that changed replaces the stored one of its id, whose text is kept as an earlier one"
+        " (default: keep both)"
+    )
+    most_unpacked: int | None = declared(
+        None,
+        Option(
+            "GiB to which a file may unpack, whatever its size; memory and processor time for it grow too",
+            default=".25, and 1,000 times its size",
+            metavar="GIB",
+            convert=_read_gibibytes,
+            must="above 0",
+        ),
+    )
+
+
+DEFAULT_IMPORT = ImportRequest()
+"""An import of which nothing is said: formats are detected, and changed conversations are kept beside the old ones."""

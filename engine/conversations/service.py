@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
@@ -27,9 +26,6 @@ MOST_UNREAD = 5
 
 _SORT_KEYS: tuple[SortKey, ...] = get_args(SortKey)
 """The keys that a list can be ordered by."""
-
-_FILTERS = "filters"
-"""Setting: saved filters, text by name (`workbench filters`)."""
 
 _COLUMNS = "list.columns"
 """Setting: the columns of the list of conversations, in order."""
@@ -167,30 +163,6 @@ class SavedViews:
     def __init__(self, project: Project) -> None:
         self._project = project
 
-    def filters(self) -> dict[str, str]:
-        """Returns the saved filters: their text by name, in the order of names."""
-        return dict(sorted(_texts(self._read(_FILTERS)).items()))
-
-    def save_filter(self, name: str, text: str) -> None:
-        """Saves a filter; one of the same name is replaced."""
-
-        def add(conn: sqlite3.Connection) -> None:
-            """Stores the filter beside the others."""
-            settings.put(conn, _FILTERS, {**_texts(settings.get(conn, _FILTERS)), name: text})
-
-        self._project.write(add)
-
-    def delete_filter(self, name: str) -> None:
-        """Deletes a filter; does nothing where there is none of that name."""
-
-        def remove(conn: sqlite3.Connection) -> None:
-            """Stores the filters other than this one."""
-            other_filters = _texts(settings.get(conn, _FILTERS))
-            other_filters.pop(name, None)
-            settings.put(conn, _FILTERS, other_filters)
-
-        self._project.write(remove)
-
     def columns(self) -> list[str] | None:
         """Returns the keys of the columns of the list, in order; None where nobody has chosen any."""
         stored = self._read(_COLUMNS)
@@ -233,12 +205,3 @@ class SavedViews:
     def _put(self, key: str, value: Any) -> None:
         """Stores the value of a setting of the project."""
         self._project.write(lambda conn: settings.put(conn, key, value))
-
-
-def _texts(stored: Any) -> dict[str, str]:
-    """Returns the texts by name of a stored object, without what is no text; empty for anything else."""
-    return (
-        {str(k): v for k, v in stored.items() if isinstance(v, str)}
-        if isinstance(stored, dict)
-        else {}
-    )

@@ -6,7 +6,6 @@ import of the same files changes nothing. A file that was read to its end and di
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import os
 import platform
@@ -15,7 +14,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -54,9 +52,6 @@ BATCH_BYTES = 4 << 20
 
 BATCH_SECONDS = 0.25
 """Seconds of reading at which a transaction ends."""
-
-_OBJECTS_PER_COLLECTION = 50_000
-"""Number of new objects after which Python looks for unreachable cycles during an import."""
 
 BATCH = 200
 """Conversations of one transaction."""
@@ -223,23 +218,22 @@ class ImportStage(Stage):
             FormatError: No input could be opened.
             Cancelled: `interrupt` was called.
         """
-        with _fewer_collections():
-            for path in self._paths:
-                try:
-                    opened = open_inputs(
-                        [path],
-                        format=self._format,
-                        stdin=self._stdin,
-                        together=[other for other in self._paths if other != STDIN],
-                        without=self._without,
-                        bounds=self._bounds,
-                    )
-                    for source in opened:
-                        yield from self._import(source, run_id)
-                except FormatError as error:
-                    self.refused.append(error)
-            for tail in self._tails:
-                yield from self._import(open_tail(tail, self._bounds), run_id, whole=False)
+        for path in self._paths:
+            try:
+                opened = open_inputs(
+                    [path],
+                    format=self._format,
+                    stdin=self._stdin,
+                    together=[other for other in self._paths if other != STDIN],
+                    without=self._without,
+                    bounds=self._bounds,
+                )
+                for source in opened:
+                    yield from self._import(source, run_id)
+            except FormatError as error:
+                self.refused.append(error)
+        for tail in self._tails:
+            yield from self._import(open_tail(tail, self._bounds), run_id, whole=False)
         if self.refused and not self._opened:
             raise self.refused[0]
         yield from self._find_shared_text()
@@ -432,19 +426,6 @@ def _unpacking_bounds(most_unpacked: int | None, interrupted: threading.Event) -
     return Bounds(most_unpacked, interrupted.is_set)
 
 
-@contextmanager
-def _fewer_collections() -> Iterator[None]:
-    """Lets Python look for unreachable cycles less often meanwhile: records make many objects and no cycles, and the
-    search took an eighth of an import."""
-    before = gc.get_threshold()
-    new_objects, *others = before
-    gc.set_threshold(max(new_objects, _OBJECTS_PER_COLLECTION), *others)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-
-
 def _total_bytes(paths: Sequence[str], tails: Sequence[Tail]) -> int | None:
     """Returns the size of all inputs on disk, in bytes; None if one of them has no size."""
     total = sum(len(tail.lines) for tail in tails)
@@ -479,19 +460,16 @@ class CheckStage(CpuStage):
     Attributes:
         languages: Number of conversations by language; None for those where it is not clear.
         personal: Number of conversations with each kind of personal data.
-        copies: Number of conversations that have near duplicates, in the whole project.
-        groups: Number of groups that they form.
     """
 
     name = "check"
-    title = "Looking for languages, personal data and copies"
+    title = "Looking for languages and personal data"
 
     def __init__(self, project: Project) -> None:
         """Looks at nothing yet."""
         super().__init__(project)
         self.languages: Counter[str | None] = Counter()
         self.personal: Counter[Kind] = Counter()
-        self.copies = self.groups = 0
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -499,56 +477,36 @@ class CheckStage(CpuStage):
         return {}
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Commits what was found batch by batch, then the groups of near duplicates.
+        """Commits what was found batch by batch.
 
         Raises:
             Cancelled: `interrupt` was called.
         """
-        from engine.conversations.minhash import near_duplicate_groups  # brings numpy
-
         with self._project.reading() as conn:
             ids = facets.unchecked_ids(conn)
             shared = shared_text.stored(conn)
 
-        def read(conn: sqlite3.Connection, batch: Sequence[int]) -> list[facets.CheckEntry]:
+        def read(conn: sqlite3.Connection, batch: Sequence[int]) -> list[facets.Found]:
             """Returns what checks say of conversations."""
             return [self._checked(conn, key, shared) for key in batch]
 
         yield from self._each_batch(run_id, ids, BATCH, read, facets.put_checks)
-        if not len(ids):
-            return
-        yield Progress(len(ids), len(ids), "comparing")
-        with self._project.reading() as conn:
-            keys, signatures = facets.signatures(conn)
-        groups = near_duplicate_groups(keys, signatures)
-        self._check()
-        self._project.write(lambda conn: facets.put_copies(conn, groups))
-        self.groups, self.copies = len(groups), sum(map(len, groups))
 
     def summary(self) -> str:
         """Returns what was found, in one sentence."""
         languages = {code or "": count for code, count in self.languages.items()}
-        return CheckCounts(
-            languages,
-            {str(kind): count for kind, count in self.personal.items()},
-            self.copies,
-            self.groups,
-        ).in_words()
+        personal = {str(kind): count for kind, count in self.personal.items()}
+        return CheckCounts(languages, personal).in_words()
 
     def as_json(self) -> dict[str, Any]:
         """Returns the counts as JSON values."""
         return {
             "languages": {code or "unknown": count for code, count in self.languages.items()},
             "personal": dict(self.personal),
-            "copies": self.copies,
-            "copy_groups": self.groups,
         }
 
-    def _checked(self, conn: sqlite3.Connection, key: int, shared: SharedText) -> facets.CheckEntry:
+    def _checked(self, conn: sqlite3.Connection, key: int, shared: SharedText) -> facets.Found:
         """Returns what is found in the text of a conversation."""
-        from engine.conversations.minhash import signature  # brings numpy
-        from engine.conversations.shingle_overlap import shingles
-
         self._check()
         rows = facets.checked_texts(conn, key)
         personal = frozenset(
@@ -562,8 +520,7 @@ class CheckStage(CpuStage):
         )
         self.languages[code] += 1
         self.personal.update(personal)
-        text = " ".join(text for _, text in spoken_texts)
-        return facets.CheckEntry(key, code, personal, signature(shingles(text)))
+        return key, code, personal
 
 
 def _language(texts: list[str]) -> str | None:

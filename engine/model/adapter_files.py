@@ -8,17 +8,13 @@ vectors of the norms. Every GGUF file keeps those in F32 whatever the format of 
 they are, so that the shipped file, its tuned copies and the model that an adapter was trained on have one fingerprint.
 They are rounded to BF16 first, because training may load them so. Models that differ only in their matrices, such as
 one with an adapter merged into it, have the same fingerprint.
-
-An adapter can be merged into a copy of its base weights: applied at run time it costs two fifths of the speed on a CPU.
-Merged weights are rounded to 16 bits once more.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -27,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.base.errors import AdapterError, ModelFileError
-from engine.base.files import atomic_replacement, create_private_folder
-from engine.model.gguf_file import BF16, F16, F32, GgufFile, read_gguf
+from engine.model.gguf_file import GgufFile, read_gguf
 
 _VERSION = "n1"
 """Version of the fingerprint; another way to compute it gets another one."""
@@ -44,18 +39,6 @@ _EMBEDDING = "token_embd.weight"
 
 _FITS_ONE = "Adapters fit only the base model they were trained on."
 """Hint about an adapter for another base."""
-
-MAX_MERGED_BASE_BYTES = 2_000_000_000
-"""Largest base, in bytes, for which a merged copy per adapter is worth the disk space."""
-
-MERGEABLE_FORMATS = ("bf16", "f16")
-"""Formats of tuned weights that an adapter is merged into."""
-
-MAX_MERGED_COPIES = 3
-"""Number of merged copies kept in a folder: those used last."""
-
-Matrix = NDArray[np.float32]
-"""Two dimensions, in the row order of GGUF."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,68 +257,3 @@ def _tensor_mismatch(name: str, adapter: GgufFile, base: GgufFile) -> str | None
         )
         return f"its matrices for {target!r} are for {fitting} weights, the model has {present}"
     return None
-
-
-def merge(base: Path, adapter: Path, out: Path) -> None:
-    """Writes the merged weights atomically, and removes copies beyond the `MAX_MERGED_COPIES` that were used last.
-
-    Args:
-        base: A GGUF file in BF16, F16 or F32.
-
-    Raises:
-        ModelFileError: A file cannot be read or written, or the adapter is one for another base.
-        AdapterError: The adapter has values that are not numbers.
-        ModelError: The base is in another format.
-    """
-    refuse_other_base(adapter, base)
-    refuse_without_numbers(adapter)
-    weights, file = read_gguf(base), read_gguf(adapter)
-    create_private_folder(out.parent)
-    try:
-        with atomic_replacement(out) as part:
-            shutil.copyfile(base, part)
-            for name in file.tensors:
-                if name.endswith(LORA_A):
-                    _add_to_tensor(part, weights, name.removesuffix(LORA_A), file)
-    except OSError as error:
-        raise ModelFileError(
-            f"The merged weights {out.name} cannot be written: {error.strerror}.",
-            "Check the free disk space of the cache folder.",
-        ) from error
-    copies = sorted(out.parent.glob("*.gguf"), key=lambda path: path.stat().st_mtime)
-    for old_copy in copies[:-MAX_MERGED_COPIES]:
-        old_copy.unlink(missing_ok=True)
-
-
-def _add_to_tensor(path: Path, weights: GgufFile, target: str, adapter: GgufFile) -> None:
-    """Adds `alpha / rank * B @ A` to one matrix of the file at `path`."""
-    info = weights.tensors[target]
-    if info.kind not in _ENCODERS:
-        raise AdapterError(f"{target} is in a format that no adapter can be added to.")
-    a, b = _read_matrix(adapter, target + LORA_A), _read_matrix(adapter, target + LORA_B)
-    rank, outputs = len(a), len(b)
-    # llama.cpp does not scale where there is no alpha.
-    alpha = float(adapter.values.get("adapter.lora.alpha", 0.0)) or float(rank)
-    before = weights.vector(target)
-    assert before is not None
-    after = before.reshape(outputs, -1) + (alpha / rank) * (b @ a)
-    with path.open("rb+") as file:
-        file.seek(info.offset)
-        file.write(_ENCODERS[info.kind](after).tobytes())
-
-
-def _read_matrix(file: GgufFile, name: str) -> Matrix:
-    """Returns a matrix in the row order of GGUF: A of shape (rank, inputs), B of shape (outputs, rank)."""
-    flat = file.vector(name)
-    if flat is None:
-        raise AdapterError(f"{name} is in a format that cannot be read.")
-    columns, *_ = file.tensors[name].shape
-    return flat.reshape(-1, columns)
-
-
-_ENCODERS: dict[int, Callable[[Matrix], NDArray[Any]]] = {
-    BF16: _as_bf16,
-    F16: lambda values: values.astype("<f2"),
-    F32: lambda values: values.astype("<f4"),
-}
-"""How a matrix is written in each format that an adapter can be added to."""

@@ -16,13 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import ModelFileError, NameTaken, NotFound, NotYet
-from engine.model.adapter_files import (
-    MAX_MERGED_BASE_BYTES,
-    MERGEABLE_FORMATS,
-    AdapterOrigin,
-    card_of,
-    is_adapter,
-)
+from engine.model.adapter_files import AdapterOrigin, card_of, is_adapter
 from engine.model.catalog_files import CatalogFile, pulled_models
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions, Spending
@@ -102,10 +96,8 @@ class LoadableModel:
         fingerprints: SHA-256 of the weights and adapter and the version of the engine; part of the config hash.
         noise: Largest change of a probability by batch size; None if it was not measured.
         tokens_per_s: Prompt tokens per second on this machine; None if it was not measured.
-        long: Prompt tokens per second on a long text, and the number of tokens of that text; None if it was not
-            measured.
-        weights_copy: Path of a copy of the weights that is loaded in place of `path`, written on first use: with the
-            adapter merged in, or with the first `options.layers` layers; None: no copy is made.
+        weights_copy: Path of a copy of the first `options.layers` layers that is loaded in place of `path`, written on
+            first use; None: no copy is made.
         endpoint: Name of the endpoint that serves the model; `path` is then unused. None for a model of this machine.
         entry: Entry of the model in the catalog; None for an endpoint.
         endpoint_gives_fields: Whether the endpoint gives replies with given fields.
@@ -120,7 +112,6 @@ class LoadableModel:
     fingerprints: dict[str, Any] = field(default_factory=dict)
     noise: float | None = None
     tokens_per_s: float | None = None
-    long: tuple[float, int] | None = None
     weights_copy: Path | None = None
     endpoint: str | None = None
     entry: ModelEntry | None = None
@@ -141,9 +132,8 @@ class LoadableModel:
 
     @property
     def measured_file(self) -> Path:
-        """The file whose speed is that of the model; a merged copy has the speed of its base."""
-        copy = self.weights_copy
-        return self.path if self.options.layers is None or copy is None else copy
+        """The file whose speed is that of the model."""
+        return self.weights_copy or self.path
 
     @property
     def follows_instructions(self) -> bool:
@@ -157,8 +147,8 @@ class LoadableModel:
         """Turns into a tuned file of the same model, with the context and the adapter that were asked for."""
         self.label, self.path, self.weights_copy = tuned.label, tuned.path, tuned.weights_copy
         self.options = replace(self.options, threads=tuned.options.threads)
-        self.fingerprints, self.noise = tuned.fingerprints, tuned.noise
-        self.tokens_per_s, self.long = tuned.tokens_per_s, tuned.long
+        self.fingerprints = tuned.fingerprints
+        self.noise, self.tokens_per_s = tuned.noise, tuned.tokens_per_s
 
 
 class Catalog:
@@ -351,10 +341,6 @@ class Catalog:
             "speed", model.measured_file, {"tokens_per_s": tokens_per_s, "noise": noise}
         )
 
-    def record_long_speed(self, model: LoadableModel, tokens_per_s: float, tokens: int) -> None:
-        """Stores the speed of a model on a long text as measured on this machine."""
-        self._file.record("speed", model.measured_file, {"long": [tokens_per_s, tokens]})
-
     def sha256(self, path: Path) -> str:
         """Returns the SHA-256 of a file in hex; see `CatalogFile.sha256`."""
         return self._file.sha256(path)
@@ -399,10 +385,6 @@ class Catalog:
             if self._file.adapters_used.get(digest) != str(file):
                 self._file.adapters_used[digest] = str(file)
                 self._file.save_if_possible()
-            if weight_format in MERGEABLE_FORMATS and path.stat().st_size <= MAX_MERGED_BASE_BYTES:
-                fingerprints["adapter_merged"] = weight_format
-                copy_name = f"{fingerprints['model_sha256'][:16]}-{digest[:16]}.gguf"
-                weights_copy = self.cache / "merged" / copy_name
         model = LoadableModel(
             label=f"{entry.name} ({', '.join(format_words)})" if format_words else entry.name,
             path=path,
@@ -417,7 +399,6 @@ class Catalog:
             # Later measurements of the file, in `speed`, come before those of its tuning.
             speed = {"tokens_per_s": tuning["tokens_per_s"], "noise": tuning["noise"], **speed}
         model.noise, model.tokens_per_s = speed.get("noise"), speed.get("tokens_per_s")
-        model.long = _long_speed(speed)
         return model
 
     def _measured_speed(self, file: Path) -> dict[str, Any]:
@@ -437,14 +418,6 @@ class Catalog:
         if path.is_file():
             tuning = self._file.measured("tuning", path)
         return ModelEntry(name, path, origin, tuning)
-
-
-def _long_speed(speed: Mapping[str, Any]) -> tuple[float, int] | None:
-    """Returns the stored speed on a long text, see `LoadableModel.long`; None if it was not measured."""
-    if "long" not in speed:
-        return None
-    tokens_per_s, tokens = speed["long"]
-    return tokens_per_s, tokens
 
 
 def adapter_name(path: Path) -> str:

@@ -81,9 +81,9 @@ class Task:
         prompt: Token ids; at least one, and short enough to leave `max_tokens` of the context.
         stop: Texts that end the reply; it ends before the first of them.
         seed: Seed of the sampling; the reply does not depend on those beside it.
-        sequence: The sequence on which the beginning of the prompt has been decoded already, or None.
+        source: The sequence on which the beginning of the prompt has been decoded already, from which it is forked, or
+            None; it is not changed.
         decoded: Number of those tokens; fewer than the prompt has.
-        source: In place of `sequence`, a sequence to fork them from; it is not changed.
     """
 
     prompt: Sequence[int]
@@ -91,14 +91,13 @@ class Task:
     max_tokens: int
     stop: tuple[str, ...] = ()
     seed: int = 0
-    sequence: int | None = None
-    decoded: int = 0
     source: int | None = None
+    decoded: int = 0
 
     @property
     def own_cells(self) -> int:
         """The cells of the cache that the prompt needs in addition to the forked ones."""
-        return len(self.prompt) - (0 if self.source is None else self.decoded)
+        return len(self.prompt) - self.decoded
 
     @property
     def reserved_cells(self) -> int:
@@ -179,7 +178,7 @@ def write(
     """Writes one reply to each task.
 
     Args:
-        free: Empty sequences, for tasks that have none; they are empty again afterwards, as are those of the tasks.
+        free: Empty sequences, which are empty again afterwards.
         progress: Called after each decode with the number of replies that are done.
         source_tokens: Number of tokens on the `source` sequences of the tasks.
 
@@ -190,15 +189,11 @@ def write(
     capacity = model.capacity
     check_lengths(tasks, capacity.context)
     replies: dict[int, Reply] = {}
-    started_tasks = [index for index, task in enumerate(tasks) if task.sequence is not None]
-    waiting = deque(index for index, task in enumerate(tasks) if task.sequence is None)
+    waiting = deque(range(len(tasks)))
     # Lowest first: sequences with cells of their own are decoded together only if their numbers are consecutive.
     free_sequences = sorted(free, reverse=True)
     writers: list[_Writer] = []
     try:
-        writers.extend(
-            _begin(model, tasks, index, tasks[index].sequence or 0) for index in started_tasks
-        )
         while waiting or writers:
             _begin_waiting(
                 model, tasks, waiting, writers=writers, free=free_sequences, held=source_tokens
@@ -216,13 +211,6 @@ def write(
         for writer in writers:
             writer.chooser.close()
     return [replies[index] for index in range(len(tasks))]
-
-
-def _begin(model: GenerativeModel, tasks: Sequence[Task], index: int, sequence: int) -> _Writer:
-    """Returns the writer of a task, given by its index, on a sequence."""
-    task = tasks[index]
-    chooser = model.sampler(task.sampling, task.seed)
-    return _Writer(index, task, sequence, chooser, task.decoded)
 
 
 def _begin_waiting(
@@ -254,19 +242,19 @@ def _begin_waiting(
             break
         if task.source is not None:
             model.fork(task.source, free[-1], task.decoded)
-        writers.append(_begin(model, tasks, waiting.popleft(), free.pop()))
+        chooser = model.sampler(task.sampling, task.seed)
+        writers.append(_Writer(waiting.popleft(), task, free.pop(), chooser, task.decoded))
 
 
 def _end(
     model: GenerativeModel, writer: _Writer, writers: list[_Writer], free_sequences: list[int]
 ) -> None:
-    """Ends a writer whose reply is done, and frees its sequence unless that belongs to the caller."""
+    """Ends a writer whose reply is done, and frees its sequence."""
     model.drop(writer.sequence)
     writer.chooser.close()
     writers.remove(writer)
-    if writer.task.sequence is None:
-        free_sequences.append(writer.sequence)
-        free_sequences.sort(reverse=True)
+    free_sequences.append(writer.sequence)
+    free_sequences.sort(reverse=True)
 
 
 def _close_ranks(

@@ -25,14 +25,8 @@ LogProbs = NDArray[np.float64]
 HiddenState = NDArray[np.float32]
 """Shape (rows, dimensions): what the model computes a row of logits from."""
 
-Cells = NDArray[np.uint8]
-"""The cells of a sequence outside of the cache, as bytes that only the model understands."""
-
 CHARS_PER_TOKEN = 3.6
 """Characters of a token where no tokenizer counts, as in English text and JSON with a vocabulary of 32k or more."""
-
-SPEED_TOKENS = 256
-"""Tokens of the text on which the speed of a model is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,16 +200,6 @@ class TokenModel(Tokenizer, Protocol):
 
     def clear(self) -> None:
         """Forgets all sequences."""
-
-    def save(self, sequence: int) -> Cells:
-        """Returns a copy of the cells of a sequence."""
-
-    def restore(self, sequence: int, cells: Cells) -> None:
-        """Gives an empty sequence the cells of a saved one, which was read with the same weights and adapter.
-
-        Raises:
-            ModelError: They do not fit the cache.
-        """
 
 
 def log_probs(logits: Logits, tokens: Sequence[int]) -> LogProbs:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from engine.base.errors import Cancelled, OutOfMemory
 from engine.base.files import create_private_folder, temporary_private_folder
 from engine.model.gguf_file import read_gguf
-from engine.model.interface import SPEED_TOKENS, LoadOptions, Span, TokenModel
+from engine.model.interface import LoadOptions, Span, TokenModel
 from engine.model.llamacpp.files import gpu_offload, quantize
 from engine.model.llamacpp.model import LlamaModel
 from engine.model.memory_plan import busy
@@ -38,11 +38,11 @@ CANDIDATES = ("bf16", "f16", "q8_0", "q4_0")
 """Formats beside the file as shipped. F16 is the fastest faithful one on processors without BF16. F32 never was on any
 (`docs/lab/experiments.md`). What llama.cpp has kernels for it repacks while loading, as Q4_0 on AVX2."""
 
+SPEED_TOKENS = 256
+"""Tokens of the text on which the speed of a model is measured."""
+
 AGREEMENT_TOKENS = 384
 """Tokens of the text on which formats are compared with F32."""
-
-LONG_TOKENS = 2048
-"""Tokens of the second measurement, which shows the cost of attention on a long text."""
 
 TUNING_CONTEXT = 2048
 """Tokens of the context of a model while it is measured."""
@@ -68,19 +68,18 @@ def speed_of(
     tokens: Sequence[int],
     *,
     rounds: int = 2,
-    length: int = SPEED_TOKENS,
     clock: Callable[[], float] = time.perf_counter,
 ) -> float:
-    """Returns the prompt tokens a second: the best of some rounds over the same tokens.
+    """Returns the prompt tokens a second: the best of some rounds over the same `SPEED_TOKENS` tokens. A shorter text
+    is read again and again.
 
     Each batch asks for the logits of its last token only, as scoring asks for those of few.
 
     Args:
-        length: How many of the tokens are read; a shorter text is read again and again.
         clock: In seconds; `time.process_time` for tokens a second of processor time.
     """
     batch = model.capacity.batch
-    read_tokens = list(islice(cycle(tokens), length)) if tokens else []
+    read_tokens = list(islice(cycle(tokens), SPEED_TOKENS)) if tokens else []
     best = 0.0
     for _ in range(rounds):
         model.clear()

@@ -1,4 +1,4 @@
-"""Conversations as tasks for a person in Argilla or Label Studio, who answers questions about them."""
+"""Conversations as tasks for a person in Label Studio, who answers questions about them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from engine.base.conversation import SUCCEEDED, Message, with_calls
-from engine.base.text import as_json
 from engine.opener.conversation_forms import ConversationForm, Exported
 from engine.questions.question import NOTE, Question, built_in
 
@@ -43,67 +42,6 @@ def labeling_config(questions: Sequence[Question]) -> str:
 """
 
 
-def argilla_settings(questions: Sequence[Question]) -> dict[str, Any]:
-    """Returns the settings of a dataset of Argilla that asks these questions, as `rg.Settings.from_json` reads them."""
-    note = Question(name=NOTE, text="Note", kind="text")
-    return {
-        "guidelines": _guide(questions),
-        "questions": [
-            *(_argilla_question(question, required=len(questions) == 1) for question in questions),
-            _argilla_question(note, required=False),
-        ],
-        "fields": [
-            {
-                "name": "chat",
-                "title": "Conversation",
-                "description": None,
-                "required": True,
-                "settings": {"type": "chat", "use_markdown": False},
-            }
-        ],
-        "vectors": [],
-        "metadata": [],
-        "allow_extra_metadata": True,
-        "distribution": {"strategy": "overlap", "min_submitted": 1},
-        "mapping": None,
-    }
-
-
-def _argilla_question(question: Question, *, required: bool) -> dict[str, Any]:
-    """Returns a question as Argilla has it: to choose one answer or several, or to write."""
-    settings: dict[str, Any] = {"type": "text", "use_markdown": False}
-    if question.answers:
-        kind = "multi_label_selection" if question.kind == "several" else "label_selection"
-        options = [
-            {"value": value, "text": value, "description": None} for value in question.answers
-        ]
-        settings = {"type": kind, "options": options, "visible_options": None}
-    return {
-        "name": question.name,
-        "title": question.text,
-        "description": None,
-        "required": required,
-        "settings": settings,
-    }
-
-
-def argilla(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[dict[str, Any]]:
-    """Yields a record for each conversation, as `dataset.records.from_json` reads it; the id is the key of the text."""
-    for item in items:
-        for message in item.conversation.messages:
-            left_behind["names"] += bool(message.name)
-        yield {
-            "id": item.key,
-            "fields": {
-                "chat": [
-                    {"role": message.role, "content": _text_to_read(message, left_behind)}
-                    for message in item.conversation.messages
-                ]
-            },
-            "metadata": _names(item, left_behind),
-        }
-
-
 def label_studio(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[dict[str, Any]]:
     """Yields a task for each conversation, for a project with `labeling_config`."""
     for item in items:
@@ -122,13 +60,9 @@ def settings_file(
     Args:
         questions: What is asked; empty asks for verdicts.
     """
-    questions = questions or (built_in()[SUCCEEDED],)
-    if form == "argilla":
-        settings = as_json(argilla_settings(questions), indent=2)
-        return path.with_suffix(".settings.json"), f"{settings}\n"
-    if form == "label-studio":
-        return path.with_suffix(".xml"), labeling_config(questions)
-    return None
+    if form != "label-studio":
+        return None
+    return path.with_suffix(".xml"), labeling_config(questions or (built_in()[SUCCEEDED],))
 
 
 def _names(item: Exported, left_behind: Counter[str]) -> dict[str, str]:

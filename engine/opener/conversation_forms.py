@@ -29,12 +29,9 @@ from engine.opener.table_export import TableColumns, column_type, table_lines
 from engine.project.sql import id_pages, utc_now
 
 ConversationForm = Literal[
-    "openai", "anthropic", "sharegpt", "inspect", "csv", "parquet", "argilla", "label-studio"
+    "openai", "anthropic", "sharegpt", "inspect", "csv", "parquet", "label-studio"
 ]  # fmt: skip
 """Forms beside the uniform one, which is the only one that holds everything."""
-
-ANNOTATION_FORMS: tuple[ConversationForm, ...] = ("argilla", "label-studio")
-"""Forms of tasks for a person, whose answers `workbench answers --import` takes back."""
 
 Companion = Literal["scores", "answers", "goals", "trees"]
 """What of the knowledge of the project can be written beside the messages."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.base.conversation import LogPiece, State, Verdict, render_log
+from engine.base.sign import SignReading
 from engine.completeness.records import (
     DecisionRule,
     Histogram,
@@ -19,15 +20,9 @@ from engine.completeness.records import (
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.fields import state_selection_sql
 from engine.conversations.filters import Filter, ListQuery
-from engine.conversations.records import (
-    CheckCounts,
-    EarlierState,
-    LeakRow,
-    MessageRow,
-    QuarantineRow,
-)
+from engine.conversations.records import CheckCounts, LeakRow, MessageRow, QuarantineRow
 from engine.conversations.shared_text import SharedText
-from engine.conversations.tables import earlier_states, facets, imports, selecting, shared_text
+from engine.conversations.tables import facets, imports, selecting, shared_text
 from engine.conversations.tables.conversations import (
     by_name,
     dates,
@@ -45,7 +40,6 @@ from engine.project.sql import chunks, placeholders, snapshot
 from engine.questions.tables import example_probes
 from engine.questions.tables.answers import CURRENT_VERDICTS, tags, tags_of
 from engine.signs import tables as sign_tables
-from engine.signs.records import SignReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +51,6 @@ class ConversationRow:
         success: Probability of success, fitted to verdicts; None before there are enough, and without hidden states.
         trouble: Sum of the standard scores of its signs of trouble; None before they were read.
         signs: Its signs of trouble.
-        messages_before: Number of messages of the text that an import last replaced; None if none was.
     """
 
     id: int
@@ -77,7 +70,6 @@ class ConversationRow:
     success: float | None = None
     trouble: float | None = None
     signs: tuple[SignReading, ...] = ()
-    messages_before: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,16 +110,14 @@ def rows(conn: sqlite3.Connection, ids: Sequence[int]) -> list[ConversationRow]:
             for row in conn.execute(
                 "SELECT c.id, c.external_id, source.label, c.opening, c.messages, c.turns, c.chars,"
                 " c.created_at, s.p_end, s.p_end_normalised, s.reason,"
-                f" {verdict_sql('c.id')},"
-                " (SELECT e.messages FROM earlier_state AS e WHERE e.conversation_id = c.id"
-                " ORDER BY e.id DESC LIMIT 1)"
+                f" {verdict_sql('c.id')}"
                 " FROM conversation AS c JOIN source ON source.id = c.source_id"
                 " LEFT JOIN score AS s ON s.conversation_id = c.id AND s.config_hash = ?"
                 f" WHERE c.id IN ({placeholders(page)})",
                 (config, *page),
             ):
                 key, name, source, opening, message_count, turns, chars, created_at, *judged = row
-                p_end, p_end_normalised, reason, verdict, messages_before = judged
+                p_end, p_end_normalised, reason, verdict = judged
                 by_id[key] = ConversationRow(
                     id=key,
                     external_id=name,
@@ -146,7 +136,6 @@ def rows(conn: sqlite3.Connection, ids: Sequence[int]) -> list[ConversationRow]:
                     success=success.get(key),
                     trouble=trouble.get(key),
                     signs=signs_by_id.get(key, ()),
-                    messages_before=messages_before,
                 )
     return [by_id[key] for key in ids if key in by_id]
 
@@ -232,8 +221,8 @@ def _count(
 class ConversationService:
     """Reads the conversations of one open project, from any thread.
 
-    `rows`, `leaks`, `goals`, `score`, `remaining`, `rule`, `dates` and `hits` read by key and are quick enough for the
-    thread that draws; the other methods may take seconds on a million conversations.
+    `rows`, `leaks`, `goals`, `score`, `remaining`, `rule` and `dates` read by key and are quick enough for the thread
+    that draws; the other methods may take seconds on a million conversations.
     """
 
     def __init__(self, project: Project) -> None:
@@ -268,11 +257,6 @@ class ConversationService:
         """Returns the record as imported, byte for byte."""
         with self._project.reading() as conn:
             return original(conn, conversation_id)
-
-    def earlier_states(self, conversation_id: int) -> list[EarlierState]:
-        """Returns what the conversation was before imports replaced its text, the newest first."""
-        with self._project.reading() as conn:
-            return earlier_states.earlier_states_of(conn, conversation_id)
 
     def leaks(self, conversation_id: int) -> list[LeakRow]:
         """Returns what the leak guard keeps from the model, because it would tell it the truth."""
@@ -311,7 +295,7 @@ class ConversationService:
             return imports.source_reports(conn)
 
     def checks(self) -> CheckCounts | None:
-        """Returns counts of languages, personal data and near duplicates; None before a check."""
+        """Returns counts of languages and personal data; None before a check."""
         with self._project.reading() as conn:
             return facets.check_counts(conn)
 
@@ -332,17 +316,17 @@ class ConversationService:
         with self._project.reading() as conn:
             return measured.conversations_by_value(conn, field)
 
-    def values(self, field: str, rest: Filter) -> Sequence[tuple[str, int | None]]:
-        """Returns values of a field with the number of conversations that also match the rest of a filter.
+    def values(self, field: str, filter: Filter) -> Sequence[tuple[str, int | None]]:
+        """Returns values of a field with the number of conversations that also match a filter.
 
         The most frequent come first, months in their order. For `meta` and `truth` they are the keys, whose number
         is None if there are too many conversations to count them.
 
         Raises:
-            WorkbenchError: The rest of the filter cannot be answered.
+            WorkbenchError: The filter cannot be answered.
         """
         with self._project.reading() as conn:
-            return selecting.values(conn, field, rest)
+            return selecting.values(conn, field, filter)
 
     def sources(self) -> list[str]:
         """Returns the labels of the sources, in the order of import."""
@@ -373,8 +357,3 @@ class ConversationService:
         """Returns when the first and the last conversation took place; None where no date is known."""
         with self._project.reading() as conn:
             return dates(conn)
-
-    def hits(self, conversation_id: int, filter: Filter) -> list[int]:
-        """Returns the indices of the messages in which a word or phrase of the filter occurs, in order."""
-        with self._project.reading() as conn:
-            return selecting.hits(conn, conversation_id, filter)

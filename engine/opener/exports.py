@@ -23,15 +23,15 @@ from engine.conversations.text_checks import Redactor
 from engine.formats.records import Imported
 from engine.opener.conversation_forms import message_line
 from engine.project.project import Project
-from engine.questions.records import AnsweredConversation, Proposed
-from engine.questions.tables import example_probes, second_answers
+from engine.questions.records import AnsweredConversation
+from engine.questions.tables import second_answers
 from engine.trees import tables as trees
 
 if TYPE_CHECKING:
     from engine.opener.conversation_forms import Companion, ConversationForm
 
 ExportKind = Literal[
-    "scores", "answers", "proposals", "conversations", "table", "trees", "clusters", "assignments",
+    "scores", "answers", "conversations", "table", "trees", "clusters", "assignments",
     "decisions",
 ]  # fmt: skip
 """What can be exported."""
@@ -103,10 +103,6 @@ def export_lines(
         yield from starmap(score_line, scores.export_scores(conn, ids))
     elif kind == "answers":
         yield from map(answer_line, second_answers.answered_conversations(conn, ids))
-    elif kind == "proposals":
-        for subject in example_probes.subjects(conn):
-            for proposal in example_probes.proposals(conn, subject, ids):
-                yield proposal_line(subject, proposal)
     elif kind == "table":
         from engine.opener.table_export import table_lines
 
@@ -193,18 +189,6 @@ def answer_line(row: AnsweredConversation) -> dict[str, Any]:
             if earlier is None
             else {"earlier": {**asdict(earlier), "answers": dict(earlier.answers)}}
         ),
-    }
-
-
-def proposal_line(subject: str, row: Proposed) -> dict[str, Any]:
-    """Returns what an example probe predicts of a conversation."""
-    return {
-        "id": row.external_id,
-        "source": row.source,
-        "question": subject,
-        "p": row.p,
-        "marked": row.marked,
-        "proposed": row.proposed,
     }
 
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from engine.base.conversation import State, Verdict
 from engine.base.number_format import probability
+from engine.base.sign import in_words
 from engine.conversations.filters import NO_FILTER, Filter, ListQuery
 from engine.opener.conversations import ConversationRow
 from engine.opener.open_project import OpenProject
-from engine.signs.records import in_words
 
 MAX_TO_READ = 5
 """Most conversations that are named to be read first."""

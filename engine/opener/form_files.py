@@ -12,13 +12,7 @@ from engine.base.errors import UsageError
 from engine.base.line_files import write_file, write_lines, write_parquet, written_beside
 from engine.base.number_format import counted
 from engine.opener import annotation_tasks, conversation_forms
-from engine.opener.conversation_forms import (
-    ANNOTATION_FORMS,
-    Companion,
-    ConversationForm,
-    Exported,
-    exported,
-)
+from engine.opener.conversation_forms import Companion, ConversationForm, Exported, exported
 from engine.questions.question import Question
 
 ENDINGS: dict[ConversationForm, str] = {
@@ -28,7 +22,6 @@ ENDINGS: dict[ConversationForm, str] = {
     "inspect": "json",
     "csv": "csv",
     "parquet": "parquet",
-    "argilla": "json",
     "label-studio": "json",
 }
 """The usual end of the name of a file in each form; also what it is written as."""
@@ -45,7 +38,6 @@ WRITERS: dict[
     "inspect": conversation_forms.samples,
     "csv": conversation_forms.message_rows,
     "parquet": conversation_forms.message_rows,
-    "argilla": annotation_tasks.argilla,
     "label-studio": annotation_tasks.label_studio,
 }
 """What makes the records, rows or tasks of each form, and counts what it leaves behind."""
@@ -71,7 +63,7 @@ def form_lines(
     Raises:
         UsageError: The form is for annotation, and something was asked for that would give the answer away.
     """
-    if form in ANNOTATION_FORMS and (beside or truth):
+    if form == "label-studio" and (beside or truth):
         raise UsageError(
             "A person who judges should not see scores, verdicts or the truth.",
             f"Leave --with and --truth out for {form}.",
@@ -133,7 +125,7 @@ def write_form_to_stream(
     Raises:
         UsageError: The form needs files.
     """
-    if form == "parquet" or form in ANNOTATION_FORMS:
+    if form == "parquet" or form == "label-studio":
         raise UsageError(f"The form {form} needs a file.", "Name it with -o FILE.")
     write_lines(lines, out, ENDINGS[form], _frame(form, task), formulas=formulas)
 
@@ -149,7 +141,7 @@ def losses_in_words(form: str, left_behind: Counter[str]) -> list[str]:
     for thing, count in left_behind.most_common():
         if not count:
             continue
-        if thing == "truth" and form not in ANNOTATION_FORMS:
+        if thing == "truth" and form != "label-studio":
             sentences.append(
                 f"{counted(count, 'conversation')} with truth, which is left out; `export --truth` adds it."
             )

@@ -9,7 +9,7 @@ from engine.base.events import JobProgress
 from engine.completeness.records import Mode
 from engine.completeness.service.sets import name_of
 from engine.completeness.tables import score_sets
-from engine.conversations.import_request import DEFAULT_IMPORT, ImportRequest
+from engine.conversations.records import DEFAULT_IMPORT, ImportRequest
 from engine.jobs.runner import JobRunner
 from engine.project import runs
 from engine.project.project import Project

@@ -218,7 +218,7 @@ class _Report:
         yield from map(Paragraph, self._unknown)
 
     def _contents(self) -> Iterator[Block]:
-        """Yields numbers of conversations, sources, languages, personal data, copies."""
+        """Yields numbers of conversations, sources, languages, personal data."""
         store = self._services.conversations
         counts = store.counts(ListQuery(self._filter) if self._filter else None)
         yield Paragraph(
@@ -249,14 +249,8 @@ class _Report:
             for value, count in store.values("personal", self._filter)
             if count
         ]
-        copies = sum(count or 0 for _, count in store.values("copies", self._filter))
-        sentences = []
         if personal:
-            sentences.append(f"Personal data was found: {', '.join(personal)} conversations.")
-        if copies:
-            sentences.append(f"{copies:,} conversations are near copies of others.")
-        if sentences:
-            yield Paragraph(" ".join(sentences))
+            yield Paragraph(f"Personal data was found: {', '.join(personal)} conversations.")
 
     def _ended(self) -> Iterator[Block]:
         """Yields the rate of ended conversations with its interval, and the histogram of scores."""

@@ -108,7 +108,6 @@ CREATE TABLE alias (
 CREATE INDEX alias_by_conversation ON alias (conversation_id);
 CREATE INDEX alias_by_name ON alias (external_id);
 
--- packed: JSON of its rows of `message`, compressed by zlib; score: the normalised one that was in force;
 -- answer_id: the newest row of `answer` then, 0 for none, so that those up to it were given to this text
 CREATE TABLE earlier_state (
     id INTEGER PRIMARY KEY,
@@ -119,8 +118,6 @@ CREATE TABLE earlier_state (
     raw BLOB NOT NULL,
     truth TEXT,
     messages INTEGER NOT NULL,
-    packed BLOB NOT NULL,
-    score REAL,
     answer_id INTEGER NOT NULL,
     replaced_at TEXT NOT NULL
 ) STRICT;
@@ -162,10 +159,8 @@ CREATE TABLE conversation_facet (
     PRIMARY KEY (facet_id, conversation_id)
 ) STRICT, WITHOUT ROWID;
 
--- signature: MinHash of the shingles, little-endian 32-bit integers; empty for a text of too few words
 CREATE TABLE conversation_check (
-    conversation_id INTEGER PRIMARY KEY REFERENCES conversation (id),
-    signature BLOB NOT NULL
+    conversation_id INTEGER PRIMARY KEY REFERENCES conversation (id)
 ) STRICT;
 
 -- the signs of trouble of a conversation; value: how much of it there is; messages: JSON list of the indices that show it;
@@ -327,12 +322,9 @@ CREATE TABLE machine_answer (
 -- subject: the name of a question; figures: JSON of the test
 CREATE TABLE taught (
     id INTEGER PRIMARY KEY,
-    subject TEXT NOT NULL,
-    in_force INTEGER NOT NULL CHECK (in_force IN (0, 1)),
+    subject TEXT NOT NULL UNIQUE,
     marks INTEGER NOT NULL,
-    threshold REAL NOT NULL,
-    figures TEXT,
-    UNIQUE (subject, in_force)
+    figures TEXT
 ) STRICT;
 
 -- p: NULL before there are marks of both kinds; place: in the order of what a mark teaches, NULL for marked ones

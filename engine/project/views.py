@@ -80,7 +80,8 @@ _CONVERSATION_TABLE = f"""CREATE VIEW conversation_table AS
             WHEN s.p_end_normalised >= {_THRESHOLD} THEN 'complete' ELSE 'incomplete' END AS state,
         s.p_end, s.p_end_normalised AS p,
         (SELECT t.p FROM taught_value AS t JOIN taught ON taught.id = t.taught_id
-            WHERE taught.subject = 'succeeded' AND taught.in_force = 1 AND t.conversation_id = c.id)
+            WHERE taught.subject = 'succeeded' AND coalesce(json_extract(taught.figures, '$.auroc.low') > 0.5, TRUE)
+            AND t.conversation_id = c.id)
             AS success,
         (SELECT r.text FROM remaining AS r WHERE r.conversation_id = c.id
             AND r.score_config_hash = {SCORES_IN_FORCE} ORDER BY r.run_id DESC LIMIT 1) AS remaining,

@@ -41,8 +41,8 @@ MIN_EXAMPLES_OF_EACH = 3
 """Smallest number of examples of either kind with which the result is shown as a figure: with fewer no AUROC has an
 interval above chance."""
 
-FIRM_EXAMPLES_OF_EACH = 10
-"""Number of examples of either kind from which on a newer probe waits to be taken over; one of fewer is replaced."""
+YES_FROM = 0.5
+"""Probability from which on a probe predicts yes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,18 +337,6 @@ class Agreement:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelAgreement:
-    """Agreement of the verdicts with what one model answered to one prompt.
-
-    Attributes:
-        answers: What it answered, such as `set 2, judge · gpu1`, or `remaining tasks of set 2`.
-    """
-
-    answers: str
-    agreement: Agreement
-
-
-@dataclass(frozen=True, slots=True)
 class CompletionRate:
     """The rate of complete conversations, as it is and without the errors of the scores.
 
@@ -413,8 +401,7 @@ class CalibrationReport:
             without verdicts of both kinds.
         covered: Share of the scored conversations whose score is in a decile that has a verdict.
         rate: Completion rate of the project, or of the conversations that a filter matches.
-        models: Agreement of the verdicts with the states by each set of scores, with the threshold of the set, and with
-            the remaining tasks beside it.
+        model: Agreement of the verdicts with the states by the scores in force.
         itself: Agreement of first verdicts with blind repeats.
     """
 
@@ -428,7 +415,7 @@ class CalibrationReport:
     auroc: Interval | None
     covered: float
     rate: CompletionRate
-    models: tuple[ModelAgreement, ...]
+    model: Agreement
     itself: Agreement
 
     @property
@@ -465,10 +452,8 @@ class CalibrationReport:
             now, then = self.proposal.now, self.proposal.then
             suggested = format_threshold(self.proposal.rule)
             facts.append(("suggested", f"{suggested}: {now:.0%} → {then:.0%} ended"))
-        facts += [
-            ("agreement", f"{model.agreement.text} · {one_line(model.answers, 40)}")
-            for model in self.models
-        ]
+        if self.model.n:
+            facts.append(("agreement", f"{self.model.text} · scores in force"))
         if self.itself.n:
             facts.append(("agreement", f"{self.itself.text} · you with yourself, blind"))
         rate = self.rate
@@ -493,9 +478,9 @@ class ExampleProbeTest:
     Attributes:
         positive, negative: Number of examples of either kind.
         auroc: P(a positive one has a higher probability than a negative one); chance is .5.
-        agreement: Share of the examples that lie on their side of the threshold.
-        precision: Share of the examples at or above the threshold that are positive; None if there is none.
-        above: Number of conversations at or above the threshold, of `conversations` with a probability.
+        agreement: Share of the examples that lie on their side of `YES_FROM`.
+        precision: Share of the examples at or above `YES_FROM` that are positive; None if there is none.
+        above: Number of conversations at or above it, of `conversations` with a probability.
         proposed: Those of them that are no examples.
         rate: Share of positive ones among all, corrected for the probe's errors.
     """
@@ -516,11 +501,6 @@ class ExampleProbeTest:
         return min(self.positive, self.negative) >= MIN_EXAMPLES_OF_EACH
 
     @property
-    def firm(self) -> bool:
-        """Whether there are so many examples that a newer probe waits to be taken over."""
-        return min(self.positive, self.negative) >= FIRM_EXAMPLES_OF_EACH
-
-    @property
     def tells(self) -> bool:
         """Whether its probabilities mean anything: there are examples enough, and the interval of the AUROC is above
         chance."""
@@ -533,13 +513,11 @@ class ExampleProbe:
 
     Attributes:
         subject: Name of the question.
-        threshold: Probability from which a conversation is proposed.
         marks: Number of examples that it was fitted to.
         test: None before there are examples of both kinds.
     """
 
     subject: str
-    threshold: float
     marks: int
     test: ExampleProbeTest | None
 
@@ -566,7 +544,7 @@ class ExampleProbe:
             (
                 "agreement",
                 f"{test.agreement.part} of {test.agreement.of} examples at threshold"
-                f" {number_format.figure(self.threshold)}",
+                f" {number_format.figure(YES_FROM)}",
             ),
         ]
         if test.precision is not None:
@@ -582,64 +560,9 @@ class ExampleProbe:
             ("predicted yes", predicted),
             ("share of all", test.rate.corrected_text + corrected),
         ]
+        if self.subject == SUCCEEDED and self.tells:
+            facts.append(("in force", "the success column, `success<.3` and `--sort success`"))
+        elif self.subject == SUCCEEDED:
+            why = "no list shows these probabilities until more verdicts tell the two apart"
+            facts.append(("at chance", why))
         return facts
-
-
-@dataclass(frozen=True, slots=True)
-class ExampleProbeChange:
-    """What a newer probe would change, to be taken over or not.
-
-    Attributes:
-        now, then: The probe in force and the newer one.
-        up, down: Number of conversations that would come to lie above the threshold, and below it.
-    """
-
-    now: ExampleProbe
-    then: ExampleProbe
-    up: int
-    down: int
-
-    @property
-    def text(self) -> str:
-        """What would change, in words."""
-        text = f"{self.up:,} would come above the threshold, {self.down:,} below"
-        before, after = self.now.test, self.then.test
-        if before is None or after is None:
-            return text
-        figures = (number_format.figure(test.auroc.value) for test in (before, after))
-        return f"{text}; AUROC {' -> '.join(figures)}"
-
-
-def success_facts(
-    newest: ExampleProbe, in_force: ExampleProbe | None, change: ExampleProbeChange | None
-) -> list[tuple[str, str]]:
-    """Returns the facts of the newest probe of success, and which one lists and filters use.
-
-    Args:
-        in_force: None before there are verdicts enough.
-        change: What the newest would change; None if it is in force.
-    """
-    facts = newest.facts()
-    if in_force is None:
-        facts.append(("not in force", f"{MIN_EXAMPLES_OF_EACH} verdicts of each kind are needed"))
-    elif not in_force.tells:
-        why = "no list shows these probabilities until more verdicts tell the two apart"
-        facts.append(("at chance", why))
-    elif change is not None and change.then.marks != change.now.marks:
-        how = "s on the calibration screen or `ask` with --use takes it over"
-        facts.append(("not in force", f"{change.text}; {how}"))
-    else:
-        facts.append(("in force", "the success column, `success<.3` and `--sort success`"))
-    return facts
-
-
-@dataclass(frozen=True, slots=True)
-class Proposed:
-    """A conversation with its probability under a probe; `marked` says what a person said of it, None for nothing."""
-
-    conversation_id: int
-    external_id: str
-    source: str
-    p: float
-    marked: bool | None
-    proposed: bool

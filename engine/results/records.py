@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from engine.base.request_options import Option, check, choice, declared, switch, whole_number
-from engine.base.statistics.intervals import Classification, Contrast, Interval
+from engine.base.statistics.intervals import Classification, Interval
 from engine.completeness.records import Mode
 from engine.completeness.tables.score_sets import ScoreConfig
 
@@ -94,7 +94,6 @@ class TruthTable:
         holds, fails: Number of conversations that every row has scored for which the claim holds and fails.
         known: Number of the conversations asked for whose truth is known, scored or not.
         rows: Empty if the claim has the same value for all conversations.
-        contrasts: Comparison of every two rows by AUROC.
     """
 
     claim: str
@@ -103,7 +102,6 @@ class TruthTable:
     fails: int
     known: int
     rows: tuple[TruthRow, ...]
-    contrasts: tuple[Contrast, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +119,7 @@ class CompletenessTable:
         selecting: Number of conversations left out because they selected the checkpoint of an adapter of a row.
         left_out: (name, conversations) of scores without a row because they cover too few conversations.
         truths: A table for each claim whose value is known for a conversation that every row has scored.
-        contrasts: Comparison of every two rows of the truncation test by AUROC and F1.
+        conclusion: A sentence on the best scores against the best baseline; empty where one is missing.
     """
 
     run: str | None
@@ -135,7 +133,7 @@ class CompletenessTable:
     trained: int = 0
     selecting: int = 0
     left_out: tuple[tuple[str, int], ...] = ()
-    contrasts: tuple[Contrast, ...] = ()
+    conclusion: str = ""
 
     @property
     def coverage(self) -> float:

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from engine.base.arrays import Bools, Floats, Ints
 from engine.base.conversation import Message, Role
 from engine.base.number_format import counted
-from engine.base.sign import Sign
+from engine.base.sign import Sign, SignReading
 from engine.base.text import CJK
-from engine.signs.records import SignReading
 
 WordList = Literal["refusal", "sympathy", "complaint", "closing", "error"]
 """A list of words in the file of a language."""

@@ -8,13 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from engine.base.number_format import counted
-from engine.base.sign import Sign
+from engine.base.sign import Sign, SignReading
 from engine.conversations.tables.conversations import messages_of
 from engine.jobs.contract import CpuStage, Progress
 from engine.project.project import Project
 from engine.signs import tables
 from engine.signs.reading import read_signs
-from engine.signs.records import SignReading
 
 BATCH = 500
 """Conversations of one transaction."""

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.base.sign import Sign
+from engine.base.sign import Sign, SignReading
 from engine.conversations.filter_fields import FieldQuery
 from engine.conversations.filters import Term
 from engine.conversations.tables.fields import (
@@ -22,7 +22,6 @@ from engine.conversations.tables.fields import (
 )
 from engine.project.idset import IdSet, read_ids
 from engine.project.sql import chunks, placeholders
-from engine.signs.records import SignReading
 
 if TYPE_CHECKING:
     from engine.base.arrays import Floats, Ints

@@ -19,6 +19,7 @@ from engine.training.events import (
     RunDirectory,
     State,
     is_out_of_memory,
+    is_running,
     read_events,
     state_of,
 )
@@ -111,7 +112,7 @@ class RunHistory:
     def row(self, in_use: bool = False) -> TrainingRun:
         """Returns the current state of the run."""
         # Checks the process first: if it ends right after that, its last event is still read.
-        alive = process.has_process(self.run)
+        alive = is_running(self.run)
         read = self._refresh()
         state = self._state(alive)
         problem, hint = self._problem(state)
@@ -216,7 +217,7 @@ class RunHistory:
         if alive:
             return "running"
         if decisive is None:
-            return "failed" if process.was_started(self.run) else "new"
+            return "failed" if self.run.log.exists() else "new"
         return state_of([decisive], running=False)
 
     def _problem(self, state: State) -> tuple[str, str]:

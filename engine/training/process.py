@@ -89,11 +89,6 @@ def check_libraries(config: TrainConfig | None, gpus: int) -> None:
         )
 
 
-def has_process(run: RunDirectory) -> bool:
-    """Whether a process trains the run: it holds the lock until it ends, however it ends."""
-    return is_running(run)
-
-
 def pid_of(run: RunDirectory) -> int | None:
     """Returns the id of the run's process, which it wrote into the lock; None if it has none, or has not yet."""
     if not is_running(run):
@@ -102,11 +97,6 @@ def pid_of(run: RunDirectory) -> int | None:
         return int(run.lock.read_text("utf-8"))
     except (OSError, ValueError):
         return None
-
-
-def was_started(run: RunDirectory) -> bool:
-    """Whether this program ever started a process on the run."""
-    return run.log.exists()
 
 
 def exit_code(run: RunDirectory) -> int | None:
@@ -157,7 +147,7 @@ class Trainers:
         self.check_libraries(_config(run))
         with self._guard:
             self._reap(run)
-            if has_process(run):
+            if is_running(run):
                 raise UsageError(f"{run.path.name} is running.", "Stop it first.")
             run.stop.unlink(missing_ok=True)
             _exit_file(run).unlink(missing_ok=True)
@@ -199,7 +189,7 @@ class Trainers:
 
         The STOP file stays when this program quits, and alone makes the run end after its step.
         """
-        if not has_process(run):
+        if not is_running(run):
             return
         run.stop.touch()
         threading.Thread(
@@ -229,7 +219,7 @@ class Trainers:
     def _enforce_stop(self, run: RunDirectory) -> None:
         """Waits for a run to end after the STOP file, as long as it writes events; then ends it with signals."""
         grace, began = self._grace, time.time()
-        while has_process(run):
+        while is_running(run):
             if time.time() - max(began, _last_event(run)) > grace.stop:
                 break
             # Again and again: a process that was only starting deletes the file.
@@ -239,7 +229,7 @@ class Trainers:
             if not _signal(run, number):
                 return
             until = time.time() + seconds
-            while has_process(run) and time.time() < until:
+            while is_running(run) and time.time() < until:
                 time.sleep(grace.poll)
 
 

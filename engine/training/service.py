@@ -12,10 +12,10 @@ from engine.base.text import one_line
 from engine.model.catalog import AdapterEntry, Catalog
 from engine.model.service.run_setup import adapter_in_use, use_adapter
 from engine.project.project import Project
-from engine.training import process, run_files
+from engine.training import run_files
 from engine.training.base import Machine, this_machine
 from engine.training.config import RECIPE_HELP, TrainConfig
-from engine.training.events import RunDirectory
+from engine.training.events import RunDirectory, is_running
 from engine.training.history import RunHistory
 from engine.training.plan import TrainingPlan, TrainingPlanner
 from engine.training.process import INSTALL, Trainers, missing_libraries
@@ -68,7 +68,7 @@ class TrainingRuns:
             UsageError: One is.
         """
         for run in all_runs(self.project_path):
-            if process.has_process(run):
+            if is_running(run):
                 raise UsageError(f"{run.path.name} is running.", "Stop it first, or wait.")
 
     def start(self, run: RunDirectory) -> int:
@@ -253,7 +253,7 @@ class TrainingService:
             raise UsageError(
                 f"The adapter of {name} is in use.", "Use another one before you delete it."
             )
-        if process.has_process(run):
+        if is_running(run):
             raise UsageError(f"{name} is running.", "Stop it first.")
         run_files.delete(run)
 

@@ -292,18 +292,6 @@ def record(tree: Tree) -> TreeRecord:
     )
 
 
-def leaf_log_probs(columns: Mapping[str, list[Any]]) -> list[float]:
-    """Returns the natural log-probabilities of the paths to a recorded tree's leaves, in order of their ids."""
-    path_log_ps: list[float] = []
-    for node_id, parent in enumerate(columns["parent"]):
-        path_log_ps.append(path_log_ps[parent] + columns["log_p"][node_id] if node_id else 0.0)
-    return [
-        path_log_p
-        for path_log_p, kind in zip(path_log_ps, columns["kind"], strict=True)
-        if kind in LEAVES
-    ]
-
-
 def restore(recorded: TreeRecord) -> Tree:
     """Returns the tree that was recorded; it can be read and measured, and grows no further."""
     spellings = {int(token): bytes.fromhex(text) for token, text in recorded.spellings.items()}

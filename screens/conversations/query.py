@@ -1,35 +1,25 @@
-"""The query behind the list and its result: filter, order, counts and hits, also as text."""
+"""The query behind the list and its result: filter, order, columns and counts, also as text."""
 
 from __future__ import annotations
 
+import re
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from textual.content import Content
-from textual.dom import DOMNode
 
 from engine.base import number_format
-from engine.base.conversation import State
-from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
 from engine.completeness.records import DecisionRule
-from engine.conversations.filter_fields import WORD_FIELD, SortKey
-from engine.conversations.filters import Filter, ListQuery
+from engine.conversations.filter_fields import SortKey
+from engine.conversations.filters import ListQuery
 from engine.opener.conversations import ConversationRow, Counts
 from engine.opener.open_project import OpenProject
-from screens.widgets.background import background
 from screens.widgets.empty_state import EmptyState
-from screens.widgets.formatting import STATE_LOOKS, rate_piece
+from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS, rate_piece
+from screens.widgets.row_table import Column, Piece
 
-STATE_CYCLE: tuple[State | None, ...] = (
-    None,
-    State.INCOMPLETE,
-    State.BORDERLINE,
-    State.UNSCORED,
-    State.COMPLETE,
-)
-"""The states that a key goes through, after them all conversations."""
 SORT_TITLES: dict[SortKey, str] = {
     "id": "order of import",
     "name": "name",
@@ -89,14 +79,6 @@ def read_counts(services: OpenProject, query: ListQuery) -> ListCounts:
     return ListCounts(everything, matching, name, has_rate, rule)
 
 
-def next_state(query: ListQuery) -> ListQuery:
-    """Returns the query with the next state filter of the cycle."""
-    now = query.filter.of("state")
-    position = STATE_CYCLE.index(State(now[0].values[0]) if now else None)
-    after = STATE_CYCLE[(position + 1) % len(STATE_CYCLE)]
-    return replace(query, filter=query.filter.with_choice("state", after))
-
-
 def toggle_sort(query: ListQuery, key: SortKey) -> ListQuery:
     """Returns the query sorted by a column, the other way round when it is sorted by it already."""
     if query.sort == key:
@@ -109,71 +91,6 @@ def sort_of_column(column: str) -> SortKey | None:
     if column == "state":
         return "p"
     return next((key for key in SORT_TITLES if key == column), None)
-
-
-def searched_words(filter: Filter) -> Filter:
-    """Returns the words and phrases that a filter searches for, without terms on fields and negated terms."""
-    return Filter(tuple(term for term in filter.of(WORD_FIELD) if not term.negated))
-
-
-CountHits = Callable[[int, Filter], list[int]]
-"""Returns the indices of the messages of a conversation in which the words of a filter occur."""
-
-
-class HitCounts:
-    """Counts the searched words in each conversation that is shown, on another thread and a batch at a time.
-
-    Where counting failed the number stays unknown and is not tried again.
-    """
-
-    def __init__(self, node: DOMNode, count: CountHits, counted: Callable[[], None]) -> None:
-        """`counted` is called when there are new numbers."""
-        self._node, self._count, self._counted = node, count, counted
-        self._filter = Filter()
-        self._counts: dict[int, int | None] = {}
-        self._uncounted: dict[int, None] = {}
-        self._reading = False
-
-    def look_for(self, words: Filter) -> None:
-        """Forgets what is known and counts these words from now on."""
-        self._filter = words
-        self._counts.clear()
-        self._uncounted.clear()
-
-    def of(self, conversation_id: int) -> int | None:
-        """Returns the number, or None while it is not known: it is counted then."""
-        if conversation_id not in self._counts:
-            self._counts[conversation_id] = None
-            self._uncounted[conversation_id] = None
-            if not self._reading:
-                self._reading = True
-                self._node.call_later(self._read)
-        return self._counts[conversation_id]
-
-    def _read(self) -> None:
-        """Counts the words in the conversations that were asked for since the last batch."""
-        ids, words = list(self._uncounted), self._filter
-        self._uncounted.clear()
-        self._reading = bool(ids)
-        if not ids:
-            return
-
-        def on_result(counts: dict[int, int]) -> None:
-            if words is self._filter:
-                self._counts.update(counts)
-                self._counted()
-            self._read()
-
-        def on_failure(error: WorkbenchError) -> None:
-            self._read()
-
-        background(
-            self._node,
-            lambda: {row_id: len(self._count(row_id, words)) for row_id in ids},
-            on_result,
-            on_failure,
-            group="hits",
-        )
 
 
 def format_counts(shown: int, counts: ListCounts) -> Content:
@@ -228,3 +145,158 @@ def no_match(total: int, query: ListQuery) -> EmptyState:
         "edit_filter",
         others=(("conversations.clear", "clears it"),),
     )
+
+
+NAME_WIDTH = 22
+"""Width of the column of names in cells."""
+CHOSEN_KEEP = 8
+"""`keep` of a column that the person added: a narrow table drops first the default columns but score and opening."""
+
+DEFAULT_COLUMNS = ("state", "p", "turns", "length", "source", "name", "opening", "succeeded", "tag")
+"""Keys of the columns that are shown until a person chooses others."""
+COLUMN_TITLES: dict[str, str] = {
+    "state": "state, as a sign",
+    "p": "score",
+    "success": "probability of success, by your verdicts",
+    "trouble": "trouble, the sum of its signs",
+    "signs": "signs of trouble",
+    "turns": "turns",
+    "messages": "messages",
+    "length": "length, in characters",
+    "date": "date",
+    "source": "source",
+    "name": "name",
+    "opening": "opening",
+    "succeeded": "your verdict",
+    "tag": "your tags",
+}
+"""Every column that can be chosen, from left to right, with its name in the dialog."""
+SEEN = 28
+"""Characters of an opening that fit on the narrowest terminal."""
+FIXED = "opening"
+"""The column that is always shown; it takes the width that is left."""
+
+
+class ListColumns:
+    """Draws the cells of a list.
+
+    Attributes:
+        rule: What makes states of scores.
+        found: Pattern whose matches are highlighted in the opening; None highlights nothing.
+    """
+
+    def __init__(self) -> None:
+        self.rule = DecisionRule()
+        self.found: re.Pattern[str] | None = None
+
+    def chosen(self, keys: Sequence[str]) -> list[Column[ConversationRow]]:
+        """Returns the columns with these keys, from left to right."""
+        every = {column.key: column for column in self._every()}
+        return [every[key] for key in COLUMN_TITLES if key in keys or key == FIXED]
+
+    def _every(self) -> list[Column[ConversationRow]]:
+        return [
+            Column("state", "", 1, _state_cell),
+            Column("p", "score", number_format.BAR_WIDTH + 4, self._score_cell),
+            Column(
+                "success", "success", number_format.BAR_WIDTH + 4, _success_cell, keep=CHOSEN_KEEP
+            ),
+            Column("trouble", "trouble", 7, _trouble_cell, right=True, keep=CHOSEN_KEEP),
+            Column("signs", "signs", 24, _signs_cell, keep=CHOSEN_KEEP),
+            Column("turns", "turns", 7, _turns_cell, right=True, keep=7),
+            Column("messages", "messages", 10, _messages_cell, right=True, keep=CHOSEN_KEEP),
+            Column("length", "length", 8, _length_cell, right=True, keep=4),
+            Column("date", "date", 10, _date_cell, keep=CHOSEN_KEEP),
+            Column("source", "source", 14, _source_cell, keep=3),
+            Column("name", "name", NAME_WIDTH, _name_cell, keep=6),
+            Column("opening", "opening", 30, self._opening_cell, flexible=True),
+            Column("succeeded", "you", 12, _verdict_cell, keep=7),
+            Column("tag", "tags", 14, _tags_cell, keep=5),
+        ]
+
+    def _score_cell(self, row: ConversationRow) -> Sequence[Piece]:
+        p = row.p_end_normalised
+        if p is None:
+            return [("–", "tone--muted")]
+        tone = STATE_LOOKS[row.state].tone_class
+        digits = self.rule.digits(p)
+        return [(number_format.bar(p), tone), (" " + number_format.probability(p, digits), "")]
+
+    def _opening_cell(self, row: ConversationRow) -> Sequence[Piece]:
+        text = one_line(row.opening)
+        first = self.found.search(text) if self.found is not None else None
+        # cuts the beginning off, so that the first hit is visible
+        if first is not None and first.end() > SEEN:
+            text = "…" + text[first.start() - SEEN // 2 :]
+        return highlighted(text, self.found)
+
+
+def highlighted(text: str, found: re.Pattern[str] | None, tone: str = "") -> list[Piece]:
+    """Returns the text in pieces; the matches of `found` have the tone of a hit."""
+    if found is None:
+        return [(text, tone)]
+    pieces: list[Piece] = []
+    position = 0
+    for match in found.finditer(text):
+        pieces += [(text[position : match.start()], tone), (match.group(), "tone--found")]
+        position = match.end()
+    return [piece for piece in [*pieces, (text[position:], tone)] if piece[0]]
+
+
+def _state_cell(row: ConversationRow) -> Sequence[Piece]:
+    look = STATE_LOOKS[row.state]
+    return [(look.glyph, look.tone_class)]
+
+
+def _success_cell(row: ConversationRow) -> Sequence[Piece]:
+    p = row.success
+    if p is None:
+        return [("–", "tone--muted")]
+    return [(number_format.bar(p), "tone--accent"), (" " + number_format.probability(p), "")]
+
+
+def _trouble_cell(row: ConversationRow) -> Sequence[Piece]:
+    return [(number_format.trouble(row.trouble), "")]
+
+
+def _signs_cell(row: ConversationRow) -> Sequence[Piece]:
+    return [(", ".join(reading.sign for reading in row.signs) or "–", "tone--muted")]
+
+
+def _turns_cell(row: ConversationRow) -> Sequence[Piece]:
+    return [(f"{row.turns:,}", "")]
+
+
+def _messages_cell(row: ConversationRow) -> Sequence[Piece]:
+    return [(f"{row.messages:,}", "tone--muted")]
+
+
+def _length_cell(row: ConversationRow) -> Sequence[Piece]:
+    return [(number_format.amount(row.chars), "tone--muted")]
+
+
+def _date_cell(row: ConversationRow) -> Sequence[Piece]:
+    return [(one_line((row.created_at or "–")[:10]), "tone--muted")]
+
+
+def _source_cell(row: ConversationRow) -> Sequence[Piece]:
+    # folders of one project begin alike
+    return [(one_line(row.source.rpartition("/")[2] or row.source, 40), "tone--muted")]
+
+
+def _name_cell(row: ConversationRow) -> Sequence[Piece]:
+    name = one_line(row.external_id)
+    if len(name) > NAME_WIDTH:  # long names of one source begin alike
+        name = "…" + name[1 - NAME_WIDTH :]
+    return [(name, "tone--muted")]
+
+
+def _verdict_cell(row: ConversationRow) -> Sequence[Piece]:
+    if row.verdict is None:
+        return []
+    look = VERDICT_LOOKS[row.verdict]
+    return [(look.glyph, look.tone_class), (f" {look.word}", "tone--bright")]
+
+
+def _tags_cell(row: ConversationRow) -> Sequence[Piece]:
+    return [(one_line(", ".join(row.tags), 60), "tone--accent")] if row.tags else []

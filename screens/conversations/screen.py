@@ -16,26 +16,26 @@ from textual.widgets import Static
 from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
+from engine.conversations.filter_fields import WORD_FIELD
 from engine.conversations.filters import Filter, ListQuery
 from engine.opener.conversations import ConversationRow
 from engine.opener.exports import ExportKind
 from engine.opener.open_project import OpenProject
-from screens.conversations.columns import COLUMN_TITLES, DEFAULT_COLUMNS, FIXED, ListColumns
 from screens.conversations.query import (
+    COLUMN_TITLES,
+    DEFAULT_COLUMNS,
+    FIXED,
     SORT_TITLES,
-    HitCounts,
+    ListColumns,
     Listing,
-    next_state,
     no_match,
     read_counts,
-    searched_words,
     sort_of_column,
     summary_content,
     toggle_sort,
 )
-from screens.conversations.saved_filters import ask_filter_name, choose_filter
 from screens.shell.dialogs import TicksDialog, ask, ask_order
-from screens.shell.exporting import ask_export, copy_names
+from screens.shell.exporting import ask_export
 from screens.shell.marking import Marking, Marks, ask_tags
 from screens.shell.workbench_screen import REFRESH_SECONDS, WorkbenchScreen, edit_filter
 from screens.widgets.background import write_in_order
@@ -48,8 +48,6 @@ from screens.widgets.row_table import PAGE, RowTable
 if TYPE_CHECKING:
     from screens.conversations.ask_form import QuestionRun
 
-MOST_COPIED = 10_000
-"""Most names copied at once: a terminal receives them in a single escape sequence."""
 EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
     ("conversations", "conversations, as they can be imported again"),
     ("scores", "scores, with their curves"),
@@ -76,24 +74,14 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "edit_filter", "Filter", tooltip="Write a filter"),
         Binding("slash", "search", "Find", key_display="/", tooltip="Find words in the messages"),
-        Binding("F", "next_state", "State", tooltip="Next state filter", show=False),
         Binding("s", "sort", "Sort", tooltip="Sort by a column"),
         Binding("S", "reverse", "Reverse", tooltip="Reverse the order", show=False),
         Binding("C", "columns", "Columns", tooltip="Choose the columns", show=False),
-        Binding("w", "save_filter", "Save", tooltip="Save this filter under a name", show=False),
-        Binding("W", "saved_filters", "Saved", tooltip="Saved filters", show=False),
         Binding("escape", "clear", "Clear", tooltip="Clear the filter, then the marks", show=False),
         Binding("space", "mark", "Mark", tooltip="Mark or unmark, and go on"),
         Binding("v", "mark_range", "Range", tooltip="Mark from the last mark to here", show=False),
         Binding("a", "mark_all", "All", tooltip="Mark everything that is listed", show=False),
         Binding("A", "mark_none", "None", tooltip="Take all marks away", show=False),
-        Binding(
-            "y",
-            "copy_names",
-            "Copy",
-            tooltip="Copy the names of the marked ones or this",
-            show=False,
-        ),
         Binding("t", "tag", "Tag", tooltip="Tag or untag the marked ones or this"),
         Binding(
             "J",
@@ -120,9 +108,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         self._reading = False
         self._again = False
         self._cursor_timer: Timer | None = None
-        conversations = services.conversations
-        self._hits = HitCounts(self, conversations.hits, self._redraw)
-        self._columns = ListColumns(self._hits.of)
+        self._columns = ListColumns()
         self.table = RowTable[ConversationRow](
             self._columns.chosen(self.columns_shown),
             self._fetch,
@@ -189,8 +175,6 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         other = self._listing is None or self._listing.query != query
         start_time = time.monotonic()
         self._reading, self._again = True, False
-        if other:
-            self._columns.digits = None
 
         def with_count(listing: Listing) -> Listing:
             return replace(listing, counts=read_counts(self.services, query))
@@ -232,8 +216,6 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
 
     def _show_listing(self, listing: Listing) -> None:
         query = listing.query
-        if not listing.first:
-            self._columns.digits = None
         if self._listing is None or self._listing.query.filter != query.filter:
             self._look_for()
         self.query_one(FilterLine).complain(None)
@@ -260,11 +242,6 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
     def _fetch(self, ids: Sequence[int]) -> list[ConversationRow]:
         rows = self.services.conversations.rows(ids)
         self._columns.rule = self.services.conversations.rule()
-        if self._columns.digits is None:
-            scored = next((row for row in rows if row.p_end is not None), None)
-            score = self.services.conversations.score(scored.id) if scored is not None else None
-            if score is not None:
-                self._columns.digits = number_format.digits_for(score.noise)
         return rows
 
     def show_columns(self, columns: Sequence[str]) -> None:
@@ -273,15 +250,11 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         self.table.show_columns(self._columns.chosen(columns))
 
     def _look_for(self) -> None:
-        """Highlights the words of the filter and counts their hits."""
-        searched = searched_words(self.query_shown.filter)
-        self._words = [term.values[0] for term in searched.terms]
-        self._hits.look_for(searched)
+        """Highlights the words and phrases that the filter searches for."""
+        searched = self.query_shown.filter.of(WORD_FIELD)
+        self._words = [term.values[0] for term in searched if not term.negated]
         self._columns.found = words_pattern(self._words)
         self.show_columns(self.columns_shown)
-
-    def _redraw(self) -> None:
-        self.table.refresh()
 
     # Changing the query
 
@@ -325,10 +298,6 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
     def action_search(self) -> None:
         """Opens the filter line to add words to search for."""
         edit_filter(self, words=True)
-
-    def action_next_state(self) -> None:
-        """Steps through the state filters."""
-        self.filter_by(next_state(self.query_shown).filter)
 
     def action_clear(self) -> None:
         """Clears the filter; without a filter clears the marks."""
@@ -374,31 +343,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         choices = [(key, title) for key, title in COLUMN_TITLES.items() if key != FIXED]
         self.app.push_screen(TicksDialog("Columns", choices, self.columns_shown), on_choice)
 
-    def action_save_filter(self) -> None:
-        """Asks for a name and saves the filter under it."""
-        ask_filter_name(self, self.query_shown.filter)
-
-    def action_saved_filters(self) -> None:
-        """Lists the saved filters, to apply or delete one."""
-        choose_filter(self)
-
     # Actions on the marked conversations, else on the one under the cursor
-
-    def action_copy_names(self) -> None:
-        """Reads their names and copies them; too many for a clipboard are refused."""
-        ids = self._meant()
-
-        def read(rows: list[ConversationRow]) -> None:
-            copy_names(self, [row.external_id for row in rows])
-
-        if len(ids) > MOST_COPIED:
-            self.notify(
-                f"{len(ids):,} names are too many for a clipboard; X exports to a file.",
-                severity="warning",
-                markup=False,
-            )
-        elif ids:
-            self.in_background(lambda: self.services.conversations.rows(ids), read, group="copy")
 
     def action_tag(self) -> None:
         """Asks for tags, and adds or removes them."""

@@ -64,7 +64,6 @@ EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
     ("conversations", "the messages, in the uniform format"),
     ("clusters", "goals, with the groups that they were made of"),
     ("assignments", "conversations, with their goals"),
-    ("proposals", "probabilities of success and of tags, fitted to your answers"),
 )
 """What can be exported, with what it holds."""
 

@@ -13,24 +13,23 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.base import number_format
-from engine.base.conversation import Message, render_log, with_calls, without_surrogates
+from engine.base.conversation import with_calls, without_surrogates
+from engine.base.sign import in_words
 from engine.base.text import end_of_path, one_line
-from engine.completeness.records import CurvePoint
 from engine.conversations.records import MessageRow
-from engine.opener.conversations import ConversationRow
+from engine.opener.conversations import ConversationService
 from engine.opener.open_project import OpenProject
-from engine.signs.records import in_words
-from screens.reader.provenance import OriginalDialog, ProvenanceDialog
-from screens.shell.dialogs import TextDialog
 from screens.shell.exporting import copy
+from screens.shell.reading_dialogs import ReadingDialog, reading_keys
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
+from screens.widgets.background import background
 from screens.widgets.curve import Curve
 from screens.widgets.evidence import Facts, curve_data, load_facts, note_content, remaining_content
 from screens.widgets.finding import FindingView, FindLine, plain_pattern, words_pattern
 from screens.widgets.formatting import STATE_LOOKS, fitting
 from screens.widgets.jobs import EngineFeed
-from screens.widgets.row_table import Column, Piece, RowTable
+from screens.widgets.text_pane import TextPane
 from screens.widgets.transcript import Transcript
 from screens.widgets.word_reasons import WordPanel
 
@@ -65,7 +64,6 @@ class ReaderScreen(WorkbenchScreen[int]):
             tooltip="Next hit, or the next conversation when nothing is looked for",
         ),
         Binding("N", "hit(-1)", "Previous hit", show=False),
-        Binding("g", "go_to_turn", "Turn…", show=False, tooltip="Go to a turn by its number"),
         Binding("t", "tree", "Tree", show=False, tooltip="The response tree grown at this turn"),
         Binding(
             "w",
@@ -73,11 +71,9 @@ class ReaderScreen(WorkbenchScreen[int]):
             "Words",
             tooltip="The words for and against an end at this turn, or no longer",
         ),
-        Binding("W", "why", "Why", show=False, tooltip="Where the number comes from"),
         Binding("o", "original", "Original", tooltip="The record as imported"),
         Binding("m", "raw", "Raw", tooltip="Styled and laid out, or as imported"),
         Binding("y", "copy_message", "Copy", tooltip="Copy this message"),
-        Binding("Y", "copy_all", "Copy everything", show=False, tooltip="Copy the conversation"),
         Binding("v", "view", "Curve", tooltip="Turns or curve, on a narrow terminal"),
         Binding("escape", "leave", "Back", tooltip="Give up finding, or go back"),
         Binding("q", "close", "Close", show=False, tooltip="Go back"),
@@ -99,18 +95,6 @@ class ReaderScreen(WorkbenchScreen[int]):
         self._order = order
         self._at = at
         self._words = tuple(words)
-        self._boundaries = RowTable[tuple[int, CurvePoint]](
-            [
-                Column(
-                    "step", "step", 5, lambda row: [(str(row[1].step), "tone--muted")], right=True
-                ),
-                Column("turn", "turn", 5, lambda row: [(str(row[1].turn), "")], right=True),
-                Column("p", "score if it ended here", 14, self._bar_cell, flexible=True),
-            ],
-            self._fetch,
-            lambda row: row[0],
-            id="boundaries",
-        )
 
     @property
     def conversation_id(self) -> int:
@@ -128,7 +112,6 @@ class ReaderScreen(WorkbenchScreen[int]):
                 curve.border_title = "Curve of the score"
                 yield curve
                 yield Static(id="reach")
-                yield self._boundaries
                 for name, title in (
                     ("remaining", "Remaining tasks (model)"),
                     ("note", "You"),
@@ -174,7 +157,6 @@ class ReaderScreen(WorkbenchScreen[int]):
         self.query_one("#reach", Static).update(Content(data.words))
         self.query_one("#remaining", Static).update(remaining_content(facts))
         self.query_one("#note", Static).update(note_content(facts))
-        self._boundaries.show(array("q", range(len(data.points))))
         transcript = self.query_one(Transcript)
         if not same:
             transcript.show(facts.messages, facts.leaks, facts.row.signs, facts.machine_answers)
@@ -186,64 +168,10 @@ class ReaderScreen(WorkbenchScreen[int]):
         """Shows the words at the current turn, while their panel is open."""
         self.query_one(WordPanel).follow(self.conversation_id, self.query_one(Transcript))
 
-    def _fetch(self, ids: Sequence[int]) -> list[tuple[int, CurvePoint]]:
-        points = self._points()
-        return [(index, points[index]) for index in ids if index < len(points)]
-
-    def _points(self) -> Sequence[CurvePoint]:
-        score = self._facts.score if self._facts is not None else None
-        return score.curve if score is not None else ()
-
-    def _bar_cell(self, row: tuple[int, CurvePoint]) -> Sequence[Piece]:
-        if self._facts is None:
-            return []
-        p = row[1].p_end_normalised
-        tone = STATE_LOOKS[self._facts.rule.state(p)].tone_class
-        return [(number_format.bar(p), tone), (" " + self._facts.shown(p), "")]
-
-    # The current turn and the marked boundary, which follow each other
-
     def on_transcript_turn_changed(self, message: Transcript.TurnChanged) -> None:
-        """Marks the turn on the curve and in the list of boundaries."""
+        """Marks the turn on the curve."""
         self.query_one(Curve).mark_message(message.message)
         self._follow_words()
-        if not self._boundaries.has_focus:
-            message_index = self.query_one(Curve).marked
-            if message_index is not None:
-                self._boundaries.move_to_id(message_index)
-
-    def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
-        """Choosing a boundary brings its turn into sight."""
-        if self._boundaries.has_focus:
-            self._go_to_boundary(message.row_id)
-
-    def on_row_table_opened(self, message: RowTable.Opened) -> None:
-        """Opening a boundary goes to its turn, on a narrow terminal back to the text."""
-        self._go_to_boundary(message.row_id)
-        self.remove_class("-list")
-        self.query_one(Transcript).focus()
-
-    def _go_to_boundary(self, index: int) -> None:
-        if self._facts is not None:
-            point = self._points()[index]
-            self.query_one(Transcript).go_to_turn(self._facts.messages[point.message].turn)
-            self.query_one(Curve).mark_message(point.message)
-
-    def action_go_to_turn(self) -> None:
-        """Asks for a turn by its number and goes there."""
-        transcript = self.query_one(Transcript)
-
-        def on_answer(text: str | None) -> None:
-            if text is None or not text.strip():
-                return
-            if text.strip().isdecimal() and 1 <= int(text) <= transcript.turns:
-                transcript.go_to_turn(int(text))
-            else:
-                self.notify(f"Turns go from 1 to {transcript.turns:,}.", markup=False)
-
-        self.app.push_screen(
-            TextDialog("Go to turn", placeholder=f"1 to {transcript.turns:,}"), on_answer
-        )
 
     # Search
 
@@ -316,13 +244,6 @@ class ReaderScreen(WorkbenchScreen[int]):
         """Opens or closes the words for and against an end at the current turn."""
         self.query_one(WordPanel).toggle(self.conversation_id, self.query_one(Transcript))
 
-    def action_why(self) -> None:
-        """Shows where the number comes from."""
-        if self._facts is not None:
-            self.app.push_screen(
-                ProvenanceDialog(self._facts, self.services.jobs, self.services.score_sets)
-            )
-
     def action_original(self) -> None:
         """Shows the record as imported."""
         self.app.push_screen(OriginalDialog(self.services.conversations, self.conversation_id))
@@ -333,19 +254,11 @@ class ReaderScreen(WorkbenchScreen[int]):
         if message is not None:
             copy(self, message_text(message), f"message {message.index + 1}, {message.role}")
 
-    def action_copy_all(self) -> None:
-        """Copies the conversation as a log."""
-        if self._facts is not None:
-            messages = self._facts.messages
-            what = f"the conversation, {number_format.counted(len(messages), 'message')}"
-            self.in_background(
-                lambda: log_text(messages), lambda text: copy(self, text, what), group="log"
-            )
-
     def action_view(self) -> None:
-        """Changes between the turns and the list of boundaries where both have no room."""
-        self.toggle_class("-list")
-        (self._boundaries if self.has_class("-list") else self.query_one(Transcript)).focus()
+        """Changes between the turns and what is beside them, where both have no room."""
+        self.toggle_class("-side")
+        if not self.has_class("-side"):
+            self.query_one(Transcript).focus()
 
     def action_leave(self) -> None:
         """Gives up finding, and goes back when nothing is looked for."""
@@ -360,6 +273,29 @@ class ReaderScreen(WorkbenchScreen[int]):
         self.dismiss(self.conversation_id)
 
 
+class OriginalDialog(ReadingDialog):
+    """The record byte for byte, shown safe."""
+
+    WHAT = "the record"
+    TITLE = "The record as imported"
+    BINDINGS: ClassVar[list[BindingType]] = reading_keys("o")
+
+    def __init__(self, conversations: ConversationService, conversation_id: int) -> None:
+        super().__init__()
+        self._conversations = conversations
+        self._conversation_id = conversation_id
+
+    def on_mount(self) -> None:
+        """Reads the record."""
+        background(
+            self,
+            lambda: self._conversations.original(self._conversation_id).decode(errors="replace"),
+            self.query_one(TextPane).show,
+            self.show_error,
+            group="original",
+        )
+
+
 def _summary(facts: Facts) -> Content:
     """Returns the state, figure, name and source on one line; the goals follow on the next."""
     row = facts.row
@@ -372,29 +308,13 @@ def _summary(facts: Facts) -> Content:
         (f"{reason} · ", "$tone-muted"),
         (one_line(row.external_id, 60), "bold"),
         (
-            f" · {end_of_path(row.source, 30)} · {number_format.counted(row.turns, 'turn')}{_before(row)}",
+            f" · {end_of_path(row.source, 30)} · {number_format.counted(row.turns, 'turn')}",
             "$tone-muted",
         ),
     )
-
-
-def _before(row: ConversationRow) -> str:
-    """Returns the remark that an import replaced an earlier text; `o` shows it."""
-    if row.messages_before is None:
-        return ""
-    return f" · had {number_format.counted(row.messages_before, 'message')} (o)"
 
 
 def message_text(message: MessageRow) -> str:
     """Returns one message as imported, its calls below it."""
     text = message.content
     return without_surrogates(with_calls(text, message.tool_calls) if message.tool_calls else text)
-
-
-def log_text(messages: Sequence[MessageRow]) -> str:
-    """Returns a conversation as a log with everything as imported, also what is kept from the model."""
-    plain = [
-        Message(row.role, row.content, row.name, row.tool_calls, row.tool_call_id)
-        for row in messages
-    ]
-    return without_surrogates("".join(piece.text for piece in render_log(plain)))

@@ -28,7 +28,6 @@ FORMS: tuple[tuple[ConversationForm, str], ...] = (
     ("inspect", "Inspect AI: a log"),
     ("csv", "CSV: a row for each message"),
     ("parquet", "Parquet: a row for each message"),
-    ("argilla", "Argilla: records to judge, and settings"),
     ("label-studio", "Label Studio: tasks to judge, and labels"),
 )
 """The forms that conversations can be written in. Losses are shown after the export."""

@@ -21,9 +21,7 @@ from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from engine.base import number_format
-from engine.base.errors import FilterError
 from engine.base.text import one_line
-from engine.conversations.filters import parse_filter
 from screens.shell.app_interface import PaletteApp
 from screens.shell.dialogs import Dialog, IgnoresLateEvents, hint_line
 from screens.shell.themes import THEMES
@@ -98,7 +96,6 @@ class WorkbenchCommands(Provider):
         self._commands = [
             *binding_commands(self.screen),
             *[self._theme(name) for name in THEMES],
-            *self._saved_filters(),
         ]
         here = self.screen.services.path if isinstance(self.screen, WorkbenchScreen) else ""
         for project in await in_thread(app.shell.recent):
@@ -116,32 +113,6 @@ class WorkbenchCommands(Provider):
         """Returns the command that changes to a theme."""
         app = cast(PaletteApp, self.app)
         return Command(f"Theme: {name}", "Change the colors", "", partial(app.use_theme, name))
-
-    def _saved_filters(self) -> list[Command]:
-        """Returns the commands that list what saved filters match; none before a project is open."""
-        if not isinstance(self.screen, WorkbenchScreen):
-            return []
-        filters = self.screen.services.saved.filters()
-        return [
-            Command(
-                f"Filter: {one_line(name, 60)}",
-                one_line(text),
-                "",
-                partial(self._apply_filter, text),
-            )
-            for name, text in filters.items()
-        ]
-
-    async def _apply_filter(self, text: str) -> None:
-        """Lists what a saved filter matches."""
-        try:
-            filter = parse_filter(text)
-        except FilterError as error:
-            self.app.notify(one_line(str(error)), severity="warning", markup=False)
-            return
-        await self.app.switch_mode("conversations")
-        if isinstance(self.app.screen, WorkbenchScreen):
-            self.app.screen.filter_by(filter)
 
     async def discover(self) -> Hits:
         """Returns all commands, before anything is typed."""

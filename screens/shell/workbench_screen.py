@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, TypeVar, cast
 
 from textual.app import ComposeResult
@@ -20,7 +21,7 @@ from engine.base.text import one_line
 from engine.completeness.records import Mode
 from engine.completeness.scoring_request import ScoringRequest
 from engine.conversations.filters import Filter, parse_filter
-from engine.conversations.import_request import ImportRequest
+from engine.conversations.records import ImportRequest
 from engine.opener.conversations import Counts
 from engine.opener.open_project import OpenProject
 from engine.project.records import RunRow
@@ -393,7 +394,7 @@ def edit_filter(screen: WorkbenchScreen[Any], *, words: bool = False) -> None:
         words: Puts the cursor behind the present filter, to add words to search for.
     """
     line = screen.query_one(FilterLine)
-    line.read_values = screen.services.conversations.values
+    line.read_values = partial(screen.services.conversations.values, filter=Filter())
     line.edit(words=words)
 
 

@@ -16,15 +16,137 @@ from engine.base import number_format
 from engine.base.text import one_line
 from engine.opener.open_project import OpenProject
 from engine.trees.guarantee import MIN_USELESS_WIDTH
-from engine.trees.records import OpenTree, PropertyBounds, TreeRow
+from engine.trees.measures import Answer
+from engine.trees.records import OpenTree, PropertyBounds, TreeItem, TreeRow
+from engine.trees.service import TreeService
 from engine.trees.tree import Kind
-from screens.shell.dialogs import TextDialog
+from screens.shell.dialogs import Dialog, TextDialog, hint_line
 from screens.shell.exporting import copy
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
-from screens.trees.dialogs import AnswersDialog, whole_count
-from screens.trees.tree_view import KIND_LOOKS, Folding, Segment, TreeLayout, TreeView
+from screens.trees.tree_view import KIND_LOOKS, Folding, Segment, TreeLayout, TreeView, shown_text
+from screens.widgets.background import background
 from screens.widgets.jobs import EngineFeed
+from screens.widgets.row_table import Column, ItemTable, Piece
+
+
+def whole_count(number: int) -> str:
+    """Returns `no whole answer`, `1 whole answer`, `3 whole answers`."""
+    return number_format.counted(number, "whole answer") if number else "no whole answer"
+
+
+def kinds_text(answers: Sequence[Answer]) -> str:
+    """Returns how many texts are whole answers and how many only begin one, with their probability."""
+    whole = [answer.probability for answer in answers if answer.end is Kind.ENDED]
+    beginnings = [answer.probability for answer in answers if answer.end is not Kind.ENDED]
+    parts = [f"{whole_count(len(whole))} ({number_format.probability(sum(whole))} of all)"]
+    if beginnings:
+        glyphs = f"{KIND_LOOKS[Kind.CUT][0]} {KIND_LOOKS[Kind.LONG][0]}"
+        count = number_format.counted(len(beginnings), "beginning")
+        parts.append(f"{count} of others {glyphs} ({number_format.probability(sum(beginnings))})")
+    return " · ".join(parts)
+
+
+class AnswersDialog(Dialog[int | None]):
+    """Lists the texts of the leaves with their probabilities; returns the node of the chosen one."""
+
+    PLACE = "answers"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "copy", "Copy", tooltip="Copy this answer"),
+        Binding("escape,l,q", "dismiss(None)", "Leave"),
+    ]
+
+    def __init__(self, trees: TreeService, item: TreeItem) -> None:
+        super().__init__()
+        self._trees, self._item = trees, item
+        self.table = ItemTable[Answer](
+            [
+                Column("kind", "", 1, _kind_cell),
+                Column("p", "probability", number_format.BAR_WIDTH + 5, _p_cell),
+                Column("leaves", "leaves", 7, _leaves_cell, right=True, keep=3),
+                Column("text", "answer", 20, _answer_cell, flexible=True),
+            ],
+            lambda answer: answer.leaves[0],
+        )
+
+    def compose(self) -> ComposeResult:
+        """Yields a title, the table, the whole answer under the cursor, the keys."""
+        with Vertical(classes="dialog tall") as box:
+            box.border_title = Content(
+                "Answers and beginnings of answers, equal texts put together"
+            )
+            yield Static(id="about")
+            yield self.table
+            yield Static(id="whole")
+            yield Static(
+                hint_line(
+                    ("enter", "goes to it"),
+                    ("y", "copies it"),
+                    ("escape", "leaves"),
+                )
+            )
+
+    def on_mount(self) -> None:
+        """Reads the answers."""
+        row = self._item.row
+
+        def on_result(answers: list[Answer]) -> None:
+            self.query_one("#about", Static).update(Content(kinds_text(answers)))
+            self.table.show_items(answers)
+            self._show_answer()
+            self.table.focus()
+
+        background(
+            self,
+            lambda: self._trees.answers(row.conversation_id, row.step, row.config_hash),
+            on_result,
+            self.show_error,
+            group="answers",
+        )
+
+    def _show_answer(self) -> None:
+        """Shows the whole answer under the cursor."""
+        answer = self.table.here
+        text = "" if answer is None else one_line(answer.text, 400)
+        self.query_one("#whole", Static).update(Content.styled(text, "$tone-muted"))
+
+    def on_row_table_highlighted(self) -> None:
+        """Shows the whole answer under the cursor."""
+        self._show_answer()
+
+    def on_row_table_opened(self) -> None:
+        """Enter goes to the leaf."""
+        answer = self.table.here
+        if answer is not None:
+            self.dismiss(answer.leaves[0])
+
+    def action_copy(self) -> None:
+        """Copies the answer under the cursor."""
+        answer = self.table.here
+        if answer is not None:
+            copy(self, answer.text, f"answer {self.table.cursor_index + 1}")
+
+
+def _kind_cell(answer: Answer) -> Sequence[Piece]:
+    """Returns the sign for how an answer ends."""
+    glyph, tone, _ = KIND_LOOKS[answer.end]
+    return [(glyph, tone)]
+
+
+def _p_cell(answer: Answer) -> Sequence[Piece]:
+    """Returns the probability of an answer as a bar and a number."""
+    p = answer.probability
+    return [(number_format.bar(p), "tone--complete"), (f" {number_format.probability(p, 3)}", "")]
+
+
+def _leaves_cell(answer: Answer) -> Sequence[Piece]:
+    """Returns the number of leaves with this text."""
+    return [(f"{len(answer.leaves):,}", "tone--muted")]
+
+
+def _answer_cell(answer: Answer) -> Sequence[Piece]:
+    """Returns the beginning of the text."""
+    return [(shown_text(answer.text) or "(nothing)", "")]
 
 
 class TreePane(Vertical):

@@ -17,13 +17,7 @@ from engine.base.text import one_line
 from engine.completeness.records import DecisionRule
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.open_project import OpenProject
-from engine.questions.records import (
-    MIN_VERDICTS,
-    CalibrationReport,
-    format_threshold,
-    success_facts,
-)
-from screens.shell.dialogs import TextDialog
+from engine.questions.records import MIN_VERDICTS, CalibrationReport, format_threshold
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import Figure, WorkbenchScreen, choose_figure
 from screens.widgets.background import write_in_order
@@ -43,13 +37,6 @@ class CalibrationScreen(WorkbenchScreen[None]):
         Binding(
             "a", "take_over", "Take over", tooltip="Use the threshold that your verdicts suggest"
         ),
-        Binding(
-            "s",
-            "take_success",
-            "Success",
-            tooltip="Use the newest probabilities of success, fitted to your verdicts",
-        ),
-        Binding("p", "pin", "Pin", tooltip="Pin the threshold, or free it"),
         Binding("enter", "figures", "Behind", tooltip="The conversations behind the figures"),
         Binding("escape,q,K", "close", "Back"),
         Binding("up,k", "page('up')", "Line up", show=False),
@@ -85,16 +72,13 @@ class CalibrationScreen(WorkbenchScreen[None]):
         probes, calibration = self.services.example_probes, self.services.calibration
 
         def read() -> tuple[CalibrationReport, list[tuple[str, str]], list[str]]:
-            newest = probes.newest_success()
-            success = []
-            if newest is not None:
-                success = success_facts(newest, probes.in_force(), probes.change())
+            probe = probes.in_force()
             checks = self.services.questions.checks(SUCCEEDED)
             agreement = [
                 *calibration.people().sentences(),
                 *(line for check in checks for line in check.sentences()),
             ]
-            return calibration.report(), success, agreement
+            return calibration.report(), [] if probe is None else probe.facts(), agreement
 
         self.in_background(read, self._show, group="report")
 
@@ -148,32 +132,6 @@ class CalibrationScreen(WorkbenchScreen[None]):
         """The facts use the width there is."""
         self._show_facts()
 
-    def action_pin(self) -> None:
-        """Pins a threshold that is asked for, or frees the pinned one."""
-        report = self._report
-        if report is None or not self.may_write():
-            return
-        if report.rule.source == "chosen":
-            self._pin(None)
-            return
-
-        def on_answer(text: str | None) -> None:
-            if text is None:
-                return
-            try:
-                threshold = float(text)
-            except ValueError:
-                threshold = -1.0
-            if 0 <= threshold <= 1:
-                self._pin(threshold)
-            else:
-                self.notify(
-                    "A threshold is a number from 0 to 1.", severity="warning", markup=False
-                )
-
-        value = f"{report.rule.threshold:.3f}"
-        self.app.push_screen(TextDialog("Pin the threshold at", value=value), on_answer)
-
     def action_take_over(self) -> None:
         """Uses the threshold that the verdicts suggest, or says why they suggest none."""
         report = self._report
@@ -186,38 +144,11 @@ class CalibrationScreen(WorkbenchScreen[None]):
             return
         self._change(lambda: self.services.calibration.use(proposal.rule))
 
-    def action_take_success(self) -> None:
-        """Uses the newest probabilities of success, or says that nothing waits."""
-        if not self.may_write():
-            return
-        probes = self.services.example_probes
-
-        def work() -> bool:
-            waits = probes.change() is not None
-            if waits:
-                probes.take_over()
-            return waits
-
-        def on_done(is_newer: bool) -> None:
-            if is_newer:
-                self.notify("The newest probabilities of success are in force.", markup=False)
-                self.refresh_data()
-            else:
-                message = "No newer verdicts wait to be taken over about success."
-                self.notify(message, severity="warning", markup=False)
-
-        write_in_order(self, work, on_done, self.show_error)
-
-    def _pin(self, threshold: float | None) -> None:
-        """Pins a threshold; None frees the pinned one."""
-        self._change(lambda: self.services.calibration.pin(threshold))
-
     def _change(self, work: Callable[[], DecisionRule]) -> None:
         """Changes the rule, and says which threshold is in force then."""
 
         def changed(rule: DecisionRule) -> None:
-            pinned = "pinned at " if rule.source == "chosen" else ""
-            self.notify(f"The threshold is {pinned}{format_threshold(rule)}.", markup=False)
+            self.notify(f"The threshold is {format_threshold(rule)}.", markup=False)
             self.refresh_data()
 
         write_in_order(self, work, changed, self.show_error)

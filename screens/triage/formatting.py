@@ -12,14 +12,7 @@ from engine.base.conversation import SUCCEEDED
 from engine.base.text import one_line
 from engine.opener.conversations import ConversationRow
 from engine.questions.question import NOTE, YES, Question
-from engine.questions.records import (
-    Agreement,
-    AnswerRow,
-    CheckReport,
-    ExampleProbe,
-    ExampleProbeChange,
-    QueueOrder,
-)
+from engine.questions.records import Agreement, AnswerRow, CheckReport, ExampleProbe, QueueOrder
 from engine.questions.service.questions import QuestionSummary
 from screens.widgets.empty_state import SCORE, EmptyState
 from screens.widgets.formatting import VERDICT_LOOKS, agreement_piece
@@ -63,8 +56,7 @@ class TriageStatus:
         tally: Number of conversations by answer.
         model: Agreement of the verdicts with the states that the decision rule gives.
         itself: Agreement of first answers with those of blind repeats.
-        probe: The probe of the question in force; None before there are answers enough.
-        change: What newer verdicts would change about it; None if nothing waits.
+        probe: The probe of the question; None before there is one.
         check: What the answers say of the machine that was checked last; None before any check.
         annotator: Name of the person who judges; empty without one.
     """
@@ -73,7 +65,6 @@ class TriageStatus:
     model: Agreement
     itself: Agreement
     probe: ExampleProbe | None = None
-    change: ExampleProbeChange | None = None
     check: CheckReport | None = None
     annotator: str = ""
 
@@ -194,14 +185,11 @@ def status_line(
         parts += [(" · the score of ended agrees ", ""), agreement_piece(status.model)]
     if status.itself.n:
         parts += [(" · you with yourself ", ""), agreement_piece(status.itself)]
-    if status.probe is not None and status.probe.test is not None:
+    if status.probe is not None and status.probe.test is not None and status.probe.test.enough:
         area = number_format.figure(status.probe.test.auroc.value)
         chance = "" if status.probe.tells else ", at chance"
         subject = "success" if question.name == SUCCEEDED else "examples"
         parts.append((f" · AUROC of {subject} {area}{chance}", ""))
-    if status.change is not None:
-        turned = status.change.up + status.change.down
-        parts.append((f" · newer verdicts would change {turned:,} (K)", "$tone-accent"))
     if narrowed_to:
         parts.append((f" · ▽ {one_line(narrowed_to)}", "bold $tone-accent"))
     return Content.assemble(*parts)

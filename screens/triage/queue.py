@@ -184,13 +184,11 @@ def load_status(services: OpenProject, question: str = SUCCEEDED) -> TriageStatu
     """Counts the answers to a question and compares them with the model, with those given again blind, with their
     probe, and with the machine that they check."""
     model, itself = services.calibration.agreements(question)
-    probes = services.example_probes
     return TriageStatus(
         services.triage.tally(question),
         model,
         itself,
-        probes.in_force(question),
-        probes.change() if question == SUCCEEDED else None,
+        services.example_probes.in_force(question),
         next(iter(services.questions.checks(question)), None),
         services.triage.annotator,
     )

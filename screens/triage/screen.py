@@ -20,7 +20,6 @@ from engine.questions.question import built_in
 from engine.questions.records import Agreement, AnswerRow, QueueOrder, TriagePlace
 from screens.shell.app_interface import NamedConversations
 from screens.shell.dialogs import ask_which_first
-from screens.shell.exporting import copy
 from screens.shell.marking import ask_tags
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen, edit_filter
@@ -74,7 +73,6 @@ class TriageScreen(WorkbenchScreen[None]):
         Binding("s", "skip", "Skip", tooltip="Skip; it comes again at the end"),
         Binding("N", "note", "Note"),
         Binding("t", "tag", "Tag", tooltip="Tags, with commas between them"),
-        Binding("Y", "copy_remaining", "Copy", show=False, tooltip="Copy the remaining tasks"),
         Binding("u", "undo", "Undo"),
         Binding("U", "redo", "Redo", show=False),
         Binding("o", "open", "Open", tooltip="Open in the reader"),
@@ -411,16 +409,6 @@ class TriageScreen(WorkbenchScreen[None]):
         conversation = self.conversation
         if conversation is not None and self.blind is None and self.may_write():
             ask_tags(self, [conversation], lambda _: self.show_current(again=True))
-
-    def action_copy_remaining(self) -> None:
-        """Copies what the model says remains to be done in the conversation that is shown."""
-        if self._facts is None or self.blind is not None:
-            return
-        remaining = self._facts.remaining
-        if remaining is not None and remaining.text.strip():
-            copy(self, remaining.text.strip(), "the remaining tasks")
-        else:
-            self.notify("No remaining tasks are known of this conversation.", markup=False)
 
     def _written(self, row: AnswerRow | None) -> None:
         """After a write: shows the new status."""

@@ -36,24 +36,22 @@ class CurveData:
 
     Attributes:
         rule: Tells the state of a score: incomplete, borderline or complete.
-        digits: Significant digits of the scores.
         last_turn: The last turn of the conversation, boundary or not.
     """
 
     points: tuple[CurvePoint, ...] = ()
     rule: DecisionRule = field(default_factory=DecisionRule)
-    digits: int = 2
     last_turn: int = 0
 
     def shown(self, point: CurvePoint) -> str:
         """Returns the score of a point, with as many digits as its state needs."""
         p = point.p_end_normalised
-        return number_format.probability(p, self.rule.digits(p, self.digits))
+        return number_format.probability(p, self.rule.digits(p))
 
     @property
     def words(self) -> str:
         """A sentence about the curve, see `format_reach`."""
-        return format_reach(self.points, self.rule.threshold, self.last_turn, self.digits)
+        return format_reach(self.points, self.rule.threshold, self.last_turn)
 
 
 def spread(points: int, width: int) -> list[range]:
@@ -216,9 +214,7 @@ def reach(values: Sequence[float], threshold: float) -> Reach | None:
     return Reach(starts[-1], fell, len(starts) - 1)
 
 
-def format_reach(
-    points: Sequence[CurvePoint], threshold: float, last_turn: int, digits: int = 2
-) -> str:
+def format_reach(points: Sequence[CurvePoint], threshold: float, last_turn: int) -> str:
     """Returns the sentence under a curve, empty when there is no curve.
 
     `reached at turn 7, 4 turns after it` when it stays at or above the threshold; `reached at turn 3, fell again
@@ -234,7 +230,7 @@ def format_reach(
     stretch = reach(values, threshold)
     if stretch is None:
         top = max(range(len(values)), key=values.__getitem__)
-        number = number_format.probability(values[top], digits)
+        number = number_format.probability(values[top])
         return f"never reached, highest {number} at turn {points[top].turn}"
     turn = points[stretch.reached].turn
     words = f"reached at turn {turn}"

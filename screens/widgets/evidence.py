@@ -51,16 +51,11 @@ class Facts:
     goal: str | None = None
     machine_answers: Sequence[tuple[Answerer, MachineAnswer]] = ()
 
-    @property
-    def digits(self) -> int:
-        """Significant digits of a probability, from the batch noise of the model that scored."""
-        return number_format.digits_for(self.score.noise if self.score is not None else None)
-
     def shown(self, p: float | None) -> str:
-        """Returns a score with its significant digits, and with more where its state needs them."""
+        """Returns a score with two digits, and with three where its state needs them."""
         if p is None:
             return number_format.probability(p)
-        return number_format.probability(p, self.rule.digits(p, self.digits))
+        return number_format.probability(p, self.rule.digits(p))
 
 
 def load_facts(services: OpenProject, conversation_id: int) -> Facts:
@@ -181,7 +176,7 @@ def curve_data(facts: Facts) -> CurveData:
     """Returns the curve of one conversation, without points where there is no score."""
     points = facts.score.curve if facts.score is not None else ()
     last_turn = facts.messages[-1].turn if facts.messages else 0
-    return CurveData(points, facts.rule, facts.digits, last_turn)
+    return CurveData(points, facts.rule, last_turn)
 
 
 def why_content(facts: Facts, why: str = "") -> Content:

@@ -46,7 +46,7 @@ class FilterLine(Keyed, Vertical):
     It is visible while it has the focus or holds a filter; completions and mistakes are drawn over the list below.
 
     Attributes:
-        read_values: Reads the values of a field with their counts among what the rest of the filter matches.
+        read_values: Reads the values of a field with the number of conversations of each.
     """
 
     PLACE = "filter"
@@ -95,9 +95,9 @@ class FilterLine(Keyed, Vertical):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.read_values: Callable[[str, Filter], Sequence[tuple[str, int | None]]] | None = None
+        self.read_values: Callable[[str], Sequence[tuple[str, int | None]]] | None = None
         # The field whose values are here and the rest of the filter; the values with their counts.
-        self._values_of: tuple[str, Filter] | None = None
+        self._values_of: str | None = None
         self._values: Sequence[tuple[str, int | None]] = ()
         self._timer: Timer | None = None
         self._applied = Filter()  # the last filter that was posted or put
@@ -236,7 +236,7 @@ class FilterLine(Keyed, Vertical):
         if not self.query(FilterInput) or not self._input.has_focus:
             return
         text, cursor = self._input.value, self._input.cursor_position
-        known = {self._values_of[0]: self._values} if self._values_of is not None else {}
+        known = {self._values_of: self._values} if self._values_of is not None else {}
         self._completions = [
             completion
             for completion in completions(text, cursor, known)
@@ -259,19 +259,18 @@ class FilterLine(Keyed, Vertical):
         term, read = term_at_cursor(text, cursor), self.read_values
         if term is None or read is None or (term.field is None and not term.typed):
             return
-        question = field, rest = term.field_to_count, term.rest
-        if question == self._values_of:
+        field = term.field_to_count
+        if field == self._values_of:
             return
-        self._values_of, self._values = question, ()
+        self._values_of, self._values = field, ()
 
         def on_result(values: Sequence[tuple[str, int | None]]) -> None:
             """Offers the values, unless another field is written meanwhile."""
-            if self._values_of == question:
+            if self._values_of == field:
                 self._values = values
                 self._offer_completions()
 
-        # A rest that cannot be answered is told when the whole filter is applied.
-        background(self, lambda: read(field, rest), on_result, lambda _: None, group="values")
+        background(self, lambda: read(field), on_result, lambda _: None, group="values")
 
     def _show_offers(self) -> None:
         """Shows the list of completions, or hides it while there are none, and its keys with it."""

@@ -19,9 +19,9 @@ from textual.message import Message
 from textual.strip import Strip
 
 from engine.base.errors import WorkbenchError
+from engine.base.sign import SignReading
 from engine.conversations.records import LeakRow, MessageRow
 from engine.questions.records import Answerer, Cite, MachineAnswer
-from engine.signs.records import SignReading
 from screens.widgets.background import background
 from screens.widgets.finding import (
     HIT_CSS,

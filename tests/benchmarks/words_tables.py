@@ -19,7 +19,7 @@ import numpy as np
 
 from engine.base.arrays import Bools, Floats, Ints
 from engine.base.statistics.bootstrap import figures
-from engine.completeness import baselines, probe
+from engine.completeness import probe, truncation
 from engine.completeness.probe import CrossFit, Features, States
 from engine.completeness.stages.log_texts import LogTexts
 from engine.completeness.tables import hidden_states
@@ -153,7 +153,7 @@ def fit(data: Data, is_end: Bools, may_learn: Bools) -> Fits:
     return Fits(
         timed("words", data.texts.words, probe.INVERSE_STRENGTHS_OF_WORDS),
         timed("states", data.states, probe.INVERSE_STRENGTHS),
-        timed("position alone", data.positions, baselines.INVERSE_STRENGTHS),
+        timed("position alone", data.positions, truncation.INVERSE_STRENGTHS),
         seconds,
     )
 

@@ -10,7 +10,7 @@ from engine.base.errors import WorkbenchError
 from engine.base.events import JobProgress
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.runs import ScoringRuns
-from engine.conversations.import_request import DEFAULT_IMPORT, ImportRequest
+from engine.conversations.records import DEFAULT_IMPORT, ImportRequest
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
 from engine.opener.conversations import ConversationRow, ConversationService

@@ -88,14 +88,12 @@ def test_every_key_of_the_reader(places: dict[str, Place], project: Path) -> Non
 
 
 def test_hostile_words_of_the_person(project: Path) -> None:
-    """A filter, a saved name, a tag and a note that were pasted are shown wherever they come back, and do not act."""
+    """A filter, a tag and a note that were pasted are shown wherever they come back, and do not act."""
     with Session(str(project), rows=40, columns=120) as session:
         session.wait("What is here")
         session.press("2", "f")
         session.paste(PASTED)
-        session.press("\x1b", "\x1b", "w")
-        session.paste(PASTED)
-        session.press("\r", "W", "\x1b", "t")
+        session.press("\x1b", "\x1b", "t")
         session.paste(PASTED)
         session.press("\r", "3", "n")
         session.paste(PASTED)

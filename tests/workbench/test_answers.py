@@ -69,44 +69,14 @@ def test_a_blind_verdict(path: str) -> None:
     assert kinds == [("give", "ann"), ("repeat", "bob")]
 
 
-def test_all_of_a_filter(path: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """All that a filter matches is answered only with --yes, as one act."""
-    main(["questions", path, "--add", _question(path, "seen")])
-    words = ["answers", path, "seen", "--filter", "name:c", "--all", "yes"]
-    assert main(words) == 2
-    assert "matches 6 conversations; nothing was stored" in capsys.readouterr().err
-    assert state(path, 1) == (None, "", (), "")
-    assert main([*words, "--yes", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"conversations": 6, "stored": 6}
-    assert main([*words, "--yes", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"conversations": 6, "stored": 0}
-    assert main(["answers", path, "seen", "--undo"]) == 0
-    assert "seen on 6 conversations taken back." in capsys.readouterr().out
-    assert state(path, 6) == (None, "", (), "")
-
-
 @pytest.mark.parametrize(
     "words",
     [
         ["succeeded", "--give", "nobody", "yes"],
-        ["succeeded", "--all", "yes", "--yes"],
         ["???", "--give", "c1", "yes"],
         ["succeeded", "--give", "c1", "complete"],
     ],
 )
 def test_what_is_missing(path: str, words: list[str]) -> None:
-    """An id or a question that is not here, no filter, and an answer that the question cannot have are refused."""
+    """An id or a question that is not here, and an answer that the question cannot have are refused."""
     assert main(["answers", path, *words]) == 2
-
-
-def test_filters(path: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Filters are saved, listed and deleted by name; one that cannot be read is not saved."""
-    assert main(["filters", path, "--save", "late", "tag:late  turns>2"]) == 0
-    assert capsys.readouterr().out == "late: tag:late turns>2\n"
-    assert main(["filters", path, "--save", "bad", "turs:x"]) == 2
-    assert main(["filters", path, "--delete", "bad"]) == 2
-    capsys.readouterr()
-    assert main(["filters", path, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"filters": {"late": "tag:late turns>2"}}
-    assert main(["filters", path, "--delete", "late"]) == 0
-    assert capsys.readouterr().out == "No filters are saved.\n"

@@ -15,8 +15,7 @@ from engine.conversations.selection import Selection
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.questions.question import built_in, parse_question
-from engine.questions.service.asking import AskRequest
-from engine.questions.stages import unanswered
+from engine.questions.service.asking import AskRequest, unanswered
 from tests.engine.model.endpoints.scripted_server import KINDS, scripted
 from tests.engine.project.support import fill, talk
 from workbench.api.project import Project as ApiProject

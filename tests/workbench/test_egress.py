@@ -100,7 +100,7 @@ def test_as_it_is(project: Path) -> None:
         assert workbench(*add).returncode == 0
         assert workbench("models", "allow", project, "far", "--yes").returncode == 0
         summarize(project, "far")
-        assert ADDRESS in json.dumps(peer.requests[-1])
+        assert ADDRESS in json.dumps(peer.requests)
 
 
 def test_pseudonyms_by_a_secret() -> None:

@@ -88,6 +88,6 @@ def test_every_key_that_writes_has_its_command() -> None:
     every = {action.id for place in places for action in place.actions}
     told = set(re.findall(r"`([a-z-]+\.[a-z-]+)`", table()))
     writing = that_write(places)
-    assert {"triage.blind", "training.use", "tree.grow-here"} <= writing
+    assert {"triage.blind", "training.use"} <= writing
     assert writing - told == set()
     assert told - every == set()

@@ -27,7 +27,7 @@ from workbench.commands.goal_runs import shown_clustering
 WISHES = ("book a table for two", "cancel my order", "reset my password", "find a cheap flight")
 COUNT, DUPLICATES = 40, 7
 SILENT, ALONE = "silent", "alone"
-RULE = DecisionRule(0.6, 0.1, "chosen")
+RULE = DecisionRule(0.6, 0.1, "calibrated")
 P = {f"c{nth}": 0.5 + 0.01 * nth if nth % 3 else 0.2 for nth in range(COUNT)}
 """Scores on both sides of the threshold, and on both sides within the band."""
 
@@ -55,7 +55,7 @@ def _logs() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with groups, scores in every state, a pinned threshold, verdicts and duplicates, made by commands."""
+    """A project with groups, scores in every state, a calibrated threshold, verdicts and duplicates."""
     folder = tmp_path_factory.mktemp("rate")
     path, logs = folder / "p.wb", folder / "logs.jsonl"
     logs.write_text("".join(json.dumps(one) + "\n" for one in _logs()), "utf-8")
@@ -65,9 +65,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         keys = {row.external_id: row.id for row in opened.conversations.rows(range(1, COUNT + 3))}
         p_by_key = {keys[name]: p for name, p in P.items()}
         give_scores(opened.project, {**p_by_key, keys[SILENT]: None})
+        opened.calibration.use(RULE)
     for words in (
         ("run", "cluster", path, "--no-labels", "--decide", "none", "--k", "4"),
-        ("calibrate", path, "--pin", "0.6"),
         ("answers", path, "succeeded", "--give", "c0", "no"),
         ("answers", path, "succeeded", "--give", "c8", "yes", "--give", "c9", "yes"),
     ):

@@ -14,8 +14,7 @@ import pytest
 from engine.model.service.run_setup import use_adapter
 from engine.project.project import Project
 from engine.training import service as runs
-from engine.training.events import RunDirectory, read_events
-from engine.training.process import has_process
+from engine.training.events import RunDirectory, is_running, read_events
 from engine.training.run_files import all_runs
 from tests.engine.training.training_project import bare_run, fake_trainers, talks, wait_for
 from workbench.cli import main
@@ -78,7 +77,7 @@ class TestRuns:
         assert main(["train", str(project), "--name", "mine", "--detach"]) == 0
         run = only_run(project)
         wait_for(lambda: steps(run) > 1)
-        assert has_process(run)
+        assert is_running(run)
 
         capsys.readouterr()
         assert main(["train", "status", str(project), "--json"]) == 0
@@ -88,7 +87,7 @@ class TestRuns:
         assert "1 s left" in capsys.readouterr().out
 
         assert main(["train", "stop", str(project), "mine"]) == 0
-        assert not has_process(run)
+        assert not is_running(run)
         assert run.adapter_gguf.exists()
         assert "ends after its step" in capsys.readouterr().err
 
@@ -116,7 +115,7 @@ class TestRuns:
 
         assert code == 130
         assert "was killed" in capsys.readouterr().err
-        assert not has_process(only_run(project))
+        assert not is_running(only_run(project))
 
     def test_going_on(
         self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -101,26 +101,6 @@ class TestWholeConversations:
         assert 0.4 < leaves["low"] < 1
 
 
-class TestAnswers:
-    def test_every_answer(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Judgments of answers are compared with the trees of these answers, truths of conversations with mean and
-        maximum of their trees.
-        """
-        truths: list[dict[str, Any]] = [
-            {"hallucination": [None if n == 1 else False, n > 10], "reward": n % 2}
-            for n in range(1, COUNT + 1)
-        ]
-        every = replace(CONFIG, place="every")
-        found = as_json(capsys, with_trees(tmp_path / "p.wb", truths, every), "trees")
-
-        (table,) = [one for one in found["truths"] if one["claim"] == "hallucinated"]
-        assert (table["of"], table["known"]) == ("answers", 2 * COUNT - 1)
-        assert (table["holds"], table["fails"]) == (2, 2 * COUNT - 3)
-        # Leaves are 10 n + step: answers of 11 and 12 at step 4; only the other answer of 12 has more than that of 11.
-        assert figures(found, "hallucinated")["leaves"]["auroc"] == pytest.approx(1 - 1 / (2 * 21))
-        assert {"leaves mean", "leaves most", "length"} <= figures(found, "reward 0").keys()
-
-
 class TestNothingToTell:
     def test_another_configuration(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]

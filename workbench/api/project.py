@@ -18,7 +18,7 @@ from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.sets import in_force
 from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery
-from engine.conversations.import_request import ImportRequest
+from engine.conversations.records import ImportRequest
 from engine.conversations.selection import check_limit
 from engine.goals.clustering_request import ClusteringRequest
 from engine.goals.records import DEFAULT_TEXT, Decide, GoalDecision, GoalGroup, GoalText, Proposal

@@ -16,7 +16,7 @@ from engine.base.number_format import counted
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.text_checks import Redactor, replaced_text
 from engine.opener.annotation_tasks import settings_file
-from engine.opener.conversation_forms import ANNOTATION_FORMS, Companion, ConversationForm
+from engine.opener.conversation_forms import Companion, ConversationForm
 from engine.opener.exports import ExportKind, export_lines, redacted_lines
 from engine.opener.form_files import (
     ENDINGS,
@@ -58,7 +58,7 @@ FORMATS = ("jsonl", "csv", "parquet")
         dest="form",
         choices=get_args(ConversationForm),
         help="conversations in this form (default: the uniform one, which holds everything); csv and parquet have one"
-        " row for each message, argilla and label-studio are tasks for a person",
+        " row for each message, label-studio has tasks for a person",
     ),
     argument(
         "--with",
@@ -71,7 +71,7 @@ FORMATS = ("jsonl", "csv", "parquet")
         action="append",
         default=[],
         metavar="NAME",
-        help="--as argilla, label-studio: what the person answers; may be repeated (default: succeeded)",
+        help="--as label-studio: what the person answers; may be repeated (default: succeeded)",
     ),
     FORMULAS,
     REDACT,
@@ -206,10 +206,8 @@ def _checked_format(arguments: argparse.Namespace, *, filtered: bool, with_compa
             f"{what.capitalize()} concern all conversations, so --filter cannot be used.",
             "Export assignments with the filter instead.",
         )
-    if arguments.question and form not in ANNOTATION_FORMS:
-        raise UsageError(
-            "--question is for tasks for a person.", "Add --as argilla or --as label-studio."
-        )
+    if arguments.question and form != "label-studio":
+        raise UsageError("--question is for tasks for a person.", "Add --as label-studio.")
     if (form or with_companions) and what != "conversations":
         option = "--as" if form else "--with"
         raise UsageError(

@@ -19,9 +19,9 @@ from engine.base.errors import Cancelled, UnknownFormat, WorkbenchError
 from engine.base.number_format import counted, duration, trouble
 from engine.base.text import one_line
 from engine.completeness.scoring_request import ScoringRequest
-from engine.completeness.service.scoring_run import ScoringRun
+from engine.completeness.service.runs import ScoringRun
 from engine.completeness.stages.fitting import FittingStage
-from engine.conversations.import_request import DEFAULT_IMPORT, ImportRequest
+from engine.conversations.records import DEFAULT_IMPORT, ImportRequest
 from engine.conversations.service import account_lines
 from engine.conversations.stages import CheckStage, ImportStage
 from engine.goals.clustering_request import ClusteringRequest

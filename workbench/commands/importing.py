@@ -14,7 +14,7 @@ from typing import Any
 
 from engine.base.conversation import Conversation, render_log
 from engine.base.errors import FormatError, UnknownFormat, UsageError, WorkbenchError
-from engine.conversations.import_request import ImportRequest
+from engine.conversations.records import ImportRequest
 from engine.conversations.service import account_lines, file_of, shares_line
 from engine.conversations.stages import CheckStage
 from engine.formats.inputs import open_inputs
@@ -103,7 +103,7 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult:
 
 @takes(PROJECT)
 def run_check(arguments: argparse.Namespace) -> CommandResult:
-    """Looks for signs of trouble, languages, personal data and near duplicates in what no import has looked at."""
+    """Looks for signs of trouble, languages and personal data in what no import has looked at."""
     with OpenProject(Path(arguments.project)) as workspace:
         signs, check = SignStage(workspace.project), CheckStage(workspace.project)
         run_stages(workspace, [signs, check])

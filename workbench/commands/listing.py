@@ -1,4 +1,4 @@
-"""`workbench status`, `workbench list` and `workbench filters`: what is in a project."""
+"""`workbench status` and `workbench list`: what is in a project."""
 
 from __future__ import annotations
 
@@ -30,16 +30,7 @@ from engine.opener.conversations import ConversationRow, ConversationService
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.project.records import RunRow
-from workbench.arguments import (
-    FILTER,
-    PROJECT,
-    argument,
-    number,
-    one_of,
-    read_filter,
-    switch,
-    takes,
-)
+from workbench.arguments import FILTER, PROJECT, argument, number, switch, takes
 from workbench.command_result import EXIT_DONE, CommandResult
 from workbench.commands.summaries import counts_json, headline, narrate_set, set_lines, sets_json
 from workbench.narration import narrate, print_text
@@ -280,44 +271,3 @@ def matching(workspace: OpenProject, filter: Filter) -> Sequence[int]:
     if not keys:
         raise NotFound("No conversation matches.", "Leave out --filter, or import some.")
     return keys
-
-
-# Saved filters
-
-
-@takes(
-    PROJECT,
-    one_of(
-        argument(
-            "--save",
-            nargs=2,
-            metavar=("NAME", "FILTER"),
-            help="save a filter, or change a saved one",
-        ),
-        argument("--delete", metavar="NAME", help="delete a saved filter"),
-    ),
-)
-def saved_filters(arguments: argparse.Namespace) -> CommandResult:
-    """Saves or deletes a filter, if asked to, and lists all that are saved.
-
-    Raises:
-        UsageError: There is no such filter to delete, a name is empty, or the filter cannot be understood.
-    """
-    changes = arguments.save is not None or arguments.delete is not None
-    with OpenProject(Path(arguments.project), read_only=not changes) as workspace:
-        saved = workspace.saved
-        if arguments.save is not None:
-            name, text = arguments.save
-            if not name.strip():
-                raise UsageError("A filter needs a name.", "--save NAME FILTER")
-            saved.save_filter(name.strip(), str(read_filter(text)))
-        if arguments.delete is not None:
-            if arguments.delete not in saved.filters():
-                raise NotFound(
-                    f"No filter is called {arguments.delete!r}.",
-                    f"Saved: {', '.join(saved.filters()) or 'none'}.",
-                )
-            saved.delete_filter(arguments.delete)
-        filters = saved.filters()
-    lines = [f"{one_line(name)}: {text}" for name, text in filters.items()]
-    return CommandResult(lines or ["No filters are saved."], {"filters": filters})

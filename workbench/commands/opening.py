@@ -12,7 +12,7 @@ from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import duration
 from engine.base.text import display_safe
 from engine.completeness.scoring_request import ScoringRequest
-from engine.conversations.import_request import ImportRequest
+from engine.conversations.records import ImportRequest
 from engine.jobs.contract import Stage
 from engine.opener.demo_check import check_demo
 from engine.opener.jobs import import_stages

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from engine.base.conversation import SUCCEEDED
 from engine.base.errors import FormatError, NotYet, UsageError
-from engine.base.number_format import counted, probability
+from engine.base.number_format import counted
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from engine.project.records import estimate_lines
 from engine.questions.question import NOTE, Question, hyphenated
-from engine.questions.records import NO_NAME, Act, Proposed, success_facts
+from engine.questions.records import NO_NAME, Act
 from engine.questions.service.answer_tables import (
     IDS,
     VALUES,
@@ -36,11 +35,9 @@ from workbench.arguments import (
     FILTER,
     PROJECT,
     argument,
-    number,
     one_of,
     read_request,
     request_arguments,
-    share,
     switch,
     takes,
     titled,
@@ -73,14 +70,6 @@ from workbench.text_tables import fact_lines, table_lines
         " /a regular expression/",
     ),
     *request_arguments(AskRequest),
-    argument(
-        "--threshold",
-        type=share,
-        metavar="P",
-        help="--by examples: predict yes from this probability on (default: the last one, at first .5)",
-    ),
-    switch("--use", "--by examples: put the newly fitted probabilities of `succeeded` in force"),
-    number("--next", "--by examples: list the N most informative conversations to answer next", 10),
     switch(
         "--check",
         "draw 20 conversations on which a person checks what answered last, and list those that wait for it",
@@ -109,7 +98,7 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
         )
         request = read_request(AskRequest, arguments, by="model" if by == "model" else "pattern")
         if by == "examples" and not arguments.estimate:
-            return _ask_examples(workspace, question, arguments)
+            return _ask_examples(workspace, question)
         if by in ("person", "examples"):
             ids = workspace.conversations.ids(ListQuery(request.filter))[: request.limit]
             return _waiting(workspace, question, len(ids), by)
@@ -189,24 +178,15 @@ def _check(workspace: OpenProject, question: Question) -> CommandResult:
     )
 
 
-def _ask_examples(
-    workspace: OpenProject, question: Question, arguments: argparse.Namespace
-) -> CommandResult:
+def _ask_examples(workspace: OpenProject, question: Question) -> CommandResult:
     """Fits a probe to the answers yes and no of people."""
-    name, probes = question.name, workspace.example_probes
-    probe = probes.fit(name, arguments.threshold)
-    if arguments.use:
-        probes.take_over()
-    following = probes.next(name, arguments.next)
-    document = {**asdict(probe), "next": [asdict(row) for row in following]}
+    name = question.name
+    probe = workspace.example_probes.fit(name)
+    lines = fact_lines(probe.facts())
     if name != SUCCEEDED:
-        lines = fact_lines([*probe.facts(), ("filter", f"{name}@examples:yes, {name}@examples>.8")])
-        lines.append(_check_line(workspace, question))
-        return CommandResult(lines + _next_lines(following), document)
-    change = probes.change()
-    document["change"] = None if change is None else {"up": change.up, "down": change.down}
-    lines = fact_lines(success_facts(probe, probes.in_force(), change))
-    return CommandResult(lines + _next_lines(following), document)
+        filters = ("filter", f"{name}@examples:yes, {name}@examples>.8")
+        lines = [*fact_lines([*probe.facts(), filters]), _check_line(workspace, question)]
+    return CommandResult(lines, asdict(probe))
 
 
 # Questions
@@ -325,13 +305,6 @@ def _too_few_text(people: PeopleAgreement, name: str) -> str:
         metavar=("ID", "ANSWER"),
         help="answer for a conversation; an empty answer takes the one there is away; may be repeated",
     ),
-    argument(
-        "--all",
-        type=str,
-        metavar="ANSWER",
-        help="the same answer for all that --filter matches; needs --yes",
-    ),
-    switch("--yes", "give --all to as many as the filter matches"),
     switch(
         "--blind",
         "given without seeing earlier answers: kept beside the one in force, for agreement",
@@ -343,8 +316,8 @@ def _too_few_text(people: PeopleAgreement, name: str) -> str:
             "--import",
             dest="file",
             metavar="FILE",
-            help="what people answered in Label Studio (JSON or JSON-MIN), in Argilla (to_json) or in a copy of the"
-            " project (export answers)",
+            help="what people answered in Label Studio (JSON or JSON-MIN) or in a copy of the project (export"
+            " answers)",
         ),
         argument(
             "--from",
@@ -385,7 +358,7 @@ def answers(arguments: argparse.Namespace) -> CommandResult:
         UsageError: There is no such question or conversation, or the question cannot have such an answer.
         NotYet: There is nothing to undo or redo.
     """
-    gives = bool(arguments.give) or arguments.all is not None
+    gives = bool(arguments.give)
     takes_others = bool(arguments.file or arguments.field)
     writes = gives or arguments.undo or arguments.redo or takes_others
     read_only = arguments.dry_run or not writes
@@ -457,16 +430,6 @@ def _give(
 ) -> CommandResult:
     """Gives answers as one act that one undo takes back."""
     given = [(conversation(workspace, name), value) for name, value in arguments.give]
-    if arguments.all is not None:
-        if not arguments.filter:
-            raise UsageError("--all needs --filter.", "It says which conversations are meant.")
-        keys = workspace.conversations.ids(ListQuery(arguments.filter))
-        if not arguments.yes:
-            raise UsageError(
-                f"The filter matches {counted(len(keys), 'conversation')}; nothing was stored.",
-                "--yes gives the answer to all of them.",
-            )
-        given += [(key, arguments.all) for key in keys]
     acts = [
         Act(key, question.name, question.answer(value) if value else None, blind=arguments.blind)
         for key, value in given
@@ -492,14 +455,3 @@ def _undo_or_redo(workspace: OpenProject, *, redo: bool) -> CommandResult:
         [f"{what}{blind} on {counted(row.count, 'conversation')} {word}."],
         {"question": row.question, "conversations": row.count, "redo": redo},
     )
-
-
-# Probes fitted to answers
-
-
-def _next_lines(rows: Sequence[Proposed]) -> list[str]:
-    """Returns the conversations to judge next."""
-    if not rows:
-        return []
-    lines = [f"to judge next      {counted(len(rows), 'conversation')}, the most informative first"]
-    return lines + [f"  {probability(row.p)}  {one_line(row.external_id, 60)}" for row in rows]

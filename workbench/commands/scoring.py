@@ -1,4 +1,5 @@
-"""`workbench run complete` and `workbench scores`: scores conversations, and lists and imports sets of scores."""
+"""`workbench run complete`, `scores` and `calibrate`: scores conversations, lists sets of scores, and says what
+verdicts show about them."""
 
 from __future__ import annotations
 
@@ -9,21 +10,24 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from engine.base.errors import NotFound, UsageError
+from engine.base.errors import NotFound, UsageError, WorkbenchError
 from engine.base.number_format import probability, signed
 from engine.base.report_table import Cell, CellKind
 from engine.base.text import one_line
-from engine.completeness.records import ScoreSet
+from engine.completeness.records import DecisionRule, ScoreSet
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.sets import in_force
 from engine.completeness.word_reasons import Reason, ScoreReasons, in_words
+from engine.conversations.filters import ListQuery
 from engine.model.service.run_setup import use_adapter
 from engine.opener.open_project import OpenProject
 from engine.project.records import estimate_lines
 from workbench.arguments import (
+    FILTER,
     PROJECT,
     argument,
     number,
+    one_of,
     read_request,
     request_arguments,
     switch,
@@ -34,13 +38,14 @@ from workbench.commands.goals import conversation
 from workbench.commands.summaries import (
     counts_json,
     headline,
+    narrate_set,
     set_json,
     set_lines,
     set_text,
     sets_json,
 )
 from workbench.narration import narrate, run_stages
-from workbench.text_tables import cell_lines
+from workbench.text_tables import cell_lines, fact_lines
 
 
 @takes(
@@ -171,3 +176,43 @@ def _reason_cells(reason: Reason) -> tuple[Cell, ...]:
     """Returns the weight of a reason, its share, its words, and the message with its speaker."""
     message = f"{reason.message + 1} {reason.role}"
     return reason.weight, reason.share, one_line(in_words(reason), 40), message
+
+
+# What verdicts say of scores
+
+
+@takes(
+    PROJECT,
+    FILTER,
+    one_of(
+        switch("--apply", "use the threshold that the verdicts suggest"),
+        switch("--free", "go back to the threshold that is used by default"),
+    ),
+)
+def calibrate(arguments: argparse.Namespace) -> CommandResult:
+    """Says what the verdicts show about the scores; --apply uses the threshold they give, --free the default.
+
+    Raises:
+        UsageError: The filter cannot be understood.
+        WorkbenchError: --apply, and the verdicts suggest no threshold.
+    """
+    query = ListQuery(arguments.filter)
+    changes = arguments.apply or arguments.free
+    with OpenProject(Path(arguments.project), read_only=not changes) as workspace:
+        calibration = workspace.calibration
+        if arguments.free:
+            calibration.use(DecisionRule())
+        report = calibration.report(query)
+        if arguments.apply:
+            if reason := report.why or report.not_proposed:
+                raise WorkbenchError(
+                    f"The verdicts suggest no threshold: {reason}.", "Give more in triage."
+                )
+            # Without a reason and without a proposal the suggested threshold is in force already.
+            if report.proposal is not None:
+                calibration.use(report.proposal.rule)
+                report = calibration.report(query)
+        if changes:
+            narrate(f"The threshold is {report.rule.threshold:.3f}, {report.rule.source}.")
+        narrate_set(workspace.score_sets)
+    return CommandResult(fact_lines(report.facts()), asdict(report))

@@ -19,7 +19,7 @@ from engine.base.text import one_line
 from engine.model.service.run_setup import adapter_in_use
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
-from engine.training import process
+from engine.training.events import is_running
 from engine.training.history import RunHistory
 from engine.training.records import TrainingRun
 from engine.training.service import TrainingRuns, estimate_lines
@@ -120,7 +120,7 @@ def stop(arguments: argparse.Namespace) -> CommandResult | int:
     """
     runs = _training_runs(Path(arguments.project))
     history = runs.history(arguments.run_name)
-    if not process.has_process(history.run):
+    if not is_running(history.run):
         raise UsageError(f"{arguments.run_name} is not running.")
     runs.trainers.stop(history.run)
     narrate(f"{arguments.run_name} ends after its step and keeps the best checkpoint.")
@@ -257,7 +257,7 @@ def _follow(history: RunHistory) -> Iterator[None]:
     told, due = len(history.detail().warnings), 0.0
     while True:
         # Asked first, so that the last events of a process that ends meanwhile are read.
-        alive = process.has_process(history.run)
+        alive = is_running(history.run)
         detail = history.detail()
         for warning in detail.warnings[told:]:
             narrate(f"  {one_line(warning, MAX_PROBLEM_CHARS)}")

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from engine.base.errors import NotYet, UsageError
 from engine.base.number_format import counted, figure
 from engine.base.request_options import options_of
-from engine.base.statistics.intervals import Contrast
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
-from engine.results.metrics import conclusions
 from engine.results.records import CompletenessTable, TruncationTest
 from engine.results.validation import completeness_report, goals, trees
 from engine.results.validation import service as all_metrics
@@ -119,14 +117,13 @@ def _validate_goals(workspace: OpenProject, arguments: argparse.Namespace) -> Co
 
 
 def _goals_lines(validation: GoalValidation) -> list[str]:
-    """Returns the table of goals, with its two notes and the comparisons of its rows."""
+    """Returns the table of goals, with its two notes."""
     table = goals.goal_table(validation)
     return [
         f"{'goals':<15}{table.notes[0]}",
         f"{'':<15}{table.notes[1]}",
         "",
         *table_lines(table, max_name_length=MAX_GOAL_NAME_CHARS),
-        *_contrast_lines(validation.contrasts),
     ]
 
 
@@ -151,9 +148,9 @@ def _completeness_lines(validation: CompletenessTable) -> list[str]:
         f"{'':<15}{cut.notes[1]}",
         "",
         *table_lines(cut, max_name_length=completeness_report.MAX_NAME_CHARS),
-        *_contrast_lines(completeness_report.main_contrasts(validation)),
+        *(f"  {line}" for line in cut.conclusions),
     ]
-    for table, truth in zip(by_truth, validation.truths, strict=True):
+    for table in by_truth:
         lines += ["", f"{table.title}: {table.notes[0]}", f"  {table.notes[1]}"]
         if not table.rows:
             lines.append(_ALL_EQUAL_TEXT)
@@ -161,7 +158,6 @@ def _completeness_lines(validation: CompletenessTable) -> list[str]:
         head, *rows = table_lines(table, max_name_length=completeness_report.MAX_NAME_CHARS)
         chance = " and ".join(figure(column.chance or 0.0) for column in table.columns[1:])
         lines += [f"{head}  (by chance {chance})", *rows]
-        lines += _contrast_lines(completeness_report.main_contrasts(validation, truth))
     return lines
 
 
@@ -181,21 +177,16 @@ def _trees_lines(validation: TreeValidation) -> list[str]:
         f"{'':<15}{counted(validation.grown, 'tree')} of {counted(validation.conversations, 'conversation')},"
         f" {validation.asked_for:,} asked for; median of {validation.leaves:g} leaves",
     ]
-    for table, claim in zip(trees.tree_tables(validation), validation.tables, strict=True):
+    for table in trees.tree_tables(validation):
         lines += ["", f"{table.title}: {table.notes[0]}", f"  {table.notes[1]}"]
         lines += (
             table_lines(table, indent="  ", with_chance_row=True)
             if table.rows
             else [_ALL_EQUAL_TEXT]
         )
-        lines += [f"  {line}" for line in trees.claim_conclusions(claim)]
+        lines += [f"  {line}" for line in table.conclusions]
     correlations = trees.correlation_table(validation)
     return [*lines, "", *table_lines(correlations)] if correlations.rows else lines
-
-
-def _contrast_lines(contrasts: Sequence[Contrast]) -> list[str]:
-    """Returns what the comparisons of pairs of rows say."""
-    return [f"  {line}" for line in conclusions.pairwise(contrasts)]
 
 
 _VALIDATE_METRIC: Mapping[str, Callable[[OpenProject, argparse.Namespace], CommandResult]] = {

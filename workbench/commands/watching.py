@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import Cancelled
-from engine.conversations.import_request import ImportRequest
+from engine.conversations.records import ImportRequest
 from engine.opener.open_project import OpenProject
 from engine.results.watch.watching import WatchRequest, files_to_watch
 from workbench.arguments import argument, read_request, request_arguments, takes

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.base.arrays import Floats, Ints
-from engine.base.statistics.intervals import Z95, Contrast, Interval
-from engine.base.statistics.ranking import corrected, p_bootstrap
+from engine.base.statistics.intervals import Z95, Interval
 
 _LABEL_DRAWS = 2_000
 """Number of bootstrap draws behind an interval of the agreement of labels."""
@@ -198,39 +197,6 @@ def agreement(gold: Sequence[str], labels: Groups, *, seed: int = 0) -> GoldAgre
     )
     groups = len(np.unique(labels[labels != OUTSIDE]))
     return GoldAgreement(v, ari, homogeneity, completeness, groups)
-
-
-def agreement_contrasts(
-    gold: Sequence[str], ways: Mapping[str, Groups], pairs: Sequence[tuple[str, str]], seed: int = 0
-) -> tuple[Contrast, ...]:
-    """Compares pairs of groupings of the same conversations by V-measure and adjusted Rand index, with Holm's
-    correction.
-
-    Intervals and p values come from the same random halves for both groupings, as in `agreement`. With fewer than
-    `MIN_CONVERSATIONS` conversations there is no test.
-
-    Args:
-        ways: Group of each conversation, by name of the grouping.
-        pairs: Names of the groupings to compare.
-    """
-    names = {name: number for number, name in enumerate(dict.fromkeys(gold))}
-    truth = np.array([names[name] for name in gold], dtype=np.int64)
-    figures = {name: agreement_figures(truth, labels) for name, labels in ways.items()}
-    few = len(truth) < MIN_CONVERSATIONS
-    halves = {} if few else {name: _halves(truth, labels, seed) for name, labels in ways.items()}
-    contrasts = []
-    for one, other in pairs:
-        for index, name in enumerate(("V", "ARI")):
-            first, second = float(figures[one][index]), float(figures[other][index])
-            difference, p = first - second, None
-            low, high = -2.0, 2.0
-            if not few:
-                drawn = halves[one][:, index] - halves[other][:, index]
-                low, high = np.quantile(drawn - drawn.mean(), (0.025, 0.975))
-                p = p_bootstrap(difference, drawn)
-            interval = Interval(difference, float(difference + low), float(difference + high))
-            contrasts.append(Contrast(name, one, other, len(truth), first, second, interval, p))
-    return corrected(contrasts)
 
 
 def _around(truth: Groups, labels: Groups, seed: int) -> tuple[Floats, Floats]:

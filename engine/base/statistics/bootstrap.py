@@ -14,13 +14,7 @@ import numpy as np
 from engine.base.arrays import Bools, Floats, Ints
 from engine.base.statistics import ranking
 from engine.base.statistics.intervals import Classification, Interval
-from engine.base.statistics.ranking import (
-    MIN_GROUPS,
-    average_precision,
-    p_bootstrap,
-    ratio,
-    weighted_area,
-)
+from engine.base.statistics.ranking import MIN_GROUPS, average_precision, ratio, weighted_area
 
 THRESHOLD = 0.5
 """Default value from which on a classifier says *complete*."""
@@ -137,16 +131,6 @@ class BootstrapDraws:
                 for value, bottom, top in zip(self.observed, low, high, strict=True)
             )
         )
-
-    def difference(self, other: BootstrapDraws, name: str) -> tuple[Interval, float]:
-        """Returns this metric minus the other score's, with its interval, and the two-sided p value of no
-        difference."""
-        index = NAMES.index(name)
-        value = float(self.observed[index] - other.observed[index])
-        drawn = self.draws[:, index] - other.draws[:, index]
-        low, high = np.quantile(drawn, [0.025, 0.975])
-        interval = Interval(value, min(value, float(low)), max(value, float(high)))
-        return interval, p_bootstrap(value, drawn)
 
 
 def draw(
@@ -278,13 +262,6 @@ class Ranking:
         if self.drawn is None:
             return Interval(value, 0.0, 1.0)
         return _interval(value, self.drawn[:, index])
-
-    def difference(self, other: Ranking, index: int) -> Interval:
-        """Returns a metric minus that of another score over the same cases, with its 95% interval."""
-        difference = float(self.observed[index] - other.observed[index])
-        if self.drawn is None or other.drawn is None:
-            return Interval(difference, -1.0, 1.0)
-        return _interval(difference, self.drawn[:, index] - other.drawn[:, index])
 
 
 def _interval(observed: float, drawn: Floats) -> Interval:

@@ -73,28 +73,3 @@ class Classification:
     auroc: Interval
     ap: Interval
     ece: Interval
-
-
-@dataclass(frozen=True, slots=True)
-class Contrast:
-    """Comparison of two scores or measures on the same items.
-
-    Attributes:
-        figure: The figure by which they are compared, e.g. `AUROC`.
-        one, other: Names of the two.
-        n: Number of items.
-        first, second: The figure of `one` and of `other`.
-        difference: `first` - `second`, with its 95% interval from a bootstrap of conversations.
-        p: Two-sided p-value of no difference; None if there are too few items.
-        corrected: The p-value after Holm's correction for all contrasts of the table.
-    """
-
-    figure: str
-    one: str
-    other: str
-    n: int
-    first: float
-    second: float
-    difference: Interval
-    p: float | None
-    corrected: float | None = None

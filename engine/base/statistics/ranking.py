@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from engine.base.arrays import Bools, Floats, Ints
-from engine.base.statistics.intervals import Z95, Contrast, Interval
+from engine.base.statistics.intervals import Z95, Interval
 
 MIN_GROUPS = 10
 """Least number of groups of each class for a variance estimate; with fewer it can be far too small by chance."""
+
+MAX_POINTS = 200
+"""Most points of a curve, evenly spaced; a terminal shows no more."""
 
 SIGNIFICANCE_LEVEL = 0.05
 """Significance level: a difference is significant when its corrected p value is below."""
@@ -260,21 +263,6 @@ def p_difference(first: Placements, second: Placements) -> float | None:
     return p_two_sided(difference / math.sqrt(variance))
 
 
-def p_bootstrap(observed: float, draws: Floats) -> float:
-    """Returns the two-sided bootstrap p value of the hypothesis that a difference is 0.
-
-    Centers the draws at 0 and counts how often they are at least as far from 0 as the observed difference, but for
-    rounding (Efron and Tibshirani 1993, 16.4). At least 1 / (draws + 1).
-
-    Args:
-        observed: The observed difference.
-        draws: Bootstrap draws of it, shape (draws,).
-    """
-    centered = draws - draws.mean()
-    extreme = int((np.abs(centered) >= abs(observed) - _ROUNDING).sum())
-    return (extreme + 1) / (len(draws) + 1)
-
-
 def holm(ps: Sequence[float | None]) -> list[float | None]:
     """Corrects p values for several tests by Holm's method, which controls the family-wise error rate (Holm 1979,
     Scand. J. Stat. 6). None marks a test that was not possible; it stays None and does not count."""
@@ -285,9 +273,3 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
         largest = max(largest, min(1.0, (len(ascending) - rank) * p))
         corrected_ps[index] = largest
     return corrected_ps
-
-
-def corrected(contrasts: Sequence[Contrast]) -> tuple[Contrast, ...]:
-    """Returns the contrasts with `corrected` set by Holm's method over all of them."""
-    ps = holm([contrast.p for contrast in contrasts])
-    return tuple(replace(contrast, corrected=p) for contrast, p in zip(contrasts, ps, strict=True))

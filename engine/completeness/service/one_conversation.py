@@ -14,6 +14,7 @@ from engine.base.errors import FormatError, NotFound
 from engine.completeness import bundled_probe
 from engine.completeness.boundaries import no_boundary_reason
 from engine.completeness.conversation_logs import Log
+from engine.completeness.model_requests import Score
 from engine.completeness.records import (
     BUNDLED_PROBE_ADAPTER,
     CurvePoint,
@@ -23,10 +24,9 @@ from engine.completeness.records import (
 )
 from engine.completeness.scoring import ItemScore, log_item
 from engine.completeness.scoring_request import ScoringRequest
-from engine.completeness.service.runs import ScoringRuns
-from engine.completeness.service.scoring_run import ScoringRun
+from engine.completeness.service.runs import ScoringRun, ScoringRuns
 from engine.completeness.stages.remaining import RemainingStage
-from engine.completeness.stages.scoring import curve_of, score_items
+from engine.completeness.stages.scoring import curve_of
 from engine.formats.records import Rejected
 from engine.formats.registry import parse_made
 from engine.model.service.run_setup import RunSetup
@@ -117,7 +117,7 @@ class ConversationScorer:
                 work.load()
                 (score,) = work.each(
                     [log.item],
-                    lambda items: score_items(work, items, question),
+                    lambda items: work.process.ask(Score(items, question)),
                     lambda reason: ItemScore((), 0, unscored=reason),
                 )
             points = curve_of(log, score)

@@ -1,4 +1,4 @@
-"""Makes scoring runs.
+"""Makes scoring runs, and estimates what they cost from a sample of the conversations that they would read.
 
 In mode `words` one stage fits a probe to words and scores with it. In mode `probe` this comes first; then the model
 reads hidden states, and at each doubling of what is read a probe is fitted to words and states. In the other modes one
@@ -7,26 +7,166 @@ stage reads and scores. A stage for remaining tasks may follow.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
+from engine.base.conversation import LogPiece, render_log
 from engine.base.errors import UsageError
 from engine.completeness import bundled_probe
+from engine.completeness.boundaries import boundaries
 from engine.completeness.conversation_logs import logs_of
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode
 from engine.completeness.scoring import Question
 from engine.completeness.scoring_request import ScoringRequest
-from engine.completeness.service.scoring_run import ModelReading, ScoringRun, estimate_scoring
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage, RefiningStage
 from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.stages.scoring import ScoringStage, question_for
 from engine.conversations.selection import Selection
+from engine.conversations.tables import conversations
 from engine.jobs.contract import Stage
 from engine.model.catalog import DEFAULT_MODEL, LoadableModel
 from engine.model.prompt_files import prompt_names
 from engine.model.service.run_setup import RunSetup
-from engine.project.records import Estimate
+from engine.project.project import Project
+from engine.project.records import Estimate, StageCost
+
+SAMPLED_CONVERSATIONS = 48
+"""Number of conversations whose bytes are counted for an estimate; the others are assumed to have as many for each
+character."""
+
+TOKENS_PER_BYTE = 0.25
+"""Tokens of a byte of a log, about the same in all languages."""
+
+CONVERSATIONS_PER_SECOND = 1_000
+"""Conversations whose words are read and fitted to in a second, roughly; 1,250 of 23 messages on two plain cores."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReading:
+    """How a model reads the logs in a scoring run, which is nearly all of the work.
+
+    Attributes:
+        model: Resolved once, for the stages and the estimate.
+        question: What it is asked at each boundary.
+        stage: Reads all that is left.
+    """
+
+    model: LoadableModel
+    question: Question
+    stage: ScoringStage | ReadingStage
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringRun:
+    """A scoring run that is ready to start.
+
+    Attributes:
+        reading: How a model reads the logs; None in mode `words`.
+        scoring_stage: Knows the config hash of the final scores, and how many conversations wait for them.
+        stages: All stages of the run, in order. In mode `probe` a `RefiningStage` runs the stage of `reading` and makes
+            fits like `scoring_stage`, so the list has neither of the two.
+    """
+
+    reading: ModelReading | None
+    scoring_stage: ScoringStage | FittingStage
+    stages: list[Stage]
+
+    @property
+    def config_hash(self) -> str:
+        """The config hash of the set of scores; with a probe it is known once the conversations are read."""
+        return self.scoring_stage.config_hash
+
+
+def estimate_scoring(
+    project: Project,
+    run: ScoringRun,
+) -> Estimate:
+    """Returns the work that is left, divided by the speed measured on this machine.
+
+    Returns:
+        An estimate whose speed and seconds are None when the model's speed was never measured here.
+    """
+    scoring = run.scoring_stage
+    if run.reading is None:
+        waiting = scoring.waiting() if isinstance(scoring, FittingStage) else 0
+        seconds = 1 + waiting / CONVERSATIONS_PER_SECOND if waiting else 0.0
+        costs = tuple(_remaining_costs(project, run.stages))
+        return Estimate(waiting, None, None, seconds, model="words alone", costs=costs)
+    model = run.reading.model
+    with project.reading() as conn:
+        waiting_ids = sorted(run.reading.stage.waiting(conn))
+        chars_by_conversation = conversations.chars(conn, waiting_ids)
+        stride = max(1, len(waiting_ids) // SAMPLED_CONVERSATIONS)
+        # The conversations of the sample, evenly spread over those that wait.
+        sampled = slice(None, stride * SAMPLED_CONVERSATIONS, stride)
+        sample = conversations.conversations_for(conn, waiting_ids[sampled])
+    if not waiting_ids:
+        # Nothing is left to read, but a fit may be: it was cancelled or refused, or other conversations were read.
+        fits = scoring.waiting() if isinstance(scoring, FittingStage) else 0
+        return Estimate(fits, 0, model.tokens_per_s, seconds=0.0, model=model.label)
+    logs = [render_log(messages) for _, messages in sample]
+    return _estimate_reading(run.reading, chars_by_conversation, sampled, logs)
+
+
+def _remaining_costs(project: Project, stages: Sequence[Stage]) -> list[StageCost]:
+    """Returns the cost over endpoints of the remaining tasks in a run."""
+    costs = []
+    for stage in stages:
+        if isinstance(stage, RemainingStage) and stage.model.endpoint:
+            with project.reading() as conn:
+                _, missing = stage.waiting(conn)
+            if missing:
+                costs.append(stage.estimate(sorted(missing)))
+    return costs
+
+
+def _estimate_reading(
+    reading: ModelReading,
+    chars_by_conversation: Sequence[int],
+    sampled: slice,
+    logs: Sequence[Sequence[LogPiece]],
+) -> Estimate:
+    """Returns the cost of reading what waits, as `estimate_scoring` does.
+
+    Args:
+        chars_by_conversation: Stored number of characters of each conversation that waits.
+        sampled, logs: Which of these are in the sample, and their logs.
+    """
+    model, count = reading.model, len(chars_by_conversation)
+    sample_bytes = sum(len(piece.text.encode()) for log in logs for piece in log)
+    # The stored characters leave out headers and calls, and count no bytes: the sample gives bytes of log for each.
+    bytes_per_char = sample_bytes / max(1, sum(chars_by_conversation[sampled]))
+    asked_bytes = _prompt_chars_per_log(reading.question, logs) * count
+    tokens = (sum(chars_by_conversation) * bytes_per_char + asked_bytes) * TOKENS_PER_BYTE
+    speed = model.tokens_per_s
+    if speed is None:
+        return Estimate(count, round(tokens), None, None, model.label)
+    seconds = tokens / speed
+    cost = Estimate(count, round(tokens), speed, seconds, model.label)
+    minutes = reading.stage.minutes if isinstance(reading.stage, ReadingStage) else None
+    if minutes is None or seconds <= 60 * minutes:
+        return cost
+    share = 60 * minutes / seconds
+    return replace(
+        cost,
+        items=max(1, round(share * count)),
+        tokens=round(share * tokens),
+        seconds=60.0 * minutes,
+        of=count,
+    )
+
+
+def _prompt_chars_per_log(question: Question, logs: Sequence[Sequence[LogPiece]]) -> float:
+    """Returns the mean number of characters by which the prompt lengthens a log: it is asked once at each boundary."""
+    boundaries_per_log = sum(len(boundaries(log)) for log in logs) / len(logs)
+    prompt = question.prompt
+    if prompt is None:
+        return 0.0
+    return boundaries_per_log * len(
+        prompt.question + prompt.reply + prompt.end + prompt.continuation
+    )
+
 
 MAX_REMAINING_TOKENS_OF_PAPER = 128
 """Longest list of remaining tasks, in tokens, that is written in answer to the prompt that was scored."""
@@ -80,10 +220,6 @@ class ScoringRuns:
         writer = self._writer(request, mode, model)
         if request.remaining:
             remaining = self._remaining_stage(request, mode, writer, scoring)
-            by_score = request.remaining_of is None and not request.paper
-            if isinstance(reading, ScoringStage) and by_score and not remaining.by_fields:
-                # The log is in the model's cache when it is scored, so writing then saves reading it again.
-                reading.write_remaining(remaining)
             stages.append(remaining)
         models = [model] if writer is model else [model, writer]
         tuning = self._setup.tuning_before(*models) if request.tune else []
@@ -255,8 +391,7 @@ class ScoringRuns:
     def estimate(self, run: ScoringRun) -> Estimate:
         """Returns the estimated cost of a scoring run; see `estimate_scoring`."""
         setup = self._setup
-        record_speed = setup.catalog.record_long_speed
-        cost = estimate_scoring(setup.project, setup.process, run, record_speed)
+        cost = estimate_scoring(setup.project, run)
         adapter = None if run.reading is None else run.reading.model.adapter_name
         return replace(cost, adapter=adapter)
 

@@ -21,7 +21,6 @@ from engine.base.arrays import Floats
 from engine.base.errors import NotYet
 from engine.base.number_format import counted, figure, figure_range
 from engine.completeness import bundled_probe, probe, probe_calibration
-from engine.completeness.baselines import Position, cross_fit_by_position
 from engine.completeness.kinds import Kinds, find_kinds
 from engine.completeness.probe import CrossFit
 from engine.completeness.records import (
@@ -43,7 +42,7 @@ from engine.completeness.stages.log_texts import LogTexts
 from engine.completeness.tables import hidden_states, score_sets, scores, word_weights
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
-from engine.completeness.truncation import draw_cuts, ending_test
+from engine.completeness.truncation import Position, cross_fit_by_position, draw_cuts, ending_test
 from engine.conversations import shingle_overlap
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables.conversations import names, origins_of

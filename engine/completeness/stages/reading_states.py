@@ -49,9 +49,8 @@ class ReadingStage(BlockStage[int, StateEntry]):
     as long as the scores by words are the same.
 
     Attributes:
-        growing: Set once conversations come and grow while the model stays loaded: then only what is new of them is
-            read, on the cells (the cached computation of each token) that the model process kept. Their states differ
-            from those of a block within the batch noise of the model.
+        growing: Set once conversations come and grow while the model stays loaded: then blocks are cut from those that
+            are not read yet alone. Their states differ from those of other blocks within the batch noise of the model.
         minutes: Time that a run may take, in minutes; it reads enough conversations for a probe in any case. None has
             no limit.
         read: Conversations read in this run.
@@ -118,7 +117,6 @@ class ReadingStage(BlockStage[int, StateEntry]):
         """
         with self._project.reading() as conn:
             missing = self.waiting(conn)
-            # While conversations grow, each is read on its own kept cells and the blocks do not matter.
             ids = sorted(missing) if self.growing else self._in_order(conn)
             chars_by_id = dict(zip(ids, conversations.chars(conn, ids), strict=True))
         self.skipped = len(ids) - len(missing)
@@ -222,9 +220,7 @@ class ReadingStage(BlockStage[int, StateEntry]):
         readable = [log for log in logs if log.item.boundaries]
         results = self._work.each(
             [log.item for log in readable],
-            lambda items: self._work.process.ask(
-                Score(items, QUESTION, growing=self.growing), report
-            ),
+            lambda items: self._work.process.ask(Score(items, QUESTION), report),
             lambda reason: ItemScore((), 0, unscored=reason),
         )
         by_id = {log.id: _entry(log, score) for log, score in zip(readable, results, strict=True)}

@@ -11,7 +11,6 @@ from engine.base.conversation import Message, render_log
 from engine.base.number_format import counted
 from engine.completeness.records import RemainingTasks
 from engine.completeness.remaining_tasks import OpenRequests, open_requests, remaining_tasks
-from engine.completeness.scoring import WrittenOn
 from engine.completeness.tables import scores
 from engine.conversations.selection import Selection
 from engine.conversations.tables import conversations
@@ -46,7 +45,6 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
     Attributes:
         written: Number of conversations whose remaining tasks this run wrote.
         empty: Number of conversations for which the model named none.
-        by_fields: Whether the tasks are the fields of a reply, which is a request of its own.
     """
 
     name = "remaining"
@@ -76,7 +74,7 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
         super().__init__(project, process, model)
         self._prompt, self._scores_hash = prompt, scores_hash
         self._unfinished, self._where_end_not_written = unfinished, where_end_not_written
-        self.by_fields = by_fields
+        self._by_fields = by_fields
         self.written = self.empty = 0
 
     @property
@@ -140,26 +138,14 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
         self._work.load()
         return self._ask([remaining_item(messages)], lambda _count, _note: None)[0]
 
-    def _tasks_in(self, reply: WrittenOn | WrittenReply) -> TasksOrReason:
-        """Returns the remaining tasks in a reply: a `WrittenOn` of the scoring stage, or a `WrittenReply` of this
-        one."""
+    def _tasks_in(self, reply: WrittenReply) -> TasksOrReason:
+        """Returns the remaining tasks in a reply."""
         text, reason = remaining_tasks(self._prompt, reply.text, cut=reply.stopped == "length")
         return TasksOrReason(text, reason)
 
     def _key_of(self, entry: RemainingTasks) -> int:
         """Returns the id of the conversation that an entry belongs to."""
         return entry.conversation_id
-
-    def store_written(
-        self, conn: sqlite3.Connection, run_id: int, written: Mapping[int, WrittenOn]
-    ) -> None:
-        """Stores the tasks that the scoring stage wrote in the same pass, in its transaction."""
-        entries = [
-            RemainingTasks(conversation_id, *self._tasks_in(reply))
-            for conversation_id, reply in written.items()
-        ]
-        self._store(conn, run_id, entries)
-        self._tally(entries)
 
     def _store(
         self, conn: sqlite3.Connection, run_id: int, entries: Sequence[RemainingTasks]
@@ -189,7 +175,7 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
         self, items: Sequence[tuple[tuple[str, ...], int]], report: OnProgress
     ) -> list[TasksOrReason]:
         """Returns the remaining tasks after each log; an item is what `remaining_item` returns."""
-        if self.by_fields:
+        if self._by_fields:
             room = self._work.room(self._prompt)
             logs = [fenced_log(texts, pinned, room)[0] for texts, pinned in items]
             return [

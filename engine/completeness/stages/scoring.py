@@ -11,9 +11,7 @@ from engine.completeness.boundaries import BOUNDARY_RULE_VERSION, no_boundary_re
 from engine.completeness.conversation_logs import Log, OnMeasured, logs_of, noise_of
 from engine.completeness.model_requests import Score
 from engine.completeness.records import CurvePoint, Mode
-from engine.completeness.remaining_tasks import RemainingRequest
-from engine.completeness.scoring import ItemScore, LogItem, Question, WrittenOn
-from engine.completeness.stages.remaining import RemainingStage
+from engine.completeness.scoring import ItemScore, Question
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
@@ -23,7 +21,7 @@ from engine.jobs.contract import OnProgress, Progress, blocks
 from engine.model.catalog import LoadableModel
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
-from engine.model.stages import BlockStage, ModelWork
+from engine.model.stages import BlockStage
 from engine.project import runs
 from engine.project.project import Project
 
@@ -35,25 +33,6 @@ def question_for(mode: Mode, prompts: Mapping[str, Prompt]) -> Question:
     if mode == "probe":
         return Question(None, states=True)
     return Question(prompts[mode])
-
-
-def score_items(
-    work: ModelWork,
-    items: Sequence[LogItem],
-    question: Question,
-    report: OnProgress | None = None,
-    remaining: RemainingRequest | None = None,
-) -> list[ItemScore]:
-    """Returns the scores of conversations by the answers of a loaded model.
-
-    Args:
-        report: Called with the number of tokens that were read.
-        remaining: What to write in the same pass; None for nothing.
-
-    Raises:
-        Cancelled, ModelError: As the request `Score` does.
-    """
-    return work.process.ask(Score(items, question, remaining), report)
 
 
 class ScoringStage(BlockStage[int, ScoreEntry]):
@@ -82,8 +61,6 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         super().__init__(project, process, model)
         self._mode, self._question = mode, question
         self._selection, self._measured = selection, measured
-        self._remaining: RemainingStage | None = None
-        self._written: dict[int, WrittenOn] = {}
         self._tokens = 0
         self.scored = self.unscored = self.skipped = 0
 
@@ -102,10 +79,6 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
             "context": self._work.model.options.context,
             "boundaries": BOUNDARY_RULE_VERSION,
         }
-
-    def write_remaining(self, remaining: RemainingStage) -> None:
-        """Makes `run` also generate remaining tasks in the same pass, which `remaining` stores."""
-        self._remaining = remaining
 
     def waiting(self, conn: sqlite3.Connection) -> set[int]:
         """Returns the ids of the conversations that a run would score now."""
@@ -162,13 +135,8 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         return entry.conversation_id
 
     def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[ScoreEntry]) -> None:
-        """Writes the scores of a block, and the remaining tasks that were written in the same pass, in the transaction
-        that also counts it."""
+        """Writes the scores of a block, in the transaction that also counts it."""
         scores.add(conn, self.config_hash, run_id, entries)
-        if self._remaining:
-            ids = {entry.conversation_id for entry in entries}
-            written = {key: reply for key, reply in self._written.items() if key in ids}
-            self._remaining.store_written(conn, run_id, written)
 
     def _tally(self, entries: Sequence[ScoreEntry]) -> None:
         """Counts a block after it was stored."""
@@ -181,24 +149,13 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         model."""
         logs = logs_of(self._project, block)
         scorable = [log for log in logs if log.item.boundaries]
-        remaining = self._remaining_request()
         results = self._work.each(
             [log.item for log in scorable],
-            lambda items: score_items(self._work, items, self._question, report, remaining),
+            lambda items: self._work.process.ask(Score(items, self._question), report),
             lambda reason: ItemScore((), 0, unscored=reason),
         )
         by_id = {log.id: result for log, result in zip(scorable, results, strict=True)}
-        self._written = {key: score.written for key, score in by_id.items() if score.written}
         return [_entry(log, by_id.get(log.id)) for log in logs]
-
-    def _remaining_request(self) -> RemainingRequest | None:
-        """Returns what to write in the same pass, with the threshold of the set of scores; None if nothing is
-        written."""
-        if self._remaining is None:
-            return None
-        with self._project.reading() as conn:
-            threshold = score_sets.rule(conn, self.config_hash).threshold
-        return RemainingRequest(self._remaining.prompt, threshold)
 
 
 def _entry(log: Log, score: ItemScore | None) -> ScoreEntry:

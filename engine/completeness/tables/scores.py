@@ -17,7 +17,6 @@ from typing import Any
 
 from engine.base.conversation import State
 from engine.completeness.records import (
-    NAMES_NO_TASK,
     CurvePoint,
     DecisionRule,
     RemainingTasks,
@@ -391,17 +390,6 @@ def ids_with_remaining(conn: sqlite3.Connection, config_hash: str) -> set[int]:
         "SELECT conversation_id FROM remaining WHERE config_hash = ?", (config_hash,)
     )
     return {row[0] for row in rows}
-
-
-def without_tasks(conn: sqlite3.Connection, score_config_hash: str) -> dict[int, bool]:
-    """Returns whether the model names no remaining task, by conversation, for all that it answered on after the scores
-    of a configuration; of several runs the newest counts."""
-    rows = conn.execute(
-        "SELECT conversation_id, text = '' FROM remaining WHERE score_config_hash = ?"
-        f" AND (reason IS NULL OR reason IN ({placeholders(NAMES_NO_TASK)})) ORDER BY run_id",
-        (score_config_hash, *NAMES_NO_TASK),
-    )
-    return {conversation: bool(none) for conversation, none in rows}
 
 
 def current_remaining(conn: sqlite3.Connection, conversation_id: int) -> RemainingTasks | None:

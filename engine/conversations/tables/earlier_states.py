@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-import zlib
 
 from engine.base.conversation import SUCCEEDED
-from engine.conversations.records import EarlierState
 from engine.conversations.tables import facets
-from engine.conversations.tables.conversations import COLUMNS, message_of
 from engine.project import cjk_index
-from engine.project.sql import message_ids, to_json, utc_now
-from engine.project.views import NOT_UNDONE, OF_THIS_TEXT, SCORES_IN_FORCE
+from engine.project.sql import message_ids, utc_now
+from engine.project.views import NOT_UNDONE, OF_THIS_TEXT
 
 _KEEP = (
-    "INSERT INTO earlier_state (conversation_id, source_id, hash, line, raw, truth, messages, packed,"
-    " score, answer_id, replaced_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?,"
+    "INSERT INTO earlier_state (conversation_id, source_id, hash, line, raw, truth, messages,"
+    " answer_id, replaced_at) VALUES (?, ?, ?, ?, ?, ?, ?,"
     " (SELECT coalesce(max(id), 0) FROM answer), ?)"
 )
 """Stores an earlier state, with the last answer that was given before."""
@@ -54,17 +50,13 @@ def count_replaced_texts(conn: sqlite3.Connection) -> int:
 
 def keep_earlier_state(conn: sqlite3.Connection, conversation_id: int) -> None:
     """Keeps the present state of a conversation as an earlier one."""
-    source_id, digest, line, number, raw, truth, score = conn.execute(
-        "SELECT source_id, hash, line, messages, raw, truth.truth, p_end_normalised"
+    values = conn.execute(
+        "SELECT source_id, hash, line, raw, truth.truth, messages"
         " FROM conversation AS c JOIN original ON original.conversation_id = c.id"
-        " LEFT JOIN truth ON truth.conversation_id = c.id"
-        f" LEFT JOIN score ON score.conversation_id = c.id AND config_hash = {SCORES_IN_FORCE}"
-        " WHERE c.id = ?",
+        " LEFT JOIN truth ON truth.conversation_id = c.id WHERE c.id = ?",
         (conversation_id,),
     ).fetchone()
-    packed = _packed(conn, conversation_id)
-    values = (source_id, digest, line, raw, truth, number, packed, score, utc_now())
-    conn.execute(_KEEP, (conversation_id, *values))
+    conn.execute(_KEEP, (conversation_id, *values, utc_now()))
 
 
 def delete_text(conn: sqlite3.Connection, conversation_id: int) -> None:
@@ -82,41 +74,13 @@ def keep_duplicate_as_earlier_state(
     conn: sqlite3.Connection, alias_id: int, conversation_id: int
 ) -> None:
     """Makes a duplicate the earlier state of a conversation, which has its id in the source and another text."""
-    twin, source_id, digest, line, raw, truth, number = conn.execute(
-        "SELECT c.id, a.source_id, hash, a.line, raw, truth, messages FROM alias AS a"
+    values = conn.execute(
+        "SELECT a.source_id, hash, a.line, raw, truth, messages FROM alias AS a"
         " JOIN conversation AS c ON c.id = a.conversation_id WHERE a.id = ?",
         (alias_id,),
     ).fetchone()
-    values = (source_id, digest, line, raw, truth, number, _packed(conn, twin), None, utc_now())
-    conn.execute(_KEEP, (conversation_id, *values))
+    conn.execute(_KEEP, (conversation_id, *values, utc_now()))
     conn.execute("DELETE FROM alias WHERE id = ?", (alias_id,))
-
-
-def earlier_states_of(conn: sqlite3.Connection, conversation_id: int) -> list[EarlierState]:
-    """Returns the earlier states of a conversation, the newest first."""
-    return [
-        EarlierState(
-            replaced_at=replaced_at,
-            source=label,
-            messages=tuple(message_of(row) for row in json.loads(zlib.decompress(packed))),
-            score=score,
-            raw=bytes(raw),
-        )
-        for replaced_at, label, packed, score, raw in conn.execute(
-            "SELECT replaced_at, label, packed, score, raw FROM earlier_state"
-            " JOIN source ON source.id = source_id WHERE conversation_id = ?"
-            " ORDER BY earlier_state.id DESC",
-            (conversation_id,),
-        )
-    ]
-
-
-def _packed(conn: sqlite3.Connection, conversation_id: int) -> bytes:
-    rows = conn.execute(
-        f"SELECT {COLUMNS} FROM message WHERE id BETWEEN ? AND ? ORDER BY id",
-        message_ids(conversation_id),
-    ).fetchall()
-    return zlib.compress(to_json(rows).encode("ascii"))
 
 
 def _delete_messages(conn: sqlite3.Connection, conversation_id: int) -> None:

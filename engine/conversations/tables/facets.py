@@ -5,8 +5,7 @@ Each distinct pair of a key and a value is a facet. Keys are those of `FIELDS`, 
 a field; names of fields within fields are joined by dots. Values are the numbers, texts and truth values of a field, or
 of a list; objects in lists are not indexed.
 
-What a check found is under keys of its own. `conversation_check` says which conversations were looked at, and keeps
-what near duplicates are found by.
+What a check found is under keys of its own. `conversation_check` says which conversations were looked at.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import json
 import sqlite3
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -29,10 +27,10 @@ from engine.project.sql import chunks, message_ids, placeholders
 
 TOOL, MODEL = "tool", "model"
 """Keys of the tools that were called and of the models that answered."""
-LANGUAGE, PERSONAL, COPIES = "language", "personal", "copies"
-"""Keys of what a check found: the language, kinds of personal data, and groups of near duplicates."""
+LANGUAGE, PERSONAL = "language", "personal"
+"""Keys of what a check found: the language and kinds of personal data."""
 
-FIELDS = (TOOL, MODEL, LANGUAGE, PERSONAL, COPIES)
+FIELDS = (TOOL, MODEL, LANGUAGE, PERSONAL)
 """The keys that are fields of filters by themselves; those after the first two come from the table of checks."""
 LONGEST = 200
 """Characters of a value that are indexed."""
@@ -45,8 +43,11 @@ _MODEL_KEYS = ("model", "model_name", "model_id", "modelId", "model_slug")
 
 Facet = tuple[str, str]
 """Key and value."""
+Found = tuple[int, str | None, frozenset[Kind]]
+"""What was found in a conversation: its id, the code of its language (None where it is not clear), and the kinds of
+personal data in it."""
 
-_CLEARED = (LANGUAGE, PERSONAL, COPIES)
+_CLEARED = (LANGUAGE, PERSONAL)
 """Keys of what a check found, which a new text makes void."""
 
 
@@ -217,22 +218,6 @@ def _short(text: str) -> str:
     return without_surrogates(text[:LONGEST])
 
 
-@dataclass(frozen=True, slots=True)
-class CheckEntry:
-    """What was found in one conversation.
-
-    Attributes:
-        language: Code of its language; None where it is not clear.
-        personal: Kinds of personal data in it.
-        signature: MinHash of its text, as it is stored.
-    """
-
-    conversation_id: int
-    language: str | None
-    personal: frozenset[Kind]
-    signature: bytes
-
-
 def unchecked_ids(conn: sqlite3.Connection) -> array[int]:
     """Returns the ids of the conversations that were not looked at in their present text, ascending."""
     return read_ids(
@@ -250,44 +235,15 @@ def checked_texts(conn: sqlite3.Connection, conversation_id: int) -> list[tuple[
     ).fetchall()
 
 
-def put_checks(conn: sqlite3.Connection, entries: Sequence[CheckEntry]) -> None:
+def put_checks(conn: sqlite3.Connection, entries: Sequence[Found]) -> None:
     """Stores what was found in conversations that were not looked at yet."""
     conn.executemany(
-        "INSERT INTO conversation_check (conversation_id, signature) VALUES (?, ?)",
-        [(entry.conversation_id, entry.signature) for entry in entries],
+        "INSERT INTO conversation_check (conversation_id) VALUES (?)",
+        [(key,) for key, *_ in entries],
     )
-    add(
-        conn,
-        [
-            (
-                entry.conversation_id,
-                [
-                    *((PERSONAL, kind) for kind in sorted(entry.personal)),
-                    *([(LANGUAGE, entry.language)] if entry.language else ()),
-                ],
-            )
-            for entry in entries
-        ],
-    )
-
-
-def signatures(conn: sqlite3.Connection) -> tuple[array[int], bytes]:
-    """Returns the ids of the conversations with a signature, ascending, and their signatures one after another."""
-    rows = conn.execute(
-        "SELECT conversation_id, signature FROM conversation_check WHERE signature <> x'' ORDER BY 1"
-    )
-    ids, joined = array("q"), bytearray()
-    for key, signature in rows:
-        ids.append(key)
-        joined += signature
-    return ids, bytes(joined)
-
-
-def put_copies(conn: sqlite3.Connection, groups: Iterable[Sequence[int]]) -> None:
-    """Stores the groups of near duplicates in the place of those before; a group is named by its lowest id."""
-    _delete(conn, (COPIES,))
-    for group in groups:
-        add(conn, [(key, [(COPIES, str(min(group)))]) for key in group])
+    for key, language, personal in entries:
+        found = [(PERSONAL, kind) for kind in sorted(personal)]
+        add(conn, [(key, [*found, *([(LANGUAGE, language)] if language else ())])])
 
 
 def forget_checks(conn: sqlite3.Connection, conversation_id: int) -> None:
@@ -312,13 +268,10 @@ def check_counts(conn: sqlite3.Connection) -> CheckCounts | None:
     if not looked_at:
         return None
     languages = dict(_value_counts(conn, LANGUAGE))
-    group_sizes = [size for _, size in _value_counts(conn, COPIES)]
     unclear = looked_at - sum(languages.values())
     return CheckCounts(
         languages | ({"": unclear} if unclear > 0 else {}),
         dict(_value_counts(conn, PERSONAL)),
-        sum(group_sizes),
-        len(group_sizes),
     )
 
 

@@ -337,7 +337,6 @@ FIELD_QUERIES: Mapping[str, FieldQuery] = {
     facets.MODEL: FieldQuery(_has_facet, count_values=facets.values),
     facets.LANGUAGE: FieldQuery(_has_facet, count_values=facets.values),
     facets.PERSONAL: FieldQuery(_has_facet, count_values=facets.values),
-    facets.COPIES: FieldQuery(_has_facet, count_values=facets.values),
     "watched": FieldQuery(_is_watched),
     "source": FieldQuery(_in_source, _by_source, count_values=_source_counts),
     "name": FieldQuery(_name, _by_name),

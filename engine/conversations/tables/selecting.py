@@ -10,7 +10,6 @@ import re
 import sqlite3
 import unicodedata
 from array import array
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
@@ -27,7 +26,7 @@ from engine.conversations.filter_fields import (
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.project import cjk_index
 from engine.project.idset import IdSet, read_ids
-from engine.project.sql import MESSAGE_BITS, message_ids, snapshot
+from engine.project.sql import MESSAGE_BITS, snapshot
 
 FIELD_QUERIES: dict[str, FieldQuery] = {}
 """Answers terms on each field, by the name of the field. The subjects above this one have queries of their own, which
@@ -35,9 +34,6 @@ FIELD_QUERIES: dict[str, FieldQuery] = {}
 
 MAIN_INDEX = "message_fts"
 """Name of the full-text index of all messages."""
-FEW_MESSAGES = 1_000
-"""Messages of a conversation up to which a temporary index is made of it."""
-
 _WRITTEN = "(written({column}content, ?) OR written({column}tool_calls, ?))"
 """Condition that a text stands in a message as it is written; `written` is registered before each use."""
 _MARKS = re.compile("[\u0300-\u036f]")
@@ -78,58 +74,6 @@ def conversations_with(conn: sqlite3.Connection, term: Term, among: IdSet) -> Id
         found_ids = read_ids(conn, f"SELECT id >> {MESSAGE_BITS} FROM ({sql})", parameters)
         matching_ids |= among.of(found_ids)
     return among & matching_ids
-
-
-def messages_with(conn: sqlite3.Connection, term: Term, first: int, last: int) -> set[int]:
-    """Returns the ids of the messages from `first` to `last` in which a text occurs."""
-    text, between = _text(term), "id BETWEEN ? AND ?"
-    if _signs(text).all:
-        holds, signs = _sign_condition(text)
-        sql = f"SELECT id FROM message WHERE {between} AND {holds}"
-        return set(read_ids(conn, sql, (first, last, *signs)))
-    message_ids_found: set[int] = set()
-    for sql, parameters in _indexed(conn, term, text):
-        message_ids_found.update(
-            read_ids(conn, f"SELECT id FROM ({sql}) WHERE {between}", (*parameters, first, last))
-        )
-    return message_ids_found
-
-
-def hits(
-    conn: sqlite3.Connection, conversation_id: int, filter: Filter, few: int = FEW_MESSAGES
-) -> list[int]:
-    """Returns the indices of the messages in which a word or phrase of the filter occurs, in order.
-
-    The full-text index of the project collects all messages with a prefix before it restricts them to one conversation
-    (0.1 s for one letter, with 500,000 messages). So a conversation of at most `few` messages gets a temporary index.
-    """
-    terms = [term for term in filter.of(WORD_FIELD) if not term.negated]
-    first, last = message_ids(conversation_id)
-    texts = conn.execute(
-        "SELECT id, content, tool_calls FROM message WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?",
-        (first, last, few + 1),
-    ).fetchall()
-    if len(texts) > few:
-        return _indices_with_any(conn, terms, first, last)
-    with closing(sqlite3.connect(":memory:")) as memory_index:
-        memory_index.execute("CREATE TABLE message (id INTEGER PRIMARY KEY, content, tool_calls)")
-        memory_index.executemany("INSERT INTO message VALUES (?, ?, ?)", texts)
-        memory_index.execute(
-            f"CREATE VIRTUAL TABLE {MAIN_INDEX}"
-            " USING fts5 (content, tool_calls, content = 'message', content_rowid = 'id')"
-        )
-        memory_index.execute(f"INSERT INTO {MAIN_INDEX} ({MAIN_INDEX}) VALUES ('rebuild')")
-        cjk_index.create(memory_index)
-        cjk_index.add(memory_index, texts)
-        return _indices_with_any(memory_index, terms, first, last)
-
-
-def _indices_with_any(
-    conn: sqlite3.Connection, terms: Sequence[Term], first: int, last: int
-) -> list[int]:
-    """Returns the indices in their conversation, whose message ids are `first` to `last`, of messages with a term."""
-    ids_by_term = (messages_with(conn, term, first, last) for term in terms)
-    return sorted(message_id - first for message_id in set().union(*ids_by_term))
 
 
 def _indexed(conn: sqlite3.Connection, term: Term, text: str) -> list[tuple[str, tuple[str, ...]]]:

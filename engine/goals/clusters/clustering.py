@@ -380,6 +380,8 @@ OUTLIER = -1
 """Label of a row that is in no cluster."""
 MIN_MEMBERS = 2
 """Smaller clusters are dropped; their members go to the nearest other cluster or become outliers."""
+_SAME_DIRECTION = 1e-5
+"""Distance up to which a row has the direction of its center, save for rounding, and is no outlier."""
 OUTLIER_DEVIATIONS = 4.0
 """Robust standard deviations above the median distance beyond which a row is an outlier."""
 PSEUDO_MEMBERS = 10
@@ -537,7 +539,7 @@ def outlier_limits(
             + (1 - own_weight) * overall_median
             + cut * (own_weight * spread + (1 - own_weight) * overall_spread)
         )
-    return limits
+    return np.maximum(limits, _SAME_DIRECTION)
 
 
 def _median_and_deviation(values: Floats) -> tuple[float, float]:

@@ -14,7 +14,7 @@ from engine.model.endpoints.replies import UNBOUNDED, Reader, Thinking, chat_rep
 from engine.model.endpoints.sender import TOKENS_PRICED, RequestSender, rehearsed_pieces
 from engine.model.interface import LoadOptions, Sampling, Spending
 from engine.model.process.protocol import Request
-from engine.model.process.requests import Chat, CountTokens, Generate, WrittenReply
+from engine.model.process.requests import Chat, Generate, WrittenReply
 from engine.model.prompt_files import Prompt
 from engine.project.records import StageCost
 
@@ -200,27 +200,10 @@ def _chat(model: EndpointModel, request: Chat, report: Callable[[int], None]) ->
     return model.run(lambda: chat_replies(model.reader(), request.calls, model.context, report))
 
 
-def _count_tokens(
-    model: EndpointModel, request: CountTokens, _report: Callable[[int], None]
-) -> list[int]:
-    """Counts the tokens of each item; see the request."""
-    if not model.can.tokens:
-        model.refuse("counts of tokens", "it cannot be asked which tokens a text has")
-
-    async def work() -> list[int]:
-        """Requests the tokens of all texts, then counts them."""
-        tokenizer = model.reader().tokenizer
-        await tokenizer.learn([text for texts in request.items for text in texts])
-        return [sum(len(tokenizer.tokenize(text)) for text in texts) for texts in request.items]
-
-    return model.run(work)
-
-
 _HANDLERS: Mapping[
     type[Request[Any]], Callable[[EndpointModel, Any, Callable[[int], None]], Any]
 ] = {
     Generate: _generate,
     Chat: _chat,
-    CountTokens: _count_tokens,
 }
 """The function that answers each kind of request; it is given the model, the request, and a callback for counts."""

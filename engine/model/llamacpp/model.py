@@ -24,7 +24,7 @@ from engine.base.errors import Cancelled, ContextTooSmall, ModelError, ModelFile
 from engine.model.adapter_files import refuse_other_base, refuse_without_numbers
 from engine.model.batched_replies import apart, widest
 from engine.model.gguf_file import read_gguf
-from engine.model.interface import Capacity, Cells, LoadOptions, Logits, Sampling, Span
+from engine.model.interface import Capacity, LoadOptions, Logits, Sampling, Span
 from engine.model.llamacpp.files import forward_log, metadata_of, refuse_if_too_large
 from engine.model.llamacpp.writing import ChatRenderer, Sampler
 from engine.model.memory_plan import (
@@ -491,24 +491,6 @@ class LlamaModel:
         """Forgets all sequences."""
         llama_cpp.llama_memory_clear(self._memory, False)
 
-    def save(self, sequence: int) -> Cells:
-        """Returns a copy of the cells of a sequence."""
-        size: int = llama_cpp.llama_state_seq_get_size(self._context, sequence)
-        cells = np.empty(size, dtype=np.uint8)
-        llama_cpp.llama_state_seq_get_data(self._context, _pointer(cells), size, sequence)
-        return cells
-
-    def restore(self, sequence: int, cells: Cells) -> None:
-        """Gives an empty sequence the cells of a saved one; see `TokenModel.restore`."""
-        if not llama_cpp.llama_state_seq_set_data(
-            self._context, _pointer(cells), cells.nbytes, sequence
-        ):
-            self.clear()
-            raise ModelError(
-                f"llama.cpp refused {cells.nbytes:,} bytes of saved cells.",
-                "The cache is full: use a larger context or fewer parallel sequences.",
-            )
-
     # Adapters, embeddings, sampling
 
     def use_adapter(self, path: Path | None) -> None:
@@ -584,8 +566,3 @@ class LlamaModel:
     def sampler(self, settings: Sampling, seed: int) -> Sampler:
         """Returns a sampler for one sequence."""
         return Sampler(self._vocab, self.vocabulary, settings, seed)
-
-
-def _pointer(cells: Cells) -> Any:
-    """Returns the address of saved cells for llama.cpp."""
-    return cells.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))

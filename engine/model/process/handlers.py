@@ -4,13 +4,11 @@ llama.cpp."""
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.model.adapter_files import merge
 from engine.model.batched_replies import generate
 from engine.model.chat import Completion
 from engine.model.generation import uniform_tasks
@@ -27,21 +25,23 @@ from engine.model.process.requests import (
     Load,
     Machine,
     Measure,
-    MeasureLong,
     Tokenize,
     Tune,
     WrittenReply,
 )
 from engine.model.process.session import Handlers, ModelSession
 from engine.model.prompt_files import frame
-from engine.model.tuning import LONG_TOKENS, noise_of, speed_of, tune
+from engine.model.tuning import noise_of, speed_of, tune
 
 
 def _load(session: ModelSession, request: Load) -> dict[str, Any]:
     """Loads the model of a request and switches to its adapter; returns the figures of the model."""
-    path, adapter, options = request.path, request.adapter, request.options
-    if request.weights_copy is not None:
-        path, adapter = _written_copy(session, request, request.weights_copy), None
+    path, options = request.path, request.options
+    if request.weights_copy is not None and options.layers is not None:
+        path = request.weights_copy
+        if not path.is_file():
+            session.note("copying the first layers of the weights")
+            copy_first_layers(request.path, path, options.layers, os.cpu_count() or 1)
 
     def load() -> LlamaModel:
         """Loads the model, with as many layers on the GPU as fit."""
@@ -49,7 +49,7 @@ def _load(session: ModelSession, request: Load) -> dict[str, Any]:
         return LlamaModel(path, fitting, session.is_cancelled)
 
     model = session.use(path, options, load)
-    model.use_adapter(adapter)
+    model.use_adapter(request.adapter)
     capacity = model.capacity
     return {
         "name": model.meta("general.name") or model.path.stem,
@@ -59,20 +59,6 @@ def _load(session: ModelSession, request: Load) -> dict[str, Any]:
         "memory_bytes": model.memory_bytes,
         "vocabulary": model.vocabulary,
     }
-
-
-def _written_copy(session: ModelSession, request: Load, copy: Path) -> Path:
-    """Returns the path of the copy of the weights, which is written if it is missing. Its time of change becomes now,
-    so that it shows the last use."""
-    if copy.is_file():
-        os.utime(copy)
-    elif request.options.layers is not None:
-        session.note("copying the first layers of the weights")
-        copy_first_layers(request.path, copy, request.options.layers, os.cpu_count() or 1)
-    elif request.adapter is not None:
-        session.note("adding the adapter to the weights")
-        merge(request.path, request.adapter, copy)
-    return copy
 
 
 def _generate(session: ModelSession, request: Generate) -> list[WrittenReply]:
@@ -132,14 +118,6 @@ def _measure(session: ModelSession, request: Measure) -> tuple[float, float]:
     return speed_of(model, tokens), noise_of(model, tokens)
 
 
-def _measure_long(session: ModelSession, request: MeasureLong) -> tuple[float, int]:
-    """Measures tokens a second on a long text; returns them and the number of its tokens."""
-    model = session.take()
-    tokens = model.tokenize(request.text)
-    length = min(LONG_TOKENS, model.capacity.context)
-    return speed_of(model, tokens, rounds=1, length=length), length
-
-
 def _tune(session: ModelSession, request: Tune) -> dict[str, Any]:
     """Finds the fastest faithful format and the number of threads."""
     return tune(
@@ -164,7 +142,6 @@ HANDLERS: Handlers = {
     Tokenize: _tokenize,
     Embed: _embed,
     Measure: _measure,
-    MeasureLong: _measure_long,
     Tune: _tune,
     Machine: _machine,
 }

@@ -51,8 +51,7 @@ class Load(Request[dict[str, Any]], frozen=True):
     Attributes:
         path: File of the model.
         adapter: File of the adapter; None for the bare model.
-        weights_copy: Path of a copy of the weights, which is written if it is missing: with the first `options.layers`
-            layers, or with the adapter merged in; None applies the adapter at run time.
+        weights_copy: Path of a copy of the first `options.layers` layers, which is written if it is missing.
     """
 
     path: Path
@@ -103,15 +102,6 @@ class Measure(Request[tuple[float, float]], frozen=True):
 
     The answer is the number of prompt tokens read per second, and the batch noise: the largest change of a probability
     that is caused by other work in the same batch.
-    """
-
-    text: str
-
-
-class MeasureLong(Request[tuple[float, int]], frozen=True):
-    """Measures the model on a text so long that attention counts; the text is repeated as needed.
-
-    The answer is the number of prompt tokens read per second, and the number of tokens of the text.
     """
 
     text: str

@@ -82,11 +82,7 @@ class CellKeeper(Protocol):
 
 
 class ModelSession:
-    """The model of the process, which one request after another uses.
-
-    Attributes:
-        before_load: Functions that discard what was read with the previous model; called at each request to load one.
-    """
+    """The model of the process, which one request after another uses."""
 
     def __init__(
         self, send_progress: Callable[[int, str], None], is_cancelled: Callable[[], bool]
@@ -101,13 +97,10 @@ class ModelSession:
         self._model: LoadedModel | None = None
         self._loaded_with: tuple[Path, LoadOptions] | None = None
         self._keeper: CellKeeper | None = None
-        self.before_load: list[Callable[[], None]] = []
 
     def use(self, path: Path, options: LoadOptions, load: Callable[[], LoadedModel]) -> LoadedModel:
         """Returns the model of a file, loaded with `load` unless it is loaded; another model is freed
         first."""
-        for discard in self.before_load:
-            discard()
         if self._loaded_with != (path, options):
             self.close()
             self._model, self._loaded_with = load(), (path, options)

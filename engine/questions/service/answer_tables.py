@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from engine.base import folders
 from engine.base.conversation import Message, without_surrogates
@@ -22,13 +24,86 @@ from engine.project.idset import IdSet
 from engine.project.project import Project
 from engine.questions.question import NO, YES, Question
 from engine.questions.records import Answerer, Cite, MachineAnswer
-from engine.questions.service.intake import (
-    MAX_EXAMPLE_CHARACTERS,
-    Outcomes,
-    json_records,
-    read_text,
-)
-from engine.questions.tables import answer_checks, machine_answers
+from engine.questions.tables import machine_answers
+
+AnyOutcome = TypeVar("AnyOutcome", bound=str)
+"""What can become of an answer, as a literal type."""
+
+MAX_EXAMPLES = 3
+"""Most ids that are shown for each kind of gap."""
+
+MAX_EXAMPLE_CHARACTERS = 40
+"""Most characters of an answer that was not understood in its example."""
+
+
+@dataclass(slots=True)
+class Outcomes(Generic[AnyOutcome]):
+    """What became of the answers of a file, or would become of them.
+
+    Attributes:
+        words: How a sentence about an outcome goes on behind its number: for one, and for several.
+        gaps: The outcomes of answers that were not taken as they are.
+        counts: Number of answers by outcome.
+        examples: Some ids for each kind of gap.
+    """
+
+    words: Mapping[AnyOutcome, tuple[str, str]]
+    gaps: Collection[AnyOutcome]
+    counts: Counter[AnyOutcome] = field(default_factory=Counter)
+    examples: dict[AnyOutcome, list[str]] = field(default_factory=dict)
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether some answer was not taken as it is."""
+        return any(self.counts[outcome] for outcome in self.gaps)
+
+    def count(self, outcome: AnyOutcome, name: str) -> None:
+        """Counts an outcome, with the id of the conversation as an example of a gap."""
+        self.counts[outcome] += 1
+        if outcome in self.gaps and len(self.examples.setdefault(outcome, [])) < MAX_EXAMPLES:
+            self.examples[outcome].append(name)
+
+    def as_json(self) -> dict[str, int]:
+        """Returns the number of answers with each outcome."""
+        return {str(outcome): self.counts[outcome] for outcome in self.words}
+
+    def sentences(self) -> list[str]:
+        """Returns a sentence for each outcome that there is."""
+        sentences = []
+        for outcome, (singular, plural) in self.words.items():
+            if count := self.counts[outcome]:
+                ids = f" ({', '.join(self.examples[outcome])})" if outcome in self.examples else ""
+                sentences.append(f"{count:,} {singular if count == 1 else plural}{ids}.")
+        return sentences
+
+
+def read_text(path: Path, hint: str) -> str:
+    """Returns the text of a file.
+
+    Raises:
+        FormatError: It cannot be read; with the hint.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FormatError(f"{path} cannot be read: {error}.", hint) from error
+
+
+def json_records(path: Path, text: str, hint: str) -> list[Any]:
+    """Returns the records of the text of a file: the elements of an array of JSON, one document, or JSON Lines.
+
+    Raises:
+        FormatError: It is none of them; with the hint.
+    """
+    try:
+        try:
+            document = json.loads(text)
+        except json.JSONDecodeError:
+            return [json.loads(line) for line in text.splitlines() if line.strip()]
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise FormatError(f"{path} is neither JSON nor JSON Lines: {error}.", hint) from error
+    return document if isinstance(document, list) else [document]
+
 
 Outcome = Literal["taken", "empty", "unknown", "ambiguous", "not_understood", "repeated"]
 """What became of a line of the file; the words of each are those of `_OUTCOME_WORDS`."""
@@ -48,9 +123,6 @@ _GAPS: tuple[Outcome, ...] = ("unknown", "ambiguous", "not_understood", "repeate
 
 MAX_FIELDS_SHOWN = 12
 """Number of fields of the file that an error names."""
-
-DIALECT_SAMPLE_CHARACTERS = 4096
-"""Number of first characters of a CSV file by which its separator is guessed."""
 
 _YES_OR_NO = {
     **dict.fromkeys(("true", "1", "1.0", "pass", "passed", "success", "complete"), YES),
@@ -269,7 +341,7 @@ def _store_answers(
     def store(conn: sqlite3.Connection) -> None:
         """Stores the answers with a run of their own."""
         machine_answers.drop(conn, answerer.config_hash)
-        answer_checks.put(conn, question.name, answerer.config_hash, None)
+        machine_answers.put_check(conn, question.name, answerer.config_hash, None)
         run_id = runs.create(
             conn,
             stage="answers import",
@@ -297,12 +369,7 @@ def _read_lines(path: Path) -> Iterator[Mapping[str, Any]]:
         rows = json_records(path, text, "Choose another file.")
         yield from (row for row in rows if isinstance(row, dict))
         return
-    sample = text[:DIALECT_SAMPLE_CHARACTERS]
-    try:
-        dialect: type[csv.Dialect] = csv.Sniffer().sniff(sample, delimiters=",;\t|")
-    except csv.Error:
-        dialect = csv.excel
-    yield from csv.DictReader(text.splitlines(), dialect=dialect)
+    yield from csv.DictReader(text.splitlines())
 
 
 def _find_fields(

@@ -19,7 +19,7 @@ from engine.formats.json_values import list_or_empty, object_or_empty, objects_i
 from engine.project.project import Project
 from engine.questions.question import NOTE, YES, Question, slug
 from engine.questions.records import Act, AnswerRow
-from engine.questions.service.intake import (
+from engine.questions.service.answer_tables import (
     MAX_EXAMPLE_CHARACTERS,
     Outcomes,
     json_records,
@@ -98,23 +98,21 @@ def records_of(path: Path) -> list[Any]:
         FormatError: It cannot be read, or is neither.
     """
     text = read_text(path, "Choose a JSON file.")
-    hint = "Export JSON from Label Studio, or records with to_json from Argilla."
+    hint = "Export JSON from Label Studio."
     return json_records(path, text, hint)
 
 
 def answers_of(record: Any, questions: Collection[str]) -> list[ImportedAnswer] | None:
-    """Returns the answers in a record of Label Studio, of Argilla or of this program; None if it is of none of them.
+    """Returns the answers in a record of Label Studio or of this program; None if it is of none of them.
 
     Args:
         questions: Names of the questions here. A record of JSON-MIN has its answers among other fields.
     """
     if not isinstance(record, dict):
         return None
-    data, fields = record.get("data"), record.get("fields")
+    data = record.get("data")
     if isinstance(data, dict) and "key" in data and isinstance(record.get("annotations"), list):
         return _label_studio(data, record["annotations"])
-    if isinstance(fields, dict) and isinstance(record.get("metadata"), dict):
-        return _argilla(record)
     if "key" in record and "conversation" in record:  # JSON-MIN of Label Studio
         values = {name: _answer_text(value) for name, value in record.items() if name in questions}
         return [_with_values(_unanswered(record), values, record.get("annotator"))]
@@ -170,20 +168,6 @@ def _label_studio(data: Mapping[str, Any], annotations: Sequence[Any]) -> list[I
         if answer.verdict or answer.answers:
             answers.append(answer)
     return answers or [task]
-
-
-def _argilla(record: Mapping[str, Any]) -> list[ImportedAnswer]:
-    """Returns the answers to a record of Argilla, one for each person, or one without a verdict; drafts and discarded
-    responses do not count."""
-    values_by_person: dict[str, dict[str, str]] = {}
-    for question, responses in object_or_empty(record.get("responses")).items():
-        for response in objects_in(responses):
-            if response.get("status") not in ("draft", "discarded"):
-                values = values_by_person.setdefault(_person_name(response.get("user_id")), {})
-                values[question] = _answer_text(response.get("value"))
-    task = _unanswered({**record["metadata"], "key": record.get("id")})
-    answered = [_with_values(task, values, person) for person, values in values_by_person.items()]
-    return [answer for answer in answered if answer.verdict or answer.answers] or [task]
 
 
 def _own_answers(record: Mapping[str, Any]) -> list[ImportedAnswer] | None:
@@ -533,6 +517,6 @@ def _read(path: Path, names: Collection[str], report: AnswerReport) -> Iterator[
             yield from answers
     if not understood:
         raise FormatError(
-            f"{path} has no answers of Label Studio or Argilla and no exported answers.",
-            "Export tasks with `workbench export PROJECT conversations --as label-studio`, or `--as argilla`.",
+            f"{path} has no answers of Label Studio and no exported answers.",
+            "Export tasks with `workbench export PROJECT conversations --as label-studio`.",
         )

@@ -1,14 +1,19 @@
-"""Makes the runs in which patterns or a model answer a question, and estimates what they cost."""
+"""The stages in which patterns or a model answer a question, the runs that they are part of, and what these cost."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
 
 import msgspec
 
+from engine.base.conversation import Message
 from engine.base.errors import UsageError
+from engine.base.number_format import counted
 from engine.base.request_options import (
     FRESH,
     MAX_COST,
@@ -19,18 +24,290 @@ from engine.base.request_options import (
     switch,
     whole_number,
 )
+from engine.base.text import one_line
 from engine.conversations.filters import FILTER, Filter
 from engine.conversations.selection import Selection
-from engine.jobs.contract import Stage
+from engine.conversations.tables import conversations
+from engine.jobs.contract import CpuStage, OnProgress, Progress, Stage, blocks
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import DEFAULT_MODEL, LoadableModel
-from engine.model.interface import Sampling
+from engine.model.interface import CHARS_PER_TOKEN, Sampling
+from engine.model.process.process import ModelProcess
+from engine.model.prompt_files import Prompt
 from engine.model.records import ModelRequest
+from engine.model.reply_forms import form_request
 from engine.model.service.run_setup import RunSetup
+from engine.model.stages import BlockStage
+from engine.model.structured_replies import ask
 from engine.project.project import Project
 from engine.project.records import Estimate
+from engine.questions.model_answers import (
+    LABELED,
+    MAX_EXPLANATION,
+    joined,
+    log_parts,
+    part_answer,
+    question_prompt,
+    refusal,
+    reply_form,
+    voted,
+)
+from engine.questions.pattern_matching import PatternMatcher
 from engine.questions.question import Question
-from engine.questions.stages import ModelAnswerStage, PatternStage, unanswered
+from engine.questions.records import Answerer, MachineAnswer
+from engine.questions.tables import machine_answers
+
+BATCH = 1_000
+"""Number of conversations whose answers are committed together."""
+
+MAX_ANSWERS_SHOWN = 12
+"""Most answers that a summary names: texts and numbers may have as many as there are conversations."""
+
+
+class PatternStage(CpuStage):
+    """Lets the patterns of a question answer it on what they have not answered in its present text, in id order.
+
+    Attributes:
+        counts: Number of conversations by answer; None for those without one.
+        by: The name under which it answers.
+    """
+
+    name = "ask"
+    by = "pattern"
+
+    def __init__(self, project: Project, question: Question, selection: Selection) -> None:
+        """Reads nothing yet.
+
+        Args:
+            selection: The conversations that are asked about.
+
+        Raises:
+            UsageError: The question has no pattern that can be read.
+        """
+        super().__init__(project)
+        self.counts: Counter[str | None] = Counter()
+        self._question, self._selection = question, selection
+        self._matcher = PatternMatcher(question)
+
+    @property
+    def title(self) -> str:
+        """The question that is asked."""
+        return f"Asking {self._question.name}"
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The question with its patterns; its words change no answer."""
+        patterns = msgspec.to_builtins(self._question.patterns)
+        return {
+            "question": self._question.name,
+            "kind": self._question.kind,
+            "patterns": patterns,
+            "otherwise": self._question.otherwise,
+        }
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Commits the answers batch by batch.
+
+        Raises:
+            Cancelled: `interrupt` was called.
+        """
+        ids = unanswered(self._project, self.config_hash, self._selection)
+        answerer = Answerer(self.config_hash, self._question.name, "pattern", self.by)
+        self._project.write(lambda conn: machine_answers.renew(conn, answerer.config_hash))
+
+        def put(conn: sqlite3.Connection, answers: Sequence[MachineAnswer]) -> None:
+            """Stores the answers of a batch."""
+            machine_answers.put(conn, answerer, run_id, answers)
+
+        yield from self._each_batch(run_id, ids, BATCH, self._read_answers, put)
+
+    def _read_answers(self, conn: sqlite3.Connection, ids: Sequence[int]) -> list[MachineAnswer]:
+        """Returns the answers on conversations, and counts them."""
+        answers = []
+        for key, messages in conversations.conversations_for(conn, ids):
+            value, cites = self._matcher.answer(messages)
+            self.counts[value] += 1
+            answers.append(MachineAnswer(key, value, cites=cites))
+        return answers
+
+    def summary(self) -> str:
+        """Returns how often each answer was given, in one sentence."""
+        return f"{_counts_text(self.counts)}."
+
+
+class ModelAnswerStage(BlockStage[int, MachineAnswer]):
+    """Lets a model answer a question on what it has not answered yet, in id order.
+
+    Attributes:
+        counts: Number of conversations by answer; None for those without one.
+    """
+
+    name = "ask"
+
+    def __init__(
+        self,
+        project: Project,
+        process: ModelProcess,
+        model: LoadableModel,
+        question: Question,
+        prompt: Prompt,
+        selection: Selection,
+    ) -> None:
+        """Reads nothing yet.
+
+        Args:
+            question: With the number of votes, and what is read of long logs.
+            prompt: Stands around a log and the question.
+            selection: The conversations that are asked about.
+        """
+        super().__init__(project, process, model)
+        self.counts: Counter[str | None] = Counter()
+        self._question, self._selection = question, selection
+        self._prompt = question_prompt(prompt, question)
+        self._form = reply_form(question)
+        self._notes = 0
+
+    @property
+    def by(self) -> str:
+        """The name under which it answers."""
+        return self._work.model.name
+
+    @property
+    def title(self) -> str:
+        """Title of the run, for screens and logs."""
+        return f"Asking {self._work.model.label}: {self._question.name}"
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The question without its patterns, and the prompt."""
+        question = msgspec.structs.replace(self._question, patterns=(), otherwise="")
+        return {
+            "question": msgspec.to_builtins(question),
+            "prompt": self._prompt.as_params(),
+            "context": self._work.model.options.context,
+        }
+
+    def local_tokens(self, ids: Sequence[int]) -> tuple[int, int]:
+        """Returns roughly how many tokens a model of this machine reads, and how many it writes, to answer on
+        conversations."""
+        with self._project.reading() as conn:
+            chars = sum(conversations.chars(conn, ids))
+        around = len(self._prompt.before + self._prompt.question + form_request(self._form))
+        votes = self._question.votes
+        read = votes * (chars + around * len(ids)) / CHARS_PER_TOKEN
+        return round(read), round(votes * MAX_EXPLANATION * len(ids) / CHARS_PER_TOKEN)
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Commits the answers block by block.
+
+        Raises:
+            ModelError: The model cannot be loaded, or cannot answer.
+            Cancelled: `interrupt` was called.
+        """
+        key = self.config_hash
+        self._project.write(lambda conn: machine_answers.renew(conn, key))
+        if self._asks_again:
+            self._project.write(lambda conn: machine_answers.forget_failures(conn, key))
+        with self._project.reading() as conn:
+            ids = self._selection.ids(conn)
+            chars = conversations.chars(conn, ids)
+        yield from self._load_and_answer(
+            run_id, blocks(ids, chars), set(unanswered(self._project, key, self._selection))
+        )
+
+    def summary(self) -> str:
+        """Returns how often each answer was given, and what was left out, in sentences."""
+        text = f"{_counts_text(self.counts)}."
+        if self.counts[None]:
+            text += (
+                f" `workbench answers PROJECT {self._question.name}` says why there is no answer."
+            )
+        if self._notes:
+            text += f" {counted(self._notes, 'log')} did not fit: read in parts, or shortened."
+        return text + self._work.spent()
+
+    def _key_of(self, entry: MachineAnswer) -> int:
+        """Returns the id of the conversation of an answer."""
+        return entry.conversation_id
+
+    def _store(
+        self, conn: sqlite3.Connection, run_id: int, entries: Sequence[MachineAnswer]
+    ) -> None:
+        """Stores the answers of a block."""
+        answerer = Answerer(self.config_hash, self._question.name, "model", self._work.model.name)
+        machine_answers.put(conn, answerer, run_id, entries)
+
+    def _tally(self, entries: Sequence[MachineAnswer]) -> None:
+        """Counts the answers of a block after they were stored."""
+        self.counts.update(entry.value for entry in entries)
+
+    def _answer(self, block: Sequence[int], report: OnProgress) -> list[MachineAnswer]:
+        """Returns the answer on each conversation of a block, or why there is none."""
+        with self._project.reading() as conn:
+            rows = conversations.conversations_for(conn, block)
+        answers = self._work.each(
+            rows,
+            partial(self._ask, report=report),
+            lambda reason: MachineAnswer(0, None, note=reason),
+        )
+        return [
+            replace(answer, conversation_id=key)
+            for (key, _), answer in zip(rows, answers, strict=True)
+        ]
+
+    def _ask(
+        self, rows: Sequence[tuple[int, Sequence[Message]]], report: OnProgress
+    ) -> list[MachineAnswer]:
+        """Returns the answer on each conversation, by all its parts and all votes."""
+        question, room = self._question, self._work.room(self._prompt)
+        last = question.windows == "last"
+        parts = [log_parts(messages, room, last=last) for _, messages in rows]
+        flat = [part for several in parts for part in several]
+        self._notes += sum(len(several) > 1 or bool(several[0].note) for several in parts)
+        votes: list[list[MachineAnswer]] = [[] for _ in rows]
+        for vote in range(question.votes):
+            replies = iter(
+                ask(
+                    self._work.process,
+                    self._prompt,
+                    self._form,
+                    [part.text for part in flat],
+                    report,
+                    probability_of="value" if question.kind in LABELED else "",
+                    refusal=lambda index, reply: refusal(question, flat[index], reply),
+                    seed=vote if question.votes > 1 else None,
+                )
+            )
+            for index, (key, _) in enumerate(rows):
+                answers = [part_answer(key, question, part, next(replies)) for part in parts[index]]
+                votes[index].append(joined(question, answers))
+        return [_none_for_nothing(voted(question, several)) for several in votes]
+
+
+def unanswered(project: Project, config_hash: str, selection: Selection) -> list[int]:
+    """Returns the conversations of a selection that a configuration has not answered on, rising."""
+    with project.reading() as conn:
+        known = frozenset(machine_answers.answered(conn, config_hash))
+        return [key for key in selection.ids(conn) if key not in known]
+
+
+def _none_for_nothing(answer: MachineAnswer) -> MachineAnswer:
+    """Returns an answer; without a value, and with a note, where none of several labels was chosen."""
+    note = ", ".join(filter(None, ["none of the labels was chosen", answer.note]))
+    return replace(answer, value=None, note=note) if answer.value == "" else answer
+
+
+def _counts_text(counts: Counter[str | None]) -> str:
+    """Returns how often each answer was given."""
+    given = ", ".join(
+        f"{one_line(value or 'no answer', 40)} {count:,}"
+        for value, count in counts.most_common(MAX_ANSWERS_SHOWN)
+    )
+    if len(counts) > MAX_ANSWERS_SHOWN:
+        given += f", {len(counts) - MAX_ANSWERS_SHOWN:,} other answers"
+    read = counted(counts.total(), "conversation")
+    return f"{read} read{given and ': '}{given}"
+
 
 PATTERNS_PER_SECOND = 5_000
 """Conversations that patterns read in a second, roughly."""

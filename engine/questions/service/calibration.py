@@ -7,7 +7,7 @@ complete conversations.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -20,21 +20,14 @@ from engine.base.number_format import counted, figure, figure_range
 from engine.base.statistics.agreement import LabelAgreement, agree, alpha, shared
 from engine.base.statistics.intervals import Interval
 from engine.base.statistics.ranking import auroc
-from engine.completeness.records import DecisionRule, RuleSource
-from engine.completeness.tables import score_sets, scores
+from engine.completeness.records import DecisionRule
+from engine.completeness.tables import score_sets
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import selecting
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions import calibration
-from engine.questions.records import (
-    CHANCE,
-    NO_NAME,
-    Agreement,
-    CalibrationReport,
-    ModelAgreement,
-    Proposal,
-)
+from engine.questions.records import CHANCE, NO_NAME, Agreement, CalibrationReport, Proposal
 from engine.questions.tables import answers, machine_answers, second_answers
 
 MAX_RATE_INTERVAL_WIDTH = 0.5
@@ -84,13 +77,11 @@ class ScoredConversations:
         judged = _judged(conn)
         ids, values = answers.scored_values(conn)
         scores = np.asarray(values, float)
-        # With too few verdicts to suggest a threshold, only one that a person chose is measured.
-        is_measured = rule.source == "chosen" or not judged.lacking
         calibrated = calibration.calibrate(
             judged.scores,
             judged.complete,
             scores,
-            rule.threshold if is_measured else None,
+            None if judged.lacking else rule.threshold,
         )
         return cls(rule, judged, np.asarray(ids, np.int64), scores, calibrated)
 
@@ -139,7 +130,7 @@ class CalibrationService:
                 rate=calibration.completion_rate(
                     calibrated, states, CHOSEN_BY_SCORE if by_score else ""
                 ),
-                models=tuple(_with_each_model(conn)),
+                model=_with_model(conn, rule),
                 itself=_with_itself(conn),
             )
 
@@ -155,15 +146,6 @@ class CalibrationService:
         """Returns the agreement of those who answered a question. Slow with many answers."""
         return people_agreement(self._project, question)
 
-    def pin(self, threshold: float | None) -> DecisionRule:
-        """Fixes the threshold, or returns to the default with None; returns the resulting rule.
-
-        Raises:
-            ProjectReadOnly: The project cannot be written.
-            ValueError: The threshold is outside [0, 1].
-        """
-        return self.use(DecisionRule() if threshold is None else _rule(threshold, "chosen"))
-
     def use(self, rule: DecisionRule) -> DecisionRule:
         """Puts a rule in force, such as a proposed one, and returns it.
 
@@ -176,10 +158,10 @@ class CalibrationService:
         return rule
 
 
-def _rule(threshold: float, source: RuleSource) -> DecisionRule:
-    """Returns a rule with the band narrowed where it would leave no room below or above it."""
+def _rule(threshold: float) -> DecisionRule:
+    """Returns a rule by verdicts, with the band narrowed where it would leave no room below or above it."""
     band = min(DecisionRule().band, threshold / 2, (1 - threshold) / 2)
-    return DecisionRule(threshold, band, source)
+    return DecisionRule(threshold, band, "calibrated")
 
 
 def _judged(conn: sqlite3.Connection) -> _Judged:
@@ -212,7 +194,7 @@ def _propose(
         return None, ""
     if area.low <= CHANCE:
         return None, "the scores agree with your verdicts no better than by chance"
-    new = _rule(best, "calibrated")
+    new = _rule(best)
     at_best = calibration.calibrate(judged.scores, judged.complete, population, best)
     then = calibration.state_counts(population, new)
     rate = calibration.completion_rate(at_best, then)
@@ -244,40 +226,6 @@ def _with_model(conn: sqlite3.Connection, rule: DecisionRule) -> Agreement:
         if verdict is not Verdict.UNSURE and rule.state(score) in (State.COMPLETE, State.INCOMPLETE)
     ]
     return calibration.agreement(pairs)
-
-
-def _with_each_model(conn: sqlite3.Connection) -> Iterator[ModelAgreement]:
-    """Yields how the verdicts yes and no agree with each set of scores, and with the remaining tasks beside it: who
-    names a task says no. What nobody judged is left out."""
-    verdicts = {
-        key: verdict is Verdict.YES
-        for key, verdict, _ in answers.judged_pairs(conn)
-        if verdict is not Verdict.UNSURE
-    }
-    for score_set in score_sets.sets(conn):
-        key = score_set.config_hash
-        rule = score_sets.rule(conn, key)
-        states = {
-            conversation: rule.state(score)
-            for conversation, score in scores.normalized_scores(conn, key, list(verdicts)).items()
-        }
-        by_scores = {
-            conversation: state is State.COMPLETE
-            for conversation, state in states.items()
-            if state in (State.COMPLETE, State.INCOMPLETE)
-        }
-        number = f"set {score_set.number}"
-        made_by = (score_set.mode, score_set.model)  # words need no model
-        for name, says in (
-            (f"{number}, {' · '.join(filter(None, made_by))}", by_scores),
-            (f"remaining tasks of {number}", scores.without_tasks(conn, key)),
-        ):
-            pairs = [
-                (verdicts[conversation], says[conversation])
-                for conversation in verdicts.keys() & says.keys()
-            ]
-            if pairs:
-                yield ModelAgreement(name, calibration.agreement(pairs))
 
 
 def _with_itself(conn: sqlite3.Connection, question: str = SUCCEEDED) -> Agreement:

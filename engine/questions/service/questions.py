@@ -27,8 +27,8 @@ from engine.questions.question import (
     tag_question,
 )
 from engine.questions.records import Answerer, CheckReport, MachineAnswer
-from engine.questions.service.intake import read_text
-from engine.questions.tables import answer_checks, answers, machine_answers, questions
+from engine.questions.service.answer_tables import read_text
+from engine.questions.tables import answers, machine_answers, questions
 
 NAME_WORDS = 5
 """Number of first words of a question that its name is made of, where only its text is given."""
@@ -188,25 +188,25 @@ class QuestionService:
             ProjectReadOnly: The project cannot be written.
         """
         with self._project.reading() as conn, snapshot(conn):
-            newest = next(answer_checks.answers_by_machine(conn, name), None)
+            newest = next(machine_answers.answers_by_machine(conn, name), None)
             if newest is None or not newest[2]:
                 return
             by, config, rows = newest
             people = answers.of_question(conn, name)
-            check = answer_checks.of_question(conn, name).get(config)
+            check = machine_answers.checks(conn, name).get(config)
         if check is None or is_stale(check, rows):
             check = draw(by, rows, people)
         elif all(key in people for key in check.drawn):
             check = extend(check)
-        self._project.write(lambda conn: answer_checks.put(conn, name, config, check))
+        self._project.write(lambda conn: machine_answers.put_check(conn, name, config, check))
 
     def checks(self, name: str) -> list[CheckReport]:
         """Returns what people's answers say of each machine that was checked, the newest check first; nothing of one
         that has answered otherwise since the draw."""
         with self._project.reading() as conn, snapshot(conn):
             people = {key: value for key, (value, _) in answers.of_question(conn, name).items()}
-            question, checks = questions.get(conn, name), answer_checks.of_question(conn, name)
-            machines = answer_checks.answers_by_machine(conn, name) if checks else ()
+            question, checks = questions.get(conn, name), machine_answers.checks(conn, name)
+            machines = machine_answers.answers_by_machine(conn, name) if checks else ()
             rows_by_config = {config: rows for _, config, rows in machines}
         return [
             report(check, question, people)

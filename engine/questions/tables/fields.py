@@ -43,7 +43,7 @@ from engine.questions.tables.answers import (
     CURRENT_TAGS,
     CURRENT_VERDICTS,
 )
-from engine.questions.tables.example_probes import PREDICTIONS, VALUES_IN_FORCE
+from engine.questions.tables.example_probes import PREDICTIONS, VALUES
 from engine.questions.tables.machine_answers import IN_FORCE
 from engine.questions.tables.second_answers import (
     DISAGREEMENTS,
@@ -170,7 +170,7 @@ def _answers_by(
         )
     if by == "examples":
         if probabilities:
-            return VALUES_IN_FORCE, (question,)
+            return VALUES, (question,)
         answered = f"SELECT conversation_id FROM ({ANSWERS_OF_PEOPLE})"
         unanswered = f"SELECT * FROM ({PREDICTIONS}) WHERE conversation_id NOT IN ({answered})"
         return unanswered, (question, question)
@@ -253,13 +253,13 @@ def _disagreement(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
 def _success(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns those whose probability of success is in the range of the term."""
     inner = number("p", term)
-    sql = f"SELECT conversation_id FROM ({VALUES_IN_FORCE}) WHERE {inner.text}"
+    sql = f"SELECT conversation_id FROM ({VALUES}) WHERE {inner.text}"
     return of_statement(conn, among, sql, (SUCCEEDED, *inner.values))
 
 
 def _by_success(conn: sqlite3.Connection, among: IdSet) -> array[int]:
     """Returns the conversations by their probability of success."""
-    return in_order(conn, among, f"FROM ({VALUES_IN_FORCE}) WHERE TRUE", "p", (SUCCEEDED,))
+    return in_order(conn, among, f"FROM ({VALUES}) WHERE TRUE", "p", (SUCCEEDED,))
 
 
 FIELD_QUERIES: Mapping[str, FieldQuery] = {

@@ -1,5 +1,5 @@
 """The answers of patterns, models and files. They are keyed by the configuration that gave them, like every result;
-those in force are of the newest configuration of each name.
+those in force are of the newest configuration of each name. What was drawn to check them is a setting.
 """
 
 from __future__ import annotations
@@ -10,9 +10,14 @@ from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple
 
+import msgspec
+
+from engine.project import settings
 from engine.project.idset import read_ids
 from engine.project.sql import to_json
+from engine.questions.answer_check import AnswerCheck
 from engine.questions.records import Answerer, MachineAnswer
+from engine.questions.tables import example_probes
 
 IN_FORCE = "a.rowid IN (SELECT max(rowid) FROM answerer GROUP BY question, kind, name)"
 """Whether an answerer `a` is the newest one of its name."""
@@ -149,3 +154,42 @@ def values_by_name(conn: sqlite3.Connection, question: str) -> dict[str, dict[in
         rows = of_answerer(conn, answerer.config_hash)
         result.setdefault(answerer.name, {row.conversation_id: str(row.value) for row in rows})
     return result
+
+
+EXAMPLES = "examples"
+"""Stands for a probe fitted to examples among those who answer."""
+
+
+def answers_by_machine(
+    conn: sqlite3.Connection, question: str
+) -> Iterator[tuple[str, str, list[MachineAnswer]]]:
+    """Yields (name, configuration, answers that have a value) of what answered a question, the newest first, and at
+    last the probe, if its test is better than chance."""
+    for answerer, _ in answerers(conn, question):
+        rows = of_answerer(conn, answerer.config_hash)
+        yield answerer.name, answerer.config_hash, rows
+    probe = example_probes.get(conn, question)
+    if probe is not None and probe.tells:
+        yield EXAMPLES, EXAMPLES, example_probes.predictions(conn, question)
+
+
+def checks(conn: sqlite3.Connection, question: str) -> dict[str, AnswerCheck]:
+    """Returns the checks of a question by configuration, the newest last."""
+    stored = settings.get(conn, f"check.{question}", {})
+    return {config: msgspec.convert(check, AnswerCheck) for config, check in stored.items()}
+
+
+def newest_check(conn: sqlite3.Connection, question: str) -> AnswerCheck | None:
+    """Returns the check that was begun last; None before any."""
+    return next(reversed(checks(conn, question).values()), None)
+
+
+def put_check(
+    conn: sqlite3.Connection, question: str, config_hash: str, check: AnswerCheck | None
+) -> None:
+    """Stores a check as the newest one, in place of that of the same configuration; None only deletes that."""
+    stored = checks(conn, question)
+    stored.pop(config_hash, None)
+    if check is not None:
+        stored[config_hash] = check
+    settings.put(conn, f"check.{question}", msgspec.to_builtins(stored))

@@ -1,4 +1,4 @@
-"""The triage queue: conversations that wait for a person's answer to a question, in one of twelve orders.
+"""The triage queue: conversations that wait for a person's answer to a question, in one of eleven orders.
 
 - `trouble`: the most signs of trouble first, as the sum of their standard scores; those without a sign come last.
 - `threshold`: nearest the threshold first, then broken off ones by falling score, then unscored ones. Ended ones
@@ -8,7 +8,7 @@
 - `people`: conversations on which people disagree (`engine.questions.tables.second_answers`), in id order; the only
   order of what has answers already.
 - `informative`: what would change the probe of the question most: unsure, and unlike what is judged already
-  (`engine.questions.example_probe.rank_by_information`); then those that came later, in id order.
+  (`engine.questions.service.example_probes.rank_by_information`); then those that came later, in id order.
 - `sample`: stratified for calibration. Scored conversations are divided by rank into `SAMPLE_GROUPS` groups of equal
   size, and one is drawn at random (seeded) from each group in turn, so that verdicts cover all scores.
 - `check`: those that were drawn to check what a machine answered (`engine.questions.answer_check`), as drawn.
@@ -30,6 +30,7 @@ from dataclasses import replace
 from itertools import islice
 
 from engine.base.conversation import SUCCEEDED, State
+from engine.base.sign import in_words
 from engine.completeness.records import DecisionRule, mode_in_words
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.score_sets import ScoreConfig
@@ -41,11 +42,10 @@ from engine.project import settings
 from engine.project.idset import IdSet, read_ids
 from engine.project.sql import chunks, placeholders, snapshot
 from engine.questions.records import NO_NAME, QueueOrder, TriageItem, TriagePage
-from engine.questions.tables import answer_checks, example_probes, second_answers
+from engine.questions.tables import example_probes, machine_answers, second_answers
 from engine.questions.tables.answers import CURRENT_VERDICTS, scored_values
 from engine.questions.tables.fields import DISAGREE
 from engine.signs import tables as sign_tables
-from engine.signs.records import in_words
 
 PAGE = 5_000
 """Largest number of items of a page of the queue."""
@@ -201,14 +201,14 @@ def _opinions(conn: sqlite3.Connection, conversation_id: int, question: str) -> 
 
 def _drawn_for_check(conn: sqlite3.Connection, question: str) -> list[tuple[int, str]]:
     """Returns (conversation, reason) of what was drawn to check a machine; the reason hides what the machine says."""
-    check = answer_checks.newest(conn, question)
+    check = machine_answers.newest_check(conn, question)
     return [] if check is None else [(key, f"drawn to check {check.by}") for key in check.drawn]
 
 
 def _answerers_differ(conn: sqlite3.Connection, question: str) -> list[tuple[int, str]]:
     """Returns (conversation, reason) of what machines answer differently."""
     says_by_id: dict[int, dict[str, str]] = {}
-    for by, _, answers in answer_checks.answers_by_machine(conn, question):
+    for by, _, answers in machine_answers.answers_by_machine(conn, question):
         for answer in answers:
             says_by_id.setdefault(answer.conversation_id, {})[by] = str(answer.value)
     return [
@@ -221,7 +221,7 @@ def _answerers_differ(conn: sqlite3.Connection, question: str) -> list[tuple[int
 def _doubtful(conn: sqlite3.Connection, question: str) -> list[tuple[int, str]]:
     """Returns (conversation, reason) of what the newest machine that gives probabilities answers, the least probable
     answer first."""
-    for by, _, answers in answer_checks.answers_by_machine(conn, question):
+    for by, _, answers in machine_answers.answers_by_machine(conn, question):
         rows = [(answer.p, answer) for answer in answers if answer.p is not None]
         if rows:
             return [
@@ -350,8 +350,8 @@ def _troubled(conn: sqlite3.Connection, waiting: array[int], page: int) -> list[
 def _informative(
     conn: sqlite3.Connection, waiting: array[int], page: int, question: str
 ) -> list[TriageItem]:
-    """Returns the waiting conversations in the order of the newest probe, then those it did not rank."""
-    newest = example_probes.newest(conn, question)
+    """Returns the waiting conversations in the order of the probe, then those it did not rank."""
+    probe = example_probes.get(conn, question)
     remaining_ids = dict.fromkeys(waiting)
     items: list[TriageItem] = []
     for key, p in example_probes.in_order(conn, question):
@@ -360,9 +360,7 @@ def _informative(
         if key in remaining_ids:
             del remaining_ids[key]
             items.append(
-                TriageItem(
-                    key, _informative_reason(p if newest and newest.tells else None, question)
-                )
+                TriageItem(key, _informative_reason(p if probe and probe.tells else None, question))
             )
     judged = example_probes.unranked(conn, question)
     return items + [

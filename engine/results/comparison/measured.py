@@ -237,7 +237,7 @@ def comparable_fields(conn: sqlite3.Connection) -> list[str]:
         " GROUP BY key HAVING count(*) BETWEEN 2 AND ? ORDER BY key LIKE '%.%', key",
         (MAX_OFFERED_VALUES,),
     )
-    return [*fields_with_values, *(key for (key,) in rows if key != facets.COPIES)]
+    return [*fields_with_values, *(key for (key,) in rows)]
 
 
 def _has_two_values(conn: sqlite3.Connection, sql: str) -> bool:

@@ -30,7 +30,7 @@ from engine.project.sql import snapshot
 from engine.questions.answer_check import AnswerCheck, is_stale, report, within
 from engine.questions.question import PEOPLE, Question
 from engine.questions.service.calibration import FIELDS_BY_SCORE
-from engine.questions.tables import answer_checks, answers, machine_answers, questions
+from engine.questions.tables import answers, machine_answers, questions
 from engine.results.comparison.differences import (
     AnswerChange,
     Breakdown,
@@ -332,12 +332,12 @@ def _answer_changes(
 ) -> Iterator[AnswerChange]:
     """Yields how often what answered a question last gave each answer on both sides, given by their ids."""
     for name in questions.answered(conn):
-        newest = next(answer_checks.answers_by_machine(conn, name), None)
+        newest = next(machine_answers.answers_by_machine(conn, name), None)
         question = questions.get(conn, name)
         if newest is None or question.kind == "text":
             continue
         by, config, rows = newest
-        check = answer_checks.of_question(conn, name).get(config)
+        check = machine_answers.checks(conn, name).get(config)
         if check is None or is_stale(check, rows):
             check = AnswerCheck(by, {}, (), ())
         people = {key: value for key, (value, _) in answers.of_question(conn, name).items()}

@@ -1,9 +1,11 @@
 """Validates the completeness scores of a project: with the truncation test and, where there is any, with truth.
 
 The *truncation test* holds whole conversations against the same ones cut off at an earlier boundary (a place after
-which a conversation could end): scores should be higher for the whole ones. A *configuration* of scores is the mode,
-model and adapter that made them, named by its hash; it gets one row of the table. Conversations have two ids: the key
-in the project, and the *external id* that the source gave them, by which training runs record them.
+which a conversation could end): scores should be higher for the whole ones. AUROC is the probability that they are, for
+a whole and a cut conversation drawn at random; F1 is that of calling a value from the threshold up whole. A *scoring*
+is the values that one model or rule gives at the boundaries. A *configuration* of scores is the mode, model and adapter
+that made them, named by its hash; it gets one row of the table. Conversations have two ids: the key in the project, and
+the *external id* that the source gave them, by which training runs record them.
 """
 
 from __future__ import annotations
@@ -17,14 +19,23 @@ from itertools import accumulate
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
+
 from engine.base.conversation import LogPiece, Verdict, render_log
 from engine.base.errors import NotYet, UsageError, WorkbenchError
-from engine.base.statistics.bootstrap import THRESHOLD
-from engine.base.statistics.intervals import Classification
-from engine.completeness.baselines import Position, cross_fit_by_position, sounds_complete
+from engine.base.statistics.bootstrap import THRESHOLD, BootstrapDraws, draw
+from engine.base.statistics.intervals import Classification, Interval
+from engine.base.statistics.ranking import placements
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode, mode_in_words
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
+from engine.completeness.truncation import (
+    Position,
+    cross_fit_by_position,
+    cut_at,
+    matched,
+    sounds_complete,
+)
 from engine.conversations import shingle_overlap
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import conversations
@@ -36,23 +47,17 @@ from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import id_pages, snapshot
 from engine.questions.tables import answers
-from engine.results.metrics.claims import JUDGED_FAILED, of_conversation
-from engine.results.metrics.completeness import (
-    Place,
-    Values,
-    cut_contrasts,
-    cut_test,
-    matched_test,
-    places,
-    truth_tables,
-)
 from engine.results.records import (
     AdapterTraining,
     CompletenessTable,
     RowKind,
     SeparationRow,
     TruncationTest,
+    TruthRow,
+    TruthTable,
 )
+from engine.results.validation import claims as truths
+from engine.results.validation.claims import JUDGED_FAILED, areas_in_words, of_conversation
 from engine.training.config import ConfigError, TrainConfig
 from engine.training.events import RunDirectory
 from engine.training.run_files import all_runs, manifest_of, part_to_test, run_named
@@ -163,9 +168,6 @@ def completeness_table(
     data = _read_test_data(project, catalog, test, query or ListQuery())
     scored, places_by_id, scorings = data.scored, data.places_by_id, data.scorings
     cuttable = sum(place.cut is not None for place in places_by_id.values())
-    cut_tests = {
-        title: cut_test(scoring, places_by_id, THRESHOLD) for title, scoring in scorings.items()
-    }
     return CompletenessTable(
         run=test.run_name,
         seed=test.seed,
@@ -178,7 +180,7 @@ def completeness_table(
                 title,
                 scoring,
                 places_by_id,
-                metrics=cut_tests[title].classification(),
+                metrics=cut_test(scoring, places_by_id, THRESHOLD).classification(),
                 config=config,
                 training=data.training_of(config),
             )
@@ -188,7 +190,7 @@ def completeness_table(
         truths=truth_tables(scorings, places_by_id, data.claims),
         trained=data.testable.trained,
         selecting=data.testable.selecting,
-        contrasts=cut_contrasts(scorings, places_by_id, cut_tests),
+        conclusion=best_against_baseline(scorings, places_by_id, _BASELINES),
         left_out=scored.left_out,
     )
 
@@ -534,3 +536,163 @@ def _separation_row(
         config=config,
         training=training,
     )
+
+
+Values = Mapping[int, Mapping[int, float | None]]
+"""Conversation id -> index of the boundary message, ascending -> normalized score; None where it is unscored."""
+
+_LOW_CLAIMS = ("not complete", "reward 0", "reward below 1", truths.JUDGED_FAILED)
+"""The claims of `engine.results.validation.claims.CLAIMS` that a low value at the end should predict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a conversation ends and is cut, as indices of messages.
+
+    Attributes:
+        last: The last boundary.
+        cut: The boundary at which it is cut; None when it has only one.
+        boundaries: All boundaries that every scoring has, in order.
+    """
+
+    last: int
+    cut: int | None
+    boundaries: tuple[int, ...]
+
+
+def places(scorings: Mapping[str, Values], names: Mapping[int, str], seed: int) -> dict[int, Place]:
+    """Returns the places to compare, for the conversations that every scoring scored at the end and at the cut.
+
+    Args:
+        scorings: The scorings by name, at least one.
+        names: The id in the source of each conversation to test.
+        seed: Seed of the cuts.
+    """
+    by_conversation = {}
+    for key, name in names.items():
+        curves = [scoring.get(key, {}) for scoring in scorings.values()]
+        # Older scorings may have fewer boundaries, and the cut must be the same for all scorings.
+        shared = [message for message in curves[0] if all(message in curve for curve in curves)]
+        if not shared or any(max(curve) != shared[-1] for curve in curves):
+            continue
+        cut_index = cut_at(seed, name, len(shared))
+        cut = None if cut_index is None else shared[cut_index]
+        place = Place(shared[-1], cut, tuple(shared))
+        needed = [place.last] if place.cut is None else [place.last, place.cut]
+        if all(curve[message] is not None for curve in curves for message in needed):
+            by_conversation[key] = place
+    return by_conversation
+
+
+def cut_test(
+    scoring: Values, places_by_id: Mapping[int, Place], threshold: float
+) -> BootstrapDraws:
+    """Measures how well a scoring separates whole conversations from cut ones, observed and in bootstrap draws.
+
+    Args:
+        places_by_id: Result of `places` for scorings that include this one.
+
+    Raises:
+        ValueError: No conversation can be cut.
+    """
+    return draw(*pairs(scoring, places_by_id), threshold)
+
+
+def matched_test(scoring: Values, places_by_id: Mapping[int, Place]) -> tuple[Interval | None, int]:
+    """Measures how well a scoring tells whole conversations from longer ones cut at the same boundary.
+
+    Returns:
+        See `engine.completeness.truncation.matched`.
+    """
+    curves = [
+        [scoring[key][message] for message in place.boundaries]
+        for key, place in places_by_id.items()
+    ]
+    return matched([np.array(curve, dtype=float) for curve in curves])
+
+
+def pairs(
+    scoring: Values, places_by_id: Mapping[int, Place]
+) -> tuple[list[float], list[bool], list[int]]:
+    """Returns three parallel lists: the values of all whole and then all cut conversations, whether each is of a whole
+    one, and the id of its conversation."""
+    cut = {key: place for key, place in places_by_id.items() if place.cut is not None}
+    values = [_value_at(scoring, key, place.last) for key, place in cut.items()]
+    values += [
+        _value_at(scoring, key, place.cut) for key, place in cut.items() if place.cut is not None
+    ]
+    return values, [True] * len(cut) + [False] * len(cut), 2 * list(cut)
+
+
+def best_against_baseline(
+    scorings: Mapping[str, Values], places_by_id: Mapping[int, Place], baselines: Collection[str]
+) -> str:
+    """Returns a sentence on the scores with the largest area in the truncation test against the baseline with the
+    largest one; empty where one of the two is missing."""
+    placed = {name: placements(*pairs(scoring, places_by_id)) for name, scoring in scorings.items()}
+    by_area = sorted(placed, key=lambda name: -placed[name].area)
+    own = next((name for name in by_area if name not in baselines), None)
+    other = next((name for name in by_area if name in baselines), None)
+    if own is None or other is None:
+        return ""
+    return areas_in_words((own, other), (placed[own], placed[other]))
+
+
+def truth_tables(
+    scorings: Mapping[str, Values],
+    places_by_id: Mapping[int, Place],
+    claims_by_id: Mapping[int, Mapping[str, bool]],
+) -> tuple[TruthTable, ...]:
+    """Returns a table for each of `_LOW_CLAIMS` that is decided for some conversation, except claims that have the same
+    answers as an earlier one.
+
+    Args:
+        places_by_id: Result of `places`.
+        claims_by_id: Whether each claim that is decided holds, by the id of the conversation.
+    """
+    tables: list[TruthTable] = []
+    earlier_answers: list[dict[int, bool]] = []
+    for claim in _LOW_CLAIMS:
+        answers = {key: claims[claim] for key, claims in claims_by_id.items() if claim in claims}
+        # of those whose answer is known, the ones that every scoring scored
+        holds = {key: answers[key] for key in places_by_id if key in answers}
+        if not holds or answers in earlier_answers:
+            continue
+        earlier_answers.append(answers)
+        positives = sum(holds.values())
+        # a low value should predict the claim, so that high inverted ones do
+        inverted = {
+            name: [1 - _value_at(scoring, key, places_by_id[key].last) for key in holds]
+            for name, scoring in scorings.items()
+        }
+        has_both_answers = 0 < positives < len(holds)
+        rows = _truth_rows(inverted, list(holds.values())) if has_both_answers else ()
+        tables.append(
+            TruthTable(
+                claim,
+                description=truths.CLAIMS[claim],
+                holds=positives,
+                fails=len(holds) - positives,
+                known=len(answers),
+                rows=rows,
+            )
+        )
+    return tuple(tables)
+
+
+def _truth_rows(inverted: Mapping[str, list[float]], holds: list[bool]) -> tuple[TruthRow, ...]:
+    """Returns a row for each scoring, whose values should be high where the claim holds."""
+    measured = {name: draw(values, holds).classification() for name, values in inverted.items()}
+    return tuple(TruthRow(name, measured[name].auroc, measured[name].ap) for name in inverted)
+
+
+def _value_at(scoring: Values, key: int, message: int) -> float:
+    """Returns the value of a conversation after a message.
+
+    Raises:
+        ValueError: There is none, although `places` chose the message.
+    """
+    value = scoring[key][message]
+    if value is None:
+        raise ValueError(f"Conversation {key} has no honest number after message {message}.")
+    return value

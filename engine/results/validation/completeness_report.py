@@ -6,9 +6,8 @@ from dataclasses import fields
 from typing import Any
 
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable, row_as_json
-from engine.base.statistics.intervals import Classification, Contrast, Interval
+from engine.base.statistics.intervals import Classification, Interval
 from engine.base.text import one_line
-from engine.results.metrics.conclusions import contrasts_json
 from engine.results.records import CompletenessTable, SeparationRow, TruthTable
 
 FIGURES = tuple(field.name for field in fields(Classification))
@@ -16,6 +15,9 @@ FIGURES = tuple(field.name for field in fields(Classification))
 
 MAX_NAME_CHARS = 44
 """Most characters of the name of a row."""
+
+MAX_SENTENCE_CHARS = 400
+"""Most characters of a sentence."""
 
 _CUT = "whole against cut"
 """Title of the table of the truncation test."""
@@ -59,12 +61,13 @@ def _truncation_table(table: CompletenessTable) -> ReportTable:
     return ReportTable(
         _CUT,
         _CUT_COLUMNS,
-        tuple(_truncation_row(row) for row in table.rows),
+        tuple(map(_truncation_row, table.rows)),
         (
             f"{table.n:,} conversations {tested_on(table)}, each whole and cut at a random turn (seed {table.seed})",
             f"{table.asked:,} asked for, {table.single:,} cannot be cut,"
             f" {table.coverage:.0%} of the others are scored by all rows",
         ),
+        (one_line(table.conclusion, MAX_SENTENCE_CHARS),) if table.conclusion else (),
     )
 
 
@@ -96,23 +99,6 @@ def _truncation_row(row: SeparationRow) -> ReportRow:
     )
 
 
-def main_contrasts(table: CompletenessTable, truth: TruthTable | None = None) -> list[Contrast]:
-    """Returns the contrasts of the truncation test, or those of a claim, without those of scores and the worse
-    baseline: scores have to be better than the best that needs no model."""
-    areas = {row.name: row.metrics.auroc.value for row in table.rows}
-    if truth is not None:
-        areas = {row.name: row.auroc.value for row in truth.rows}
-    baselines = {row.name for row in table.rows if row.kind != "scores"} & areas.keys()
-    worse = baselines - {max(baselines, key=lambda name: areas[name], default="")}
-    contrasts = table.contrasts if truth is None else truth.contrasts
-    # kept: those without a worse baseline, and those of two baselines
-    return [
-        contrast
-        for contrast in contrasts
-        if not {contrast.one, contrast.other} & worse or {contrast.one, contrast.other} <= baselines
-    ]
-
-
 def _figure(row: SeparationRow, key: str) -> Interval | None:
     """Returns a metric of a row by the key of its column; None where it could not be computed."""
     if key == "matched":
@@ -131,7 +117,12 @@ def _truth_table(table: TruthTable) -> ReportTable:
             ReportColumn("AUROC", "interval", "auroc", chance=0.5),
             ReportColumn("AP", "interval", "ap", chance=table.holds / covered),
         ),
-        tuple(ReportRow((row.name, row.auroc, row.ap)) for row in table.rows),
+        tuple(
+            ReportRow(
+                (row.name, row.auroc, row.ap),
+            )
+            for row in table.rows
+        ),
         (
             table.description,
             f"{table.holds:,} yes, {table.fails:,} no; scored by all rows {covered:,} of"
@@ -179,7 +170,7 @@ def as_json(completeness: CompletenessTable) -> dict[str, Any]:
             "selecting": completeness.selecting,
             "left_out": [{"name": name, "scored": count} for name, count in completeness.left_out],
             "rows": [row_as_json(cut, row) for row in cut.rows],
-            **contrasts_json(completeness.contrasts),
+            "conclusions": [completeness.conclusion] if completeness.conclusion else [],
             "truths": [
                 {
                     "claim": table.claim,
@@ -188,7 +179,6 @@ def as_json(completeness: CompletenessTable) -> dict[str, Any]:
                     "fails": table.fails,
                     "known": table.known,
                     "rows": [row_as_json(report_table, row) for row in report_table.rows],
-                    **contrasts_json(table.contrasts),
                 }
                 for report_table, table in zip(against, completeness.truths, strict=True)
             ],

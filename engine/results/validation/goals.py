@@ -1,4 +1,4 @@
-"""Compares the clustering in use, before and after merging, and the other clusterings with gold goals.
+"""Compares the clustering in use, before and after merging, with gold goals.
 
 A *gold goal* is the goal that came with a conversation as `truth.goal`. A clustering puts conversations into
 *clusters*; people and models merge these into *groups*, which are what stands now.
@@ -16,14 +16,7 @@ import numpy as np
 from engine.base.errors import NotYet, UsageError
 from engine.base.number_format import counted
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable, row_as_json
-from engine.base.statistics.agreement import (
-    OUTSIDE,
-    GoldAgreement,
-    Groups,
-    agreement,
-    agreement_contrasts,
-)
-from engine.base.statistics.intervals import Contrast
+from engine.base.statistics.agreement import OUTSIDE, GoldAgreement, Groups, agreement
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import selecting
@@ -34,7 +27,6 @@ from engine.goals.views.clustering_view import ClusteringView
 from engine.goals.views.decision_log import read_merge_state
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.results.metrics.conclusions import contrasts_json
 
 BEFORE = "as clustered"
 """Name of the row of the clusters before any merge."""
@@ -67,8 +59,6 @@ class GoalValidation:
         goals: Number of distinct gold goals among the `n`.
         outside: Number of the `n` that are in no current group.
         rows: Agreement of the clusters before any merge (`BEFORE`) and of the current groups (`NOW`).
-        others: Agreement of the project's other clusterings before any merge, over the same conversations.
-        contrasts: Current groups against the clusters, and the clusters against the other clusterings.
     """
 
     embedder: str
@@ -77,8 +67,6 @@ class GoalValidation:
     goals: int
     outside: int
     rows: Mapping[str, GoldAgreement]
-    others: Mapping[str, GoldAgreement]
-    contrasts: tuple[Contrast, ...]
 
 
 def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
@@ -90,14 +78,7 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
     with project.reading() as conn, snapshot(conn):
         stored = stored_clustering(conn, clusterings.shown_id(conn))
         view = ClusteringView.read(conn, stored, read_merge_state(conn, stored.id))
-        cluster_by_id = _clusters(conn, stored.id)
-        other_clusterings = {
-            f"{clustering.embedder}, k {clustering.k}, seed {clustering.seed} ({clustering.id})": _clusters(
-                conn, clustering.id
-            )
-            for clustering in clusterings.clusterings(conn)
-            if clustering.id != stored.id and clustering.noun == "goal"
-        }
+        cluster_by_id = dict(zip(*clusterings.membership(conn, stored.id), strict=True))
         gold = _gold_goals(conn, query)
     group_by_id = {
         int(key): number for number, group in enumerate(view.sizes) for key in view.members(group)
@@ -110,13 +91,6 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
     if all(key in cluster_by_id for key in clustered_ids):
         labels_by_row[BEFORE] = _labels(cluster_by_id, clustered_ids)
     labels_by_row[NOW] = _labels(group_by_id, clustered_ids)
-    other_labels = {
-        name: _labels(clusters, clustered_ids)
-        for name, clusters in other_clusterings.items()
-        if BEFORE in labels_by_row and all(key in clusters for key in clustered_ids)
-    }
-    compared_rows = [(NOW, BEFORE)] if BEFORE in labels_by_row else []
-    compared_rows += [(BEFORE, name) for name in other_labels]
     return GoalValidation(
         embedder=stored.embedder,
         asked=len(gold),
@@ -124,14 +98,7 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
         goals=len(set(names)),
         outside=int((labels_by_row[NOW] == OUTSIDE).sum()),
         rows={name: agreement(names, labels) for name, labels in labels_by_row.items()},
-        others={name: agreement(names, labels) for name, labels in other_labels.items()},
-        contrasts=agreement_contrasts(names, {**labels_by_row, **other_labels}, compared_rows),
     )
-
-
-def _clusters(conn: sqlite3.Connection, clustering_id: int) -> dict[int, int]:
-    """Returns the cluster of each conversation of a clustering, by conversation id."""
-    return dict(zip(*clusterings.membership(conn, clustering_id), strict=True))
 
 
 def _gold_goals(conn: sqlite3.Connection, query: ListQuery) -> dict[int, str]:
@@ -191,10 +158,7 @@ def goal_table(validation: GoalValidation) -> ReportTable:
     return ReportTable(
         "gold goals",
         _COLUMNS,
-        tuple(
-            row(*agreement_of_row)
-            for agreement_of_row in (*validation.rows.items(), *validation.others.items())
-        ),
+        tuple(row(*agreement_of_row) for agreement_of_row in validation.rows.items()),
         (
             f"{counted(validation.n, 'conversation')} of {validation.goals:,} gold goals, clustered with"
             f" {one_line(validation.embedder, _MAX_EMBEDDER_CHARS)}",
@@ -207,16 +171,7 @@ def goal_table(validation: GoalValidation) -> ReportTable:
 def goals_json(validation: GoalValidation) -> dict[str, Any]:
     """Returns the result as JSON values. `nmi` is the V-measure: the two are equal with the arithmetic mean."""
     table = goal_table(validation)
-    rows = [row_as_json(table, row) for row in table.rows]
     facts = {
         key: getattr(validation, key) for key in ("embedder", "asked", "n", "goals", "outside")
     }
-    own_rows, other_rows = rows[: len(validation.rows)], rows[len(validation.rows) :]
-    return {
-        "goals": {
-            **facts,
-            "rows": own_rows,
-            "others": other_rows,
-            **contrasts_json(validation.contrasts),
-        }
-    }
+    return {"goals": {**facts, "rows": [row_as_json(table, row) for row in table.rows]}}

@@ -1,18 +1,16 @@
-"""Compares all metrics of a project with its truth, and says what is missing for further comparisons."""
+"""Compares all metrics of a project with its truth: as JSON, and why there is none of a metric."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 from engine.base.errors import UsageError
-from engine.completeness.records import Mode
 from engine.conversations.filters import ListQuery
 from engine.model.catalog import Catalog
 from engine.project.project import Project
-from engine.results.metrics import claims
 from engine.results.records import CompletenessTable, Missing, TruncationTest
 from engine.results.validation import completeness_report
 from engine.results.validation.completeness import completeness_table, only_run
@@ -21,9 +19,6 @@ from engine.results.validation.trees import TreeValidation, tree_validation, tre
 
 T = TypeVar("T")
 """The result of comparing one metric."""
-
-_TRUTH_HINT = "Truth comes with the import, in the field `truth` of a record."
-"""Says how truth comes into a project."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +50,6 @@ def validate_all(project: Project, catalog: Catalog, query: ListQuery) -> AllMet
         lambda: completeness_table(project, catalog, test, query=query),
     )
     trees = result_of("trees", lambda: tree_validation(project, query))
-    if completeness is not None:
-        missing += _missing_for_completeness(completeness)
-    if trees is not None:
-        missing += _missing_for_trees(trees)
     return AllMetrics(goals, completeness, trees, tuple(missing))
 
 
@@ -72,41 +63,3 @@ def metrics_json(metrics: AllMetrics) -> dict[str, Any]:
     if metrics.trees is not None:
         results |= trees_json(metrics.trees)
     return {**results, "missing": [asdict(comparison) for comparison in metrics.missing]}
-
-
-def _missing_for_completeness(table: CompletenessTable) -> list[Missing]:
-    """Returns the modes without scores, and that there is no truth where there is none."""
-    modes = {row.config.mode for row in table.rows if row.config}
-    missing = [
-        Missing(
-            "completeness",
-            f"No scores of mode {mode} are compared.",
-            f"`workbench run complete PROJECT --mode {mode}` makes them.",
-        )
-        for mode in get_args(Mode)
-        if mode not in modes
-    ]
-    if not table.truths:
-        what = "Neither completion, reward nor a verdict is known of what is scored."
-        missing.append(Missing("completeness", what, _TRUTH_HINT))
-    return missing
-
-
-def _missing_for_trees(validation: TreeValidation) -> list[Missing]:
-    """Returns the trees and truth without which the comparison is not complete."""
-    missing = []
-    if not validation.known:
-        missing.append(
-            Missing("trees", "Nothing is known that trees could be held against.", _TRUTH_HINT)
-        )
-    judged_claims = sorted(claims.OF_AN_ANSWER & validation.known.keys())
-    if judged_claims and validation.config.place != "every":
-        what = f"Single answers are judged ({', '.join(judged_claims)}), and most have no tree."
-        how = "`workbench run trees PROJECT --at every` grows one for each."
-        missing.append(Missing("trees", what, how))
-    if validation.conversations < validation.asked_for:
-        lacking = validation.asked_for - validation.conversations
-        what = f"{lacking:,} of {validation.asked_for:,} conversations have no tree."
-        how = "`workbench run trees PROJECT` with the same options grows what is missing."
-        missing.append(Missing("trees", what, how))
-    return missing

@@ -71,9 +71,7 @@ def model() -> LoadableModel:
 
 
 def prompt() -> Prompt:
-    """The shipped prompt for remaining tasks with short replies; with a question, replies after a user's last message
-    are generated while scoring, the others in a decode of their own.
-    """
+    """The shipped prompt for remaining tasks with short replies."""
     shipped = parse_prompt("remaining-tuned", prompt_text("remaining-tuned"))
     return replace(shipped, question="\n\nWhat is left?", reply=" To", max_tokens=6)
 
@@ -114,7 +112,6 @@ def stages(
     run_model, question = model(), question_for("tuned", {})
     scoring = scoring_kind(project, process, run_model, "tuned", question, selection=selection)
     remaining = remaining_kind(project, process, run_model, prompt(), lambda: scoring.config_hash)
-    scoring.write_remaining(remaining)
     return scoring, remaining
 
 

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from engine.base.conversation import Conversation, LogPiece, Message, Role, render_log
-from engine.completeness.baselines import sounds_complete
 from engine.completeness.boundaries import boundaries
-from engine.completeness.truncation import cut_at
+from engine.completeness.truncation import cut_at, sounds_complete
 from engine.formats.leaks import guard
 from tests.shared_data import shared_file
 

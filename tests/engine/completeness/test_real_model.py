@@ -13,7 +13,6 @@ import pytest
 
 from engine.base.conversation import Message, render_log
 from engine.completeness.boundaries import boundaries
-from engine.completeness.kept_logs import KeptLogs
 from engine.completeness.scoring import (
     BoundaryScorer,
     ItemScore,
@@ -172,34 +171,6 @@ def test_states_are_those_of_a_context_that_gives_embeddings(model: LlamaModel) 
             expected = np.ctypeslib.as_array(pointer, shape=state.shape)
             assert state == pytest.approx(expected, abs=2e-3)
     llama_cpp.llama_free(context)
-
-
-def test_logs_that_grow_score_as_if_read_anew(model: LlamaModel) -> None:
-    """A log that is read turn by turn, beside others that grow too, has the probabilities and hidden states of one
-    reading, on F32 within 1e-4, and costs little more than its new tokens."""
-    scorer, kept, read = BoundaryScorer(model), KeptLogs(), 0
-    question = Question(None, states=True)
-
-    def count(tokens: int) -> None:
-        nonlocal read
-        read += tokens
-
-    logs = [TALKS[0], TALKS[2], sellers_talk(3)]
-    grown: list[ItemScore] = []
-    for messages in range(1, 8):
-        parts = [item(log[:messages]) for log in logs]
-        block = [part for part in parts if part.boundaries]
-        grown = score_block(scorer, block, question, count, kept_logs=kept)
-    anew = score(model, question, *map(item, logs))
-    model.keep_states(False)
-    for one, other in zip(grown, anew, strict=True):
-        for ours, theirs in zip(one.curve, other.curve, strict=True):
-            assert ours.p_end == pytest.approx(theirs.p_end, abs=1e-4)
-            assert ours.p_continue == pytest.approx(theirs.p_continue, abs=1e-4)
-        assert one.states is not None
-        assert other.states is not None
-        assert np.corrcoef(one.states.ravel(), other.states.ravel())[0, 1] > 0.99
-    assert read < 1.1 * sum(one.tokens for one in anew)
 
 
 @pytest.fixture(scope="module")

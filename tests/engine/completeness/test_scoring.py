@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from engine.base.errors import Cancelled, ModelError
 from engine.completeness.boundaries import BoundaryReading, QuestionTokens
-from engine.completeness.kept_logs import KeptLogs
 from engine.completeness.packing import PREFIX_SEQUENCE, Segment
 from engine.completeness.scoring import BoundaryScorer
 from engine.model.interface import Capacity, Span
@@ -198,62 +197,3 @@ class TestLimits:
             assert [x for pair in readings for x in pair] == pytest.approx(
                 [x for pair in right for x in pair], abs=1e-9
             )
-
-
-class TestLogsThatGrow:
-    """Kept logs: what was read before is not read again."""
-
-    @staticmethod
-    def steps(log: int, count: int) -> list[list[int]]:
-        """The first steps of a log; all logs begin alike, and each goes its own way."""
-        return [[7] * 9, *([log + 1, step + 1, 3] for step in range(count))]
-
-    @settings(max_examples=40, deadline=None)
-    @given(
-        grown=st.lists(st.tuples(st.integers(0, 4), st.integers(1, 6)), min_size=1, max_size=12),
-        most_bytes=st.sampled_from((0, 300, 100_000)),
-        capacity=capacities,
-    )
-    def test_the_probabilities_are_those_of_the_definition(
-        self, grown: list[tuple[int, int]], most_bytes: int, capacity: Capacity
-    ) -> None:
-        """In whatever order logs grow, shrink or come again, and however little is kept, each mark has the
-        probabilities of its own prefix; never more bytes than allowed are kept, and the cache is left empty."""
-        model = ToyModel(capacity)
-        scorer, kept = BoundaryScorer(model), KeptLogs(most_bytes)
-        for first in range(0, len(grown), 3):
-            segments = [made(self.steps(*one)) for one in grown[first : first + 3]]
-            scored = values(scorer.score(segments, INLINE, kept_logs=kept))
-            for segment, readings in zip(segments, scored, strict=True):
-                for reading, expected in zip(readings, known(segment, INLINE), strict=True):
-                    assert reading == pytest.approx(expected, abs=1e-9)
-            assert kept.bytes <= most_bytes
-        model.check_empty()
-
-    def test_a_new_step_costs_its_own_tokens(self) -> None:
-        """Of a log that grew only the new step is decoded, with the header after it; of a log with the same beginning
-        what follows that and its header; of one that is the same nothing."""
-        model = ToyModel(ROOMY)
-        scorer, kept = BoundaryScorer(model), KeptLogs()
-
-        def decoded(log: int, count: int) -> int:
-            before = model.decoded
-            scorer.score([made(self.steps(log, count))], INLINE, kept_logs=kept)
-            return model.decoded - before
-
-        step, header = 3, len(HEADER)
-        assert decoded(0, 4) == 9 + 4 * (header + step) + header - 1
-        assert decoded(0, 5) == 1 + step + header - 1
-        assert decoded(0, 5) == 0
-        assert decoded(1, 2) == step + header + step + header - 1
-        assert decoded(0, 6) == 1 + step + header - 1
-
-    def test_the_log_that_was_used_longest_ago_goes_first(self) -> None:
-        """Where the bytes do not suffice, a log that grew lately stays."""
-        kept = KeptLogs(most_bytes=900)
-        scorer = BoundaryScorer(ToyModel(ROOMY))
-        for log in (0, 1, 0, 2, 0, 3):
-            scorer.score([made(self.steps(log, 6))], INLINE, kept_logs=kept)
-        tokens = made(self.steps(0, 6)).tokens
-        assert kept.known_prefix(tokens, ()).tokens == len(tokens)
-        assert len(kept) == 2

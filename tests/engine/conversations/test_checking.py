@@ -1,4 +1,4 @@
-"""What is looked for after an import: languages, personal data and near duplicates, on small projects."""
+"""What is looked for after an import: languages and personal data, on small projects."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from engine.base.errors import Cancelled
-from engine.conversations import minhash
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.service import stored_accounts
 from engine.conversations.stages import CheckStage, ImportStage
@@ -32,7 +28,7 @@ GERMAN = "Wo bleibt mein Paket? Ich habe es am Montag bestellt und warte immer n
 
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Project]:
-    """Four conversations: two of them nearly equal, one in German with an address, one of a word."""
+    """Four conversations: two in English, one in German with an address, one of a word."""
     with Project.open(tmp_path / "p.wb", create=True) as opened:
         fill(
             opened,
@@ -60,20 +56,16 @@ def test_filters(project: Project) -> None:
         ("personal:email", [3]),
         ("personal:phone", []),
         ("-personal:any", [1, 2, 4]),
-        ("copies:any", [1, 2]),
-        ("has:copies language:en", [1, 2]),
     ):
         assert found(project, text) == ids, text
 
 
 def test_only_what_is_new_is_looked_at(project: Project) -> None:
-    """A second run looks at what came since, and finds its copies among all."""
+    """A second run looks at what came since."""
     fill(project, [talk("five", LONG.replace("blue", "red"), "Sorry.")], "later.jsonl")
     stage = CheckStage(project)
     run(project, [stage])
     assert stage.languages.total() == 1
-    assert found(project, "copies:any") == [1, 2, 5]
-    assert "3 are near copies of one another (1 group)" in stage.summary()
 
 
 def test_text_that_is_replaced_is_looked_at_anew(project: Project, tmp_path: Path) -> None:
@@ -109,23 +101,6 @@ def test_a_cancel_keeps_what_was_committed(
         assert facets.checked_count(conn) == 9
 
 
-class TestSignatures:
-    @settings(max_examples=30)
-    @given(st.integers(0, 2**32), st.floats(0.0, 1.0))
-    def test_similarity(self, seed: int, share: float) -> None:
-        """The share of equal numbers of two signatures is the Jaccard index, within four standard errors."""
-        random = np.random.default_rng(seed)
-        every = random.choice(2**32, 600, replace=False)
-        both = int(share * 300)
-        one, other = every[:300], np.concatenate([every[:both], every[300 : 600 - both]])
-        first, second = (
-            np.frombuffer(minhash.signature(np.asarray(each)), "<u4") for each in (one, other)
-        )
-        true = both / len(np.union1d(one, other))
-        error = np.sqrt(max(true * (1 - true), 0.01) / minhash.HASHES_PER_SIGNATURE)
-        assert abs((first == second).mean() - true) < 4.5 * error + 1e-9
-
-
 class TestLanguage:
     @pytest.mark.parametrize(
         ("code", "text"),
@@ -155,8 +130,7 @@ def test_stored_counts_are_those_of_the_run(project: Project) -> None:
     assert stored is not None
     assert stored_accounts([], stored).splitlines()[0] == stored.in_words()
     assert stored.in_words() == (
-        "Looked at 4 conversations: en 2, de 1, language not clear 1, e-mail address in 1,"
-        " 2 are near copies of one another (1 group)."
+        "Looked at 4 conversations: en 2, de 1, language not clear 1, e-mail address in 1."
     )
     run(project, [stage])
     assert ConversationService(project).checks() == stored

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from engine.base.conversation import State
 from engine.base.errors import FilterError, WorkbenchError
-from engine.conversations.filter_completion import completions, term_at_cursor
+from engine.conversations.filter_completion import completions
 from engine.conversations.filter_fields import FIELDS, WORD_FIELD
 from engine.conversations.filters import Filter, Term, parse_filter
 
 PIECES = (
-    *("meta.", "truth.", "goal", "has", "since", "max_logprob", "p", "a", "é b", "2026-10", "1.5"),
+    *("meta.", "truth.", "goal", "since", "max_logprob", "p", "a", "é b", "2026-10", "1.5"),
     *(":", "<", ">=", "=", ",", "..", "-", '"', " ", "any", "*"),
 )
 
@@ -62,7 +62,7 @@ class TestReading:
         section = page.read_text(encoding="utf-8").partition("## Fields")[2].partition("\n## ")[0]
         rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
         told = {name.partition(".")[0] for row in rows for name in re.findall(r"`([^`]+)`", row)}
-        assert told | {"has"} == set(FIELDS)
+        assert told == set(FIELDS)
 
     @given(st.text(max_size=40))
     def test_any_text_is_read_or_refused_with_a_place(self, text: str) -> None:
@@ -101,10 +101,8 @@ class TestReading:
         assert parse_filter(str(found)) == found
 
     def test_short_forms(self) -> None:
-        """`has`, `since` and `until` are read as the terms that they are short for."""
-        assert str(parse_filter("-has:meta.x since:2026-10 until:2026")) == (
-            "-meta.x:any date>=2026-10 date<=2026"
-        )
+        """`since` and `until` are read as the terms that they are short for."""
+        assert str(parse_filter("since:2026-10 until:2026")) == ("date>=2026-10 date<=2026")
 
 
 class TestRefusing:
@@ -123,8 +121,6 @@ class TestRefusing:
             ("p:nan", 2, "no value"),
             ("-draw:.1", 6, "never just that"),
             ("meta:web", 0, "name of a field"),
-            ("has:turns", 4, "Every conversation"),
-            ("has:tag,note", 3, "compared"),
             ("since:2026..2027", 6, "no value"),
             ("tool<x", 4, "compared"),
             ("leaves>-1", 7, "no value"),
@@ -175,12 +171,3 @@ class TestCompleting:
         found = completions("-meta.pl", 8, {"meta": [("plan", 7), ("channel", 1)]})
 
         assert [(c.start, c.text, c.is_partial) for c in found] == [(1, "meta.plan:", True)]
-
-    def test_what_is_being_written(self) -> None:
-        """The rest of the line is the filter without the term at the cursor, and without what cannot be read."""
-        text = "state:incomplete model: turns>2 turns:many"
-
-        found = term_at_cursor(text, text.index("model:") + 6)
-
-        assert found is not None
-        assert (found.field, str(found.rest)) == ("model", "state:broken-off turns>2")

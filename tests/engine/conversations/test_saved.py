@@ -23,21 +23,6 @@ def project(tmp_path: Path) -> Iterator[Project]:
         yield opened
 
 
-class TestFilters:
-    def test_kept_by_name(self, project: Project) -> None:
-        """Filters are stored by name: the same name replaces, deleting removes."""
-        saved = SavedViews(project)
-        saved.save_filter("late", "date>2026-03")
-        saved.save_filter("angry", "tag:angry")
-        saved.save_filter("late", "date>2026-04")
-        assert list(saved.filters().items()) == [("angry", "tag:angry"), ("late", "date>2026-04")]
-
-        saved.delete_filter("angry")
-        saved.delete_filter("angry")
-
-        assert saved.filters() == {"late": "date>2026-04"}
-
-
 class TestView:
     def test_comes_back_when_opened_again(self, tmp_path: Path) -> None:
         """Filter, order, cursor and columns are restored when the project is opened again."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.base.errors import AdapterError, ModelFileError
-from engine.model.adapter_files import AdapterOrigin, card_of, merge, refuse_other_base
+from engine.model.adapter_files import AdapterOrigin, card_of, refuse_other_base
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Generate
@@ -82,14 +82,11 @@ class TestNumbers:
     def test_an_adapter_without_numbers(
         self, shared_process: ModelProcess, shipped: Path, tmp_path: Path, scale: float
     ) -> None:
-        """An adapter whose weights are not numbers is named as what is broken, beside the weights and merged."""
+        """An adapter whose weights are not numbers is named as what is broken."""
         broken = adapter_file(tmp_path / "broken.gguf", scale=scale)
         said = r"The adapter broken\.gguf is broken: in blk\.0\.attn_v"
         with pytest.raises(AdapterError, match=said):
             shared_process.load(shipped, LoadOptions(context=1024), broken)
-        with pytest.raises(AdapterError, match=said):
-            merge(shipped, broken, tmp_path / "merged.gguf")
-        assert not (tmp_path / "merged.gguf").exists()
 
 
 class TestByShape:

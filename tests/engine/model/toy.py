@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from engine.base.errors import Cancelled
-from engine.model.interface import Capacity, Cells, HiddenState, Logits, Sampling, Span, log_probs
+from engine.model.interface import Capacity, HiddenState, Logits, Sampling, Span, log_probs
 
 START, END, TURN = 256, 257, 258
 VOCABULARY = 259
@@ -270,21 +270,6 @@ class ToyModel:
     def clear(self) -> None:
         """Forgets everything."""
         self._sequences.clear()
-
-    def save(self, sequence: int) -> Cells:
-        """What each token's prefix hashes to."""
-        joined = b"".join(held.state for held in self._sequence(sequence))
-        return np.frombuffer(joined, dtype=np.uint8)
-
-    def restore(self, sequence: int, cells: Cells) -> None:
-        """Gives an empty sequence new cells for them."""
-        past = self._sequence(sequence)
-        if past:
-            raise Misuse(f"cells restored into {sequence}, which is not empty")
-        states = cells.reshape(-1, 8)
-        past.extend(_CachedToken(self._new_cell(), state.tobytes()) for state in states)
-        if self.live_cells > self._capacity.cells:
-            raise Misuse(f"{self.live_cells} cells are live, there are {self._capacity.cells}")
 
     def sampler(self, settings: Sampling, seed: int) -> ToyChooser:
         """A chooser; schemas are beyond a toy."""

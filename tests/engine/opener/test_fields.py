@@ -120,7 +120,7 @@ STORED: dict[str, Callable[[Conversation], bool]] = {
     "meta.channel:phone": lambda c: c.meta.get("channel") == "Phone",
     'meta.channel:"e-mail, old",web': lambda c: c.meta.get("channel") in ("e-mail, old", "web"),
     "meta.channel:none": lambda c: "channel" not in c.meta,
-    "has:meta.channel": lambda c: "channel" in c.meta,
+    "meta.channel:any": lambda c: "channel" in c.meta,
     "meta.cost>2.5": lambda c: c.meta["cost"] > 2.5,
     "meta.cost:2": lambda c: c.meta["cost"] == 2,
     "meta.cost:1..2.25": lambda c: 1 <= c.meta["cost"] <= 2.25,
@@ -144,7 +144,7 @@ def test_the_store_knows_every_field(project: Project) -> None:
         name = {"meta": "meta.channel", "truth": "truth.goal", "answer": "answer.note"}.get(
             field.name, field.name
         )
-        value = "note" if name == "has" else (field.choices or [values.get(field.kind)])[0]
+        value = (field.choices or [values.get(field.kind)])[0]
         text = f"{name}<{value}" if field.kind == "number" else f"{name}:{value}"
         if name in ("goal", "also", "share", "theme", "reason", "like"):
             with pytest.raises(WorkbenchError, match="clustered yet"):
@@ -247,7 +247,7 @@ def test_keys_of_the_metadata(project: Project) -> None:
     """The keys are counted too; names of fields within fields are joined by dots."""
     found = dict(ConversationService(project).values("meta", Filter()))
     assert set(found) == {"channel", "cost", "labels", "model", "user.plan name"}
-    assert found["channel"] == len(matching(project, "has:meta.channel"))
+    assert found["channel"] == len(matching(project, "meta.channel:any"))
 
 
 def test_a_conversation_that_grew(tmp_path: Path) -> None:

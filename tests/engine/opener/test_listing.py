@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.tables import selecting
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from engine.questions.tables.answers import tags_of
@@ -67,35 +66,3 @@ class TestTags:
 def test_dates(project: Project, store: ConversationService) -> None:
     """The first and the last known date; None without dates."""
     assert store.dates() == ("2023-12-24T18:00:00Z", "2026-03-01")
-
-
-class TestHits:
-    @pytest.mark.parametrize(
-        ("wanted", "key", "expected"),
-        [
-            ("red", 1, [0, 1]),
-            ("bic", 1, [0]),
-            ("yes bicycle", 1, [0, 2]),
-            ('"red bicycle"', 1, [0]),
-            ("-red", 1, []),
-            ("state:complete", 1, []),
-            ("red", 2, []),
-            ("zrh", 4, [2]),
-            ("red", 99, []),
-            ('"*("', 1, []),
-        ],
-    )
-    def test_of_a_filter(
-        self, store: ConversationService, wanted: str, key: int, expected: list[int]
-    ) -> None:
-        """Each word has its own hits, in tool calls too; a negated word has none."""
-        assert store.hits(key, parse_filter(wanted)) == expected
-
-    @pytest.mark.parametrize("wanted", ["red", "b", 'yes "red bicycle"', "zrh", '"*("', "é"])
-    def test_of_long_conversations(self, project: Project, wanted: str) -> None:
-        """A conversation too long for an index of its own gets its hits from the project's index."""
-        fill(project, [talk("a", "Red bicycle, blue Bicycles"), talk("b", "red, BLUE, café, yes")])
-        words = parse_filter(wanted)
-        with project.reading() as conn:
-            for key in (1, 2):
-                assert selecting.hits(conn, key, words, few=0) == selecting.hits(conn, key, words)

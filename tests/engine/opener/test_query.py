@@ -223,8 +223,8 @@ def make(
     success = [(key, it.success, key) for key, it in enumerate(made, start=1)]
     odd = [(key, it.proposed, key) for key, it in enumerate(made, start=1)]
     for subject, values in ((SUCCEEDED, success), ("odd", odd)):
-        found = ExampleProbe(subject, 0.5, 2, None)
-        project.write(partial(example_probes.put, probe=found, values=values, in_force=True))
+        found = ExampleProbe(subject, 2, None)
+        project.write(partial(example_probes.put, probe=found, values=values))
     return made
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.tables import selecting
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from tests.engine.project.support import check_whole, fill, talk, with_tools
@@ -49,15 +48,6 @@ def project(tmp_path: Path) -> Project:
 def test_what_is_found(project: Project, text: str, found: list[int]) -> None:
     """A Chinese or Japanese word is found anywhere in a text, other words from their beginning only."""
     assert list(ConversationService(project).ids(ListQuery(parse_filter(text)))) == found
-
-
-@pytest.mark.parametrize("few", [0, 1_000])
-def test_places(project: Project, few: int) -> None:
-    """The project's index and a search in one conversation find the same messages."""
-    with project.reading() as conn:
-        assert selecting.hits(conn, 1, parse_filter("音"), few) == [0, 1]
-        assert selecting.hits(conn, 1, parse_filter("录音"), few) == [0]
-        assert selecting.hits(conn, 2, parse_filter("school"), few) == [1]
 
 
 def test_the_file_is_sound(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from engine.base.arrays import Floats, Ints
 from engine.base.statistics.ranking import auroc
 from engine.completeness.probe import States
-from engine.questions.example_probe import (
+from engine.questions.service.example_probes import (
     EXAMPLES_PER_FIT,
     TYPICAL_EXAMPLES,
     Known,

@@ -8,9 +8,8 @@ from importlib import resources
 import pytest
 
 from engine.base.conversation import Message, ToolCall
-from engine.base.sign import Sign
+from engine.base.sign import Sign, SignReading
 from engine.signs.reading import read_signs
-from engine.signs.records import SignReading
 
 
 def chat(*texts: str) -> list[Message]:

@@ -15,9 +15,9 @@ from engine.base.errors import UsageError
 from engine.model.memory_plan import count_gpus
 from engine.training import process
 from engine.training.config import TrainConfig
-from engine.training.events import RunDirectory, read_events
+from engine.training.events import RunDirectory, is_running, read_events
 from engine.training.history import RunHistory
-from engine.training.process import Trainers, has_process, pid_of
+from engine.training.process import Trainers, pid_of
 from tests.engine.training import fake_trainer
 from tests.engine.training.training_project import bare_run, fake_trainers, wait_for, wait_for_end
 
@@ -46,7 +46,7 @@ class TestStarting:
         wait_for(lambda: steps(run) > 1)
 
         assert os.getsid(pid) == pid != os.getsid(0)
-        assert (has_process(run), pid_of(run)) == (True, pid)
+        assert (is_running(run), pid_of(run)) == (True, pid)
         row = RunHistory(run).row()
         assert (row.state, row.pid, row.steps) == ("running", pid, 400)
 
@@ -84,7 +84,7 @@ class TestStarting:
         wait_for(lambda: steps(other) > 1)
         run.lock.write_text(str(pid))
 
-        assert not has_process(run)
+        assert not is_running(run)
         assert pid_of(run) is None
         fake_trainers().kill(run)
         seen = steps(other)

@@ -13,8 +13,8 @@ import pytest
 from engine.project.project import Project
 from engine.training import base
 from engine.training.config import TrainConfig
-from engine.training.events import RunDirectory
-from engine.training.process import Grace, Trainers, has_process
+from engine.training.events import RunDirectory, is_running
+from engine.training.process import Grace, Trainers
 from engine.training.run_files import all_runs, runs_folder
 from tests.engine.project.support import fill, talk
 from tests.engine.training import fake_trainer
@@ -81,4 +81,4 @@ def wait_for(what: Callable[[], object], seconds: float = SECONDS) -> None:
 
 def wait_for_end(run: RunDirectory) -> None:
     """Waits until no process works on a run."""
-    wait_for(lambda: not has_process(run))
+    wait_for(lambda: not is_running(run))

@@ -1,4 +1,4 @@
-"""The filter line of the list: written, completed, corrected, saved."""
+"""The filter line of the list: written, completed, corrected."""
 
 from __future__ import annotations
 
@@ -27,21 +27,14 @@ class TestSearch:
             assert len(table(pilot).ids) == 36
             assert "▽" not in text(pilot)
 
-    async def test_hits_and_highlights(self) -> None:
-        """What was searched for is highlighted in the openings, and the messages that hold it are counted."""
+    async def test_highlights(self) -> None:
+        """What was searched for is highlighted in the openings."""
         async with opened(project()) as pilot:
             await filtered(pilot, "boston")
 
-            assert "hits" in lines(pilot)[3]
-            before, _, opening = lines(pilot)[4].partition("…")
-            assert before.split()[-1] == "1"
-            assert "flight to Boston" in opening  # brought into sight
+            assert "flight to Boston" in lines(pilot)[4]  # brought into sight
             found = [segment for segment in strip(pilot, 4) if segment.text == "Boston"]
             assert [bool(s.style and s.style.bold and s.style.underline) for s in found] == [True]
-
-            await press(pilot, "escape")
-
-            assert "hits" not in lines(pilot)[2]
 
     async def test_refused_search_is_told_in_place(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A search that is refused is told under the line, not in a dialog over the typing, as long as the line
@@ -105,20 +98,3 @@ class TestFilterLine:
 
             await press(pilot, "escape")
             assert "marked" not in lines(pilot)[1]
-
-
-class TestSavedFilters:
-    async def test_save_apply_delete(self) -> None:
-        """A filter is saved under a name, applied from the list of saved ones, and deleted there."""
-        support = project()
-        async with opened(support) as pilot:
-            await filtered(pilot, "state:broken-off")
-            await press(pilot, "w", *"todo", "enter")
-            assert support.saved.filters() == {"todo": "state:broken-off"}
-
-            await press(pilot, "escape", "W", "enter")
-            assert len(table(pilot).ids) == 12
-
-            await press(pilot, "W", "d")
-            assert "No filter is saved yet" in text(pilot)
-            assert support.saved.filters() == {}

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import get_args
 
 from engine.conversations.filter_fields import SortKey
-from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.conversations import Counts
-from screens.conversations.columns import COLUMN_TITLES, ListColumns
 from screens.conversations.query import (
+    COLUMN_TITLES,
     SORT_TITLES,
+    ListColumns,
     ListCounts,
     format_counts,
-    next_state,
-    searched_words,
     sort_of_column,
 )
 
@@ -44,37 +42,13 @@ class TestListQuery:
     def test_every_order_has_a_title(self) -> None:
         """What a list can be ordered by can be chosen in the dialog, and every column has its cells."""
         assert SORT_TITLES.keys() == set(get_args(SortKey))
-        assert [one.key for one in ListColumns(lambda _: None).chosen([*COLUMN_TITLES])] == [
-            *COLUMN_TITLES
-        ]
-
-    def test_states_go_round(self) -> None:
-        """The state filter goes through all states and back to none; other terms stay."""
-        query = ListQuery(parse_filter("lamp turns>3"))
-        seen = []
-        for _ in range(5):
-            query = next_state(query)
-            seen.append(str(query.filter))
-
-        assert seen == [
-            "lamp turns>3 state:broken-off",
-            "lamp turns>3 state:open",
-            "lamp turns>3 state:not-scored",
-            "lamp turns>3 state:ended",
-            "lamp turns>3",
-        ]
-
-    def test_what_is_searched_for(self) -> None:
-        """Words and phrases are searched for; terms on fields and negated terms are not."""
-        wanted = parse_filter('state:ended lamp -spam "desk lamp" source:web')
-
-        assert str(searched_words(wanted)) == 'lamp "desk lamp"'
+        assert [one.key for one in ListColumns().chosen([*COLUMN_TITLES])] == [*COLUMN_TITLES]
 
     def test_columns_and_orders(self) -> None:
         """A column sorts by its own field and the column of states by the score; the opening cannot be sorted by."""
-        assert [sort_of_column(key) for key in ("turns", "state", "opening", "hits")] == [
+        assert [sort_of_column(key) for key in ("turns", "state", "opening", "date")] == [
             "turns",
             "p",
             None,
-            None,
+            "date",
         ]

@@ -12,7 +12,7 @@ from textual.widgets import Input
 from engine.base.conversation import Conversation, Message
 from engine.base.events import DataChanged, JobEnded, JobProgress
 from engine.base.statistics.intervals import Interval
-from engine.completeness.records import CurvePoint, EndingTest
+from engine.completeness.records import CurvePoint, DecisionRule, EndingTest
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
@@ -305,7 +305,7 @@ class TestSets:
     async def test_another_set_is_chosen_and_gone_back_to(self) -> None:
         """A set stored beside changes nothing; `S` chooses it with its own threshold, `S` again goes back."""
         support = project()
-        support.calibration.pin(0.7)
+        support.calibration.use(DecisionRule(0.7, source="calibrated"))
         with_probe(support, Interval(0.98, 0.96, 0.99))
         async with opened(support, size=(120, 36), mode="1") as pilot:
             assert "Choose the scores of set 2, which are tested" in text(pilot)

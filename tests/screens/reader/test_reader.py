@@ -1,4 +1,4 @@
-"""The reader: turns, curve, provenance, going from one conversation to the next."""
+"""The reader: turns, curve, the record, going from one conversation to the next."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from dataclasses import replace
 
 from textual.pilot import Pilot
 
+from engine.base.conversation import Conversation, Verdict
+from engine.conversations.tables import imports
+from engine.formats.records import Leak, Parsed
 from screens.conversations.screen import ConversationsScreen
+from screens.reader.screen import OriginalDialog
 from screens.widgets.curve import Curve
-from screens.widgets.row_table import RowTable
 from screens.widgets.transcript import Transcript
+from tests.screens.conversations.listing import filtered
 from tests.screens.driving import lines, opened, press, text
 from tests.screens.project import project, project_of
 from tests.screens.samples import conversation
@@ -29,27 +33,18 @@ async def look_for(pilot: Pilot[None], words: str) -> None:
 
 class TestTurns:
     async def test_turn_keys_move_text_and_mark_together(self) -> None:
-        """`]` goes to the next turn, and the mark on the curve and the list of boundaries follow."""
+        """`]` goes to the next turn, and the mark on the curve follows."""
         async with opened(project()) as pilot:
             await press(pilot, "down", "enter", *["right_square_bracket"] * 3)
             curve = pilot.app.screen.query_one(Curve)
-            boundaries = pilot.app.screen.query_one("#boundaries", RowTable)
 
             assert transcript(pilot).turn == 4
             assert curve.marked == 2
-            assert boundaries.cursor_id == 2
             assert "turn 4 .00" in text(pilot)
 
             await press(pilot, "left_square_bracket")
 
             assert transcript(pilot).turn == 3
-
-    async def test_boundary_leads_to_its_turn(self) -> None:
-        """Moving in the list of boundaries brings the turn into sight."""
-        async with opened(project()) as pilot:
-            await press(pilot, "down", "enter", "tab", "end")
-
-            assert transcript(pilot).turn == 6
 
     async def test_folds(self) -> None:
         """Long tool output is folded to its first lines and its length until enter unfolds it."""
@@ -72,7 +67,8 @@ class TestOrder:
     async def test_next_and_previous_in_list_order(self) -> None:
         """`n` and `p` follow the order of the list, its filter included, and stop at its ends."""
         async with opened(project()) as pilot:
-            await press(pilot, "F", "enter")
+            await filtered(pilot, "state:broken-off")
+            await press(pilot, "enter")
             assert "support/0001" in lines(pilot)[1]
             assert "1 of 12" in lines(pilot)[0]
 
@@ -85,16 +81,6 @@ class TestOrder:
 
 
 class TestMoving:
-    async def test_go_to_turn_by_number(self) -> None:
-        """`g` and a number goes to that turn; a number that is none says what there is."""
-        async with opened(project()) as pilot:
-            await press(pilot, "down", "enter", "g", "5", "enter")
-            assert transcript(pilot).turn == 5
-
-            await press(pilot, "g", "9", "enter")
-            assert transcript(pilot).turn == 5
-            assert "Turns go from 1 to 6." in text(pilot)
-
     async def test_messages_one_by_one(self) -> None:
         """`{` and `}` go from message to message; enter unfolds the one that is reached, not its neighbors."""
         async with opened(project()) as pilot:
@@ -174,20 +160,6 @@ class TestTakingText:
             assert pilot.app.clipboard == "a\x1b[2J [/b]"
             assert "Copied message 2, user: 10 characters." in text(pilot)
 
-    async def test_copy_everything(self) -> None:
-        """`Y` copies the conversation as a log."""
-        async with opened(project()) as pilot:
-            await press(pilot, "enter", "Y")
-
-            assert pilot.app.clipboard.startswith(
-                "TURN 1, STEP 1, system chat:\nRule 0: be helpful"
-            )
-            assert (
-                'TOOL CALLS: [{"name": "get_details", "args": {"what": "flight", "case": 1}}]'
-                in (pilot.app.clipboard)
-            )
-            assert "Copied the conversation, 17 messages:" in text(pilot)
-
     async def test_raw(self) -> None:
         """`m` shows JSON as imported, and laid out again."""
         sample = conversation(1, 0.07)
@@ -208,14 +180,52 @@ class TestTakingText:
 
 class TestNarrow:
     async def test_curve_and_text_take_turns(self) -> None:
-        """At 80 columns `v` changes between the turns and the list of boundaries."""
+        """At 80 columns `v` changes between the turns and the curve with what is below it."""
         async with opened(project(), size=(80, 24)) as pilot:
             await press(pilot, "down", "enter")
-            assert "score if it ended here" not in text(pilot)
+            assert "Remaining tasks" not in text(pilot)
 
             await press(pilot, "v")
-            assert "score if it ended here" in text(pilot)
+            assert "Remaining tasks" in text(pilot)
+            assert not transcript(pilot).has_focus
 
-            await press(pilot, "end", "enter")
-            assert transcript(pilot).turn == 6
+            await press(pilot, "v")
             assert transcript(pilot).has_focus
+
+
+class TestRecord:
+    async def test_original(self) -> None:
+        """`o` shows the record as imported, and what is not UTF-8 in it does no harm."""
+        sample = conversation(1, 0.07)
+        sample.original = b'{"id": "support/0001", "bytes": "\xff\x1b[2J"}'
+        async with opened(project_of([sample])) as pilot:
+            await press(pilot, "enter", "o")
+
+            assert isinstance(pilot.app.screen, OriginalDialog)
+            assert '{"id": "support/0001", "bytes": "\ufffd␛[2J"}' in text(pilot)
+
+    async def test_verdict_on_an_earlier_text(self) -> None:
+        """Of a conversation that grew the reader says what a person said of the text that it had."""
+        first = conversation(1, 0.07, turns=2)
+        made = project_of([first])
+        made.triage.give(1, Verdict.YES, "she knows")
+        messages = tuple(conversation(1, 0.07, turns=4).messages)
+        record = Parsed(None, b'{"the": "new"}', Conversation("support/0001", messages))
+        made.file.write(lambda conn: imports.add_records(conn, 1, [record]))
+        async with opened(made) as pilot:
+            await press(pilot, "enter")
+
+            assert "not scored" in lines(pilot)[1]
+            assert f"given when it had {len(first.messages)} messages: yes," in text(pilot)
+
+            await press(pilot, "o")
+            assert '{"the": "new"}' in text(pilot)
+
+    async def test_leaks_are_noted_where_they_were(self) -> None:
+        """What the leak guard kept from the model is noted under its message."""
+        sample = conversation(1, 0.07)
+        sample.messages[1] = replace(sample.messages[1], model_view="Please move my flight")
+        sample.leaks = [Leak(1, "stop-token", "###STOP###")]
+        async with opened(project_of([sample])) as pilot:
+            await press(pilot, "enter")
+            assert "⊘ kept from the model: ###STOP### (stop-token)" in text(pilot)

@@ -81,7 +81,7 @@ class TestModes:
     async def test_click_on_a_mode(self) -> None:
         """The names in the title line are pressed like buttons."""
         async with opened(project(), mode="1") as pilot:
-            await pilot.click(TitleLine, offset=(9, 0))
+            await pilot.click(TitleLine, offset=(15, 0))
             await settle(pilot)
             assert isinstance(pilot.app.screen, ConversationsScreen)
 
@@ -151,17 +151,6 @@ class TestPalette:
             await asked(pilot, "Open project")
             assert app.next_project == name
             assert app._exit
-
-    async def test_applies_a_saved_filter(self) -> None:
-        """A saved filter is one choice away from every screen."""
-        support = project()
-        support.saved.save_filter("[/red] open", "state:broken-off")
-        async with opened(support, mode="1") as pilot:
-            await press(pilot, "ctrl+p")
-            await asked(pilot, "Filter: ")
-            assert isinstance(pilot.app.screen, ConversationsScreen)
-            await settle(pilot)
-            assert "12 of 36" in text(pilot)
 
 
 class TestHelp:
@@ -266,7 +255,7 @@ class TestFaults:
 async def test_escape_leaves_the_innermost() -> None:
     """From whatever dialog, escape leads back to the screen it was opened on."""
     async with opened(project()) as pilot:
-        for key in ("question_mark", "ctrl+p", "s", "r", "i", "C", "W"):
+        for key in ("question_mark", "ctrl+p", "s", "r", "i", "C"):
             await press(pilot, key)
             assert not isinstance(pilot.app.screen, ConversationsScreen), key
             await press(pilot, "escape")

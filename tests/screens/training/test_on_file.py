@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from engine.base import folders
 from engine.model.catalog import Catalog
 from engine.project.project import Project
-from engine.training.process import has_process
+from engine.training.events import is_running
 from engine.training.run_files import all_runs
 from engine.training.service import TrainingService
 from screens.training import screen
@@ -57,7 +57,7 @@ async def test_start_leave_come_back_stop(path: Path, monkeypatch: pytest.Monkey
             await until(pilot, lambda: "best at 2" in text(pilot))
             assert "/9,999" in text(pilot)
     (run,) = all_runs(path)
-    assert has_process(run)
+    assert is_running(run)
     with Project.open(path) as project:
         async with app_on(project).run_test(size=(120, 36), notifications=True) as pilot:
             await pilot.press("7")
@@ -67,6 +67,6 @@ async def test_start_leave_come_back_stop(path: Path, monkeypatch: pytest.Monkey
             await until(pilot, lambda: "Stop mine?" in text(pilot))
             await pilot.press("down", "enter")
             await until(pilot, lambda: "– stopped" in text(pilot))
-            assert not has_process(run)
+            assert not is_running(run)
             await press(pilot, "A", "escape")
             await until(pilot, lambda: "◉ mine is used for scoring" in lines(pilot)[1])

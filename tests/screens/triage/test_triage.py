@@ -125,21 +125,6 @@ class TestVerdicts:
             assert "odd" in text(pilot)
             assert "support/0002" in lines(pilot)[2]
 
-    async def test_remaining_tasks_are_copied(self) -> None:
-        """`Y` copies the remaining tasks whole; where there are none it says so and leaves the clipboard alone."""
-        support = project_of([conversation(1, 0.5), conversation(2, 0.58)])
-        async with opened(support, mode="3") as pilot:
-            await press(pilot, "Y")
-            remaining = support.conversations.remaining(1)
-            assert remaining is not None
-            assert pilot.app.clipboard == remaining.text
-            assert "\n" in pilot.app.clipboard
-            assert "Copied the remaining tasks: " in text(pilot)
-
-            await press(pilot, "s", "Y")
-            assert "No remaining tasks are known of this conversation." in text(pilot)
-            assert pilot.app.clipboard.startswith("·")
-
     async def test_failed_write_brings_the_item_back(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A verdict that could not be written is told, and its conversation is in front again."""
         support = project()

@@ -15,7 +15,6 @@ from engine.base.statistics.agreement import (
     Groups,
     agree,
     agreement,
-    agreement_contrasts,
     alpha,
     correlate,
 )
@@ -124,28 +123,6 @@ def test_intervals_hold_their_figure(pairs: list[tuple[str, int]]) -> None:
         assert one.value - 1e-9 <= one.high <= 1 + 1e-9
     if len(pairs) < MIN_CONVERSATIONS:
         assert (found.ari.low, found.ari.high) == (-1, 1)
-
-
-def test_contrasts() -> None:
-    """Groups with a tenth wrong differ significantly from groups with half wrong, by the difference of their figures;
-    from themselves they do not; seven conversations are too few for a test.
-    """
-    rng = np.random.default_rng(4)
-    gold, good = noisy(rng, 300, 0.1)
-    bad = np.where(rng.random(300) < 0.5, rng.integers(6, size=300), good).astype(np.int64)
-    pairs = [("good", "bad"), ("good", "good")]
-    ways = {"good": good, "bad": bad}
-    v, ari, same, _ = agreement_contrasts(gold, ways, pairs)
-    assert (v.figure, ari.figure) == ("V", "ARI")
-    assert v.first == pytest.approx(agreement(gold, good).v.value)
-    for one in (v, ari):
-        assert one.difference.value == pytest.approx(one.first - one.second)
-        assert 0 < one.difference.low < one.difference.value < one.difference.high
-        assert one.corrected is not None
-        assert one.corrected < 0.05
-    assert (same.difference.value, same.p) == (0, 1)
-    few = {name: labels[: MIN_CONVERSATIONS - 1] for name, labels in ways.items()}
-    assert agreement_contrasts(gold[: MIN_CONVERSATIONS - 1], few, pairs[:1])[0].p is None
 
 
 NUMBERS = st.lists(st.integers(-5, 5), min_size=4, max_size=20).filter(

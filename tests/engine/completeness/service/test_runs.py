@@ -9,81 +9,38 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.conversation import Conversation, Message
 from engine.completeness.scoring_request import ScoringRequest
-from engine.completeness.service.scoring_run import ModelReading, ScoringRun, estimate_scoring
+from engine.completeness.service.runs import ModelReading, ScoringRun, estimate_scoring
 from engine.completeness.stages.scoring import ScoringStage, question_for
-from engine.conversations.stages import ImportStage
-from engine.jobs.runner import JobRunner
 from engine.model.catalog import LoadableModel
 from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.endpoint_book import EndpointEntry
+from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
-from engine.project.records import Estimate
-from engine.simulate.demo import write_jsonl
-from tests.engine.completeness import scored
 from tests.engine.model.tiny import write_sliding
 from tests.engine.project.support import fill, talk
 
 WORDS = "The parcel left the depot on Monday and nobody has seen it since then. "
 
 
-@pytest.fixture(scope="module", autouse=True)
-def weights(shallow_weights: Path) -> Iterator[None]:
-    """Scores on five layers of the shipped weights, as the tests of the stages do."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(scored.WEIGHTS, str(shallow_weights))
-        yield
-
-
-@pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelProcess]:
-    made = ModelProcess(tmp_path_factory.mktemp("log") / "model.log")
-    yield made
-    made.close()
-
-
-def estimate(
-    folder: Path, process: ModelProcess, repeated: int, model: LoadableModel
-) -> tuple[Estimate, list[int]]:
-    """The estimate for two conversations of `repeated` sentences, and lengths at which the speed was measured."""
-    folder.mkdir()
-    talks = [
-        Conversation(name, (Message("user", WORDS * repeated + name), Message("assistant", "Oh.")))
-        for name in ("a", "b")
-    ]
-    write_jsonl(talks, folder / "talks.jsonl")
-    measured: list[int] = []
-    with Project.open(folder / "p.wb", create=True) as project:
-        JobRunner(project, lambda event: None).run(
-            ImportStage(project, [str(folder / "talks.jsonl")])
-        )
-        question, run_model = question_for("tuned", {}), model
-        stage = ScoringStage(project, process, run_model, "tuned", question)
-        run = ScoringRun(ModelReading(run_model, question, stage), stage, [stage])
-        found = estimate_scoring(
-            project, process, run, lambda _, speed, tokens: measured.append(tokens)
-        )
-    return found, measured
-
-
-class TestEstimate:
-    def test_the_cost_is_that_of_the_two_measurements(
-        self, tmp_path: Path, process: ModelProcess
-    ) -> None:
-        """A log as long as the measured long text takes as long as that did; twice as many windows cost no more per
-        token.
-        """
-        model = replace(scored.model(), long=(250.0, 1024))
-
-        for repeated in (66, 660):
-            found, measured = estimate(tmp_path / str(repeated), process, repeated, model)
-            assert found.seconds is not None
-            assert found.tokens_per_second is not None
-            assert found.tokens_per_second == pytest.approx(250, rel=0.05)
-            assert measured == []
+@pytest.mark.parametrize(
+    "words", [WORDS, "包裹星期一离开了仓库, 之后没有人再见过它。"], ids=["English", "Chinese"]
+)
+def test_the_cost_is_that_of_the_bytes(tmp_path: Path, words: str) -> None:
+    """What waits takes as long as a token for each four bytes does at the measured speed, in any language."""
+    with Project.open(tmp_path / "p.wb", create=True) as project:
+        fill(project, [talk(name, words * 50 + name, "Oh.") for name in ("a", "b")])
+        model = LoadableModel("m", tmp_path, LoadOptions(), None, {"model": "m"}, None, 500.0)
+        question = question_for("tuned", {})
+        process = ModelProcess(tmp_path / "model.log")
+        stage = ScoringStage(project, process, model, "tuned", question)
+        run = ScoringRun(ModelReading(model, question, stage), stage, [stage])
+        found = estimate_scoring(project, run)
+    assert found.items == 2
+    assert found.tokens == pytest.approx(2 * 50 * len(words.encode()) / 4, rel=0.05)
+    assert found.seconds == pytest.approx((found.tokens or 0) / 500, rel=0.01)
 
 
 @pytest.fixture

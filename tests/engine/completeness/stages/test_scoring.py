@@ -158,16 +158,6 @@ class TestWhatIsWritten:
                 assert (found is not None) == (value is not None and value < THRESHOLD)
                 assert found is None or bool(found.text) != bool(found.reason)
 
-    def test_one_reading_gives_both(self, uninterrupted: Path) -> None:
-        """Remaining tasks that are generated while scoring are committed by the scoring run, the others by the
-        next run.
-        """
-        with Project.open(uninterrupted) as project, project.reading() as conn:
-            counts = conn.execute(
-                "SELECT stage, count(*) FROM remaining JOIN run ON run.id = run_id GROUP BY stage"
-            ).fetchall()
-        assert {stage for stage, _ in counts} == {"complete", "remaining"}
-
     def test_again_writes_nothing(
         self, uninterrupted: Path, expected: Content, process: ModelProcess, tmp_path: Path
     ) -> None:

@@ -170,16 +170,16 @@ class TestScores:
         """A switch takes the decision rule of the set along, and switching back restores the other one."""
         fill(project, [talk("a", "hi")])
         give_scores(project, {1: 0.7}, "one")
-        pinned = DecisionRule(0.9, 0.05, "chosen")
-        project.write(lambda conn: score_sets.put_rule(conn, pinned))
+        calibrated = DecisionRule(0.9, 0.05, "calibrated")
+        project.write(lambda conn: score_sets.put_rule(conn, calibrated))
         give_scores(project, {1: 0.2}, "two", make_current=False)
         project.write(lambda conn: score_sets.switch_with_rules(conn, "two"))
         with project.reading() as conn:
             assert score_sets.rule(conn) == DecisionRule()
-            assert score_sets.rule(conn, "one") == pinned
+            assert score_sets.rule(conn, "one") == calibrated
         project.write(lambda conn: score_sets.switch_with_rules(conn, "one"))
         with project.reading() as conn:
-            assert score_sets.rule(conn) == pinned
+            assert score_sets.rule(conn) == calibrated
             assert score_sets.rule(conn, "two") == DecisionRule()
 
 

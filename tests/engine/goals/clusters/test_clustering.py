@@ -65,6 +65,13 @@ class TestPartition:
         vectors, truth = grouped()
         assert same_partition(cluster(vectors, 6, cut=None).labels, truth)
 
+    def test_equal_rows_are_no_outliers(self) -> None:
+        """Rows that are equal are clusters of their own, however their distances to the center round."""
+        for seed in range(20):
+            rows = unit_rows(np.random.default_rng(seed).standard_normal((3, 3)))
+            labels = cluster(np.repeat(rows, 4, axis=0), 3).labels
+            assert same_partition(labels, np.repeat(np.arange(3), 4))
+
     @settings(max_examples=25, deadline=None)
     @given(st.integers(0, 10**6), st.integers(2, 90), st.integers(1, 9), st.integers(1, 30))
     def test_shape(self, seed: int, count: int, dimensions: int, k: int) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from engine.completeness.boundaries import BoundaryReading
 from engine.completeness.model_requests import Score
-from engine.completeness.scoring import ItemScore, WrittenOn
+from engine.completeness.scoring import ItemScore
 from engine.model.chat import Call, ChatMessage
 from engine.model.interface import Sampling
 from engine.model.process import protocol
@@ -42,7 +42,7 @@ def crossed(kind: Any, value: Any) -> Any:
 )
 def test_scores(curve: list[BoundaryReading], note: str | None) -> None:
     """Probabilities arrive bit for bit, the smallest ones too."""
-    score = ItemScore(tuple(curve), 7, note, None, WrittenOn("To do.", "stop"))
+    score = ItemScore(tuple(curve), 7, note, None)
     assert crossed(protocol.answer_type(Score), [score]) == [score]
 
 

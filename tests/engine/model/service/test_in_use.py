@@ -13,7 +13,7 @@ from engine.base.errors import UsageError
 from engine.completeness.scoring_request import PROBE_CONTEXT, ScoringRequest
 from engine.completeness.stages.scoring import ScoringStage
 from engine.goals.clustering_request import ClusteringRequest
-from engine.goals.stages.proposing import ProposeStage
+from engine.goals.stages.embedding import SummarizeStage
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import DEFAULT_MODEL, FIRST_LAYERS
 from engine.model.interface import LoadOptions
@@ -57,8 +57,8 @@ def loaded(workspace: OpenProject) -> dict[str, str]:
     trees = next(s for s in workspace.trees.stages(TREES) if isinstance(s, TreeStage))
     goals = next(
         s
-        for s in workspace.goal_stages().cluster_stages(ClusteringRequest())
-        if isinstance(s, ProposeStage)
+        for s in workspace.goal_stages().cluster_stages(ClusteringRequest(paper=True))
+        if isinstance(s, SummarizeStage)
     )
     return {
         "scoring": scores.fingerprints["model"],

@@ -45,7 +45,7 @@ def test_stars(project: Project, tmp_path: Path) -> None:
     """Ratings answer a question for a number; every line that is not taken is counted with its reason."""
     stars = parse_question("stars", 'text = "How many stars?"\nkind = "number"')
     file = tmp_path / "rated.csv"
-    text = "conversation;stars;explanation\nc0;1;slow\nc1;5;\nc2;2;\nc2;4;\nc3;;\nc4;six;\nelsewhere;3;\n"
+    text = "conversation,stars,explanation\nc0,1,slow\nc1,5,\nc2,2,\nc2,4,\nc3,,\nc4,six,\nelsewhere,3,\n"
     file.write_text(text, "utf-8")
     import_file_answers(project, file, stars, dry_run=True)
     assert values(project, "stars") == {}

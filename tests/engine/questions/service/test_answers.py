@@ -1,4 +1,4 @@
-"""Answers of Label Studio and Argilla become verdicts, and nothing that was said here is lost by it."""
+"""Answers of Label Studio become verdicts, and nothing that was said here is lost by it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from engine.base.conversation import Verdict
 from engine.base.errors import FormatError
-from engine.opener.annotation_tasks import argilla_settings, labeling_config
+from engine.opener.annotation_tasks import labeling_config
 from engine.opener.exports import ExportFiles, answer_line
 from engine.project.project import Project
 from engine.questions.question import YES, built_in, parse_question
@@ -114,8 +114,7 @@ def test_label_studio(project: Project, tmp_path: Path) -> None:
 
 
 def test_questions_of_all_kinds(project: Project, tmp_path: Path) -> None:
-    """People answer any question in either program, one or several answers or a text; what a question cannot have is
-    counted."""
+    """People answer any question, one or several answers or a text; what a question cannot have is counted."""
     asked = [built_in()[name] for name in ("detail-level", "intent", "refused")]
     asked.append(parse_question("city", 'text = "Which city?"\nkind = "text"'))
     interface = labeling_config(asked)
@@ -123,44 +122,24 @@ def test_questions_of_all_kinds(project: Project, tmp_path: Path) -> None:
     assert '<Choice value="Search &amp; Recommendation"/>' in interface
     assert '<TextArea name="city"' in interface
     assert 'name="succeeded"' not in interface
-    kinds = [question["settings"]["type"] for question in argilla_settings(asked)["questions"]]
-    assert kinds == ["label_selection", "multi_label_selection", "label_selection", "text", "text"]
 
     found = tasks(project, tmp_path, "label-studio")
     said = (
         ("detail-level", "choices", ["2"]),
+        ("intent", "choices", ["Search", "Planning"]),
         ("refused", "choices", ["often"]),
         ("city", "text", ["Ulm"]),
     )
     results = [{"from_name": name, "value": {kind: value}} for name, kind, value in said]
     annotations = [{"completed_by": 7, "result": results}]
     report = imported(project, tmp_path, [{**found[0], "annotations": annotations}])
-    assert (report.others, report.outcomes.counts) == (2, {"not_understood": 1})
-    found = tasks(project, tmp_path, "argilla")
-    found[1]["responses"] = {"intent": [{"value": ["Search", "Planning"], "user_id": "ann"}]}
-    assert imported(project, tmp_path, found[1:2]).others == 1
+    assert (report.others, report.outcomes.counts) == (3, {"not_understood": 1})
     with project.reading() as conn:
         assert (answers.current(conn, 1) or missing()).answers == (
             ("city", "Ulm"),
             ("detail-level", "2"),
+            ("intent", "Planning,Search"),
         )
-        assert (answers.current(conn, 2) or missing()).answers == (("intent", "Planning,Search"),)
-
-
-def test_argilla(project: Project, tmp_path: Path) -> None:
-    """Responses of several people become one verdict where they agree; drafts are no answers."""
-    found = tasks(project, tmp_path, "argilla")
-    settings = json.loads((tmp_path / "argilla.settings.json").read_text("utf-8"))
-    assert [question["name"] for question in settings["questions"]] == ["succeeded", "note"]
-    ann, bob = "0b1c", "77aa"
-    found[0]["responses"] = {
-        "succeeded": [{"value": "unsure", "user_id": ann}, {"value": "unsure", "user_id": bob}],
-        "note": [{"value": "Two lamps?", "user_id": bob}],
-    }
-    found[1]["responses"] = {"succeeded": [{"value": "yes", "user_id": ann, "status": "draft"}]}
-    report = imported(project, tmp_path, found)
-    assert report.outcomes.counts == {"given": 1, "unanswered": 7}
-    assert stands(project) == {1: (Verdict.UNSURE, "Two lamps?")}
 
 
 def said(project: Project) -> list[dict[str, Any]]:

@@ -11,12 +11,11 @@ import pytest
 
 from engine.base.conversation import Verdict
 from engine.base.number_format import figure
-from engine.completeness.records import NO_OPEN_REQUEST, DecisionRule, RemainingTasks
-from engine.completeness.tables import score_sets, scores
+from engine.completeness.records import DecisionRule
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
-from engine.questions.service.calibration import CalibrationService
+from engine.questions.service.calibration import CalibrationService, people_agreement
 from engine.questions.service.triage import TriageService
 from tests.engine.project.support import fill, give_scores, talk
 from workbench.cli import main
@@ -88,21 +87,6 @@ class TestRule:
         assert report.proposal is None
         assert "no better than by chance" in report.not_proposed or not report.best
 
-    def test_a_pin_holds(self, project: Project) -> None:
-        """A pinned threshold stays although the verdicts suggest another, and the rate is corrected at it; unpinned,
-        the default is in force again."""
-        calibration = CalibrationService(project)
-        assert calibration.pin(0.75) == DecisionRule(0.75, 0.1, "chosen")
-        judge(project, 60)
-        report = calibration.report()
-        assert report.rule.threshold == 0.75
-        assert report.rate.apparent == pytest.approx(0.25)
-        assert report.rate.corrected is not None
-        assert report.rate.corrected.low <= 0.7 <= report.rate.corrected.high
-        assert report.best == pytest.approx(0.3, abs=0.04)
-        assert report.proposal is not None
-        assert calibration.pin(None) == DecisionRule()
-
 
 class TestReport:
     def test_rates(self, project: Project) -> None:
@@ -139,41 +123,17 @@ class TestReport:
         triage.undo()
         assert CalibrationService(project).agreements()[1].n == 1
 
-    def test_agreement_with_each_model(self, project: Project) -> None:
-        """Each set of scores is compared with the verdicts, and so are its remaining tasks: to name one is to say no;
-        what could not be asked is no answer."""
-        triage = TriageService(project)
-        for n in range(1, 41):
-            triage.give(n, Verdict.NO if n == 2 else truth(n))
-        with project.reading() as conn:
-            (key,) = [row.config_hash for row in score_sets.sets(conn)]
-            (run_id,) = conn.execute("SELECT max(run_id) FROM score").fetchone()
-        entries = [
-            RemainingTasks(1, "Book a taxi", None),
-            RemainingTasks(2, "", NO_OPEN_REQUEST),
-            RemainingTasks(3, "", "the server was away"),
-        ]
-        project.write(lambda conn: scores.add_remaining(conn, "r", key, run_id, entries))
-        report = CalibrationService(project).report()
-        by_scores, by_tasks = report.models
-        assert by_scores.agreement == CalibrationService(project).agreements()[0]
-        assert by_tasks.answers == "remaining tasks of set 1"
-        assert by_tasks.agreement.same is not None
-        assert by_tasks.agreement.n == 2
-        assert by_tasks.agreement.same.part == int(truth(1) is Verdict.NO)
-
 
 class TestCommand:
     def test_json_and_apply(self, project: Project, capsys: pytest.CaptureFixture[str]) -> None:
-        """The command prints the figures as JSON and what a proposed threshold would do; --apply puts it in force, in
-        place of a pinned one too."""
+        """The command prints the figures as JSON and what a proposed threshold would do; --apply puts it in force, and
+        --free the default again."""
         judge(project, 50)
         path = project.path
-        CalibrationService(project).pin(0.9)
         project.close()
         assert main(["calibrate", path, "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
-        assert found["rule"]["source"] == "chosen"
+        assert found["rule"]["source"] == "default"
         assert found["best"] == pytest.approx(0.3, abs=0.04)
         now, then = found["proposal"]["now"], found["proposal"]["then"]
         assert main(["calibrate", path]) == 0
@@ -186,3 +146,64 @@ class TestCommand:
         assert "complete   " in out
         with Project.open(Path(path), read_only=True) as again:
             assert ConversationService(again).rule().source == "calibrated"
+        assert main(["calibrate", path, "--free"]) == 0
+        with Project.open(Path(path), read_only=True) as again:
+            assert ConversationService(again).rule() == DecisionRule()
+
+
+# Several people
+
+
+def judged_by_people(path: Path, people: int) -> Project:
+    """Twelve conversations that ann judged; bob, the second, agrees on nine of them, cy judged none of theirs."""
+    project = Project.open(path, create=True)
+    fill(project, [talk(f"c{number}", f"Lamp {number}, please.") for number in range(16)])
+    triage = TriageService(project)
+    triage.annotator = "ann"
+    for n in range(1, 13):
+        triage.give(n, Verdict.YES if n <= 6 else Verdict.NO)
+    if people > 1:
+        triage.annotator = "bob"
+        for n in range(1, 13):
+            triage.repeat(n, Verdict.YES if n <= 3 else Verdict.NO)
+        triage.annotator = "cy"
+        triage.give(14, Verdict.UNSURE)
+    return project
+
+
+def test_three_people(tmp_path: Path) -> None:
+    """Pairs have Cohen's kappa over what both judged, all have Krippendorff's alpha, and what is open is counted."""
+    project = judged_by_people(tmp_path / "p.wb", people=3)
+    found = people_agreement(project)
+    project.close()
+    assert found.people == {"ann": 12, "bob": 12, "cy": 1}
+    first, *others = found.pairs
+    assert first.found is not None
+    assert (first.one, first.other, first.found.count) == ("ann", "bob", 12)
+    assert first.found.accuracy.value == 0.75
+    assert first.found.kappa is not None
+    assert first.found.kappa.value == 0.5
+    assert [pair.found for pair in others] == [None, None]
+    assert (found.shared, found.disagreements) == (12, 3)
+    # alpha by hand: 6 of 24 pairable values differ, by chance 2 * 9 * 15 of 24 * 23
+    assert found.alpha is not None
+    assert found.alpha.value == pytest.approx(1 - (6 / 24) / (270 / 552))
+    assert found.sentences()[1].startswith("ann and bob agree on 75% of 12 conversations, κ .50 (")
+    assert found.of_pairs("cy") == [
+        "ann and cy judged no conversation in common.",
+        "bob and cy judged no conversation in common.",
+    ]
+
+
+def test_command_of_agreement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command prints the sentences, or JSON; with one person it says how others come to judge."""
+    judged_by_people(tmp_path / "p.wb", people=3).close()
+    assert main(["questions", str(tmp_path / "p.wb"), "--agreement", "succeeded"]) == 0
+    assert "3 conversations to decide on (disagreement:people)." in capsys.readouterr().out
+    assert main(["questions", str(tmp_path / "p.wb"), "--agreement", "succeeded", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["disagreements"] == 3
+    judged_by_people(tmp_path / "q.wb", people=1).close()
+    assert main(["questions", str(tmp_path / "q.wb"), "--agreement", "succeeded"]) == 0
+    assert capsys.readouterr().out.startswith(
+        "One person has judged 12 conversations by succeeded here."
+    )

@@ -9,7 +9,7 @@ import pytest
 
 from engine.base.conversation import Conversation, Message, ToolCall
 from engine.base.errors import NotFound, UsageError
-from engine.base.sign import Sign
+from engine.base.sign import Sign, SignReading
 from engine.conversations.filters import parse_filter
 from engine.formats.records import Parsed
 from engine.goals.views.decision_log import DecisionLog
@@ -19,7 +19,6 @@ from engine.results.associations.formatting import conclusion, feature_text, not
 from engine.results.associations.records import Associations, Split
 from engine.results.associations.service import AssociationService
 from engine.signs import tables as signs
-from engine.signs.records import SignReading
 from tests.engine.goals.service.goal_project import cluster
 from tests.engine.project.support import fill, give_scores, talk
 

@@ -20,7 +20,7 @@ from engine.project import runs
 from engine.project.project import Project
 from engine.questions.records import Act, Answerer, ExampleProbe, MachineAnswer
 from engine.questions.service.questions import QuestionService
-from engine.questions.tables import answer_checks, answers, example_probes, machine_answers
+from engine.questions.tables import answers, example_probes, machine_answers
 from engine.results.comparison.differences import Comparison, Difference, Side, compare
 from engine.results.comparison.formatting import breakdown_table, comparison_table
 from engine.results.comparison.measured import Measured
@@ -29,7 +29,7 @@ from engine.signs.stages import SignStage
 from tests.engine.goals.service.goal_project import cluster, stored_review, texts
 from tests.engine.project.support import fill, give_scores, talk
 
-PROBE = ExampleProbe("succeeded", 0.5, 100, None)
+PROBE = ExampleProbe("succeeded", 100, None)
 
 
 def service_of(project: Project) -> ComparisonService:
@@ -136,7 +136,7 @@ class TestFilters:
         plain = service_of(better).compare(*sides)
         assert "success" not in {one.measure for one in plain.differences}
         values = [(n, 0.2 + 0.4 * (n % 2) + n / 2000, None) for n in range(1, 101)]
-        better.write(lambda conn: example_probes.put(conn, PROBE, values, in_force=True))
+        better.write(lambda conn: example_probes.put(conn, PROBE, values))
         success = found(service_of(better).compare(*sides), "success")
         assert success.cases == (50, 50)
         assert success.values == pytest.approx((0.2255, 0.625))
@@ -161,7 +161,7 @@ class TestFilters:
         for _ in range(10):
             checking.draw_check("refused")
             with better.reading() as conn:
-                check = answer_checks.newest(conn, "refused")
+                check = machine_answers.newest_check(conn, "refused")
             assert check is not None
             acts = [Act(key, "refused", "yes" if key % 4 == 0 else "no") for key in check.drawn]
             better.write(partial(answers.give_all, acts=acts))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from engine.results.metrics.completeness import (
+from engine.results.validation.completeness import (
     Place,
     Values,
-    cut_contrasts,
+    best_against_baseline,
     cut_test,
     places,
     truth_tables,
@@ -69,24 +69,11 @@ class TestTruth:
         assert (table.claim, table.holds, table.fails, table.known) == ("not complete", 5, 5, 20)
 
 
-class TestContrasts:
-    def test_of_the_cut(self) -> None:
-        """A perfect configuration against a useless one: areas and F1 differ significantly by the whole difference; a
-        copy of the same does not differ.
-        """
-        ways = {"a": RISING, "b": FLAT, "c": RISING}
+class TestBaseline:
+    def test_the_best_scores_are_set_against_the_best_baseline(self) -> None:
+        """A perfect configuration is better than a useless baseline; without a baseline nothing is said."""
+        ways = {"a": RISING, "b": FLAT, "rule": FLAT}
         where = places(ways, NAMES, 0)
-        drawn = {name: cut_test(way, where, 0.6) for name, way in ways.items()}
-        found = cut_contrasts(ways, where, drawn)
-        assert [(c.figure, c.one, c.other) for c in found[:2]] == [
-            ("AUROC", "a", "b"),
-            ("F1", "a", "b"),
-        ]
-        for one in found[:2]:
-            assert one.n == len(NAMES)
-            assert one.difference.value == one.first - one.second > 0.4
-            assert one.difference.low > 0
-            assert one.corrected is not None
-            assert one.corrected < 0.05
-        alike = [c for c in found if (c.one, c.other) == ("a", "c")]
-        assert [c.p for c in alike] == [1, 1]
+        said = best_against_baseline(ways, where, ["rule"])
+        assert said == "a 1.00 against rule .50: better (p < .001)."
+        assert best_against_baseline(ways, where, []) == ""

@@ -7,19 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from engine.results.metrics import claims as truths
-from engine.results.metrics.claims import claim_tables
-from engine.results.metrics.uncertainty import (
-    BASELINES,
-    MEASURES,
-    PLAIN,
-    Case,
-    TreeLogProbs,
-    figures_of,
-)
+from engine.results.validation import claims as truths
+from engine.results.validation.claims import BASELINES, MEASURES, Case, claim_tables, figures_of
 from engine.trees.records import TreeOptions, TreeRow
 from engine.trees.stages import tree_row
-from engine.trees.tree import leaf_log_probs, record
 from tests.screens.trees.tree_project import grown, likely
 
 
@@ -64,47 +55,21 @@ class TestTruths:
         assert len(claims) == 3
         assert not any(claims.values())
 
-    def test_of_answers(self) -> None:
-        """Truths of answers are one for each assistant message, None where it was not judged; none at all where the
-        numbers differ.
-        """
-        truth = {"hallucination": [False, None, True]}
-        said = [{"hallucinated": False}, {}, {"hallucinated": True}]
-        assert truths.of_answers(truth, 3) == said
-        assert truths.of_answers(truth, 2) == [{}, {}]
-        assert truths.of_answers({"reward": 1}, 1) == [{}]
-
-    def test_satisfaction(self) -> None:
-        """A satisfaction of up to 3 of 5 counts as not satisfied; both judgments of one answer are kept."""
-        truth = {"satisfaction": [3, 4, None], "hallucination": [True, None, False]}
-        assert truths.judges_answers(truth)
-        assert truths.of_answers(truth, 3) == [
-            {"hallucinated": True, "not satisfied": True},
-            {"not satisfied": False},
-            {"hallucinated": False},
-        ]
-
 
 class TestFigures:
     def test_all_are_there(self) -> None:
-        """Every measure and baseline has a figure; the recorded answer's is per token."""
-        odds = [0.5, 0.125, 0.25, 0.5]
-        told = replace(row(), answer_log_prob=sum(map(math.log, odds)))
-        found = figures_of(told, 120, TreeLogProbs([-1.0], [math.log(one) for one in odds]))
+        """Every measure and baseline has a figure; perplexity is per token of the recorded answer."""
+        told = replace(row(), answer_log_prob=math.log(0.5 * 0.125 * 0.25 * 0.5))
+        found = figures_of([told], 120)
         assert found.keys() == {**MEASURES, **BASELINES}.keys()
         assert found["length"] == 120
-        assert found["answer_tokens"] == 4
         assert found["perplexity"] == pytest.approx((2 * 8 * 4 * 2) ** (1 / 4))
-        assert found["-mean_token_p"] == pytest.approx(-1.375 / 4)
-        assert found["-min_token_p"] == pytest.approx(-0.125)
 
-    def test_leaves_of_a_record(self) -> None:
-        """The leaves read from the stored columns are those of the tree."""
-        tree = grown(b"hi", TreeOptions(0.02, max_tokens=5)).tree
-        found = leaf_log_probs(record(tree).as_frame()["columns"])
-        assert sorted(found) == pytest.approx(
-            sorted(tree.nodes[at].path_log_p for at in tree.leaves())
-        )
+    def test_several_trees(self) -> None:
+        """A conversation with several trees has the greatest value of each figure."""
+        trees = [replace(row(), leaves=leaves, answer_log_prob=None) for leaves in (3, 9, 5)]
+        found = figures_of(trees, 1)
+        assert (found["leaves"], found["perplexity"]) == (9, None)
 
     def test_each_grows_with_uncertainty(self) -> None:
         """Leaves, entropy and negative log-probabilities rise when the best answer gets less probable."""
@@ -112,15 +77,13 @@ class TestFigures:
         unsure = replace(
             sure,
             leaves=sure.leaves + 1,
-            answers=sure.answers + 1,
             max_log_prob=(sure.max_log_prob or 0) - 1,
-            covered=sure.covered - 0.1,
             entropy=sure.entropy + 1,
             answer_log_prob=(sure.answer_log_prob or 0) - 1,
         )
-        low = figures_of(sure, 1, TreeLogProbs([-0.5], [-0.1, -0.2]))
-        high = figures_of(unsure, 2, TreeLogProbs([-0.6], [-0.1, -0.9]))
-        for name in (*MEASURES, *PLAIN):
+        low = figures_of([sure], 1)
+        high = figures_of([unsure], 2)
+        for name in (*MEASURES, *BASELINES):
             first, second = low[name], high[name]
             assert first is not None
             assert second is not None
@@ -131,7 +94,13 @@ class TestTables:
     CASES = tuple(
         Case(
             n,
-            {"leaves": n, "fork_entropy": 1.0, "answer_tokens": n if n > 2 else None},
+            {
+                "leaves": n,
+                "-max_logprob": 1.0,
+                "entropy": None,
+                "length": 8 - n,
+                "perplexity": n if n > 2 else None,
+            },
             {"reward 0": n > 4},
         )
         for n in range(1, 9)
@@ -139,12 +108,37 @@ class TestTables:
 
     def test_a_claim(self) -> None:
         """A table has a row for each figure over the cases that have it: a perfect one, one by chance, and one over six
-        cases.
+        cases; the best measure is set against the best baseline, over the cases that have both.
         """
-        (table,) = claim_tables(self.CASES, ["reward 0", "not complete"])
+        (table,) = claim_tables(self.CASES)
         assert (table.claim, table.holds, table.fails) == ("reward 0", 4, 4)
         rows = {one.figure: one for one in table.rows}
+        assert rows.keys() == {"leaves", "-max_logprob", "length", "perplexity"}
         assert rows["leaves"].area.value == 1
-        assert rows["fork_entropy"].area.value == 0.5
-        assert rows["fork_entropy"].average_precision.value == 0.5
-        assert (rows["answer_tokens"].positives, rows["answer_tokens"].negatives) == (4, 2)
+        assert rows["-max_logprob"].area.value == 0.5
+        assert rows["-max_logprob"].average_precision.value == 0.5
+        assert (rows["perplexity"].positives, rows["perplexity"].negatives) == (4, 2)
+        assert table.conclusions[1] == (
+            "leaves 1.00 against perplexity 1.00: too few of one kind to test."
+        )
+
+    def test_the_best_measure_is_tested(self) -> None:
+        """With many cases the sentence has the p value of no difference."""
+        noise = (3, 1, 2)
+        cases = [
+            Case(
+                n,
+                {
+                    "leaves": n,
+                    "-max_logprob": None,
+                    "entropy": None,
+                    "length": noise[n % 3],
+                    "perplexity": None,
+                },
+                {"reward 0": n > 20},
+            )
+            for n in range(40)
+        ]
+        (table,) = claim_tables(cases)
+        assert table.conclusions[1].startswith("leaves 1.00 against length .")
+        assert table.conclusions[1].endswith(": better (p < .001).")
