@@ -62,7 +62,7 @@ _NEAR_EQUALS = (
     word_set("change update modify edit"),
 )
 """Verbs of one act: who uses one of them asks for what another of them says."""
-_OPEN_VERBS = word_set("do go get find look search check see list count") | {""}
+OPEN_VERBS = word_set("do go get find look search check see list count") | {""}
 """Verbs that claim no more of an act than that somebody wants the thing."""
 _NO_ARTICLE_FACTOR = 0.5
 """How well a verb reads with a bare noun in the singular, 0–1: "set meeting"."""
@@ -145,7 +145,7 @@ class Cluster:
         have one, others count that ask for no other act on it ("my parcel is late", of "track my parcel"), unless
         members command."""
         texts = self.texts_with(request.content)
-        if request.verb in _OPEN_VERBS or self.are_partly_questions:
+        if request.verb in OPEN_VERBS or self.are_partly_questions:
             return texts
         near_equals = (verbs for verbs in _NEAR_EQUALS if request.verb in verbs)
         verbs = frozenset({request.verb}).union(*near_equals)
@@ -205,7 +205,7 @@ class Cluster:
     def asks_about(self, verb: str) -> bool:
         """Returns whether members ask about what a phrase with this verb names: they ask questions, and the verb says
         little or most do not use it ("when do I play tennis?", not "schedule tennis")."""
-        is_of_few = verb not in _OPEN_VERBS and self.verb_share(verb) < MIN_SUPPORT
+        is_of_few = verb not in OPEN_VERBS and self.verb_share(verb) < MIN_SUPPORT
         return self.are_questions and (verb in ("get", "count", "list") or is_of_few)
 
     @cached_property
