@@ -66,7 +66,7 @@ MAX_REQUESTS = 3
 MOSTLY_COVERED, MIN_ADDED_LATER = 0.6, 0.2
 """Share of the members from which on a name says what most want; and the least share that a further thing adds then."""
 NEAR_EQUAL_SHARE = 0.33
-"""How often a further act must be asked for, as a share of the first, to stand beside it though few ask for it first."""
+"""How often a further act must be asked for, as a share of the first, to stand beside it though few begin with it."""
 MIN_FIRST_SHARE, LEAST_CONTRAST = 0.4, 0.3
 """Least share of the members that ask for a request first where it names a cluster though other clusters ask for it as
 often; and the contrast that it has then."""

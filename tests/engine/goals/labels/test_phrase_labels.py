@@ -231,7 +231,19 @@ def test_a_greeting_does_not_describe_a_group() -> None:
 def test_values_in_lower_case() -> None:
     """Words of which many stand before one noun, and places after "from" or "in", are values, without capital
     letters, too; they tell groups of one name apart."""
-    kinds = ["thai", "french", "welsh", "polish", "greek", "swiss", "danish", "irish", "turkish", "korean", "basque"]
+    kinds = [
+        "thai",
+        "french",
+        "welsh",
+        "polish",
+        "greek",
+        "swiss",
+        "danish",
+        "irish",
+        "turkish",
+        "korean",
+        "basque",
+    ]
     groups = [[f"i want a {kind} restaurant in oxford, {n}." for n in range(6)] for kind in kinds]
     labels = [name.label for name in named(*groups).values()]
     assert labels == [f"Get a restaurant · {kind}" for kind in kinds]
