@@ -47,6 +47,8 @@ LEAST_SUPPORT = 0.4
 MIN_QUESTIONS, MIN_PARTLY_QUESTIONS = 0.4, 0.2
 """Least share of the members that begin with a question where a name says that they ask about something; and where the
 last request of a list says so."""
+MIN_VERB_EVERYWHERE, MIN_VERB_REQUESTS = 0.8, 0.25
+"""Share of the members that use a verb as any word, from which on this share of them is enough to ask with it first."""
 MIN_VERB_AGREEMENT = 0.6
 """Least share of the members' first requests that have one verb where a name lists things with it."""
 GET_SHARE, MIN_VERB_SHARE = 0.2, 0.05
@@ -62,7 +64,7 @@ _NEAR_EQUALS = (
     word_set("change update modify edit"),
 )
 """Verbs of one act: who uses one of them asks for what another of them says."""
-_OPEN_VERBS = word_set("do go get find look search check see list count") | {""}
+OPEN_VERBS = word_set("do go get find look search check see list count") | {""}
 """Verbs that claim no more of an act than that somebody wants the thing."""
 _NO_ARTICLE_FACTOR = 0.5
 """How well a verb reads with a bare noun in the singular, 0–1: "set meeting"."""
@@ -145,7 +147,7 @@ class Cluster:
         have one, others count that ask for no other act on it ("my parcel is late", of "track my parcel"), unless
         members command."""
         texts = self.texts_with(request.content)
-        if request.verb in _OPEN_VERBS or self.are_partly_questions:
+        if request.verb in OPEN_VERBS or self.are_partly_questions:
             return texts
         near_equals = (verbs for verbs in _NEAR_EQUALS if request.verb in verbs)
         verbs = frozenset({request.verb}).union(*near_equals)
@@ -205,7 +207,7 @@ class Cluster:
     def asks_about(self, verb: str) -> bool:
         """Returns whether members ask about what a phrase with this verb names: they ask questions, and the verb says
         little or most do not use it ("when do I play tennis?", not "schedule tennis")."""
-        is_of_few = verb not in _OPEN_VERBS and self.verb_share(verb) < MIN_SUPPORT
+        is_of_few = verb not in OPEN_VERBS and self.verb_share(verb) < MIN_SUPPORT
         return self.are_questions and (verb in ("get", "count", "list") or is_of_few)
 
     @cached_property
@@ -261,7 +263,10 @@ class Cluster:
         for verb, count in verbs:
             kinds[kind_of(verb[0]) if verb else ""] += count
         for kind, count in kinds.most_common(1):
-            if count >= max(LEAST_SUPPORT * len(self.texts), MIN_VERB_AGREEMENT * kinds.total()):
+            # Where nearly all use the word, many say it without a thing: "can I return it?", "a return label".
+            is_everywhere = self.share(frozenset({kind})) >= MIN_VERB_EVERYWHERE
+            least = MIN_VERB_REQUESTS if is_everywhere else LEAST_SUPPORT
+            if count >= max(least * len(self.texts), MIN_VERB_AGREEMENT * kinds.total()):
                 return next((verb for verb, _ in verbs if verb and kind_of(verb[0]) == kind), ())
         return ()
 

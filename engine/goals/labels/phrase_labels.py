@@ -22,14 +22,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.goals.labels.instructions import without_instructions
-from engine.goals.labels.member_texts import MIN_SUPPORT, Cluster, contrast_of, kind_of, verb_of
+from engine.goals.labels.member_texts import (
+    MIN_SUPPORT,
+    OPEN_VERBS,
+    Cluster,
+    contrast_of,
+    kind_of,
+    verb_of,
+)
 from engine.goals.labels.phrases import PARTICLES, Phrase, phrases, qualities, sentences, verbs_of
 from engine.goals.labels.spaceless_phrases import SpacelessPhrases, pairs
 from engine.goals.labels.word_kinds import DETERMINERS, REQUEST_VERBS, stem, stems
@@ -58,6 +65,8 @@ MAX_REQUESTS = 3
 """Most requests in a name."""
 MOSTLY_COVERED, MIN_ADDED_LATER = 0.6, 0.2
 """Share of the members from which on a name says what most want; and the least share that a further thing adds then."""
+NEAR_EQUAL_SHARE = 0.33
+"""How often a further act must be asked for, as a share of the first, to stand beside it though few begin with it."""
 MIN_FIRST_SHARE, LEAST_CONTRAST = 0.4, 0.3
 """Least share of the members that ask for a request first where it names a cluster though other clusters ask for it as
 often; and the contrast that it has then."""
@@ -251,13 +260,20 @@ def _listed_requests(
         and not usage.has_value(request.phrase)
     }
     texts = {content: cluster.texts_asking(requests[content]) for content in worth}
-    for content in texts if chosen else ():
-        texts[content] &= cluster.texts_beginning(content)  # what is asked for later is no goal
+    near_equals: set[frozenset[str]] = set()
     if chosen:
+        least = NEAR_EQUAL_SHARE * cluster.requests[chosen.content].share
+        near_equals = {
+            content
+            for content in texts
+            if cluster.requests[content].share >= least and requests[content].verb not in OPEN_VERBS
+        }
+        for content in texts.keys() - near_equals:
+            texts[content] &= cluster.texts_beginning(content)  # what is asked later is no goal
         thing = chosen.content & {stem(chosen.words[-1])} or chosen.content  # who names it wants it
         worth[chosen.content], requests[chosen.content] = math.inf, chosen
         texts[chosen.content] = cluster.texts_asking(replace(chosen, content=thing))
-    listed = [requests[content] for content in _cover(cluster, worth, texts)]
+    listed = [requests[content] for content in _cover(cluster, worth, texts, near_equals)]
     if not chosen and len(listed) == 1:
         stands_out = contrast_of(number, listed[0].content, clusters) >= MIN_TOPIC_CONTRAST
         has_support = cluster.has(MIN_REQUEST_SUPPORT, cluster.texts_asking(listed[0]))
@@ -356,6 +372,7 @@ def _cover(
     cluster: Cluster,
     worth: Mapping[frozenset[str], float],
     texts: Mapping[frozenset[str], set[int]],
+    near_equals: Set[frozenset[str]] = frozenset(),
 ) -> list[frozenset[str]]:
     """Returns contents that members have, at most `MAX_REQUESTS` and until they have `LISTED_SUPPORT`: each time the
     one with the largest product of its worth and the number of texts that it adds."""
@@ -365,11 +382,19 @@ def _cover(
     has_first = math.inf in worth.values()
     while len(listed) < MAX_REQUESTS and len(covered) < LISTED_SUPPORT * count:
         is_covered = has_first and len(covered) >= MOSTLY_COVERED * count
-        least = MIN_ADDED_LATER if is_covered else MIN_ADDED_SHARE
         gains = {
             content: len(texts[content] - covered) * value
             for content, value in worth.items()
-            if len(texts[content] - covered) >= max(2, least * count)
+            if len(texts[content] - covered)
+            >= max(
+                2,
+                count
+                * (
+                    MIN_ADDED_LATER
+                    if is_covered and content not in near_equals
+                    else MIN_ADDED_SHARE
+                ),
+            )
             and not any(_alike(content, other) for other in listed)
         }
         if not gains:
