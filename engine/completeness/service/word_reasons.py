@@ -27,7 +27,10 @@ from engine.conversations.tables import conversations
 from engine.project.project import Project
 from engine.project.sql import snapshot
 
-_HOW_TO_SCORE_BY_WORDS = "`workbench run complete PROJECT --mode words` makes scores by words; `scores PROJECT --use N` shows them."
+_HOW_TO_SCORE_BY_WORDS = (
+    "`workbench run complete PROJECT --mode words` makes scores by words; `scores PROJECT --use N`"
+    " shows them."
+)
 """What to do where the scores in force are not by words."""
 
 MIN_SHARE_OF_CONVERSATIONS = 0.01
