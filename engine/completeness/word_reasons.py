@@ -332,8 +332,9 @@ def words_of_column(piece: LogPiece, column: int) -> str | None:
     words = split_words([text_to_read(piece)])
     single, pair = word_columns(words, [piece.role])
     end_mark = len(words.hashes) - 1
-    spans = [(index, index) for index in np.flatnonzero(single[1:end_mark] == column) + 1]
-    spans += [(index, index + 1) for index in np.flatnonzero(pair == column)]
+    words_with_column = (np.flatnonzero(single[1:end_mark] == column) + 1).tolist()
+    spans = [(index, index) for index in words_with_column]
+    spans += [(index, index + 1) for index in np.flatnonzero(pair == column).tolist()]
     if not spans:
         return None
     first, last = spans[0]
