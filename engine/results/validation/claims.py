@@ -194,13 +194,13 @@ def claim_tables(
             continue
         earlier_answers.append(answers)
         decided = [case for case in cases if claim in case.claims]
-        rows = _ranked(decided, claim, on_step)
+        rows = _rank_measures(decided, claim, on_step)
         conclusions = (_against_chance(rows), *_best_measure(decided, claim, rows)) if rows else ()
         tables.append(ClaimTable(claim, holds, fails, rows, conclusions))
     return tuple(tables)
 
 
-def _ranked(cases: Sequence[Case], claim: str, on_step: OnStep) -> tuple[Ranked, ...]:
+def _rank_measures(cases: Sequence[Case], claim: str, on_step: OnStep) -> tuple[Ranked, ...]:
     """Returns a row for each figure that both classes have, over the cases that have it."""
     holds = np.array([case.claims[claim] for case in cases])
     resampling = Resampling([case.conversation for case in cases])
@@ -295,7 +295,7 @@ def areas_in_words(names: tuple[str, str], placed: tuple[Placements, Placements]
     return f"{compared}: {'better' if first.area > second.area else 'worse'} ({p_text})."
 
 
-def pairs(cases: Sequence[Case]) -> tuple[Pair, ...]:
+def claim_pairs(cases: Sequence[Case]) -> tuple[Pair, ...]:
     """Returns the correlations of figures with the length, and of the two measures that Soroka et al. compare, over the
     cases that have both."""
     correlated = []

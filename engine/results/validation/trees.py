@@ -27,9 +27,9 @@ from engine.results.validation.claims import (
     OnStep,
     Pair,
     Ranked,
+    claim_pairs,
     claim_tables,
     figures_of,
-    pairs,
 )
 from engine.results.validation.completeness import claims_by_conversation
 from engine.results.validation.completeness_report import ROC
@@ -108,7 +108,7 @@ def tree_validation(
         leaves=statistics.median(row.leaves for row in rows) if rows else 0,
         known={claim: count for claim, count in known.items() if count},
         tables=claim_tables(cases, on_step),
-        pairs=pairs(cases),
+        pairs=claim_pairs(cases),
     )
 
 
