@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from engine.base.arrays import Bools, Floats, Ints
+from engine.completeness.boundary_words import BoundaryWords
 from engine.completeness.probe_calibration import (
     FOLDS,
     SEED,
@@ -44,7 +45,7 @@ from engine.completeness.probe_calibration import (
     assign_folds,
     even_weights,
 )
-from engine.completeness.words import DISTANCES, BoundaryWords
+from engine.completeness.words import DISTANCES
 
 States = NDArray[np.float32]
 """Hidden states as regressions compute with them, shape (boundaries, dimensions)."""
@@ -538,6 +539,6 @@ def _mean_of_present(
 ) -> float:
     """Returns the mean sum of the words of the messages at a distance, at ends and at other boundaries alike."""
     present = features.messages[:, distance] >= 0
-    sums = features[present].only(distance).sums(weights, np.zeros(DISTANCES))
+    sums = features[present].at_distance(distance).sums(weights, np.zeros(DISTANCES))
     means = [sums[kind].mean() for kind in (is_end[present], ~is_end[present]) if kind.any()]
     return float(np.mean(means)) if means else 0.0

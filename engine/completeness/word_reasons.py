@@ -8,7 +8,7 @@ sum into a probability, only bends the scale.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -21,9 +21,9 @@ from engine.completeness.words import (
     COLUMNS,
     DISTANCES,
     Words,
-    origins,
-    read_text,
+    source_indices,
     split_words,
+    text_to_read,
     word_columns,
 )
 
@@ -35,10 +35,10 @@ Places = tuple[tuple[int, int], ...]
 """Where words stand in a text: start and end of each place, in characters."""
 
 MIN_SHARE = 0.01
-"""Least share of all parts, taken without their signs, at which a reason is told; the sum of the others is."""
+"""Smallest `Reason.share` of a reason that is listed; `ScoreReasons.rest` is the sum of those with a smaller one."""
 
 MIN_SHARE_OF_PAIR = 0.5
-"""A pair is told as one where its own weight is at least this share of that of its stronger word."""
+"""Two neighbors are one reason where the weight of the pair is at least this share of that of its stronger word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,13 @@ class Reason:
     """A part of the log-odds of an end.
 
     Attributes:
-        message: Index of the message in its conversation; of `speakers` the last one.
+        message: Index of the message in its conversation; for the kind `speakers` that of the last message.
         distance: Number of messages that models read after it, up to the boundary.
-        role: Who speaks in it.
+        role: Who speaks in the message.
         kind: What the reason is.
-        text: The words, in small letters; of `speakers` their roles in order; empty for an empty message.
+        text: The words, in small letters; for the kind `speakers` the roles in order; empty for an empty message.
         weight: Log-odds, above 0 for an end and below 0 against one.
-        share: The weight without its sign, as a share of all parts of the score without theirs.
+        share: |weight| divided by the sum of |weight| over all parts of the score, intercept and states included.
         places: Where the words stand in the text that models read of the message, in `WordReasons` in its content.
     """
 
@@ -73,7 +73,7 @@ class ScoreReasons:
     Attributes:
         message: Index of the message after which the conversation could end.
         reasons: The strongest first.
-        rest: Sum of the reasons that add less than `MIN_SHARE` each, none of which is told.
+        rest: Sum of the reasons that are not listed, because the share of each is below `MIN_SHARE`.
         intercept: What the sum begins with, whatever the words are; messages that are not there add to it.
         states: What the hidden states of a model add; None where the score is by words alone.
         log_odds: Before the calibration.
@@ -90,12 +90,12 @@ class ScoreReasons:
 
     @property
     def for_end(self) -> list[Reason]:
-        """Those that speak for an end, the strongest first."""
+        """The reasons that speak for an end, the strongest first."""
         return [reason for reason in self.reasons if reason.weight > 0]
 
     @property
     def against_end(self) -> list[Reason]:
-        """Those that speak against an end, the strongest first."""
+        """The reasons that speak against an end, the strongest first."""
         return [reason for reason in self.reasons if reason.weight < 0]
 
 
@@ -104,11 +104,11 @@ class StrongWord:
     """A word or a pair that speaks for or against an end in many conversations.
 
     Attributes:
-        text: The words, in small letters, with what of the message they are.
-        role: Who speaks.
+        text: The words in small letters, as `reason_text` has them (`begins with no`).
+        role: Who speaks in the message.
         distance: As in `Reason`.
-        weight: Mean over all regressions.
-        share: Of the conversations that have it at some boundary.
+        weight: Mean weight over all regressions.
+        share: Share of the conversations that have the word at some boundary.
     """
 
     text: str
@@ -122,10 +122,10 @@ class BoundaryWeights(NamedTuple):
     """The weights that made the score of one boundary.
 
     Attributes:
-        words: Shape (`DISTANCES * COLUMNS`,).
-        intercept: Of the regressions on words.
-        states: What the hidden states add; None where none was read.
-        absent: What a message adds that is not there, by its distance, shape (`DISTANCES`,).
+        words: Weight of each column at each distance, shape (`DISTANCES * COLUMNS`,).
+        intercept: Intercept of the regressions on words.
+        states: What the hidden states add to the log-odds; None where no state was read.
+        absent: What is added where there is no message at a distance, shape (`DISTANCES`,).
     """
 
     words: Floats
@@ -136,7 +136,7 @@ class BoundaryWeights(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WordWeights:
-    """What made the scores of a set by words.
+    """What made the scores of a set by words. Projects store the arrays under these names.
 
     Attributes:
         weights: Of words, by the regression that scored each fold of each repeat of each fit, shape
@@ -144,12 +144,12 @@ class WordWeights:
         intercepts: Of these regressions, shape (fits, repeats, folds).
         absent: As in `Regression`, shape (fits, repeats, folds, `DISTANCES`).
         ids: The conversations that were scored, rising, shape (conversations,).
-        fit_of: The fit that scored each, shape (conversations,).
-        folds: The fold of each in each repeat, shape (repeats, conversations); -1, the last one, where it was not
-            learned from.
+        fit_of: Index of the fit that scored each conversation, shape (conversations,).
+        folds: The fold of each conversation in each repeat, shape (repeats, conversations); -1, which
+            means the last one, where it was not learned from.
         read: The boundaries at which hidden states were read, as `boundary_id` gives them, rising, shape (read,).
-        state_parts: What the log-odds by words are multiplied with at each of these, and what is added to them, shape
-            (read, 2).
+        state_parts: Two columns for each of these boundaries: the factor of the log-odds by words, and what the states
+            add to the product; shape (read, 2).
     """
 
     weights: NDArray[np.float16]
@@ -167,18 +167,20 @@ class WordWeights:
         Raises:
             KeyError: The conversation was not scored.
         """
-        index = _index(self.ids, conversation_id)
+        index = _index_of(conversation_id, self.ids)
         if index is None:
             raise KeyError(conversation_id)
         repeats = np.arange(self.weights.shape[1])
         chosen = int(self.fit_of[index]), repeats, self.folds[:, index].astype(np.int64)
-        place = _index(self.read, boundary_id(conversation_id, message))
-        factor, by_states = (1.0, None) if place is None else self.state_parts[place].tolist()
+        place = _index_of(boundary_id(conversation_id, message), self.read)
+        state_factor, state_addend = (
+            (1.0, None) if place is None else self.state_parts[place].tolist()
+        )
         return BoundaryWeights(
-            factor * self.weights[chosen].mean(axis=0, dtype=np.float64),
-            factor * float(self.intercepts[chosen].mean()),
-            by_states,
-            factor * self.absent[chosen].mean(axis=0),
+            state_factor * self.weights[chosen].mean(axis=0, dtype=np.float64),
+            state_factor * float(self.intercepts[chosen].mean()),
+            state_addend,
+            state_factor * self.absent[chosen].mean(axis=0),
         )
 
     @property
@@ -192,49 +194,57 @@ def boundary_id(conversation_id: int, message: int) -> int:
     return conversation_id * MAX_MESSAGES + message
 
 
-def _index(rising: Ints, value: int) -> int | None:
-    """Returns the index of a value; None where it is not there."""
+def _index_of(value: int, rising: Ints) -> int | None:
+    """Returns the index of a value among rising ones, shape (values,); None where it is not there."""
     index = int(np.searchsorted(rising, value))
     return index if index < len(rising) and rising[index] == value else None
 
 
-def in_words(reason: Reason) -> str:
+def reason_text(reason: Reason) -> str:
     """Returns what a reason is, such as `begins with no`; not display-safe."""
+    return _phrase(reason.kind, reason.text)
+
+
+def _phrase(kind: ReasonKind, text: str) -> str:
+    """Returns the words of a reason of a kind, such as `begins with no`."""
     return {
-        "words": reason.text,
-        "begins": f"begins with {reason.text}",
-        "ends": f"ends with {reason.text}",
+        "words": text,
+        "begins": f"begins with {text}",
+        "ends": f"ends with {text}",
         "empty": "is empty",
-        "speakers": f"{reason.text} speak",
-    }[reason.kind]
+        "speakers": f"{text} speak",
+    }[kind]
 
 
-def explain(pieces: Sequence[LogPiece], end: int, weights: BoundaryWeights) -> ScoreReasons:
+def explain(
+    pieces: Sequence[LogPiece], boundary_piece: int, weights: BoundaryWeights
+) -> ScoreReasons:
     """Returns the parts of the log-odds of an end at a boundary.
 
     Args:
         pieces: The log of the conversation.
-        end: Index of the piece at the boundary.
+        boundary_piece: Index of the piece after which the conversation could end.
+        weights: What made the score of this boundary.
     """
-    last = pieces[max(0, end + 1 - DISTANCES) : end + 1]
+    last_pieces = pieces[max(0, boundary_piece + 1 - DISTANCES) : boundary_piece + 1]
     parts: list[Reason] = []
-    speakers = 0.0
-    for distance, piece in enumerate(reversed(last)):
-        of_speaker, reasons = _of_message(
+    weight_of_speakers = 0.0
+    for distance, piece in enumerate(reversed(last_pieces)):
+        weight_of_speaker, reasons = _reasons_of_message(
             piece, distance, weights.words[distance * COLUMNS :][:COLUMNS]
         )
-        speakers += of_speaker
+        weight_of_speakers += weight_of_speaker
         parts += reasons
-    roles = ", ".join(piece.role for piece in last)
-    parts.append(_reason(pieces[end], 0, "speakers", roles, speakers, ()))
+    roles = ", ".join(piece.role for piece in last_pieces)
+    parts.append(_reason(pieces[boundary_piece], 0, "speakers", roles, weight_of_speakers, ()))
     states = weights.states or 0.0
-    intercept = weights.intercept + float(weights.absent[len(last) :].sum())
+    intercept = weights.intercept + float(weights.absent[len(last_pieces) :].sum())
     total = sum(abs(part.weight) for part in parts) + abs(intercept) + abs(states)
     shared = [replace(part, share=abs(part.weight) / (total or 1.0)) for part in parts]
     large_parts = [part for part in shared if part.share >= MIN_SHARE]
     log_odds = sum(part.weight for part in parts) + intercept + states
     return ScoreReasons(
-        pieces[end].message,
+        pieces[boundary_piece].message,
         tuple(sorted(large_parts, key=lambda reason: -reason.share)),
         sum(part.weight for part in shared if part.share < MIN_SHARE),
         intercept,
@@ -243,47 +253,71 @@ def explain(pieces: Sequence[LogPiece], end: int, weights: BoundaryWeights) -> S
     )
 
 
-def _of_message(piece: LogPiece, distance: int, weights: Floats) -> tuple[float, list[Reason]]:
-    """Returns what the speaker of a message has in the sum, and its other parts, without their shares.
+def _reasons_of_message(
+    piece: LogPiece, distance: int, weights: Floats
+) -> tuple[float, list[Reason]]:
+    """Returns the weight of who speaks in a message, and its other parts of the sum, without their shares.
 
     Args:
         weights: Of the columns at the distance of the message, shape (`COLUMNS`,).
     """
-    words = split_words([read_text(piece)])
+    words = split_words([text_to_read(piece)])
     columns = np.concatenate(word_columns(words, [piece.role]))
     # A column counts once, however many words and pairs of the message have it.
     _, index, counts = np.unique(columns, return_inverse=True, return_counts=True)
     values = (weights[columns] / counts[index]).tolist()
-    end = len(words.hashes) - 1  # the mark behind the last word; the words are 1 to `end` - 1
-    single, pair = values[: end + 1], values[end + 1 :]
+    single, pair = values[: len(words.hashes)], values[len(words.hashes) :]
+    begin_mark, *word_weights, end_mark = single
     # Every message of a speaker has both marks.
-    of_speaker = single[0] + single[end]
-    if end == 1:
-        return of_speaker, [_reason(piece, distance, "empty", "", pair[0], ())]
+    weight_of_speaker = begin_mark + end_mark
+    if not word_weights:
+        (weight_of_empty,) = pair
+        return weight_of_speaker, [_reason(piece, distance, "empty", "", weight_of_empty, ())]
     spans = _spans(words, single, pair)
-    weight_of_span = dict.fromkeys(spans.values(), 0.0)
-    for word, span in spans.items():
-        weight_of_span[span] += single[word]
-    for first in range(end):
-        both = [spans[word] for word in (first, first + 1) if word in spans]
-        for span in both:
-            weight_of_span[span] += pair[first] / len(both)
-    origin = origins(piece)
-    same: dict[tuple[ReasonKind, str], tuple[float, Places]] = {}
-    for span, weight in weight_of_span.items():
-        first_byte, last_byte = words.first[span.first], words.last[span.last]
-        start, stop = int(origin[first_byte]), int(origin[last_byte]) + 1
-        text = words.text[first_byte : last_byte + 1].decode()
-        places: Places = ()
-        if 0 <= start < stop:
-            text, places = piece.body[start:stop].lower(), ((start, stop),)
-        key = span.kind, " ".join(text.split())
-        before, places_before = same.get(key, (0.0, ()))
-        same[key] = before + weight, places_before + places
-    return of_speaker, [
+    indices = source_indices(piece)
+    by_text: dict[tuple[ReasonKind, str], tuple[float, Places]] = {}
+    for span, weight in _weight_by_span(spans, single, pair).items():
+        text, places = _text_and_places(piece, words, span, indices)
+        key = span.kind, text
+        weight_before, places_before = by_text.get(key, (0.0, ()))
+        by_text[key] = weight_before + weight, places_before + places
+    return weight_of_speaker, [
         _reason(piece, distance, kind, text, weight, places)
-        for (kind, text), (weight, places) in same.items()
+        for (kind, text), (weight, places) in by_text.items()
     ]
+
+
+def _weight_by_span(
+    spans: Mapping[int, _Span], single: Sequence[float], pair: Sequence[float]
+) -> dict[_Span, float]:
+    """Returns the weight of each span: of its words and of the pairs in it; arguments as in `_spans`.
+
+    The weight of a pair over the border of two spans is shared by both.
+    """
+    weights = dict.fromkeys(spans.values(), 0.0)
+    for word, span in spans.items():
+        weights[span] += single[word]
+    for pair_index, pair_weight in enumerate(pair):
+        spans_of_pair = [spans[word] for word in (pair_index, pair_index + 1) if word in spans]
+        for span in spans_of_pair:
+            weights[span] += pair_weight / len(spans_of_pair)
+    return weights
+
+
+def _text_and_places(
+    piece: LogPiece, words: Words, span: _Span, indices: Ints
+) -> tuple[str, Places]:
+    """Returns the words of a span in small letters, and where they stand in the body of the message.
+
+    Args:
+        indices: As `source_indices` returns them.
+    """
+    first_byte, last_byte = words.first_byte[span.first], words.last_byte[span.last]
+    start, stop = int(indices[first_byte]), int(indices[last_byte]) + 1
+    if 0 <= start < stop:
+        return " ".join(piece.body[start:stop].lower().split()), ((start, stop),)
+    # -1: the name of a tool, which is read before the body.
+    return " ".join(words.text[first_byte : last_byte + 1].decode().split()), ()
 
 
 def _reason(
@@ -295,24 +329,33 @@ def _reason(
 
 def words_of_column(piece: LogPiece, column: int) -> str | None:
     """Returns the word or the pair of a message that has a column, such as `ends with ?`; None where none has."""
-    words = split_words([read_text(piece)])
+    words = split_words([text_to_read(piece)])
     single, pair = word_columns(words, [piece.role])
-    end = len(words.hashes) - 1
-    spans = [(index, index) for index in np.flatnonzero(single[1:end] == column) + 1]
-    spans += [(index, index + 1) for index in np.flatnonzero(pair == column)]
+    end_mark = len(words.hashes) - 1
+    words_with_column = (np.flatnonzero(single[1:end_mark] == column) + 1).tolist()
+    spans = [(index, index) for index in words_with_column]
+    spans += [(index, index + 1) for index in np.flatnonzero(pair == column).tolist()]
     if not spans:
         return None
     first, last = spans[0]
-    if first == 0 and last == end:
-        return "is empty"
-    inner = [index for index in (first, last) if 0 < index < end]
-    text = words.text[words.first[inner[0]] : words.last[inner[-1]] + 1].decode()
-    mark = "begins with " if first == 0 else "ends with " if last == end else ""
-    return mark + " ".join(text.split())
+    if first == 0 and last == end_mark:
+        return _phrase("empty", "")
+    inner = [index for index in (first, last) if 0 < index < end_mark]
+    text = words.text[words.first_byte[inner[0]] : words.last_byte[inner[-1]] + 1].decode()
+    return _phrase(_kind_of_words(first, last, end_mark), " ".join(text.split()))
+
+
+def _kind_of_words(first: int, last: int, end_mark: int) -> ReasonKind:
+    """Returns the kind of a word or a pair, given its first and last index: whether it has one of the two marks."""
+    if first == 0:
+        return "begins"
+    if last == end_mark:
+        return "ends"
+    return "words"
 
 
 class _Span(NamedTuple):
-    """Neighboring words that are told as one: their indices, the last one included."""
+    """Neighboring words that make one reason: their indices, the last one included."""
 
     kind: ReasonKind
     first: int
@@ -322,28 +365,29 @@ class _Span(NamedTuple):
 def _spans(words: Words, single: Sequence[float], pair: Sequence[float]) -> dict[int, _Span]:
     """Returns the span of each word of a message, by its index: a pair where that says more, else the word alone.
 
-    A sign such as a comma goes with a word only where the two touch, so that no `, thank` is told.
+    Pairs are taken greedily, the strongest first; a word is in one span only. A sign such as a comma goes with a word
+    only where the two touch, so that there is no reason `, thank`.
 
     Args:
         single: Weight of each word, the marks at both ends included.
         pair: Weight of each of them with the one after it.
     """
-    end = len(single) - 1
+    end_mark = len(single) - 1
     parts = [
         words.text[first : last + 1]
-        for first, last in zip(words.first.tolist(), words.last.tolist(), strict=True)
+        for first, last in zip(words.first_byte.tolist(), words.last_byte.tolist(), strict=True)
     ]
     is_sign = [part.isascii() and not part.replace(b"_", b"").isalnum() for part in parts]
-    touches = words.last[:-1] + 1 == words.first[1:]
+    touches = words.last_byte[:-1] + 1 == words.first_byte[1:]
     spans: dict[int, _Span] = {}
-    for first in sorted(range(end), key=lambda first: -abs(pair[first])):
-        both = [word for word in (first, first + 1) if 0 < word < end]
+    for index in sorted(range(end_mark), key=lambda pair_index: -abs(pair[pair_index])):
+        both = [word for word in (index, index + 1) if 0 < word < end_mark]
         stronger = max(abs(single[word]) for word in both)
-        if abs(pair[first]) < MIN_SHARE_OF_PAIR * stronger or any(word in spans for word in both):
+        if abs(pair[index]) < MIN_SHARE_OF_PAIR * stronger or any(word in spans for word in both):
             continue
-        if len(both) == 2 and any(is_sign[word] for word in both) and not touches[first]:
+        if len(both) == 2 and any(is_sign[word] for word in both) and not touches[index]:
             continue
-        kind: ReasonKind = "begins" if first == 0 else "ends" if first == end - 1 else "words"
+        kind = _kind_of_words(index, index + 1, end_mark)
         spans |= dict.fromkeys(both, _Span(kind, both[0], both[-1]))
-    alone = {word: _Span("words", word, word) for word in range(1, end)}
+    alone = {word: _Span("words", word, word) for word in range(1, end_mark)}
     return alone | spans

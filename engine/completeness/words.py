@@ -1,31 +1,25 @@
-"""Words of messages as numbers: what the probe on words reads at a boundary.
+"""Words of messages as numbers, which the probe on words reads at a boundary (`engine.completeness.boundary_words`).
 
 A *boundary* is a message after which a conversation could end. Its features are the words of that message and of the
 two before it, each word and each pair of neighbors once. A word counts apart for each speaker and each *distance*,
 which is 0 for the message at the boundary and 1 and 2 for those before it. Words are hashed to `COLUMNS` numbers, so
 there is no vocabulary to learn (Weinberger et al. 2009, "Feature hashing for large scale multitask learning", ICML).
 Of a long message both ends are read. The text is that which models read, without what gives an ending away.
-
-Runs of three words, which near copies of a conversation share, come from the same pass.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.base.arrays import Bools, Floats, Ints
+from engine.base.arrays import Ints
 from engine.base.conversation import LogPiece, Role
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 Hashes = NDArray[np.uint64]
 
@@ -36,13 +30,10 @@ COLUMNS = 1 << BITS
 """Number of different values that words and pairs are hashed to; fits `uint16`. docs/lab/words.md compares numbers."""
 
 DISTANCES = 3
-"""Number of messages that are read at a boundary."""
+"""Number of messages that are read at a boundary: the one there and those before it."""
 
-EDGE = 600
+END_LENGTH = 600
 """Number of characters that are read at the beginning and at the end of a message that is longer than both."""
-
-MAX_CHARACTERS_PER_PASS = 1 << 20
-"""Largest number of characters of several messages in one pass, which needs about fifty times their bytes."""
 
 _LONE_CHARACTER = re.compile(
     "(["
@@ -87,17 +78,32 @@ class Words(NamedTuple):
     """The words of some messages, one after another, each message between `_BEGIN` and `_END`.
 
     Attributes:
-        hashes: Shape (words,).
+        hashes: A number for each word, equal for equal words, shape (words,).
         message: Index of the message of each word, shape (words,).
         text: The bytes that were read, all messages in one.
-        first, last: Where each word begins and ends in `text`, shape (words,); -1 for `_BEGIN` and `_END`.
+        first_byte, last_byte: Index in `text` of the first and of the last byte of each word, shape (words,); -1 for
+            `_BEGIN` and `_END`.
     """
 
     hashes: Hashes
     message: Ints
     text: bytes
-    first: Ints
-    last: Ints
+    first_byte: Ints
+    last_byte: Ints
+
+    def runs_of_three(self) -> tuple[NDArray[np.uint32], Ints]:
+        """Returns the hash of each three words in a row of one message, and its message, both of shape (runs,).
+
+        Marks at both ends of a message and signs are left out.
+        """
+        data = np.frombuffer(self.text, dtype=np.uint8)
+        spoken = np.flatnonzero(
+            (self.first_byte >= 0) & (_CLASSES[data[self.first_byte]] == _LETTER)
+        )
+        hashes, message = self.hashes[spoken], self.message[spoken]
+        run = (hashes[:-2] * np.uint64(9) + hashes[1:-1] * np.uint64(3) + hashes[2:]) * _MIX
+        in_one_message = message[2:] == message[:-2]
+        return (run[in_one_message] >> np.uint64(32)).astype(np.uint32), message[2:][in_one_message]
 
 
 @cache
@@ -110,18 +116,18 @@ def _powers(length: int) -> tuple[Hashes, Hashes]:
     return power, inverse
 
 
-def read_text(piece: LogPiece) -> str:
+def text_to_read(piece: LogPiece) -> str:
     """Returns what is read of a message: its ends in small letters, and before them the tools that it calls."""
     text = piece.body
-    # Others are read as they are, which is quicker.
-    if len(text) > 2 * EDGE or piece.kind == "action":
+    # The text of other messages is the body as it is, and `_read_parts` need not be called.
+    if len(text) > 2 * END_LENGTH or piece.kind == "action":
         text = " ".join(text for text, _ in _read_parts(piece))
     text = text.lower()
     return text if text.isascii() else _LONE_CHARACTER.sub(r" \1 ", text)
 
 
-def origins(piece: LogPiece) -> Ints:
-    """Returns the index in `piece.body` of the character that each byte of `read_text` is from, in UTF-8.
+def source_indices(piece: LogPiece) -> Ints:
+    """Returns the index in `piece.body` of the character that each byte of `text_to_read` is from, in UTF-8.
 
     Returns:
         Shape (bytes,); -1 for the names of tools that stand before the body, and for the blanks between parts.
@@ -140,8 +146,11 @@ def _read_parts(piece: LogPiece) -> list[tuple[str, Sequence[int]]]:
     """Returns the texts that are read of a message, each with the index in `piece.body` of its characters."""
     body = piece.body
     parts: list[tuple[str, Sequence[int]]] = [(body, range(len(body)))]
-    if len(body) > 2 * EDGE:
-        parts = [(body[:EDGE], range(EDGE)), (body[-EDGE:], range(len(body) - EDGE, len(body)))]
+    if len(body) > 2 * END_LENGTH:
+        parts = [
+            (body[:END_LENGTH], range(END_LENGTH)),
+            (body[-END_LENGTH:], range(len(body) - END_LENGTH, len(body))),
+        ]
     calls = " ".join(_CALL.findall(body)) if piece.kind == "action" else ""
     return [(calls, [-1] * len(calls)), *parts] if calls else parts
 
@@ -150,39 +159,56 @@ def split_words(texts: Sequence[str]) -> Words:
     """Returns the words of messages.
 
     Args:
-        texts: At least one, as `read_text` returns them.
+        texts: At least one, as `text_to_read` returns them.
     """
-    parts = [text.encode("utf-8", "replace") for text in texts]
-    joined = b"\n".join(parts) + b"\n"
+    messages = [text.encode("utf-8", "replace") for text in texts]
+    joined = b"\n".join(messages) + b"\n"
     data = np.frombuffer(joined, dtype=np.uint8)
+    first, last = _word_bounds(data)
+    hashes = _word_hashes(data, first, last)
+    # Without the marks: the message of each word, shape (words,); with them: the number of words and the index of the
+    # last one of each message, shape (messages,).
+    message_of_word = np.searchsorted(
+        np.cumsum([len(message) + 1 for message in messages]), first, side="right"
+    )
+    counts = np.bincount(message_of_word, minlength=len(messages)) + 2
+    end_marks = np.cumsum(counts) - 1
+    # A word moves behind the marks of the messages before its own and behind the first mark of its own.
+    index_with_marks = np.arange(len(first)) + 2 * message_of_word + 1
+    total = int(counts.sum())
+    all_hashes = np.full(total, _END)
+    all_first, all_last = np.full((2, total), -1, dtype=np.int64)
+    all_hashes[end_marks - counts + 1] = _BEGIN
+    all_hashes[index_with_marks] = hashes
+    all_first[index_with_marks], all_last[index_with_marks] = first, last
+    return Words(
+        all_hashes, np.repeat(np.arange(len(messages)), counts), joined, all_first, all_last
+    )
+
+
+def _word_bounds(data: NDArray[np.uint8]) -> tuple[Ints, Ints]:
+    """Returns the index of the first and of the last byte of each word, each of shape (words,)."""
     classes = np.pad(_CLASSES[data], 1)  # blanks on both sides
     here, before, after = classes[1:-1], classes[:-2], classes[2:]
     first = np.flatnonzero((here == _SIGN) | ((here == _LETTER) & (before != _LETTER)))
     last = np.flatnonzero((here == _SIGN) | ((here == _LETTER) & (after != _LETTER)))
-    # A polynomial in the bytes of a word: a difference of two sums up to a byte, divided by the power at its beginning.
+    return first, last
+
+
+def _word_hashes(data: NDArray[np.uint8], first: Ints, last: Ints) -> Hashes:
+    """Returns the hash of each word, shape (words,): the same for equal words, wherever they stand.
+
+    It is the sum of (byte i + 1) * P^(i - first) over the bytes of the word, modulo 2^64 with P = `_PRIME`, with its
+    bits mixed. The sum is a difference of two running sums of (byte i + 1) * P^i, times P^-first.
+    """
     power, inverse = (powers[: len(data)] for powers in _powers(1 << len(data).bit_length()))
-    sums = np.cumsum((data.astype(np.uint64) + np.uint64(1)) * power)
-    before_word = np.where(first > 0, sums[first - 1], np.uint64(0))
-    hashes = (sums[last] - before_word) * inverse[first]
-    hashes ^= hashes >> np.uint64(29)
+    running = np.cumsum((data.astype(np.uint64) + np.uint64(1)) * power)
+    before_word = np.where(first > 0, running[first - 1], np.uint64(0))
+    hashes = (running[last] - before_word) * inverse[first]
+    hashes ^= hashes >> np.uint64(29)  # any shift that brings high bits to low ones would do
     hashes *= _SPREAD
     hashes ^= hashes >> np.uint64(32)
-    text_ends = np.cumsum([len(part) + 1 for part in parts])
-    message = np.searchsorted(text_ends, first, side="right")
-    # Room for two marks in each message.
-    place = np.arange(len(hashes)) + 2 * message + 1
-    words_in_message = np.bincount(message, minlength=len(parts))
-    ends = np.cumsum(words_in_message + 2) - 1
-    total = len(hashes) + 2 * len(parts)
-    all_hashes, all_first, all_last = (
-        np.full(total, _END),
-        np.full(total, -1, dtype=np.int64),
-        np.full(total, -1, dtype=np.int64),
-    )
-    all_hashes[ends - words_in_message - 1] = _BEGIN
-    all_hashes[place], all_first[place], all_last[place] = hashes, first, last
-    owner = np.repeat(np.arange(len(parts)), words_in_message + 2)
-    return Words(all_hashes, owner, joined, all_first, all_last)
+    return hashes
 
 
 def word_columns(words: Words, roles: Sequence[Role]) -> tuple[Ints, Ints]:
@@ -191,8 +217,10 @@ def word_columns(words: Words, roles: Sequence[Role]) -> tuple[Ints, Ints]:
     A pair over the border of two messages has a column too, which means nothing.
 
     Args:
-        roles: Who speaks in each message.
+        words: Words of some messages.
+        roles: Who speaks in each message, shape (messages,).
     """
+    # A salt for each speaker, so that a word counts apart for each. Other odd factors and shifts would do as well.
     salt = np.array([crc32(role.encode()) * _PRIME % (1 << 64) for role in roles], dtype=np.uint64)
     salts = salt[words.message]
     shift = np.uint64(64 - BITS)
@@ -200,158 +228,3 @@ def word_columns(words: Words, roles: Sequence[Role]) -> tuple[Ints, Ints]:
     pairs = words.hashes[:-1] * np.uint64(3) + np.uint64(5) * (words.hashes[1:] >> np.uint64(1))
     pair = ((pairs ^ salts[1:]) * _MIX) >> shift
     return single.astype(np.int64), pair.astype(np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class MessageWords:
-    """The columns that messages have, message after message.
-
-    Attributes:
-        columns: Those of each message rising, each once; shape (total,).
-        starts: Where those of each message begin, and where the last ones end; shape (messages + 1,).
-        runs: Hashes of the runs of three words of each message, shape (runs,).
-        run_starts: As `starts`, of `runs`.
-    """
-
-    columns: NDArray[np.uint16]
-    starts: Ints
-    runs: NDArray[np.uint32]
-    run_starts: Ints
-
-    @classmethod
-    def of(cls, pieces: Sequence[LogPiece]) -> MessageWords:
-        """Returns the words of messages, whatever conversations they are from."""
-        parts = [_one_pass(part) for part in _passes(pieces)]
-        if not parts:
-            return cls(
-                np.empty(0, np.uint16),
-                np.zeros(1, np.int64),
-                np.empty(0, np.uint32),
-                np.zeros(1, np.int64),
-            )
-        return cls.joined(parts)
-
-    @classmethod
-    def joined(cls, parts: Sequence[MessageWords]) -> MessageWords:
-        """Returns the words of all messages of several parts, at least one, in their order."""
-        return cls(
-            np.concatenate([part.columns for part in parts]),
-            _joined_starts([part.starts for part in parts]),
-            np.concatenate([part.runs for part in parts]),
-            _joined_starts([part.run_starts for part in parts]),
-        )
-
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
-
-def _joined_starts(starts: Sequence[Ints]) -> Ints:
-    """Returns where the parts of several sequences begin in all of them together."""
-    sizes = np.concatenate([np.diff(own_starts) for own_starts in starts])
-    return np.concatenate([[0], np.cumsum(sizes)])
-
-
-def _passes(pieces: Sequence[LogPiece]) -> Iterator[list[tuple[str, Role]]]:
-    """Yields the text and the speaker of each message, in parts of at most `MAX_CHARACTERS_PER_PASS`
-    characters, or of one longer message."""
-    part: list[tuple[str, Role]] = []
-    characters = 0
-    for piece in pieces:
-        text = read_text(piece)
-        if part and characters + len(text) > MAX_CHARACTERS_PER_PASS:
-            yield part
-            part, characters = [], 0
-        part.append((text, piece.role))
-        characters += len(text)
-    if part:
-        yield part
-
-
-def _one_pass(part: Sequence[tuple[str, Role]]) -> MessageWords:
-    """Returns the words of a few messages."""
-    words = split_words([text for text, _ in part])
-    single, pair = word_columns(words, [role for _, role in part])
-    same = words.message[1:] == words.message[:-1]
-    keys = np.concatenate(
-        [words.message << BITS | single, (words.message[1:] << BITS | pair)[same]]
-    )
-    keys.sort()  # `np.unique` takes ten times as long
-    keys = keys[np.append(True, keys[1:] != keys[:-1])]
-    numbers = np.arange(len(part) + 1)
-    # Three words of one message, the marks at both ends and signs left out.
-    data = np.frombuffer(words.text, dtype=np.uint8)
-    spoken = np.flatnonzero((words.first >= 0) & (_CLASSES[data[words.first]] == _LETTER))
-    hashes, owner = words.hashes[spoken], words.message[spoken]
-    run = (hashes[:-2] * np.uint64(9) + hashes[1:-1] * np.uint64(3) + hashes[2:]) * _MIX
-    within = owner[2:] == owner[:-2]
-    run_owner = owner[2:][within]
-    return MessageWords(
-        (keys & (COLUMNS - 1)).astype(np.uint16),
-        np.searchsorted(keys, numbers << BITS),
-        (run[within] >> np.uint64(32)).astype(np.uint32),
-        np.searchsorted(run_owner, numbers),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class BoundaryWords:
-    """The words at boundaries.
-
-    Attributes:
-        words: Of the messages.
-        messages: Index in `words` of the message at each distance, shape (boundaries, `DISTANCES`); -1 where there is
-            none.
-    """
-
-    words: MessageWords
-    messages: Ints
-
-    def __len__(self) -> int:
-        return len(self.messages)
-
-    def __getitem__(self, rows: Bools | Ints) -> BoundaryWords:
-        """Returns the words at some of the boundaries."""
-        return BoundaryWords(self.words, self.messages[rows])
-
-    def matrix(self) -> csr_array:
-        """Returns a one for each word that is there, shape (boundaries, `DISTANCES * COLUMNS`)."""
-        from scipy.sparse import csr_array
-
-        places, sizes = self._places(self.messages.ravel())
-        offset = np.tile(np.arange(DISTANCES) * COLUMNS, len(self))
-        columns = self.words.columns[places] + np.repeat(offset, sizes)
-        starts = np.concatenate([[0], np.cumsum(sizes.reshape(-1, DISTANCES).sum(axis=1))])
-        ones = np.ones(len(columns))
-        return csr_array(
-            (ones, columns.astype(np.int32), starts.astype(np.int32)),
-            (len(self), DISTANCES * COLUMNS),
-        )
-
-    def only(self, distance: int) -> BoundaryWords:
-        """Returns the words at one distance, as if the messages at the others were not there."""
-        at_distance = np.arange(DISTANCES) == distance
-        return BoundaryWords(self.words, np.where(at_distance, self.messages, -1))
-
-    def sums(self, weights: Floats, absent: Floats) -> Floats:
-        """Returns the sum of the weights of the words at each boundary, shape (boundaries,).
-
-        Args:
-            weights: Shape (`DISTANCES * COLUMNS`,).
-            absent: What a message adds that is not there, by its distance, shape (`DISTANCES`,).
-        """
-        total = (self.messages < 0) @ absent
-        for distance in range(DISTANCES):
-            # No two boundaries have one message at the same distance, so each is summed once.
-            places, sizes = self._places(self.messages[:, distance])
-            values = weights[distance * COLUMNS :][self.words.columns[places]]
-            running = np.concatenate([[0.0], np.cumsum(values)])
-            ends = np.cumsum(sizes)
-            total += running[ends] - running[ends - sizes]
-        return np.asarray(total)
-
-    def _places(self, messages: Ints) -> tuple[Ints, Ints]:
-        """Returns where in `words.columns` those of each message are, and how many; none where the index is -1."""
-        starts = self.words.starts
-        sizes = np.where(messages < 0, 0, starts[messages + 1] - starts[messages])
-        skipped = starts[messages] - (np.cumsum(sizes) - sizes)
-        return np.repeat(skipped, sizes) + np.arange(sizes.sum()), sizes

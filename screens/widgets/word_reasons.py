@@ -13,7 +13,7 @@ from engine.base.errors import WorkbenchError
 from engine.base.number_format import bar, probability, signed
 from engine.base.text import one_line
 from engine.completeness.service.word_reasons import WordReasons
-from engine.completeness.word_reasons import Reason, ScoreReasons, in_words
+from engine.completeness.word_reasons import Reason, ScoreReasons, reason_text
 from engine.conversations.records import MessageRow
 from screens.widgets.background import background
 from screens.widgets.messages import Span, message_parts, safe_text
@@ -102,9 +102,9 @@ def sum_content(reasons: ScoreReasons) -> Content:
 
 def reason_content(reason: Reason, strongest: float, tone: str) -> Content:
     """Returns the bar, share and words of a reason, who speaks, and how many messages back from the boundary."""
-    text, place = one_line(in_words(reason), MAX_WORD_CHARACTERS), ROLE_LABELS[reason.role]
+    text, place = one_line(reason_text(reason), MAX_WORD_CHARACTERS), ROLE_LABELS[reason.role]
     if reason.kind == "speakers":
-        text, place = in_words(reason), ""
+        text, place = reason_text(reason), ""
         for role, label in ROLE_LABELS.items():
             text = text.replace(role, label)
     elif reason.distance:

@@ -17,7 +17,7 @@ from engine.base.text import one_line
 from engine.completeness.records import DecisionRule, ScoreSet
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.sets import in_force
-from engine.completeness.word_reasons import Reason, ScoreReasons, in_words
+from engine.completeness.word_reasons import Reason, ScoreReasons, reason_text
 from engine.conversations.filters import ListQuery
 from engine.model.service.run_setup import use_adapter
 from engine.opener.open_project import OpenProject
@@ -175,7 +175,7 @@ def _reasons_as_result(reasons: ScoreReasons) -> CommandResult:
 def _reason_cells(reason: Reason) -> tuple[Cell, ...]:
     """Returns the weight of a reason, its share, its words, and the message with its speaker."""
     message = f"{reason.message + 1} {reason.role}"
-    return reason.weight, reason.share, one_line(in_words(reason), 40), message
+    return reason.weight, reason.share, one_line(reason_text(reason), 40), message
 
 
 # What verdicts say of scores

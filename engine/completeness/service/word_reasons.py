@@ -1,4 +1,4 @@
-"""Which words speak for and against the end of a conversation."""
+"""The words that speak for and against the end of a conversation, and of all conversations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from engine.base.conversation import Message, Role, render_log
+from engine.base.conversation import LogPiece, Message, Role, render_log
 from engine.base.errors import NotYet
 from engine.completeness.conversation_logs import logs_of
 from engine.completeness.service.sets import name_of
@@ -27,7 +27,10 @@ from engine.conversations.tables import conversations
 from engine.project.project import Project
 from engine.project.sql import snapshot
 
-_BY_WORDS = "`workbench run complete PROJECT --mode words` makes scores by words; `scores PROJECT --use N` shows them."
+_HOW_TO_SCORE_BY_WORDS = (
+    "`workbench run complete PROJECT --mode words` makes scores by words; `scores PROJECT --use N`"
+    " shows them."
+)
 """What to do where the scores in force are not by words."""
 
 MIN_SHARE_OF_CONVERSATIONS = 0.01
@@ -36,22 +39,26 @@ MIN_SHARE_OF_CONVERSATIONS = 0.01
 MAX_CONVERSATIONS = 1_000
 """Most conversations in which the strongest words are looked for."""
 
-ROWS_PER_WORD = 9
-"""Number of boundaries at which the words of a column are looked up; the most frequent are told, since words may share
-a column."""
+BOUNDARIES_PER_COLUMN = 9
+"""Number of boundaries at which the words of a column are looked up; the most frequent ones stand for the column, since
+different words may share it."""
+
+CANDIDATES_PER_WORD = 4
+"""Number of columns that are looked up for each word to list: some have no words, or repeat the words of others."""
 
 
 class WordReasons:
     """Takes the scores in force of one project apart into words."""
 
     def __init__(self, project: Project) -> None:
+        """Reads nothing yet."""
         self._project = project
 
     def of_conversation(self, conversation_id: int, message: int | None = None) -> ScoreReasons:
-        """Returns the reasons of the score at a boundary.
+        """Returns the reasons of the score at the last boundary at or before a message.
 
         Args:
-            message: Index of a message: the last boundary that is not after it is taken; None for the last of all.
+            message: Index of the message; None for the last boundary of the conversation.
 
         Raises:
             NotYet: The scores in force are not by words, or the conversation has none there.
@@ -62,20 +69,27 @@ class WordReasons:
             score = scores.score(conn, conversation_id)
             rows = conversations.conversations_for(conn, [conversation_id])
         if config is None:
-            raise NotYet("Nothing is scored.", _BY_WORDS)
+            raise NotYet("Nothing is scored.", _HOW_TO_SCORE_BY_WORDS)
         if weights is None:
-            raise NotYet(f"The scores in force are not by words: {name_of(config)}.", _BY_WORDS)
+            raise NotYet(
+                f"The scores in force are not by words: {name_of(config)}.", _HOW_TO_SCORE_BY_WORDS
+            )
         curve = () if score is None else score.curve
         points = [point for point in curve if message is None or point.message <= message]
         if not points:
-            why = "there is no score" if score is None or not curve else "it cannot end here yet"
-            first = f" The first place is message {curve[0].message + 1}." if curve else ""
-            raise NotYet(f"No words speak for or against an end: {why}.", f"Choose another.{first}")
+            reason = "there is no score" if score is None or not curve else "it cannot end here yet"
+            hint = f" The first place is message {curve[0].message + 1}." if curve else ""
+            raise NotYet(
+                f"No words speak for or against an end: {reason}.", f"Choose another.{hint}"
+            )
         ((_, messages),) = rows
         pieces = render_log(messages)
-        at = points[-1].message
-        end = next(index for index, piece in enumerate(pieces) if piece.message == at)
-        score_reasons = explain(pieces, end, weights.at(conversation_id, at))
+        boundary_message = points[-1].message
+        score_reasons = explain(
+            pieces,
+            _piece_index(pieces, boundary_message),
+            weights.at(conversation_id, boundary_message),
+        )
         reasons = tuple(
             replace(reason, places=_in_content(messages[reason.message], reason.places))
             for reason in score_reasons.reasons
@@ -97,49 +111,73 @@ class WordReasons:
         ids = np.sort(random.permutation(weights.ids)[:MAX_CONVERSATIONS]).tolist()
         texts = LogTexts.read(self._project, ids)
         matrix = texts.words.matrix()
+        # The boundary of each cell of the matrix, and the conversation of each boundary.
         row_of = np.repeat(np.arange(len(texts.words)), np.diff(matrix.indptr))
         conversation_of = np.repeat(np.arange(len(texts.ids)), texts.counts)
+        # The distinct pairs of a conversation and a column, as one integer each: conversation * size + column.
         size = DISTANCES * COLUMNS
-        # The columns of each conversation, each once.
         columns = np.unique(conversation_of[row_of] * size + matrix.indices) % size
         share = np.bincount(columns, minlength=size) / len(texts.ids)
         mean = np.where(share >= MIN_SHARE_OF_CONVERSATIONS, weights.mean, 0.0)
         messages = [place.message for places in texts.places for place in places]
+
+        def word_of(column: int) -> StrongWord | None:
+            """Returns the word of a column; None where no word has it, but for example who speaks."""
+            rows = random.permutation(row_of[matrix.indices == column])[:BOUNDARIES_PER_COLUMN]
+            boundaries = [(texts.ids[conversation_of[row]], messages[row]) for row in rows.tolist()]
+            words_and_speaker = self._most_common_words(boundaries, column)
+            if words_and_speaker is None:
+                return None
+            return StrongWord(*words_and_speaker, float(mean[column]), float(share[column]))
+
         strongest: list[StrongWord] = []
         for sign in (1, -1):
+            candidates = np.argsort(-sign * mean)[: CANDIDATES_PER_WORD * count].tolist()
             words_of_sign: list[StrongWord] = []
-            for column in np.argsort(-sign * mean)[: 4 * count].tolist():
-                rows = random.permutation(row_of[matrix.indices == column])[:ROWS_PER_WORD]
-                places = [(texts.ids[conversation_of[row]], messages[row]) for row in rows.tolist()]
-                speech = self._most_common_words(places, column)
-                if speech is None or mean[column] * sign <= 0:
-                    continue  # who speaks, whatever the words are
-                word = StrongWord(*speech, float(mean[column]), float(share[column]))
+            for word in map(word_of, candidates):
+                if word is None or word.weight * sign <= 0:
+                    continue
                 # A pair and its words are listed once.
-                if not any(
-                    (word.role, word.distance) == (other.role, other.distance)
-                    and _parts(word.text) & _parts(other.text)
-                    for other in words_of_sign
-                ):
+                if not any(_share_a_word(word, other) for other in words_of_sign):
                     words_of_sign.append(word)
             strongest += words_of_sign[:count]
         return strongest
 
     def _most_common_words(
-        self, places: Sequence[tuple[int, int]], column: int
+        self, boundaries: Sequence[tuple[int, int]], column: int
     ) -> tuple[str, Role, int] | None:
-        """Returns the words that have a column at most of these boundaries, who speaks, and the distance."""
-        distance, column = divmod(column, COLUMNS)
+        """Returns the words that have a column at most of these boundaries, who speaks, and the distance.
+
+        Args:
+            boundaries: Id of a conversation and index of the message at the boundary, for each.
+            column: Column of the matrix of words at boundaries.
+
+        Returns:
+            None where no word has the column.
+        """
+        distance, word_column = divmod(column, COLUMNS)
+        messages_by_id: dict[int, list[int]] = {}
+        for conversation_id, message in boundaries:
+            messages_by_id.setdefault(conversation_id, []).append(message)
         counts: Counter[tuple[str, Role, int]] = Counter()
-        for log in logs_of(self._project, [key for key, _ in places]):
-            for key, message in places:
-                if key != log.id:
-                    continue
-                end = next(i for i, piece in enumerate(log.pieces) if piece.message == message)
-                piece = log.pieces[end - distance]
-                if text := words_of_column(piece, column):
+        for log in logs_of(self._project, [conversation_id for conversation_id, _ in boundaries]):
+            for message in messages_by_id[log.id]:
+                piece = log.pieces[_piece_index(log.pieces, message) - distance]
+                if text := words_of_column(piece, word_column):
                     counts[text, piece.role, distance] += 1
         return counts.most_common(1)[0][0] if counts else None
+
+
+def _piece_index(pieces: Sequence[LogPiece], message: int) -> int:
+    """Returns the index of the first piece of a message in its log."""
+    return next(index for index, piece in enumerate(pieces) if piece.message == message)
+
+
+def _share_a_word(first: StrongWord, second: StrongWord) -> bool:
+    """Returns whether both have a word or a sign in common, of the same speaker at the same distance."""
+    if (first.role, first.distance) != (second.role, second.distance):
+        return False
+    return not _parts(first.text).isdisjoint(_parts(second.text))
 
 
 def _parts(text: str) -> set[str]:

@@ -12,10 +12,11 @@ import numpy as np
 from engine.base.arrays import Bools, Floats, Ints
 from engine.base.conversation import LogPiece, render_log
 from engine.completeness.boundaries import boundaries, no_boundary_reason
+from engine.completeness.boundary_words import BoundaryWords, MessageWords
 from engine.completeness.kinds import Roles
 from engine.completeness.tables.hidden_states import BoundaryPlace
 from engine.completeness.truncation import sounds_complete
-from engine.completeness.words import DISTANCES, BoundaryWords, MessageWords
+from engine.completeness.words import DISTANCES
 from engine.conversations import shingle_overlap
 from engine.conversations.tables import conversations
 from engine.project.project import Project
@@ -85,7 +86,7 @@ class LogTexts:
             np.where(page.words.messages < 0, -1, page.words.messages + count)
             for page, count in zip(pages, before, strict=False)
         ]
-        words = MessageWords.joined([page.words.words for page in pages])
+        words = MessageWords.concatenate([page.words.words for page in pages])
         return cls(
             list(chain.from_iterable(page.ids for page in pages)),
             list(chain.from_iterable(page.places for page in pages)),
@@ -156,7 +157,7 @@ class _Log(NamedTuple):
 
 def _of_logs(logs: Sequence[_Log], keywords_for: Container[int]) -> LogTexts:
     """Returns what these logs tell; see `LogTexts.read`."""
-    words = MessageWords.of([piece for log in logs for piece in log.pieces])
+    words = MessageWords.from_pieces([piece for log in logs for piece in log.pieces])
     # The first message of each conversation among all of them.
     first = np.concatenate([[0], np.cumsum([len(log.pieces) for log in logs], dtype=np.int64)])
     starts = words.run_starts[first]

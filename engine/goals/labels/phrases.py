@@ -97,7 +97,7 @@ _WISHES = re.compile(
 _WISH_VERBS = {"looking for": ("look", "for"), "searching for": ("search", "for")}
 """The words of a verb in a wish; the others become "get"."""
 _QUESTIONS = re.compile(
-    r"(?:(?P<find>where (?:is|are)|is there any|are there|do you have|have you got|(?:which|what) are)"
+    r"(?:(?P<find>where (?:is|are)|(?:is|are) there|do you have|have you got|(?:which|what) are)"
     r"|(?P<count>how many)|what (?:is|was|will be)|what about|how (?:is|are)) "
 )
 """What comes before a noun phrase that is asked for."""
@@ -114,6 +114,8 @@ _CLAUSES = re.compile(
     r"|\b(?:and|but|so|because|if|when|while|or|then|which|who|where|as|since)\b"
 )
 """What separates clauses: punctuation, dashes and conjunctions."""
+_DENIED = re.compile(r"(?:\bnot|\bnever|n['’]t)\b.*\bor (\w+)")
+"""A verb that a negation before it concerns: "I do not smoke or use tobacco"."""
 _QUANTITIES = "all|some|any|one|two|both|most|many|several|each|a few|a couple"
 """What stands before "of my flights" and says how many."""
 _CONTRACTIONS = (
@@ -223,8 +225,10 @@ def phrases(text: str, verbs: frozenset[str]) -> Iterator[Phrase]:
     """
     requests = 0
     for sentence in sentences(text):
+        denied = _DENIED.search(sentence.casefold())
         for clause in clauses(sentence):
-            clause_phrases = list(_phrases_of_clause(clause, verbs, requests))
+            own_verbs = verbs - {denied[1]} if denied else verbs
+            clause_phrases = list(_phrases_of_clause(clause, own_verbs, requests))
             requests += any(phrase.request_index >= 0 for phrase in clause_phrases)
             yield from clause_phrases
 
@@ -343,6 +347,8 @@ def _read_noun_phrase(words: list[str], index: int) -> _NounPhrase | None:
         determiner = _DETERMINER.get(words[index], "") or determiner * words[index].isalpha()
         number = words[index] if words[index] in NUMBERS or words[index].isdigit() else ""
         index += 1
+    if determiner and words[index + 2 :] and _is_manner(words[index]):
+        index += 2 if is_participle(words[index + 1]) else 1  # "a moderately priced restaurant"
     run: list[str] = []
     while index < len(words) and is_content(words[index]):
         word = words[index]
@@ -359,6 +365,11 @@ def _read_noun_phrase(words: list[str], index: int) -> _NounPhrase | None:
     if number and len(run) > 1 and stem(run[0]) == run[0]:
         run, determiner = run[1:], "a"  # "2 bedroom apartment", which is not any bedroom apartment
     return _NounPhrase(determiner, tuple(run), index) if run else None
+
+
+def _is_manner(word: str) -> bool:
+    """Returns whether a word is an adverb that may stand before an adjective: "moderately"."""
+    return word in ("very", "really", "quite") or (word.endswith("ly") and not is_content(word))
 
 
 def _verb_phrases(

@@ -22,12 +22,8 @@ from engine.goals.clusters.clustering import (
     propose_k,
 )
 from engine.goals.labels.distinctive_words import distinctive_words
-from engine.goals.labels.phrase_labels import (
-    LEAST_SUPPORT,
-    MAX_TEXTS_PER_CLUSTER,
-    phrase_labels,
-    support_of,
-)
+from engine.goals.labels.member_texts import LEAST_SUPPORT
+from engine.goals.labels.phrase_labels import MAX_TEXTS_PER_CLUSTER, phrase_labels, support_of
 from engine.goals.questions import (
     EXAMPLES,
     LABEL_EXAMPLES,

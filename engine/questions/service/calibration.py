@@ -17,8 +17,13 @@ import numpy.typing as npt
 
 from engine.base.conversation import SUCCEEDED, State, Verdict
 from engine.base.number_format import counted, figure, figure_range
-from engine.base.statistics.agreement import LabelAgreement, agree, alpha, shared
 from engine.base.statistics.intervals import Interval
+from engine.base.statistics.label_agreement import (
+    LabelAgreement,
+    krippendorff_alpha,
+    label_agreement,
+    labels_of_shared_items,
+)
 from engine.base.statistics.ranking import auroc
 from engine.completeness.records import DecisionRule
 from engine.completeness.tables import score_sets
@@ -323,12 +328,16 @@ def measure_people_agreement(project: Project, question: str = SUCCEEDED) -> Peo
     people = dict(sorted(people.items(), key=lambda row: -row[1]))
     pairs = []
     for one, other in combinations(people, 2):
-        first, second = shared(values_by_name[one], values_by_name[other])
-        pairs.append(PairAgreement(one, other, agree(first, second) if first else None))
+        first, second = labels_of_shared_items(values_by_name[one], values_by_name[other])
+        pairs.append(PairAgreement(one, other, label_agreement(first, second) if first else None))
     pairs.sort(key=lambda pair: -(pair.found.count if pair.found else 0))
     counts = _count_values(values_by_name)
     return PeopleAgreement(
-        people, tuple(pairs), int((counts.sum(axis=1) > 1).sum()), alpha(counts), disagreements
+        people,
+        tuple(pairs),
+        int((counts.sum(axis=1) > 1).sum()),
+        krippendorff_alpha(counts),
+        disagreements,
     )
 
 

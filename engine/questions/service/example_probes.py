@@ -34,12 +34,13 @@ from engine.base.conversation import SUCCEEDED
 from engine.base.errors import WorkbenchError
 from engine.base.statistics.intervals import wilson
 from engine.base.statistics.ranking import auroc
+from engine.completeness.boundary_words import MessageWords
 from engine.completeness.conversation_logs import logs_of
 from engine.completeness.probe import REPEATS, States
 from engine.completeness.probe_calibration import FOLDS, SEED
 from engine.completeness.records import DecisionRule
 from engine.completeness.tables import hidden_states
-from engine.completeness.words import COLUMNS, MessageWords
+from engine.completeness.words import COLUMNS
 from engine.conversations import shingle_overlap
 from engine.project.project import Project
 from engine.project.sql import snapshot
@@ -478,7 +479,7 @@ class ExampleProbeService:
                 else [*log.pieces[:READ_MESSAGES], *log.pieces[-READ_MESSAGES:]]
                 for log in logs
             ]
-            words = MessageWords.of([piece for pieces in read for piece in pieces])
+            words = MessageWords.from_pieces([piece for pieces in read for piece in pieces])
             ends = np.cumsum([0, *map(len, read)])
             for log, first, last in zip(logs, ends[:-1], ends[1:], strict=True):
                 self._words[log.id] = np.unique(

@@ -22,7 +22,7 @@ from engine.base.arrays import Bools, Floats, Ints
 from engine.base.conversation import Role
 from engine.base.statistics.ranking import p_two_sided
 from engine.base.text import CJK
-from engine.completeness.words import EDGE
+from engine.completeness.words import END_LENGTH
 from engine.goals.labels.word_kinds import (
     AUXILIARIES,
     CONJUNCTIONS,
@@ -190,7 +190,9 @@ def _read_tokens(messages: Iterable[tuple[int, Role, str]]) -> _Tokens:
     number_of = vocabulary.__getitem__
     tokens, sizes, speeches = array("q"), array("q"), array("q")
     for row, role, text in messages:
-        read = text if len(text) <= 2 * EDGE else text[:EDGE] + _GAP + text[-EDGE:]
+        read = (
+            text if len(text) <= 2 * END_LENGTH else text[:END_LENGTH] + _GAP + text[-END_LENGTH:]
+        )
         message_tokens = _TOKEN.findall(read.lower())
         tokens.extend(map(number_of, message_tokens))
         tokens.append(_BREAK)

@@ -19,8 +19,8 @@ import numpy as np
 
 from engine.base.arrays import Bools
 from engine.base.number_format import figure
-from engine.base.statistics.agreement import Correlation, correlate
 from engine.base.statistics.bootstrap import RANK_FIGURES, Resampling
+from engine.base.statistics.correlation import Correlation, correlate
 from engine.base.statistics.intervals import Curve, Interval
 from engine.base.statistics.ranking import (
     SIGNIFICANCE_LEVEL,

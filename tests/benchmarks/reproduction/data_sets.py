@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 from engine.base.errors import UsageError
-from engine.base.statistics.agreement import Correlation, correlate
+from engine.base.statistics.correlation import Correlation, correlate
 from engine.base.statistics.intervals import Interval, wilson
 from engine.completeness.records import Mode
 from engine.conversations.filters import Filter, ListQuery, parse_filter

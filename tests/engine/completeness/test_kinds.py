@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from engine.base.conversation import LogPiece, Role, step_header
+from engine.completeness.boundary_words import BoundaryWords, MessageWords
 from engine.completeness.kinds import Kinds, Roles, find_kinds
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE as ENOUGH
-from engine.completeness.words import DISTANCES, BoundaryWords, MessageWords
+from engine.completeness.words import DISTANCES
 from engine.conversations.records import Origin
 
 CHAT = Roles(tools=False, one_request=False)
@@ -31,7 +32,7 @@ def found(*parts: tuple[Origin, Roles, str, int], boundaries: int = 2) -> Kinds:
         [origin for origin, _, _ in each],
         [roles for _, roles, _ in each],
         np.full(len(each), boundaries),
-        BoundaryWords(MessageWords.of(pieces), messages),
+        BoundaryWords(MessageWords.from_pieces(pieces), messages),
     )
 
 

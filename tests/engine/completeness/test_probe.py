@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from engine.base.conversation import Message, render_log
 from engine.base.statistics.ranking import auroc
 from engine.completeness import probe
+from engine.completeness.boundary_words import BoundaryWords, MessageWords
 from engine.completeness.probe import (
     INVERSE_STRENGTHS_OF_WORDS,
     REPEATS,
@@ -19,7 +20,7 @@ from engine.completeness.probe import (
     stack,
 )
 from engine.completeness.probe_calibration import Calibration, even_weights
-from engine.completeness.words import DISTANCES, BoundaryWords, MessageWords
+from engine.completeness.words import DISTANCES
 
 Labels = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 Made = tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.int64]]
@@ -52,7 +53,8 @@ def made_words(conversations: int, thanks: float, seed: int = 1) -> MadeWords:
     first = 2 * np.searchsorted(group, group)
     return (
         BoundaryWords(
-            MessageWords.of(render_log(messages)), np.where(index < first[:, None], -1, index)
+            MessageWords.from_pieces(render_log(messages)),
+            np.where(index < first[:, None], -1, index),
         ),
         end,
         group,

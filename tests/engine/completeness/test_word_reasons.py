@@ -10,21 +10,14 @@ from hypothesis import strategies as st
 
 from engine.base.arrays import Floats
 from engine.base.conversation import LogPiece, Message, Role, ToolCall, render_log
+from engine.completeness.boundary_words import BoundaryWords, MessageWords
 from engine.completeness.word_reasons import BoundaryWeights, Reason, ScoreReasons, explain
-from engine.completeness.words import (
-    COLUMNS,
-    DISTANCES,
-    EDGE,
-    BoundaryWords,
-    MessageWords,
-    split_words,
-    word_columns,
-)
+from engine.completeness.words import COLUMNS, DISTANCES, END_LENGTH, split_words, word_columns
 
 TEXTS = st.text(
     st.one_of(st.sampled_from("ab ?.İΣ你 好\n\t\x00\ud800é'"), st.characters()), max_size=40
 )
-LONG = st.tuples(TEXTS, st.integers(EDGE - 3, 2 * EDGE), TEXTS).map(
+LONG = st.tuples(TEXTS, st.integers(END_LENGTH - 3, 2 * END_LENGTH), TEXTS).map(
     lambda parts: parts[0] + "x " * parts[1] + parts[2]
 )
 MESSAGES = st.lists(
@@ -62,7 +55,7 @@ class TestParts:
         pieces = render_log(messages)
         found = explained(pieces)
         last = np.arange(len(pieces) - 1, len(pieces) - 1 - DISTANCES, -1)[None, :]
-        words = BoundaryWords(MessageWords.of(pieces), np.maximum(last, -1))
+        words = BoundaryWords(MessageWords.from_pieces(pieces), np.maximum(last, -1))
         computed = words.sums(WEIGHTS, ABSENT)[0] + 0.25
 
         parts = sum(reason.weight for reason in found.reasons) + found.rest

@@ -11,16 +11,8 @@ from hypothesis import strategies as st
 
 from engine.base.arrays import Ints
 from engine.base.conversation import ROLES, Kind, LogPiece, Role, ToolCall, step_header, with_calls
-from engine.completeness import words
-from engine.completeness.words import (
-    COLUMNS,
-    DISTANCES,
-    EDGE,
-    BoundaryWords,
-    MessageWords,
-    read_text,
-    split_words,
-)
+from engine.completeness.boundary_words import BoundaryWords, MessageWords
+from engine.completeness.words import COLUMNS, DISTANCES, END_LENGTH, split_words, text_to_read
 
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=40)
 """Any text, unpaired surrogates and NUL among it."""
@@ -41,7 +33,7 @@ def columns(found: MessageWords, message: int = 0) -> set[int]:
 
 def of(text: str, role: Role = "user") -> set[int]:
     """The columns of a message alone."""
-    return columns(MessageWords.of([piece(text, role)]))
+    return columns(MessageWords.from_pieces([piece(text, role)]))
 
 
 def spoken(text: str) -> list[str]:
@@ -49,7 +41,7 @@ def spoken(text: str) -> list[str]:
     found = split_words([text])
     return [
         found.text[first : last + 1].decode()
-        for first, last in zip(found.first.tolist(), found.last.tolist(), strict=True)
+        for first, last in zip(found.first_byte.tolist(), found.last_byte.tolist(), strict=True)
         if first >= 0
     ]
 
@@ -62,10 +54,10 @@ class TestWords:
         found = split_words(texts)
         hash_by_word: dict[str, int] = {}
         for number, text in enumerate(texts):
-            own = (found.message == number) & (found.first >= 0)
+            own = (found.message == number) & (found.first_byte >= 0)
             said = [
                 found.text[first : last + 1].decode()
-                for first, last in zip(found.first[own], found.last[own], strict=True)
+                for first, last in zip(found.first_byte[own], found.last_byte[own], strict=True)
             ]
             assert said == re.findall(r"\w+|[!-~]", text, re.ASCII)
             for word, value in zip(said, found.hashes[own].tolist(), strict=True):
@@ -76,31 +68,38 @@ class TestWords:
         """Each character of Chinese, Japanese, Korean and Thai is a word, with or without blanks, so that texts share
         the pairs of two characters that both have."""
         for text in ("退款成功", "ありがとう", "감사합니다", "ขอบคุณ"):
-            assert spoken(read_text(piece(text))) == list(text)
+            assert spoken(text_to_read(piece(text))) == list(text)
             assert of(text) == of(" ".join(text))
         assert len(of("我的退款") & of("退款成功")) > len(of("我的款退") & of("退款成功"))
-        assert spoken(read_text(piece("the 退款 of today"))) == ["the", "退", "款", "of", "today"]
+        assert spoken(text_to_read(piece("the 退款 of today"))) == [
+            "the",
+            "退",
+            "款",
+            "of",
+            "today",
+        ]
 
 
 class TestEnds:
     @given(TEXTS, TEXTS)
     def test_of_a_long_message_both_ends_count_alone(self, middle: str, other: str) -> None:
         """What stands between the ends changes nothing; a message no longer than both is read whole."""
-        begin, end = "begin " * (EDGE // 6), " end" * (EDGE // 4)
+        begin, end = "begin " * (END_LENGTH // 6), " end" * (END_LENGTH // 4)
         assert of(begin + "x" + middle + end) == of(begin + "y" + other + end)
-        exact = "x" * 2 * EDGE
-        assert spoken(read_text(piece(exact))) == [exact]
+        exact = "x" * 2 * END_LENGTH
+        assert spoken(text_to_read(piece(exact))) == [exact]
 
     def test_tools_are_named_wherever_they_are_called(self) -> None:
         """The names of called tools are read first, also where the calls stand in what is left out; a text that only
         looks like a call names none."""
         calls = tuple(
-            ToolCall(name, '{"text": "' + "x" * 2 * EDGE + '"}') for name in ("search", "book")
+            ToolCall(name, '{"text": "' + "x" * 2 * END_LENGTH + '"}')
+            for name in ("search", "book")
         )
         text = with_calls("I look.", calls)
-        read = read_text(piece(text, "assistant", "action"))
+        read = text_to_read(piece(text, "assistant", "action"))
         assert spoken(read)[:6] == ['"', "search", '"', '"', "book", '"']
-        assert not read_text(piece(text, "user")).startswith('"search"')
+        assert not text_to_read(piece(text, "user")).startswith('"search"')
 
 
 class TestMessages:
@@ -112,15 +111,15 @@ class TestMessages:
         """A message has the columns and the runs that it has alone, whatever is read before and after it, and
         however much is read at once."""
         pieces = [piece(text, role) for text, role in messages]
-        whole = MessageWords.of(pieces)
+        whole = MessageWords.from_pieces(pieces)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(words, "MAX_CHARACTERS_PER_PASS", size)
-            in_passes = MessageWords.of(pieces)
+            patch.setattr("engine.completeness.boundary_words.MAX_CHARACTERS_PER_PASS", size)
+            in_passes = MessageWords.from_pieces(pieces)
         for name in ("columns", "starts", "runs", "run_starts"):
             assert getattr(whole, name).tolist() == getattr(in_passes, name).tolist()
         assert len(whole) == len(pieces)
         for number, one in enumerate(pieces):
-            alone = MessageWords.of([one])
+            alone = MessageWords.from_pieces([one])
             begin, end = whole.starts[number : number + 2]
             assert whole.columns[begin:end].tolist() == alone.columns.tolist()
             assert (np.diff(alone.columns.astype(int)) > 0).all()
@@ -131,7 +130,7 @@ class TestMessages:
         """Messages share the runs of three words that both have, whoever speaks, and whatever signs stand between; two
         words are no run, and none reaches into the next message."""
         said = [piece("I want a refund now"), piece("so I want, a refund!", "assistant")]
-        found = MessageWords.of([*said, piece("a refund"), piece("now please")])
+        found = MessageWords.from_pieces([*said, piece("a refund"), piece("now please")])
         assert np.diff(found.run_starts).tolist() == [3, 3, 0, 0]
         first, second = found.runs[:3].tolist(), found.runs[3:].tolist()
         assert len(set(first) & set(second)) == 2
@@ -140,7 +139,7 @@ class TestMessages:
 @st.composite
 def boundary_words(draw: st.DrawFn) -> BoundaryWords:
     """Words at boundaries, some of them with fewer messages than are read."""
-    found = MessageWords.of([piece(text, role) for text, role in draw(MESSAGES)])
+    found = MessageWords.from_pieces([piece(text, role) for text, role in draw(MESSAGES)])
     message = st.integers(-1, len(found) - 1)
     rows = draw(st.lists(st.lists(message, min_size=DISTANCES, max_size=DISTANCES), max_size=6))
     return BoundaryWords(found, np.array(rows, dtype=np.int64).reshape(-1, DISTANCES))
@@ -159,7 +158,7 @@ class TestBoundaries:
 
     def test_each_distance_has_columns_of_its_own(self) -> None:
         """A message gives the same columns at each distance, in another block for each; none where there is none."""
-        found = MessageWords.of([piece("Thanks, that was all.")])
+        found = MessageWords.from_pieces([piece("Thanks, that was all.")])
         messages: Ints = np.full((DISTANCES + 1, DISTANCES), -1)
         np.fill_diagonal(messages, 0)
         matrix = BoundaryWords(found, messages).matrix()

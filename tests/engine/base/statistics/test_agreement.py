@@ -9,15 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from engine.base.statistics.agreement import (
-    MIN_CONVERSATIONS,
-    OUTSIDE,
-    Groups,
-    agree,
-    agreement,
-    alpha,
-    correlate,
-)
+from engine.base.statistics.correlation import correlate
+from engine.base.statistics.gold_agreement import MIN_CONVERSATIONS, OUTSIDE, Groups, gold_agreement
+from engine.base.statistics.label_agreement import krippendorff_alpha, label_agreement
 
 GRADES = (1, 2, 3, 4, 5)
 PAIRS = st.lists(st.tuples(st.sampled_from(GRADES), st.sampled_from(GRADES)), min_size=1)
@@ -25,7 +19,7 @@ PAIRS = st.lists(st.tuples(st.sampled_from(GRADES), st.sampled_from(GRADES)), mi
 
 def test_by_hand() -> None:
     """Of eight pairs six agree, and one half would agree by chance: kappa is one half."""
-    found = agree(list("aaaabbbb"), list("aaabbbba"))
+    found = label_agreement(list("aaaabbbb"), list("aaabbbba"))
     assert found.accuracy.value == 0.75
     assert found.frequent == 0.5
     assert found.kappa is not None
@@ -38,7 +32,7 @@ def test_by_hand() -> None:
 def test_as_another_program_has_it(pairs: list[tuple[int, int]]) -> None:
     """Kappa equals scikit-learn's; where that is undefined, it is None."""
     one, other = [a for a, _ in pairs], [b for _, b in pairs]
-    kappa = agree(one, other).kappa
+    kappa = label_agreement(one, other).kappa
     with np.errstate(all="ignore"):
         theirs = cohen_kappa_score(one, other, labels=list(GRADES))
     if np.isfinite(theirs):
@@ -59,7 +53,7 @@ def test_alpha_of_the_printed_example() -> None:
     counts = np.array(
         [[column.count(label) for label in range(1, 6)] for column in zip(*rows, strict=True)]
     )
-    found = alpha(counts)
+    found = krippendorff_alpha(counts)
     assert found is not None
     assert round(found.value, 3) == 0.743
     assert 0.4 < found.low < found.value < found.high <= 1
@@ -70,7 +64,7 @@ def test_alpha_of_the_printed_example() -> None:
 )
 def test_alpha_of_nothing(counts: npt.NDArray[np.int64]) -> None:
     """There is no alpha where nothing was judged twice, or where all gave one label."""
-    assert alpha(counts) is None
+    assert krippendorff_alpha(counts) is None
 
 
 def labels(*numbers: int) -> Groups:
@@ -88,7 +82,7 @@ def noisy(rng: np.random.Generator, count: int, wrong: float) -> tuple[list[str]
 def test_the_same_partition() -> None:
     """The same partition with other names agrees fully; conversations in no group count as one group."""
     gold = ["a", "a", "b", "b", "c", "c", "c", "c", "c"]
-    found = agreement(gold, labels(7, 7, 3, 3, *5 * [OUTSIDE]))
+    found = gold_agreement(gold, labels(7, 7, 3, 3, *5 * [OUTSIDE]))
     assert [one.value for one in (found.v, found.ari, found.homogeneity, found.completeness)] == [
         1
     ] * 4
@@ -100,7 +94,10 @@ def test_split_and_lumped() -> None:
     chance.
     """
     gold = ["a", "b"] * 10
-    split, lumped = agreement(gold, labels(*range(20))), agreement(gold, labels(*20 * [0]))
+    split, lumped = (
+        gold_agreement(gold, labels(*range(20))),
+        gold_agreement(gold, labels(*20 * [0])),
+    )
     assert (split.homogeneity.value, lumped.completeness.value) == pytest.approx((1, 1))
     assert (split.ari.value, lumped.ari.value) == (0, 0)
     assert lumped.v.value == 0
@@ -112,7 +109,7 @@ def test_intervals_hold_their_figure(pairs: list[tuple[str, int]]) -> None:
     """Every interval contains its figure and lies in the figure's range; for a handful of conversations it is that
     range.
     """
-    found = agreement([goal for goal, _ in pairs], labels(*(number for _, number in pairs)))
+    found = gold_agreement([goal for goal, _ in pairs], labels(*(number for _, number in pairs)))
     for one, least in (
         (found.v, 0),
         (found.ari, -1),

@@ -226,3 +226,47 @@ def test_a_greeting_does_not_describe_a_group() -> None:
     days = ("Monday", "Tuesday", "Friday")
     found = named([f"Good morning. The tunnel breaks down on {day}." for day in days])
     assert found[0].description == "The tunnel breaks down on Monday."
+
+
+def test_values_in_lower_case() -> None:
+    """Words of which many stand before one noun, and places after "from" or "in", are values, without capital
+    letters, too; they tell groups of one name apart."""
+    kinds = [
+        "thai",
+        "french",
+        "welsh",
+        "polish",
+        "greek",
+        "swiss",
+        "danish",
+        "irish",
+        "turkish",
+        "korean",
+        "basque",
+    ]
+    groups = [[f"i want a {kind} restaurant in oxford, {n}." for n in range(6)] for kind in kinds]
+    labels = [name.label for name in named(*groups).values()]
+    assert labels == [f"Get a restaurant · {kind}" for kind in kinds]
+
+
+def test_the_first_request_is_the_goal() -> None:
+    """What most members ask for first names a group though all groups ask for it, and what they ask for after it does
+    not, nor does a further thing that few ask for first."""
+    north, south = (
+        [
+            f"I am looking for a restaurant, {n}.\nIn the {part} part.\nGet me the address."
+            for n in range(6)
+        ]
+        for part in ("north", "south")
+    )
+    labels = [name.label for name in named(north, south).values()]
+    assert labels == ["Look for a restaurant · north", "Look for a restaurant · south"]
+    salons = [f"Find a salon, {n}." for n in range(9)]
+    assert named([*salons, "Add an alarm.", "Add an alarm."], FLIGHTS)[0].label == "Find a salon"
+
+
+def test_a_denied_act_is_no_request() -> None:
+    """What members do not do is no name, nor a thing deep in a long form."""
+    form = " ".join(f"field {n} is empty" for n in range(30))
+    texts = [f"My form! {form} I do not smoke or use tobacco products. {n}" for n in range(6)]
+    assert "tobacco" not in named(texts, FLIGHTS)[0].label

@@ -1,0 +1,139 @@
+"""Agreement of labelers who labeled the same items, with 95% intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.base.arrays import Floats, Ints
+from engine.base.statistics.intervals import Interval
+
+_DRAWS = 2_000
+"""Number of bootstrap draws behind an interval."""
+
+_SEED = 20_240_917
+"""Seed of these draws, so that equal labels give equal intervals."""
+
+Label = str | int
+"""A word, or a grade."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelAgreement:
+    """Agreement of two labelers over the same items.
+
+    Attributes:
+        count: Number of items that both labeled.
+        accuracy: Share of equal labels.
+        frequent: Accuracy of always guessing the most frequent label of the reference labeler; JSON has this name.
+        kappa: Cohen's kappa (1960); None when the expected agreement is 1.
+    """
+
+    count: int
+    accuracy: Interval
+    frequent: float
+    kappa: Interval | None
+
+
+def label_agreement(labels: Sequence[Label], reference: Sequence[Label]) -> LabelAgreement:
+    """Computes the agreement of two labelers, with 95% intervals by resampling the items.
+
+    Args:
+        labels: Labels of the labeler that is evaluated, one for each item.
+        reference: Labels of the reference labeler, for the same items in the same order.
+
+    Raises:
+        ValueError: There is no item, or the numbers of labels differ.
+    """
+    if not labels or len(labels) != len(reference):
+        raise ValueError("Both labelers need a label for each thing.")
+    count = len(labels)
+    distinct_labels = sorted({*labels, *reference}, key=str)
+    index = {label: position for position, label in enumerate(distinct_labels)}
+    size = len(distinct_labels)
+    cells = np.array([index[a] * size + index[b] for a, b in zip(labels, reference, strict=True)])
+    observed = np.bincount(cells, minlength=size * size).astype(float)
+    drawn = np.random.default_rng(_SEED).multinomial(count, observed / count, size=_DRAWS)
+    # The table of the items themselves comes first, then one for each draw.
+    tables = np.concatenate([observed[None], drawn]).reshape(-1, size, size)
+    return LabelAgreement(
+        count=count,
+        accuracy=_with_percentiles(np.trace(tables, axis1=1, axis2=2) / count),
+        frequent=float(observed.reshape(size, size).sum(axis=0).max() / count),
+        kappa=_interval_or_none(_kappa(tables)),
+    )
+
+
+def krippendorff_alpha(counts: Ints) -> Interval | None:
+    """Returns Krippendorff's alpha for nominal labels, with a 95% interval by resampling the items.
+
+    alpha = 1 - observed / expected disagreement, over the items with two labels or more (K. Krippendorff, "Computing
+    Krippendorff's Alpha-Reliability", 2011, section C): 1 is agreement, 0 what chance gives.
+
+    Args:
+        counts: How many labelers gave each label to each item, shape (items, labels).
+
+    Returns:
+        Alpha with its interval; None where no item has two labels, or all labels are the same.
+    """
+    counts = counts[counts.sum(axis=1) > 1]
+    if not len(counts):
+        return None
+    # Items with equal rows are counted together, so that the size of the draws does not grow with the number of items.
+    rows, row_counts = np.unique(counts, axis=0, return_counts=True)  # (rows, labels), (rows,)
+    labels_of_row = rows.sum(axis=1)
+    disagreement_of_row = (labels_of_row**2 - (rows**2).sum(axis=1)) / (labels_of_row - 1)
+    drawn = np.random.default_rng(_SEED).multinomial(
+        len(counts), row_counts / len(counts), size=_DRAWS
+    )
+    weights = np.concatenate([row_counts[None], drawn]).astype(float)  # (1 + draws, rows)
+    label_totals = weights @ rows  # (1 + draws, labels)
+    total = label_totals.sum(axis=1)
+    observed = weights @ disagreement_of_row / total
+    unequal_pairs = total**2 - (label_totals**2).sum(axis=1)
+    expected = unequal_pairs / (total * (total - 1))
+    return _interval_or_none(1 - _relative_disagreement(observed, expected))
+
+
+def labels_of_shared_items(
+    first: Mapping[int, Label], second: Mapping[int, Label]
+) -> tuple[list[Label], list[Label]]:
+    """Returns the labels of the items that both labeled, as two parallel lists in the order of the items."""
+    shared_items = sorted(first.keys() & second.keys())
+    return [first[item] for item in shared_items], [second[item] for item in shared_items]
+
+
+def _kappa(tables: Floats) -> Floats:
+    """Returns kappa: 1 - observed / expected disagreement, shape (draws,); NaN where none is expected.
+
+    Args:
+        tables: Counts of each pair of labels, shape (draws, labels, labels).
+    """
+    totals = tables.sum(axis=(1, 2))
+    rows, columns = tables.sum(axis=2), tables.sum(axis=1)
+    observed = 1 - np.trace(tables, axis1=1, axis2=2) / totals
+    expected = 1 - (rows * columns).sum(axis=1) / totals**2
+    return 1 - _relative_disagreement(observed, expected)
+
+
+def _relative_disagreement(observed: Floats, expected: Floats) -> Floats:
+    """Returns observed / expected disagreement, shape (draws,) as both; NaN where no disagreement is expected."""
+    return np.divide(observed, expected, out=np.full_like(observed, np.nan), where=expected > 0)
+
+
+def _interval_or_none(values: Floats) -> Interval | None:
+    """Returns the first value with the interval of the others; None where the first value is NaN."""
+    return _with_percentiles(values) if np.isfinite(values[0]) else None
+
+
+def _with_percentiles(values: Floats) -> Interval:
+    """Returns the first value with the 95% percentile interval of the other, finite ones.
+
+    Args:
+        values: The figure of all items, then that of each draw, shape (1 + draws,).
+    """
+    finite = values[1:][np.isfinite(values[1:])]
+    low, high = np.quantile(finite, [0.025, 0.975]) if len(finite) else (values[0], values[0])
+    return Interval(float(values[0]), float(low), float(high))

@@ -1,0 +1,313 @@
+"""The texts of a cluster that are read for its name: which of them have a word, ask for a thing, or begin with it.
+
+The *content* of a phrase is the set of the stems of its content words, without its verb: phrases of one content are
+wordings of one thing.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple
+
+from engine.goals.labels.phrases import ADJECTIVES, Phrase
+from engine.goals.labels.spaceless_phrases import pairs
+from engine.goals.labels.word_kinds import (
+    DETERMINERS,
+    REQUEST_VERBS,
+    VAGUE_STEMS,
+    is_content,
+    is_participle,
+    stem,
+    stems,
+    word_set,
+    words_of,
+)
+from engine.goals.labels.word_usage import Usage
+from engine.goals.records import Support
+
+MIN_SUPPORT = 0.5
+"""Least share of the members that ask for what the name of the cluster says."""
+NEARLY_HALF = 0.445
+"""Least support less its standard error."""
+LATER_REQUEST_DECAY = 0.5
+"""The n-th request of a text counts 1 / (1 + LATER_REQUEST_DECAY n): what is asked for first is the goal more often."""
+ASIDE_WEIGHT = 0.1
+"""Weight of a phrase outside requests."""
+SMOOTHING = 0.05
+"""Added to shares before they are divided by one another, so that a word which no other cluster has is not infinite."""
+OPENING_WORDS = 60
+"""First words of a text in which it says what help is wanted with; a long form names many things."""
+LEAST_SUPPORT = 0.4
+"""Least support of a name that a model writes."""
+MIN_QUESTIONS, MIN_PARTLY_QUESTIONS = 0.4, 0.2
+"""Least share of the members that begin with a question where a name says that they ask about something; and where the
+last request of a list says so."""
+MIN_VERB_EVERYWHERE, MIN_VERB_REQUESTS = 0.8, 0.25
+"""Share of the members that use a verb as any word, from which on this share of them is enough to ask with it first."""
+MIN_VERB_AGREEMENT = 0.6
+"""Least share of the members' first requests that have one verb where a name lists things with it."""
+GET_SHARE, MIN_VERB_SHARE = 0.2, 0.05
+"""The share of the members that is taken for those who say "get", which stands for several verbs; and the share below
+which it stands for the verb of a phrase, too."""
+_WEAK_VERBS = {"": 1.0, "do": 1.0, "get": 0.5, "count": 0.5, "go": 1.0}
+"""Verbs that say little, with their weights beside others for the same content; all others have 1."""
+_NEAR_EQUALS = (
+    word_set("book reserve buy make schedule purchase"),
+    word_set("organize plan throw arrange prepare"),
+    word_set("create make write generate develop build"),
+    word_set("remove delete clear"),
+    word_set("change update modify edit"),
+)
+"""Verbs of one act: who uses one of them asks for what another of them says."""
+OPEN_VERBS = word_set("do go get find look search check see list count") | {""}
+"""Verbs that claim no more of an act than that somebody wants the thing."""
+_NO_ARTICLE_FACTOR = 0.5
+"""How well a verb reads with a bare noun in the singular, 0–1: "set meeting"."""
+_QUESTION = re.compile(
+    r"\W*(?:(?:hi|hello|hey|please|so|and|ok|okay|tell me|i want to know)\W+)*(?:what|which|who|whose|how|when|where"
+    r"|why|is|are|was|were|do|does|did|has|will)\b",
+    re.IGNORECASE,
+)
+"""How a text begins that asks a question."""
+
+
+class _Request(NamedTuple):
+    """The weight of the members who ask for a content, as a share of all, and how they put it best."""
+
+    share: float
+    phrase: Phrase
+
+
+class Cluster:
+    """The texts of a cluster that were read, and the phrases of each, in the same order."""
+
+    def __init__(self, texts: Sequence[str], phrases: Sequence[Sequence[Phrase]]) -> None:
+        self.texts = texts
+        self.phrases = phrases
+        question_share = sum(map(bool, map(_QUESTION.match, texts))) / len(texts)
+        self.are_questions = question_share >= MIN_QUESTIONS
+        self.are_partly_questions = MIN_PARTLY_QUESTIONS <= question_share < MIN_QUESTIONS
+        first_words = (text.split(maxsplit=1)[:1] for text in texts)
+        commands = sum(word.casefold() in REQUEST_VERBS for words in first_words for word in words)
+        self.are_commands = commands >= MIN_SUPPORT * len(texts)
+        self._texts_with: defaultdict[str, set[int]] = defaultdict(set)
+        self._forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        for index, text in enumerate(texts):
+            for word in words_of(text):
+                self._texts_with[word].add(index)
+                self._texts_with[stem(word)].add(index)
+                if is_content(word) and word not in REQUEST_VERBS and not word.endswith("'s"):
+                    self._forms[stem(word)][word] += 1
+                for part in word.split("-"):  # "non-gmo" as "non gmo"
+                    self._texts_with[part].add(index)
+            for pair in pairs(text):
+                self._texts_with[pair].add(index)
+
+    def texts_with(self, content: frozenset[str]) -> set[int]:
+        """Returns the indices of the texts that contain all of these words, in any order and place."""
+        return set.intersection(*(self._texts_with.get(word, set()) for word in content))
+
+    def share(self, content: frozenset[str]) -> float:
+        """Returns the share of the texts, in [0, 1], that contain all of these words, in any order and place."""
+        return len(self.texts_with(content)) / len(self.texts)
+
+    @cached_property
+    def usage(self) -> Usage:
+        """Returns how words are used in these texts."""
+        return Usage(self.texts)
+
+    @cached_property
+    def first_requests(self) -> list[frozenset[str]]:
+        """Returns the words of the first request of each text; none where it has none."""
+        return [
+            frozenset().union(*(phrase.content for phrase in phrases if phrase.request_index == 0))
+            for phrases in self.phrases
+        ]
+
+    def texts_beginning(self, content: frozenset[str]) -> set[int]:
+        """Returns the indices of the texts that ask for these words first."""
+        return {index for index, words in enumerate(self.first_requests) if content <= words}
+
+    def texts_opening_with(self, content: frozenset[str]) -> set[int]:
+        """Returns the indices of the texts that have these stems among their first `OPENING_WORDS` words."""
+        return {index for index, opening in enumerate(self._openings) if content <= opening}
+
+    @cached_property
+    def _openings(self) -> list[set[str]]:
+        """Returns the stems of the first words of each text."""
+        return [stems(" ".join(text.split()[:OPENING_WORDS])) for text in self.texts]
+
+    def texts_asking(self, request: Phrase) -> set[int]:
+        """Returns the indices of the texts that contain the content of a request, with a verb of its act. Where two
+        have one, others count that ask for no other act on it ("my parcel is late", of "track my parcel"), unless
+        members command."""
+        texts = self.texts_with(request.content)
+        if request.verb in OPEN_VERBS or self.are_partly_questions:
+            return texts
+        near_equals = (verbs for verbs in _NEAR_EQUALS if request.verb in verbs)
+        verbs = frozenset({request.verb}).union(*near_equals)
+        acting = texts & set().union(*map(self._texts_with_verb, verbs))
+        if self.are_commands or len(acting) < 2:
+            return acting
+        return acting | {
+            index
+            for index in texts
+            if not any(
+                phrase.verb and request.content <= phrase.content for phrase in self.phrases[index]
+            )
+        }
+
+    def support(self, *texts: set[int]) -> Support:
+        """Returns how many of the texts are in one of these sets of indices."""
+        return Support(len(set().union(*texts)), len(self.texts))
+
+    def has(self, least: float, *texts: set[int]) -> bool:
+        """Returns whether the share of the texts in one of these sets of indices reaches a threshold, and nearly half
+        less its standard error, because of few texts some are there by chance."""
+        share = self.support(*texts).share
+        error = math.sqrt(share * (1 - share) / len(self.texts))
+        return share >= least and share - error >= NEARLY_HALF
+
+    def words(self, *, with_adjectives: bool = False) -> list[str]:
+        """Returns the stems of the content words of the texts, and the pairs of signs, those of most texts first."""
+        return sorted(
+            (
+                word
+                for word in self._forms
+                if says_much(word) or (with_adjectives and word in ADJECTIVES)
+            ),
+            key=lambda word: (-len(self._texts_with[word]), word),
+        )
+
+    def heads(self) -> set[str]:
+        """Returns the stems of the last words of all phrases, which are nouns."""
+        heads = (stem(phrase.words[-1]) for phrases in self.phrases for phrase in phrases)
+        return set(filter(says_much, heads))
+
+    def form(self, of_stem: str) -> str:
+        """Returns the word of a stem that most texts contain, of equal ones the longest: "series" of "sery"."""
+        forms = self._forms.get(of_stem, Counter())
+        return max(forms, key=lambda word: (forms[word], len(word), word), default=of_stem)
+
+    def verb_share(self, verb: str) -> float:
+        """Returns the share of the texts, in [0, 1], that contain a form of a verb."""
+        return len(self._texts_with_verb(verb)) / len(self.texts)
+
+    def _texts_with_verb(self, verb: str) -> set[int]:
+        """Returns the indices of the texts that contain a form of a verb."""
+        base = verb.removesuffix("e")
+        forms = (verb, f"{verb}s", f"{base}ing", f"{base}ed", f"{verb}{verb[-1:]}ing")
+        return set().union(*(self._texts_with.get(form, set()) for form in forms))
+
+    def asks_about(self, verb: str) -> bool:
+        """Returns whether members ask about what a phrase with this verb names: they ask questions, and the verb says
+        little or most do not use it ("when do I play tennis?", not "schedule tennis")."""
+        is_of_few = verb not in OPEN_VERBS and self.verb_share(verb) < MIN_SUPPORT
+        return self.are_questions and (verb in ("get", "count", "list") or is_of_few)
+
+    @cached_property
+    def requests(self) -> dict[frozenset[str], _Request]:
+        """Returns what members ask for, by content, in the order of the texts."""
+        weights: defaultdict[frozenset[str], float] = defaultdict(float)
+        wordings: defaultdict[frozenset[str], defaultdict[Phrase, float]] = defaultdict(
+            lambda: defaultdict(float)
+        )
+        for text_phrases in self.phrases:
+            text_weights: dict[frozenset[str], float] = {}
+            for phrase in text_phrases:
+                weight = (
+                    ASIDE_WEIGHT
+                    if phrase.request_index < 0
+                    else 1 / (1 + LATER_REQUEST_DECAY * phrase.request_index)
+                )
+                # a text counts once, by the request that weighs most
+                text_weights[phrase.content] = max(text_weights.get(phrase.content, 0.0), weight)
+                if phrase.verb or len(phrase.words) == 1:
+                    # the same words are one wording, wherever in a text they stand
+                    wording = replace(phrase, request_index=0, cut=())
+                    wordings[phrase.content][wording] += weight * _fluency(phrase)
+            for content, weight in text_weights.items():
+                weights[content] += weight
+        return {
+            content: _Request(weights[content] / len(self.texts), self._best_wording(counts))
+            for content, counts in wordings.items()
+        }
+
+    def _best_wording(self, weights: Mapping[Phrase, float]) -> Phrase:
+        """Returns the wording with the most weight times the share of the texts with its verb; "get" stands in for a
+        verb of few."""
+        verb_worth: Counter[str] = Counter()
+        for phrase, weight in weights.items():
+            is_weak = phrase.verb in _WEAK_VERBS
+            share = GET_SHARE if is_weak else self.verb_share(phrase.verb)
+            verb_worth[phrase.verb] += weight * share  # type: ignore[assignment]
+        verb = max(verb_worth, key=verb_worth.__getitem__)
+        best = max((phrase for phrase in weights if phrase.verb == verb), key=weights.__getitem__)
+        if best.verb in _WEAK_VERBS or self.verb_share(best.verb) >= MIN_VERB_SHARE:
+            return best
+        return replace(best, words=("get", *best.words[len(verb_of(best)) :]), verb="get")
+
+    def activity(self) -> tuple[str, ...]:
+        """Returns the verb of what most members do with different things: they ask about them, or their first requests
+        have one verb; empty where they do not."""
+        if self.are_questions:
+            return "ask", "about"
+        requests = ([phrase for phrase in phrases if phrase.verb] for phrases in self.phrases)
+        verbs = Counter(verb_of(first) for first, *_ in filter(None, requests)).most_common()
+        kinds: Counter[str] = Counter()
+        for verb, count in verbs:
+            kinds[kind_of(verb[0]) if verb else ""] += count
+        for kind, count in kinds.most_common(1):
+            # Where nearly all use the word, many say it without a thing: "can I return it?", "a return label".
+            is_everywhere = self.share(frozenset({kind})) >= MIN_VERB_EVERYWHERE
+            least = MIN_VERB_REQUESTS if is_everywhere else LEAST_SUPPORT
+            if count >= max(least * len(self.texts), MIN_VERB_AGREEMENT * kinds.total()):
+                return next((verb for verb, _ in verbs if verb and kind_of(verb[0]) == kind), ())
+        return ()
+
+
+def _fluency(phrase: Phrase) -> float:
+    """Returns how well a wording reads, 0–1, to choose among those of the same content."""
+    weight = _WEAK_VERBS.get(phrase.verb, 1.0)
+    if len(phrase.words) == 2 and stem(phrase.words[1]) == phrase.words[1]:
+        return _NO_ARTICLE_FACTOR * weight
+    return weight
+
+
+def says_much(word: str) -> bool:
+    """Returns whether a stem may stand alone in a name."""
+    return (
+        len(word) > 2
+        and is_content(word)
+        and word not in VAGUE_STEMS | ADJECTIVES
+        and not is_participle(word)
+    )
+
+
+def contrast_of(number: int, content: frozenset[str], clusters: Mapping[int, Cluster]) -> float:
+    """Returns the logarithm of how many times larger the share of a content is than in the mean of other clusters."""
+    others = [cluster.share(content) for key, cluster in clusters.items() if key != number]
+    outside = sum(others) / max(1, len(others))
+    return math.log((clusters[number].share(content) + SMOOTHING) / (outside + SMOOTHING))
+
+
+def kind_of(verb: str) -> str:
+    """Returns "get" for the verbs that ask for a thing, which stand for one another; the verb itself for others."""
+    return "get" if verb in ("find", "look", "search") else verb
+
+
+def verb_of(phrase: Phrase) -> tuple[str, ...]:
+    """Returns the words of a phrase before its object: "look for"; none for a noun phrase."""
+    if not phrase.verb:
+        return ()
+    count = 1
+    while count < len(phrase.words) - 1 and not (
+        stem(phrase.words[count]) in phrase.content or phrase.words[count] in DETERMINERS
+    ):
+        count += 1
+    return phrase.words[:count]
