@@ -201,11 +201,11 @@ def p_of_share_difference(count: int, size: int, second_count: int, second_size:
 
 
 def p_of_share_differences(pairs: Sequence[tuple[int, int, int, int]]) -> list[float]:
-    """Returns the p values of several pairs of shares as `p_of_share_difference` gives them, corrected by Holm's method; 1
-    for a side without cases.
+    """Returns the p value of each of several pairs of shares, see `p_of_share_difference`, corrected by Holm's method;
+    1 for a side without cases.
 
     Args:
-        pairs: (part, of, other part, other of) of each pair.
+        pairs: (count, size, second count, second size) of each pair.
     """
     ps = [
         p_of_share_difference(part, of, other_part, other_of) if of and other_of else 1.0
