@@ -137,19 +137,19 @@ class _Report:
         services, filter = self._services, self._filter
         figures = self._key_figures()
         contents = {
-            "In short": self._in_short(figures),
-            "What users wanted": self._goals(),
-            "Did it end?": self._ended(),
-            "Did it go wrong?": self._went_wrong(figures),
-            "What was asked": self._questions(),
-            TO_READ: self._to_read(),
-            "How sure the model was": self._trees(),
-            "Over time": self._over_time(),
+            "In short": self._summary_blocks(figures),
+            "What users wanted": self._goal_blocks(),
+            "Did it end?": self._ending_blocks(),
+            "Did it go wrong?": self._failure_blocks(figures),
+            "What was asked": self._question_blocks(),
+            TO_READ: self._reading_blocks(),
+            "How sure the model was": self._tree_blocks(),
+            "Over time": self._time_blocks(),
         }
         methods = {
-            "What is here": self._contents(),
-            "How this was measured": self._method(),
-            "Not known": self._not_known(),
+            "What is here": self._content_blocks(),
+            "How this was measured": self._method_blocks(),
+            "Not known": self._unknown_blocks(),
         }
         sections = [
             Section(title, tuple(blocks), folded)
@@ -162,10 +162,10 @@ class _Report:
         if dates and not filter:
             first, last = dates
             span = f"From {first[:10]} to {last[:10]}. "
-        made = f"Made by Conversation Workbench {folders.version()}."
+        program = f"Made by Conversation Workbench {folders.version()}."
         return Document(
             f"Report on {services.name}",
-            f"{of}{span}{made}",
+            f"{of}{span}{program}",
             tuple(section for section in sections if section.blocks),
         )
 
@@ -191,12 +191,14 @@ class _Report:
             reliability(now, self._sets).doubt if now else "",
         )
 
-    def _in_short(self, figures: KeyFigures) -> Iterator[Block]:
+    def _summary_blocks(self, figures: KeyFigures) -> Iterator[Block]:
         """Yields the answers in a sentence each, then the ends of conversations to read first."""
         answers = {
-            "What users wanted": [", ".join(figures.wanted()[1:6]) or figures.wanted()[0]],
-            "Did it end?": figures.ended(),
-            "Did it go wrong?": figures.went_wrong(),
+            "What users wanted": [
+                ", ".join(figures.goal_clauses()[1:6]) or figures.goal_clauses()[0]
+            ],
+            "Did it end?": figures.ending_clauses(),
+            "Did it go wrong?": figures.failure_clauses(),
         }
         if self._associations is not None:
             rows = [row for row in self._associations.rows if row.side == 0]
@@ -204,7 +206,7 @@ class _Report:
             outcome = self._associations.split.outcome
             answers[f"What goes with {outcome}"] = list(dict.fromkeys(features))[:CLEAREST]
         if figures.change is not None:
-            answers["What changed"] = figures.changed()
+            answers["What changed"] = figures.change_clauses()
         for question, clauses in answers.items():
             if clauses:
                 yield Paragraph(f"{question.rstrip('?')}: {'; '.join(clauses)}.", True)
@@ -213,11 +215,11 @@ class _Report:
             reason = " · ".join(reading.reason.split(" · ")[:2])
             yield replace(quote, source=f"{quote.source}: {reason}", more_in=TO_READ)
 
-    def _not_known(self) -> Iterator[Block]:
+    def _unknown_blocks(self) -> Iterator[Block]:
         """Yields what is not known, with the command that brings it."""
         yield from map(Paragraph, self._unknown)
 
-    def _contents(self) -> Iterator[Block]:
+    def _content_blocks(self) -> Iterator[Block]:
         """Yields numbers of conversations, sources, languages, personal data."""
         store = self._services.conversations
         counts = store.counts(ListQuery(self._filter) if self._filter else None)
@@ -252,7 +254,7 @@ class _Report:
         if personal:
             yield Paragraph(f"Personal data was found: {', '.join(personal)} conversations.")
 
-    def _ended(self) -> Iterator[Block]:
+    def _ending_blocks(self) -> Iterator[Block]:
         """Yields the rate of ended conversations with its interval, and the histogram of scores."""
         states = self._measures.states()
         now = in_force(self._sets)
@@ -282,7 +284,7 @@ class _Report:
             (rule.threshold, f"threshold {figure(rule.threshold)}"),
         )
 
-    def _went_wrong(self, figures: KeyFigures) -> Iterator[Block]:
+    def _failure_blocks(self, figures: KeyFigures) -> Iterator[Block]:
         """Yields how many show which sign of trouble, what verdicts say, and what goes with the outcome that is known
         best."""
         read, with_signs = figures.trouble
@@ -326,7 +328,7 @@ class _Report:
                 yield from (Paragraph(feature_sentence(row, verbs)) for row in rows)
             yield Paragraph(" ".join(notes(self._associations)))
 
-    def _questions(self) -> Iterator[Block]:
+    def _question_blocks(self) -> Iterator[Block]:
         """Yields the shares of the answers to each question, corrected where a machine was checked; nothing for a
         filter, for whose conversations a check does not stand."""
         rows, checked = [], False
@@ -394,7 +396,7 @@ class _Report:
         except UsageError:
             return None
 
-    def _goals(self) -> Iterator[Block]:
+    def _goal_blocks(self) -> Iterator[Block]:
         """Yields the themes with their goals, and the goals with shares, how many ended, and examples."""
         if not self._measures.goals:
             self._unknown.append(
@@ -447,7 +449,7 @@ class _Report:
             none = f"{counted(without, 'conversation')} in no goal." if without else ""
             yield Paragraph(f"{more}{none}")
 
-    def _to_read(self) -> Iterator[Block]:
+    def _reading_blocks(self) -> Iterator[Block]:
         """Yields the conversations with the most signs of trouble."""
         if self._readings:
             yield text_table(
@@ -463,7 +465,7 @@ class _Report:
                 ),
             )
 
-    def _trees(self) -> Iterator[Block]:
+    def _tree_blocks(self) -> Iterator[Block]:
         """Yields how sure the model was, and the conversations in which it was least sure."""
         with_trees = self._measures.part(~np.isnan(self._measures.entropy))
         if not len(with_trees.ids):
@@ -500,7 +502,7 @@ class _Report:
             (1, 2),
         )
 
-    def _over_time(self) -> Iterator[Block]:
+    def _time_blocks(self) -> Iterator[Block]:
         """Yields the share that ended by month, with the change from the month before."""
         try:
             months = self._services.comparison.breakdown(self._measures, "month", self._filter)
@@ -511,7 +513,7 @@ class _Report:
         if months.without:
             yield Paragraph(f"{counted(months.without, 'conversation')} without a date.")
 
-    def _method(self) -> Iterator[Block]:
+    def _method_blocks(self) -> Iterator[Block]:
         """Yields the scores in force with their test and their words, and what the report does not say."""
         now = in_force(self._sets)
         if now is not None:

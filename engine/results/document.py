@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from engine.base.errors import ProjectError, UsageError
-from engine.base.line_files import written_beside
+from engine.base.line_files import write_beside
 from engine.base.report_table import ReportRow, ReportTable, format_cell
 from engine.base.text import display_safe, one_line
 from engine.conversations.text_checks import Kind, Redactor
@@ -218,7 +218,7 @@ def write_document(document: Document, path: Path, *, redact: bool = False) -> W
     redactor = Redactor()
     if redact:
         document = document.map_texts(redactor.text)
-    with written_beside(path) as part:
+    with write_beside(path) as part:
         part.write_text(to_html(document), encoding="utf-8")
     return WrittenDocument(path.stat().st_size, redactor.counts)
 

@@ -13,7 +13,7 @@ from typing import Any
 from engine.conversations.filter_fields import FieldQuery, MatchTerm
 from engine.conversations.filters import Term
 from engine.conversations.tables.conversations import imported
-from engine.conversations.tables.fields import number, of_statement
+from engine.conversations.tables.fields import number_condition, select_among
 from engine.formats.records import Imported
 from engine.project import settings
 from engine.project.idset import IdSet
@@ -170,12 +170,12 @@ def _measure_term(expression: str) -> MatchTerm:
     """Returns the condition on a measure of the trees of a conversation under the shown configuration."""
 
     def condition(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-        inner = number(expression, term)
+        inner = number_condition(expression, term)
         sql = (
             "SELECT conversation_id FROM tree WHERE config_hash = ? AND reason IS NULL"
             f" GROUP BY conversation_id HAVING {inner.text}"
         )
-        return of_statement(conn, among, sql, (chosen(conn), *inner.values))
+        return select_among(conn, among, sql, (chosen(conn), *inner.values))
 
     return condition
 

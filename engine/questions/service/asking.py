@@ -20,7 +20,7 @@ from engine.base.request_options import (
     MODEL,
     check,
     choice,
-    declared,
+    declare_option,
     switch,
     whole_number,
 )
@@ -338,8 +338,8 @@ class AskRequest:
     """
 
     by: Literal["pattern", "model"] = "pattern"
-    model: str | None = declared(None, MODEL)
-    filter: Filter = declared(Filter(), FILTER)
+    model: str | None = declare_option(None, MODEL)
+    filter: Filter = declare_option(Filter(), FILTER)
     limit: int | None = whole_number(None, "ask of the first N only")
     votes: int | None = whole_number(
         None,
@@ -355,8 +355,8 @@ class AskRequest:
     context: int | None = whole_number(
         None, "longest log in tokens; longer ones are read in parts (default 8,192 at most)"
     )
-    max_cost: float | None = declared(None, MAX_COST)
-    fresh: bool = declared(False, FRESH)
+    max_cost: float | None = declare_option(None, MAX_COST)
+    fresh: bool = declare_option(False, FRESH)
     anyway: bool = switch("ask the built-in model too, whose answers are not trustworthy")
 
     def __post_init__(self) -> None:

@@ -23,13 +23,13 @@ from engine.conversations.filter_fields import (
 )
 from engine.conversations.filters import Term
 from engine.conversations.tables.fields import (
+    add_any_or_none,
     choice_counts,
-    counted,
-    in_order,
+    count_values,
+    ids_in_order,
     named_values,
-    number,
-    of_statement,
-    with_any_or_none,
+    number_condition,
+    select_among,
 )
 from engine.project.idset import IdSet
 from engine.project.sql import placeholders
@@ -91,12 +91,12 @@ def _make_queries(statement: str, column: str) -> tuple[MatchTerm, OrderConversa
         texts = tuple(without_surrogates(value) for value in named_values(term))
         if texts:
             sql = f"SELECT conversation_id FROM ({statement}) WHERE {column} IN ({placeholders(texts)})"
-            result = of_statement(conn, among, sql, texts)
-        return with_any_or_none(
+            result = select_among(conn, among, sql, texts)
+        return add_any_or_none(
             term,
             among,
             result,
-            lambda: of_statement(conn, among, f"SELECT conversation_id FROM ({statement})"),
+            lambda: select_among(conn, among, f"SELECT conversation_id FROM ({statement})"),
         )
 
     def order(conn: sqlite3.Connection, among: IdSet) -> array[int]:
@@ -105,12 +105,12 @@ def _make_queries(statement: str, column: str) -> tuple[MatchTerm, OrderConversa
             f"FROM (SELECT conversation_id, min({column}) AS value FROM ({statement})"
             " GROUP BY conversation_id) WHERE TRUE"
         )
-        return in_order(conn, among, rows, "value")
+        return ids_in_order(conn, among, rows, "value")
 
     def values(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
         """Returns the values with their number of conversations."""
         rows = f"SELECT conversation_id, {column} AS value FROM ({statement})"
-        return counted(conn, rows, among, limit)
+        return count_values(conn, rows, among, limit)
 
     return condition, order, values
 
@@ -132,8 +132,8 @@ def _match_answers(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     sql, parameters = _answers_by(conn, name, by, probabilities=compares)
     values = tuple(without_surrogates(value).casefold() for value in named_values(term))
     if compares:
-        inner = number("CAST(value AS REAL)", term)
-        result = of_statement(
+        inner = number_condition("CAST(value AS REAL)", term)
+        result = select_among(
             conn,
             among,
             f"SELECT conversation_id FROM ({sql}) WHERE {inner.text}",
@@ -143,10 +143,10 @@ def _match_answers(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
         named = (
             f"SELECT conversation_id FROM ({sql}) WHERE lower(value) IN ({placeholders(values)})"
         )
-        result = of_statement(conn, among, named, (*parameters, *values))
+        result = select_among(conn, among, named, (*parameters, *values))
     if DISAGREE in values:
-        result |= of_statement(conn, among, disagreements_on(name))
-    return with_any_or_none(term, among, result, lambda: of_statement(conn, among, sql, parameters))
+        result |= select_among(conn, among, disagreements_on(name))
+    return add_any_or_none(term, among, result, lambda: select_among(conn, among, sql, parameters))
 
 
 def _answers_by(
@@ -209,17 +209,17 @@ def _count_answers(conn: sqlite3.Connection, field: str, among: IdSet, limit: in
     numbers of conversations."""
     name, separator, by = field.partition(".")[2].partition("@")
     if not name:
-        counts = dict(counted(conn, _ASKED, among, limit))
+        counts = dict(count_values(conn, _ASKED, among, limit))
         return [(name, counts.get(name, 0)) for name in questions.names(conn)[:limit]]
     if separator and not by:
         sizes = {}
         for answerer in ("person", "examples", *get_args(MachineKind), *_names_by_slug(conn, name)):
             sql, parameters = _answers_by(conn, name, answerer)
             answered = f"SELECT conversation_id FROM ({sql})"
-            sizes[answerer] = len(of_statement(conn, among, answered, parameters))
+            sizes[answerer] = len(select_among(conn, among, answered, parameters))
         return [(answerer, size) for answerer, size in sizes.items() if size][:limit]
     sql, parameters = _answers_by(conn, name, by)
-    return counted(conn, sql, among, limit, parameters=parameters)
+    return count_values(conn, sql, among, limit, parameters=parameters)
 
 
 def _match_disagreements(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
@@ -228,7 +228,7 @@ def _match_disagreements(conn: sqlite3.Connection, term: Term, among: IdSet) -> 
     def called_by(rule: DecisionRule, config: str | None) -> tuple[IdSet, IdSet]:
         """Returns the conversations that a rule calls complete, and those it calls incomplete."""
         complete, incomplete = (
-            of_statement(conn, among, *state_selection_sql(rule, config, state))
+            select_among(conn, among, *state_selection_sql(rule, config, state))
             for state in (State.COMPLETE, State.INCOMPLETE)
         )
         return complete, incomplete
@@ -238,10 +238,10 @@ def _match_disagreements(conn: sqlite3.Connection, term: Term, among: IdSet) -> 
     result = among - among
     if "verdict" in term.values:
         rows = f"SELECT conversation_id FROM ({CURRENT_VERDICTS}) WHERE verdict = ?"
-        result |= complete & of_statement(conn, among, rows, (Verdict.NO,))
-        result |= incomplete & of_statement(conn, among, rows, (Verdict.YES,))
+        result |= complete & select_among(conn, among, rows, (Verdict.NO,))
+        result |= incomplete & select_among(conn, among, rows, (Verdict.YES,))
     if "people" in term.values:
-        result |= of_statement(conn, among, DISAGREEMENTS)
+        result |= select_among(conn, among, DISAGREEMENTS)
     if "scores" in term.values:
         for scoring in score_sets.configs(conn):
             if scoring.config_hash != config:
@@ -252,14 +252,14 @@ def _match_disagreements(conn: sqlite3.Connection, term: Term, among: IdSet) -> 
 
 def _match_success(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns those whose probability of success is in the range of the term."""
-    inner = number("p", term)
+    inner = number_condition("p", term)
     sql = f"SELECT conversation_id FROM ({VALUES}) WHERE {inner.text}"
-    return of_statement(conn, among, sql, (SUCCEEDED, *inner.values))
+    return select_among(conn, among, sql, (SUCCEEDED, *inner.values))
 
 
 def _order_by_success(conn: sqlite3.Connection, among: IdSet) -> array[int]:
     """Returns the conversations by their probability of success."""
-    return in_order(conn, among, f"FROM ({VALUES}) WHERE TRUE", "p", (SUCCEEDED,))
+    return ids_in_order(conn, among, f"FROM ({VALUES}) WHERE TRUE", "p", (SUCCEEDED,))
 
 
 FIELD_QUERIES: Mapping[str, FieldQuery] = {
