@@ -1,7 +1,7 @@
 """The reference of what commands print with `--json`, from what they print; `python -m tests.json_reference` writes it.
 
-Each command is run, and the shape of its result is written down: names and kinds of values. What a name means stands in
-`MEANINGS`. The first commands need no model, so that a test can run them again; the others take minutes.
+Each command is run, and the shape of its result is written down: names and kinds of values. The first commands need no
+model, so that a test can run them again; the others take minutes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import sys
 import tempfile
 from collections import Counter, defaultdict
@@ -18,7 +17,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.command_line import workbench
-from tests.json_meanings import ELSEWHERE, MAPS, MEANINGS
 from workbench.cli import build_parser
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "json.md"
@@ -112,6 +110,50 @@ train start m/demo.wb --estimate
 """Commands that need a model or scores; `{0:20}` stands for the ids of the first twenty conversations."""
 
 
+MAPS = frozenset(
+    {
+        "added", "by_sign", "conflicts", "correlations", "decisions", "features", "figures", "filters",
+        "kept_from_models", "languages", "means", "not_read", "orphans", "people", "personal",
+        "reasons", "redacted", "rows", "undated", "unknown_parts",
+    }
+)  # fmt: skip
+"""Objects whose names are data, such as names of people."""
+
+ELSEWHERE = {
+    "goals clusterings": "`shown`, the id of the one that is shown, and `clusterings`, a list with its settings and"
+    " numbers of each: [goals](../goals.md)",
+    "goals decide": "the number of pairs that were `merged`, and the number of `groups` now",
+    "help": "a list with `name`, `kind`, `text` of each thing of that name",
+    "models add": "as `models` of `models list`",
+    "models allow": "what a run would send to the model: requests, characters, personal data and the first request in"
+    " full: [models](../models.md)",
+    "models pull": "`pulled`: name, path, size, SHA-256, source and license of each model",
+    "models remove": "`removed`, the name; `done`, what was deleted or forgotten",
+    "models tune": "`tuning`: the format that was `chosen`, its `tokens_per_s` and `gain` over the file as shipped, and"
+    " the `candidates`, each with its `agreement` with F32",
+    "models search": "`found`, a list of repositories; with OWNER/NAME its `files`",
+    "goals themes": "as `goals list`",
+    "goals review": "how many were `reviewed` now, and the `decisions` that are left, each as `export decisions` has"
+    " it",
+    "open": "as `demo`: `workbench open FILE --headless --json`",
+    "simulate forms": "the rows of `simulate results` for what was played, its `source`, and the `plays`,"
+    " each with its counts and its conversation: [simulation](../simulation.md#forms)",
+    "simulate recsim": "as `simulate forms`: [RecLLMSim](../recllmsim.md)",
+    "simulate results": "`aptitude`, a row for each task, condition and model:"
+    " [simulation](../simulation.md#sharded-conversations);"
+    " `forms`, one for each form, model and variant: [simulation](../simulation.md#forms)",
+    "simulate sharded": "as `simulate forms`: [simulation](../simulation.md#sharded-conversations)",
+    "train delete": "`deleted`, the name of the run",
+    "train start": "with `--estimate` tokens, steps, memory and seconds; else the run, as in `train status`",
+    "train stop": "the run, as in `train status`",
+    "train use": "`adapter`, the name of the run; null for that of the program",
+    "trees": "`shown`, the hash of the set that is shown, and `sets`, a list with `config_hash`, `alpha`, `mode`,"
+    " `place`, `model`, `adapter` and `trees` of each",
+    "watch": "one line of JSON for each turn: [watch](../watch.md)",
+}
+"""Commands whose results the page does not list by name."""
+
+
 class Row(NamedTuple):
     """One name in a result: where it stands, the kinds of its values, whether it is always there, and whether the page
     refers to another command for what is in it."""
@@ -128,10 +170,7 @@ def main() -> int:
         for name in ("CONFIG", "DATA", "CACHE"):
             os.environ[f"WORKBENCH_{name}"] = str(Path(folder) / name)
         os.chdir(folder)
-        found = printed([*lines(WITHOUT_MODEL), *lines(WITH_MODEL)])
-    if lacking := without_meaning(found):
-        raise SystemExit(f"These names have no meaning in tests/json_meanings.py: {lacking}")
-    written = page(found)
+        written = page(printed([*lines(WITHOUT_MODEL), *lines(WITH_MODEL)]))
     PAGE.write_text(written, encoding="utf-8")
     return 0
 
@@ -221,10 +260,10 @@ def documented(text: str) -> dict[str, dict[str, Row]]:
         found[name] = {}
         for line in rest.partition("\n## ")[0].splitlines():
             if line.startswith("| `"):
-                path, kinds, text = (cell.strip() for cell in line.strip("|").split("|", 2))
+                path, kinds = (cell.strip() for cell in line.strip("|").split("|"))
+                kinds, refers, _ = kinds.partition(", as `")
                 kind = frozenset(kinds.split(", "))
-                refers = bool(re.search(r"(?:^|; )as `", text))
-                row = Row(path.strip("`? "), kind, "?" not in path, refers)
+                row = Row(path.strip("`? "), kind, "?" not in path, bool(refers))
                 found[name][row.path] = row
     return found
 
@@ -248,18 +287,6 @@ def differences(results: Sequence[Any], page: Mapping[str, Row]) -> list[str]:
     return wrong + missing
 
 
-def without_meaning(found: Mapping[str, list[Any]]) -> list[str]:
-    """Names that `MEANINGS` lacks."""
-    return sorted(
-        {
-            f"{name}: {row.path}"
-            for name, results in found.items()
-            for row in rows(results)
-            if _last(row.path) != "NAME" and not _meaning(name, row.path)
-        }
-    )
-
-
 def commands() -> set[str]:
     """The names of all commands, as the page has them."""
     return {
@@ -279,28 +306,23 @@ def _section(name: str, found: list[Row], told: dict[frozenset[str], str]) -> li
     for row in found:
         if skipped and row.path.startswith(skipped):
             continue
-        text = _meaning(name, row.path)
+        kinds = sorted(row.kinds)
         inner = next((part for part in (row.path, f"{row.path}[]") if below[part]), row.path)
         names = frozenset(below[inner])
         if len(names) > 3:
             if names in told:
-                text = f"{text}; as {told[names]}" if text else f"as {told[names]}"
+                kinds.append(f"as {told[names]}")
                 skipped = (*skipped, f"{row.path}.", f"{row.path}[")
             else:
                 told[names] = f"`{inner}` of [{name}](#workbench-{name.replace(' ', '-')})"
         mark = "" if row.always else " ?"
-        cells.append(f"| `{row.path}`{mark} | {', '.join(sorted(row.kinds))} | {text} |")
-    return ["| name | kind | meaning |\n|---|---|---|\n" + "\n".join(cells)]
+        cells.append(f"| `{row.path}`{mark} | {', '.join(kinds)} |")
+    return ["| name | kind |\n|---|---|\n" + "\n".join(cells)]
 
 
 def _elsewhere() -> Iterator[str]:
     for name, text in ELSEWHERE.items():
         yield f"| `{name}` | {text} |"
-
-
-def _meaning(command: str, path: str) -> str:
-    last = _last(path)
-    return MEANINGS.get(f"{command}: {path}") or MEANINGS.get(path) or MEANINGS.get(last, "")
 
 
 def _filled(command: str) -> Iterator[str]:

@@ -59,7 +59,6 @@ STILLS = (
     Screenshot("tree", ("4", "enter")),
     Screenshot("goals", ("5",)),
     Screenshot("desk", ("6",)),
-    Screenshot("validation", ("V",)),
     Screenshot("models", ("8",)),
     Screenshot("mapping", ("i", *"rides.jsonl", "ctrl+t")),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from array import array
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -41,7 +40,6 @@ class ScreenOpener:
 
     services: OpenProject
     feed: EngineFeed
-    clock: Callable[[], float]
 
     # Modes
 
@@ -49,7 +47,7 @@ class ScreenOpener:
         """Makes the overview."""
         from screens.overview.screen import OverviewScreen
 
-        return OverviewScreen(self.services, self.feed, self.clock)
+        return OverviewScreen(self.services, self.feed)
 
     def conversations(self) -> Screen[Any]:
         """Makes the list of conversations."""
@@ -61,7 +59,7 @@ class ScreenOpener:
         """Makes the triage."""
         from screens.triage.screen import TriageScreen
 
-        return TriageScreen(self.services, self.feed, self.clock)
+        return TriageScreen(self.services, self.feed)
 
     def trees(self) -> Screen[Any]:
         """Makes the list of response trees."""
@@ -187,7 +185,6 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         ],
         Binding("ctrl+p,colon", "command_palette", "Palette", show=False, tooltip="All commands"),
         Binding("x", "cancel_job", "Cancel job", show=False, tooltip="Cancel the job that runs"),
-        Binding("V", "validation", "Validation", show=False, tooltip="Every metric against truth"),
         Binding(
             "exclamation_mark",
             "why",
@@ -227,7 +224,6 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         services: OpenProject,
         subscribe: Subscribe,
         *,
-        clock: Callable[[], float] = time.monotonic,
         shell: Shell | None = None,
     ) -> None:
         super().__init__(shell or Shell())
@@ -238,7 +234,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         self._unsubscribe: Callable[[], None] | None = None
         self._has_moved = False
         self._feed = EngineFeed(self)
-        opener = ScreenOpener(services, self._feed, clock)
+        opener = ScreenOpener(services, self._feed)
         self.routes = Routes(
             reader=opener.reader,
             tree=opener.tree,
@@ -394,14 +390,6 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         """Changes the theme and remembers it."""
         self.theme = THEMES[name].name
         self.shell.remember_theme(name)
-
-    def action_validation(self) -> None:
-        """Shows every metric against what is known of the conversations."""
-        from screens.validation import ValidationScreen
-
-        mode = self.current_mode
-        if not any(isinstance(screen, ValidationScreen) for screen in self.screen_stack):
-            self.push_screen(ValidationScreen(self._services, self._feed, mode))
 
     def action_compare(self) -> None:
         """Asks what to compare, and shows what differs."""

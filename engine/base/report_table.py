@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from engine.base.number_format import figure
-from engine.base.statistics.intervals import Curve, Interval
+from engine.base.statistics.intervals import Interval
 
 UNKNOWN = "–"
 """Shown in place of a value that is unknown."""
@@ -21,12 +21,6 @@ CellKind = Literal["text", "count", "number", "mean", "share", "percent", "inter
 
 Cell = str | int | float | Interval | None
 """An unformatted value; None if unknown."""
-
-Metric = Literal["goals", "completeness", "trees"]
-"""What a table of results validates."""
-
-RowKind = Literal["measure", "baseline", "method"]
-"""A `measure` of response trees, a `baseline` that measures are compared with, or one of several equal `method`s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +33,6 @@ class ReportColumn:
         key: Name of the column in JSON.
         description: Describes the cells of the column, in one sentence.
         chance: The value that guessing gives; None if unknown.
-        on_screen: Whether screens show the column; text and JSON always do.
         text_title: Title in tables that are rendered as text; empty for `title`.
         ends_in_text: Whether tables in text show the ends of intervals; screens and JSON always do.
     """
@@ -49,7 +42,6 @@ class ReportColumn:
     key: str = ""
     description: str = ""
     chance: float | None = None
-    on_screen: bool = True
     text_title: str = ""
     ends_in_text: bool = True
 
@@ -65,22 +57,13 @@ class ReportRow:
 
     Attributes:
         cells: One for each column; the first of them is the name of the row.
-        kind: What the row is in a comparison.
-        description: Describes the row, in a few words.
         note: A remark that is needed to read the row, a few words.
-        p_value: p value of the hypothesis that the row is no better than chance, corrected for all rows; None if it
-            was not tested.
-        curves: The curves of the row, one for each plot of the table.
         details: Further values for JSON, by name.
         faint: Indices of the cells whose figures are of so few conversations that they are drawn faint.
     """
 
     cells: tuple[Cell, ...]
-    kind: RowKind = "method"
-    description: str = ""
     note: str = ""
-    p_value: float | None = None
-    curves: tuple[Curve, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     faint: tuple[int, ...] = ()
 
@@ -88,21 +71,6 @@ class ReportRow:
     def name(self) -> str:
         """The first cell, as text."""
         return str(self.cells[0])
-
-
-@dataclass(frozen=True, slots=True)
-class CurveAxes:
-    """The axes in which the curves of a table are plotted; both run from 0 to 1.
-
-    Attributes:
-        title: Title of the plot, or of its vertical axis.
-        x_title: Title of the horizontal axis.
-        chance: The curve that guessing gives.
-    """
-
-    title: str
-    x_title: str
-    chance: Curve
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +83,6 @@ class ReportTable:
         rows: The rows, in the order in which they are shown.
         notes: Remarks that are needed to read the table, a sentence each.
         conclusions: Conclusions about all rows, a sentence each.
-        metric: What the table validates; None in a table of simulations.
-        plots: The axes in which the curves of the rows are plotted.
     """
 
     title: str
@@ -124,8 +90,6 @@ class ReportTable:
     rows: tuple[ReportRow, ...]
     notes: tuple[str, ...] = ()
     conclusions: tuple[str, ...] = ()
-    metric: Metric | None = None
-    plots: tuple[CurveAxes, ...] = ()
 
 
 def format_cell(kind: CellKind, cell: Cell) -> str:
@@ -158,23 +122,23 @@ def row_as_json(table: ReportTable, row: ReportRow) -> dict[str, Any]:
 
 
 def tab_separated(table: ReportTable, rows: Sequence[ReportRow]) -> str:
-    """Returns the columns that screens show, with tabs, and p where it was tested; conclusions and notes below.
+    """Returns the columns of a table, with tabs, and its notes below.
 
     A figure is followed by both ends of its interval where it has one.
 
     Args:
         rows: The rows of the table, in the order in which they are written.
     """
-    indices = [index for index, column in enumerate(table.columns) if column.on_screen]
-    lines = [[title for index in indices for title in _titles(table.columns[index])]]
+    lines = [[title for column in table.columns for title in _titles(column)]]
     lines += [
-        [text for index in indices for text in _texts(table.columns[index], row.cells[index])]
+        [
+            text
+            for column, cell in zip(table.columns, row.cells, strict=True)
+            for text in _texts(column, cell)
+        ]
         for row in rows
     ]
-    if table.metric is not None:
-        p_values = ["p", *("" if row.p_value is None else f"{row.p_value:.4f}" for row in rows)]
-        lines = [[*line, p] for line, p in zip(lines, p_values, strict=True)]
-    return "\n".join(["\t".join(line) for line in lines] + [*table.notes, *table.conclusions])
+    return "\n".join(["\t".join(line) for line in lines] + [*table.notes])
 
 
 def _titles(column: ReportColumn) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
@@ -33,9 +32,6 @@ _COLUMNS = "list.columns"
 
 _VIEW = "list.view"
 """Setting: what the list of conversations showed last: filter, order, conversation."""
-
-_SEEN = "overview.seen"
-"""Setting: results that were opened from the overview, which it does not show as new."""
 
 
 def account_lines(
@@ -200,22 +196,6 @@ class SavedViews:
             "conversation": conversation_id,
         }
         self._put(_VIEW, view)
-
-    def seen(self) -> frozenset[str]:
-        """Returns the keys of the results that a person opened from the overview."""
-        stored = self._read(_SEEN)
-        return frozenset(map(str, stored)) if isinstance(stored, list) else frozenset()
-
-    def save_seen(self, key: str) -> None:
-        """Remembers that a result was opened; `key` names it and what it was made of."""
-
-        def add(conn: sqlite3.Connection) -> None:
-            """Stores the key among those seen."""
-            stored = settings.get(conn, _SEEN)
-            seen_keys = stored if isinstance(stored, list) else []
-            settings.put(conn, _SEEN, sorted({*map(str, seen_keys), key}))
-
-        self._project.write(add)
 
     def _read(self, key: str) -> Any:
         """Returns the value of a setting of the project."""

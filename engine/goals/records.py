@@ -248,25 +248,6 @@ class Support(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class LowestGoal:
-    """The goal with the lowest rate of complete conversations.
-
-    Attributes:
-        id: Of its group.
-        complete, scored: Number of its scored conversations at or above the threshold, and of all that are scored.
-        judged: Number of its conversations that are below the threshold and have a verdict.
-        waiting: Ids of those that are below the threshold and have none.
-    """
-
-    id: str
-    label: str
-    complete: int
-    scored: int
-    judged: int
-    waiting: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class MemberRow:
     """A conversation in a group.
 

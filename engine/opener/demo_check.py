@@ -15,7 +15,7 @@ from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.tables.conversations import truth_by_conversation
 from engine.opener.open_project import OpenProject
 from engine.results.associations.records import Feature, WordFeature
-from engine.results.comparison.measured import goal_numbers
+from engine.results.comparison.measures import goal_numbers
 from engine.simulate.demo import CAUSES, CHANGED_GOAL, MONTHS
 from engine.trees.tree import Kind
 

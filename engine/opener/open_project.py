@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from engine.questions.service.questions import QuestionService
     from engine.results.associations.service import AssociationService
     from engine.results.comparison.service import ComparisonService
-    from engine.results.validation.service import ValidationService
     from engine.results.watch.watching import WatchService
     from engine.simulate.service import SimulationService
     from engine.training.service import TrainingService
@@ -412,13 +411,6 @@ class OpenProject:
         changed = self.change_notifier("goal_decision")
         groups = GoalService(self.project, self.merge_queue_cache, changed, open_id)
         return MergeReviewService(self.project, groups, self.goal_stages(), self.runner, changed)
-
-    @made_once
-    def validation(self) -> ValidationService:
-        """Compares metrics with what is known."""
-        from engine.results.validation.service import ValidationService
-
-        return ValidationService(self.project, self.catalog)
 
     @made_once
     def simulations(self) -> SimulationService:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from engine.base.report_table import Metric, ReportTable
 from engine.base.request_options import Option, check, choice, declared, switch, whole_number
-from engine.base.statistics.intervals import Classification, Curve, Interval
+from engine.base.statistics.intervals import Classification, Interval
 from engine.completeness.records import Mode
 from engine.completeness.tables.score_sets import ScoreConfig
 
@@ -28,7 +27,7 @@ class Missing:
         how: How to get it, with a command if there is one.
     """
 
-    metric: Metric
+    metric: str
     what: str
     how: str
 
@@ -60,8 +59,6 @@ class SeparationRow:
         config: How the scores were made; None for a baseline.
         training: How the adapter of the scores was trained.
         scored: Number of the conversations asked for that it has a score for.
-        roc: Share of whole ones called complete against share of cut ones, over all thresholds.
-        reliability: Mean value and share of whole ones by tenth of the value; empty where it is not shown.
     """
 
     name: str
@@ -72,8 +69,6 @@ class SeparationRow:
     matched_pairs: int = 0
     config: ScoreConfig | None = None
     training: AdapterTraining = AdapterTraining()
-    roc: Curve = ()
-    reliability: Curve = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +78,11 @@ class TruthRow:
     Attributes:
         auroc: P(a conversation for which the claim fails has a higher value than one for which it holds).
         ap: Average precision of finding the conversations for which the claim holds by low values.
-        roc: Share of those for which the claim holds against share of the others, from the lowest value up.
     """
 
     name: str
     auroc: Interval
     ap: Interval
-    roc: Curve = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,33 +139,6 @@ class CompletenessTable:
     def coverage(self) -> float:
         """Share of the conversations that could be cut that are in the test."""
         return self.n / (self.asked - self.single) if self.asked > self.single else 0.0
-
-
-@dataclass(slots=True)
-class ValidationProgress:
-    """Progress of a validation that runs in another thread.
-
-    Attributes:
-        step: Name of the step that is being computed.
-        cancelled: Set to True by the caller to make the validation raise `Cancelled` at its next step.
-    """
-
-    step: str = ""
-    cancelled: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ValidationReport:
-    """All tables, and what is missing for further ones; `text` holds the report as one JSON document.
-
-    Attributes:
-        correlations: Of the measures of response trees with each other and with the length; None without trees.
-    """
-
-    tables: tuple[ReportTable, ...]
-    missing: tuple[Missing, ...]
-    text: str
-    correlations: ReportTable | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ ALPHA_HELP = (
 )
 """Help on alpha, for the command line and the dialogs."""
 
-At = Literal["last-answer", "end", "every"]
+TreePlace = Literal["last-answer", "end", "every"]
 """Places of trees in a conversation: before its last answer, after its last step, or before every answer."""
 
 STEP_STOP = "\n\nTURN"
@@ -228,7 +228,7 @@ class TreeRequest:
     """
 
     tree: TreeOptions = TreeOptions()
-    at: At = choice("last-answer", "where trees grow", get_args(At))
+    at: TreePlace = choice("last-answer", "where trees grow", get_args(TreePlace))
     model: str | None = declared(None, replace(MODEL, help="name or path of a model"))
     adapter: str | Path | None = declared(None, ADAPTER)
     filter: Filter = declared(Filter(), FILTER)
@@ -249,7 +249,7 @@ class TreeConfig:
 
     Attributes:
         alpha, mode: As in `TreeOptions`.
-        place: Where in each conversation they were grown: a value of `At`.
+        place: Where in each conversation they were grown: a value of `TreePlace`.
         model, adapter: Names of what grew them; `adapter` is None without one.
     """
 

@@ -15,16 +15,15 @@ from engine.base.text import display_safe, middle_cut, one_line
 from engine.completeness.records import DecisionRule, Histogram, ScoreSet
 from engine.completeness.service.sets import in_force, name_of, reliability
 from engine.conversations.filter_fields import NO_VALUE
-from engine.conversations.filters import Filter, ListQuery, parse_filter
+from engine.conversations.filters import Filter, parse_filter
 from engine.conversations.service import badly_read
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
-from engine.goals.records import ClusteringSummary, GoalGroup, LowestGoal
+from engine.goals.records import GoalGroup
 from engine.opener.conversations import Counts
 from engine.opener.first_reading import FirstReading
 from engine.opener.key_figures import KeyFigures, MonthChange, imported_failures, month_change
 from engine.opener.open_project import OpenProject
 from engine.questions.records import Agreement, CalibrationReport
-from engine.training.process import missing_libraries
 from screens.shell.workbench_screen import Figure
 from screens.widgets.curve import BINS
 from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS, fitting, rate_piece
@@ -34,9 +33,6 @@ from screens.widgets.messages import wrap
 Piece = str | tuple[str, str]
 """A text, or a text and its style."""
 
-MAX_NAME_CHARS = 40
-"""Most characters of the name of a conversation."""
-
 _READING_NAME_CHARACTERS = 20
 """Most characters of the name of a conversation to read first."""
 
@@ -45,9 +41,6 @@ _MIN_ANSWER_CELLS = 20
 
 _QUESTION_CELLS = 21
 """Width of the questions that the overview answers, in cells."""
-
-MAX_RUN_CHARS = 30
-"""Most characters of the name of a training run."""
 
 _DISAGREEMENT_NAMES = {
     "verdict": "your verdict and the score differ",
@@ -66,8 +59,7 @@ class Overview:
 
     Attributes:
         tally: Number of conversations by verdict.
-        model, itself: How often the verdicts agree with the scores, and with repeated verdicts of the same person; as
-            in `CalibrationReport`.
+        model: How often the verdicts agree with the scores, as in `CalibrationReport`.
         sources: Labels of the sources.
         dates: The first and the last date; None without dates.
         sets: All sets of scores.
@@ -79,7 +71,6 @@ class Overview:
     counts: Counts
     tally: dict[str, int]
     model: Agreement
-    itself: Agreement
     sources: list[str]
     dates: tuple[str, str] | None
     histogram: Histogram
@@ -94,14 +85,13 @@ def load_overview(services: OpenProject) -> Overview:
     """Reads everything; takes seconds on a million conversations."""
     conversations = services.conversations
     tally = services.triage.tally()
-    model = itself = Agreement(0)
+    model = Agreement(0)
     if any(tally.values()):  # the service brings numpy, for which the first cards would wait
-        model, itself = services.calibration.agreements()
+        model, _ = services.calibration.agreements()
     return Overview(
         counts=conversations.counts(),
         tally=tally,
         model=model,
-        itself=itself,
         sources=conversations.sources(),
         dates=conversations.dates(),
         histogram=conversations.histogram(None, BINS),
@@ -154,113 +144,16 @@ def _only(field: str, value: str) -> Filter:
     return Filter().with_choice(field, value)
 
 
-@dataclass(frozen=True, slots=True)
-class GoalsOverview:
-    """The clustering of goals, its groups, and the goal that does worst."""
-
-    shown: ClusteringSummary | None = None
-    groups: Sequence[GoalGroup] = ()
-    lowest: LowestGoal | None = None
-
-
-def load_goals(services: OpenProject) -> GoalsOverview:
-    """Reads the groups after all merge decisions."""
-    goals = services.goals
-    shown = goals.shown()
-    if shown is None:
-        return GoalsOverview()
-    groups = goals.groups()
-    return GoalsOverview(shown, groups, goals.lowest(groups))
-
-
-@dataclass(frozen=True, slots=True)
-class TreesOverview:
-    """The response trees that are shown.
-
-    Attributes:
-        trees: Number of trees.
-        median: Median of their leaves.
-        most: Number of leaves of the tree with the most, where the model was least sure.
-        name: Name of its conversation.
-    """
-
-    trees: int = 0
-    median: int = 0
-    most: int = 0
-    name: str = ""
-
-
-def load_trees(services: OpenProject) -> TreesOverview:
-    """Reads the trees of the set that is shown; takes its time where there are many."""
-    grown = [item for item in services.trees.items(ListQuery()) if item.row.reason is None]
-    if not grown:
-        return TreesOverview()
-    leaves = sorted(item.row.leaves for item in grown)
-    least_sure = max(grown, key=lambda item: item.row.leaves)
-    return TreesOverview(
-        trees=len(grown),
-        median=leaves[len(leaves) // 2],
-        most=least_sure.row.leaves,
-        name=least_sure.name,
-    )
-
-
-def trees_content(trees: TreesOverview, *, brief: bool) -> Content:
-    """Returns how many trees, and where the model was least sure, or how to grow some; `brief` in one line."""
-    split = "  " if brief else "\n"
-    if not trees.trees:
-        return Content.assemble(
-            ("No response trees yet.", "bold"),
-            (f"{split}4 and then ", "$tone-muted"),
-            ("r", "bold $tone-accent"),
-            (" grows them", "$tone-muted"),
-        )
-    leaves = "leaf" if trees.median == 1 else "leaves"
-    return Content.assemble(
-        (number_format.counted(trees.trees, "tree"), "bold"),
-        (f" · median of {trees.median:,} {leaves}", ""),
-        (
-            f"{split}least sure: {one_line(trees.name, MAX_NAME_CHARS)}, {trees.most:,} leaves",
-            "$tone-muted",
-        ),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingOverview:
-    """What is known of the training of adapters.
-
-    Attributes:
-        adapted: Name of the newest run with an adapter, display-safe; None without one.
-        running: Whether a run works now.
-        missing: Why none can be started; empty where one can.
-    """
-
-    adapted: str | None = None
-    running: bool = False
-    missing: str = ""
-
-
-def load_training(services: OpenProject) -> TrainingOverview:
-    """Reads the runs of the project; not quick."""
-    runs = services.training.runs()
-    return TrainingOverview(
-        next((one_line(run.name, MAX_RUN_CHARS) for run in runs if run.adapter), None),
-        any(run.state == "running" for run in runs),
-        missing_libraries(),
-    )
-
-
-def goals_content(goals: GoalsOverview) -> Content:
+def goals_content(groups: Sequence[GoalGroup]) -> Content:
     """Returns a bar, a label and a size for each goal, the largest first."""
-    largest = max((group.share for group in goals.groups), default=0.0)  # fills its bar
+    largest = max((group.share for group in groups), default=0.0)  # fills its bar
     return Content("\n").join(
         Content.assemble(
             (number_format.bar(group.share / largest if largest else 0.0), "$tone-accent"),
             (f" {group.size:>6,}  ", "bold"),
             label_of(group),
         )
-        for group in goals.groups[:MAX_GOALS]
+        for group in groups[:MAX_GOALS]
     )
 
 
@@ -311,18 +204,17 @@ def load_later(services: OpenProject) -> LaterFigures:
 
 def answer_lines(
     overview: Overview,
-    goals: GoalsOverview | None,
+    groups: Sequence[GoalGroup] | None,
     report: CalibrationReport | None,
     later: LaterFigures,
 ) -> list[AnswerLine]:
     """Returns what the overview answers first; what is None is not known or not read yet."""
     now = in_force(overview.sets)
     doubt = reliability(now, overview.sets).doubt if now else ""
-    groups = () if goals is None else goals.groups
     no = overview.tally.get(Verdict.NO, 0)
     figures = KeyFigures(
         overview.counts,
-        [(str(label_of(group)), group.size) for group in groups],
+        [(str(label_of(group)), group.size) for group in groups or ()],
         overview.trouble,
         (no, no + overview.tally.get(Verdict.YES, 0)),
         later.failures,
@@ -336,7 +228,9 @@ def answer_lines(
         ended.insert(1, f"the model has read {now.read:,} of {now.scored:,}")
     lines = [
         AnswerLine("project", "What is here?", _contents(overview)),
-        AnswerLine("goals", "What did they want?", figures.wanted() if goals else ["reading …"]),
+        AnswerLine(
+            "goals", "What did they want?", ["reading …"] if groups is None else figures.wanted()
+        ),
         AnswerLine("rate", "Did it end?", ended, bool(doubt)),
         AnswerLine("trouble", "Did it go wrong?", figures.went_wrong()),
     ]
@@ -474,7 +368,7 @@ def corrected_content(report: CalibrationReport | None) -> Content:
     )
 
 
-def verdicts_content(overview: Overview, per_hour: float | None, *, brief: bool) -> Content:
+def verdicts_content(overview: Overview, *, brief: bool) -> Content:
     """Returns the verdicts, and how often the score of ended agrees with them; two lines, one where `brief`."""
     given = sum(overview.tally.values())
     split = "  " if brief else "\n"
@@ -489,21 +383,11 @@ def verdicts_content(overview: Overview, per_hour: float | None, *, brief: bool)
             (f"{look.glyph} {overview.tally.get(verdict, 0):,}", f"bold {look.tone_variable}"),
             (f" {look.word}  ", "$tone-muted"),
         ]
-    if per_hour is not None:
-        parts.append((f"{per_hour:.0f}/h", "$tone-muted"))
     parts.append(split)
     if overview.model.same is not None:
         same = overview.model.same
         parts += ["the score of ended agrees ", rate_piece(same.part, same.of)]
-        kappa = (
-            f"κ {number_format.signed(overview.model.kappa)} · "
-            if overview.model.kappa is not None
-            else ""
-        )
-        parts.append((f"  {kappa}n {same.of:,}", "$tone-muted"))
+        parts.append((f"  n {same.of:,}", "$tone-muted"))
     else:
         parts.append(("no decided score to compare them with", "$tone-muted"))
-    if overview.itself.same is not None:
-        same = overview.itself.same
-        parts.append((f" · you with yourself {same.part} of {same.of}", "$tone-muted"))
     return Content.assemble(*parts)

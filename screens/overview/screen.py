@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from array import array
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -24,7 +22,7 @@ from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.sets import in_force, reliability
 from engine.conversations.filters import Filter
 from engine.conversations.text_checks import replaced_text
-from engine.goals.records import ReviewProgress
+from engine.goals.records import GoalGroup, ReviewProgress
 from engine.opener.first_reading import FirstReading, conversations_to_read
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
@@ -32,26 +30,19 @@ from engine.questions.records import CalibrationReport
 from engine.results.associations.records import Split
 from screens.overview.facts import (
     AnswerLine,
-    GoalsOverview,
     LaterFigures,
     Overview,
-    TrainingOverview,
-    TreesOverview,
     answer_content,
     answer_lines,
     corrected_content,
     figures_of,
     goals_content,
-    load_goals,
     load_later,
     load_overview,
-    load_training,
-    load_trees,
     rate_content,
     reading_content,
     set_choices,
     set_content,
-    trees_content,
     verdicts_content,
 )
 from screens.overview.next_steps import PATH, Kind, ProjectProgress, Step, done_of_path, next_steps
@@ -59,10 +50,9 @@ from screens.shell.dialogs import ChoiceDialog
 from screens.shell.exporting import ask_export, ask_file
 from screens.shell.reading_dialogs import QuarantineDialog, SharedTextDialog
 from screens.shell.workbench_screen import WorkbenchScreen, choose_figure
-from screens.widgets.background import write_in_order
 from screens.widgets.controls import Card, Choices
 from screens.widgets.curve import Histogram
-from screens.widgets.evidence import Pace, Preview
+from screens.widgets.evidence import Preview
 from screens.widgets.jobs import EngineFeed, work_of
 
 if TYPE_CHECKING:
@@ -112,16 +102,9 @@ class OverviewScreen(WorkbenchScreen[None]):
         Binding("q", "app.quit", "Quit", tooltip="Quit; jobs go on where they were next time"),
     ]  # fmt: skip
 
-    def __init__(
-        self,
-        services: OpenProject,
-        feed: EngineFeed,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """`clock` gives the time in seconds, by which the pace of verdicts is measured."""
+    def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
+        """See `WorkbenchScreen`."""
         super().__init__(services, feed)
-        self._clock = clock
-        self._pace = Pace()
         self._overview: Overview | None = None
         self._reading = False  # whether the overview is being read
         self._read_again = False  # whether it has to be read again after that
@@ -131,14 +114,12 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._steps: list[Step] = []
         self._readings: list[FirstReading] = []
         self._readings_for: dict[str, int] | None = None  # number of verdicts when these were read
-        self._goals: GoalsOverview | None = None
+        self._goals: Sequence[GoalGroup] | None = None
         self._decided = False  # whether the person decided on goals since they were read
         self._proposals: int | None = None  # merge proposals that wait for a decision
         self._later = LaterFigures()
         self._later_read = False  # whether these were read
         self._answers: list[AnswerLine] = []
-        self._trees: TreesOverview | None = None
-        self._training: TrainingOverview | None = None
         self._report: CalibrationReport | None = None
         self._reported_for: object = None  # what the report was computed from
 
@@ -167,8 +148,6 @@ class OverviewScreen(WorkbenchScreen[None]):
                 yield Histogram(id="histogram")
             with Card("Did they get it?", id="verdicts"):
                 yield Static(id="verdicts-text")
-            with Card("How sure was the model?", id="trees"):
-                yield Static(id="trees-text")
 
     def refresh_data(self) -> None:
         """Reads the whole project again; while it is being read, a second call is done afterwards."""
@@ -192,10 +171,6 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._load_report(overview)
         self._load_readings(overview.tally)
         self._load_goals()
-        self._load_trees()
-        self.in_background(
-            lambda: load_training(self.services), self._take_training, group="training"
-        )
         self._load_later()
         self._read_on()
 
@@ -286,13 +261,18 @@ class OverviewScreen(WorkbenchScreen[None]):
         if self._goals is not None and not self._decided and self.services.jobs.active():
             return
         self._decided = False
-        self.in_background(lambda: load_goals(self.services), self._take_goals, group="goals")
+        self.in_background(self._read_goals, self._take_goals, group="goals")
         # The merge probabilities take longer than all the rest.
         self.in_background(
             lambda: self.services.merge_review.progress(), self._take_progress, group="proposals"
         )
 
-    def _take_goals(self, goals: GoalsOverview) -> None:
+    def _read_goals(self) -> Sequence[GoalGroup]:
+        """Returns the groups after all merge decisions; none before a clustering."""
+        goals = self.services.goals
+        return () if goals.shown() is None else goals.groups()
+
+    def _take_goals(self, goals: Sequence[GoalGroup]) -> None:
         """Shows the goals, and the steps that they bring."""
         self._goals = goals
         self._show_cards()
@@ -303,22 +283,6 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._proposals = progress.likely
         self._show_steps()
 
-    def _load_trees(self) -> None:
-        """Reads the trees, and not again while a job keeps changing them."""
-        if self._trees is not None and self.services.jobs.active():
-            return
-        self.in_background(lambda: load_trees(self.services), self._take_trees, group="trees")
-
-    def _take_trees(self, trees: TreesOverview) -> None:
-        """Shows the trees."""
-        self._trees = trees
-        self._show_cards()
-
-    def _take_training(self, training: TrainingOverview) -> None:
-        """Shows the step of training."""
-        self._training = training
-        self._show_steps()
-
     def _show_cards(self) -> None:
         """Shows what is known, in as many lines as there is room for."""
         narrow = self.has_class("-narrow")
@@ -327,14 +291,11 @@ class OverviewScreen(WorkbenchScreen[None]):
             line = self.query_one("#set-text", Static)
             line.update(set_content(overview.sets, brief=narrow))
             line.display = bool(overview.sets)
-            verdicts = verdicts_content(overview, self._pace.per_hour, brief=narrow)
+            verdicts = verdicts_content(overview, brief=narrow)
             self.query_one("#verdicts-text", Static).update(verdicts)
         if self._goals is not None:
             self.query_one("#goals-text", Static).update(goals_content(self._goals))
-            self.set_class(bool(self._goals.groups), "-goals")
-        if self._trees is not None:
-            trees = trees_content(self._trees, brief=narrow)
-            self.query_one("#trees-text", Static).update(trees)
+            self.set_class(bool(self._goals), "-goals")
         self._show_answers()
 
     def on_resize(self) -> None:
@@ -411,28 +372,17 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     def _progress(self, overview: Overview) -> ProjectProgress:
         """Returns what is known of the project's state."""
-        goals = self._goals or GoalsOverview()
-        training = self._training or TrainingOverview()
-        seen = self.services.saved.seen()
         return ProjectProgress(
             counts=overview.counts,
             tally=overview.tally,
             interrupted=[] if self.services.jobs.active() else self.services.jobs.interrupted(),
             to_score=self._cost,
             working=self._working,
-            per_hour=self._pace.per_hour,
-            corrected=None if self._report is None else self._report.rate.corrected,
             calibrated=overview.rule.source != "default",
             proposal=None if self._report is None else self._report.proposal,
             better=_better(overview),
-            sets=len(overview.sets),
-            goals=None if self._goals is None else len(goals.groups),
+            goals=None if self._goals is None else len(self._goals),
             proposals=self._proposals,
-            lowest=goals.lowest,
-            lowest_seen=_lowest_key(goals) in seen,
-            compared=_sets_key(overview.sets) in seen,
-            adapted="" if training.running else training.adapted,
-            cannot_adapt=training.missing,
         )
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
@@ -453,51 +403,19 @@ class OverviewScreen(WorkbenchScreen[None]):
         if step.after:
             self.notify(f"{step.title}: {step.after}.", markup=False)
             return
-        triage = partial(self.app.switch_mode, "triage")
         actions: dict[Kind, Callable[[], object]] = {
             "import": self.action_import_files,
             "score": self.action_run_scoring,
             "resume": lambda: self.resume(step.run, self._mode) if step.run else None,
-            "triage": triage,
-            "verdicts": triage,
+            "triage": lambda: self.app.switch_mode("triage"),
             "choose": self.action_choose_scores,
             "calibrate": self.action_calibration,
             "cluster": lambda: self.open_form("goals", "run_clustering"),
             "merge": lambda: self.app.switch_mode("desk"),
-            "lowest": lambda: self._open_lowest(judge=False),
-            "triage-lowest": lambda: self._open_lowest(judge=True),
-            "adapt": lambda: self.open_form("training", "new"),
-            "compare": self._compare_sets,
             "export": lambda: ask_export(self, "Export", EXPORT_KINDS, None),
         }
         if (act := actions.get(step.kind)) is not None:
             act()
-
-    def _compare_sets(self) -> None:
-        """Shows how good each set of scores is, and remembers that it was looked at."""
-        if self._overview is not None:
-            self._remember(_sets_key(self._overview.sets))
-            self.run_worker(self.app.run_action("validation"), group="compare")
-
-    def _open_lowest(self, *, judge: bool) -> None:
-        """Opens the members of the goal that does worst; to judge, asks for verdicts on those that are not complete."""
-        goals = self._goals
-        if goals is None or goals.lowest is None:
-            return
-        goal = goals.lowest
-        if not judge:
-            self._remember(_lowest_key(goals))
-            self.app.push_screen(self.routes.members(goal.id, self.MODE))
-            return
-        self.triage_only(f"goal “{one_line(goal.label, 40)}”", goal.waiting)
-
-    def _remember(self, key: str) -> None:
-        """Remembers that a result was opened; a project that cannot be written forgets it."""
-        if self.services.read_only is None:
-            save_seen = self.services.saved.save_seen
-            write_in_order(
-                self, lambda: save_seen(key), lambda _: self._show_steps(), self.show_error
-            )
 
     def action_report(self) -> None:
         """Asks whether personal data is to be replaced, then for a file, and writes the report to it. Offers the work
@@ -577,15 +495,14 @@ class OverviewScreen(WorkbenchScreen[None]):
         self.app.push_screen(self.routes.calibration(self.MODE))
 
     def on_card_opened(self, message: Card.Opened) -> None:
-        """Lists the figures of the card, to open the conversations behind one; those of goals and trees are on their
-        own screens."""
+        """Lists the figures of the card, to open the conversations behind one; those of goals are on their own
+        screen."""
         self._open_figures(message.card.id or "", str(message.card.border_title))
 
     def _open_figures(self, key: str, title: str) -> None:
         """Lists the figures of a card or an answer, or goes to the screen that has them."""
-        modes = {"goals": "goals", "trees": "trees"}
-        if self._overview is None or key in modes:
-            self.app.switch_mode(modes.get(key, "conversations"))
+        if self._overview is None or key == "goals":
+            self.app.switch_mode("goals" if key == "goals" else "conversations")
             return
         if key == "verdicts" and not any(self._overview.tally.values()):
             self.app.switch_mode("triage")
@@ -608,9 +525,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         )
 
     def _handle_event(self, event: Event) -> None:
-        """Reads again when a job begins or ends; verdicts set the pace, decisions make the goals new."""
-        if isinstance(event, DataChanged) and "answer" in event.tables:
-            self._pace.tick(self._clock())
+        """Reads again when a job begins or ends; decisions make the goals new."""
         if isinstance(event, DataChanged) and "goal_decision" in event.tables:
             self._decided = True
         if isinstance(event, JobStarted | JobEnded):
@@ -627,18 +542,6 @@ def _set_lines(choices: Choices, lines: Sequence[Content]) -> None:
     choices.set_options([Option(line) for line in lines])
     if lines:
         choices.highlighted = min(index, len(lines) - 1)
-
-
-def _lowest_key(goals: GoalsOverview) -> str:
-    """Returns the key under which a look at the goal that does worst is remembered; empty without one."""
-    if goals.shown is None or goals.lowest is None:
-        return ""
-    return f"lowest {goals.shown.clustering.id} {goals.lowest.id}"
-
-
-def _sets_key(sets: list[ScoreSet]) -> str:
-    """Returns the key under which a comparison of these sets of scores is remembered."""
-    return " ".join(["compare", *sorted(score_set.config_hash for score_set in sets)])
 
 
 def _better(overview: Overview) -> ScoreSet | None:

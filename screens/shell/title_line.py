@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from rich.cells import cell_len
 from textual import events
@@ -25,9 +25,6 @@ WIDTH_WITH_REASON = 120
 REASON_WIDTH = 48
 """Most cells of that reason."""
 
-LENGTHS: tuple[Length, ...] = ("whole", "short", "shorter", "tight", "key")
-"""From the longest to the shortest: the first that fits is taken."""
-
 
 class Tab(NamedTuple):
     """One tab of the title line.
@@ -37,38 +34,34 @@ class Tab(NamedTuple):
         key: Goes there.
         title: The whole title.
         short: The title where the whole ones do not fit.
-        tight: The title that leaves room for the project's name, or a text of the screen, on a narrow terminal.
     """
 
     name: str
     key: str
     title: str
     short: str
-    tight: str
 
 
 MODES = (
-    Tab("overview", "1", "Overview", "Over", "Over"),
-    Tab("conversations", "2", "Conversations", "List", "List"),
-    Tab("triage", "3", "Triage", "Triage", "Triage"),
-    Tab("trees", "4", "Trees", "Trees", "Tree"),
-    Tab("goals", "5", "Goals", "Goals", "Goal"),
-    Tab("desk", "6", "Desk", "Desk", "Desk"),
-    Tab("training", "7", "Training", "Train", "Train"),
-    Tab("models", "8", "Models", "Models", "Mod"),
+    Tab("overview", "1", "Overview", "Over"),
+    Tab("conversations", "2", "Conversations", "List"),
+    Tab("triage", "3", "Triage", "Triage"),
+    Tab("trees", "4", "Trees", "Tree"),
+    Tab("goals", "5", "Goals", "Goal"),
+    Tab("desk", "6", "Desk", "Desk"),
+    Tab("training", "7", "Training", "Train"),
+    Tab("models", "8", "Models", "Mod"),
 )
 """The modes of the app."""
-TABS = (*MODES, Tab("validation", "V", "Validation", "Valid", "Val"))
-"""The tabs of the title line: the modes, and validation, which opens over the mode that is present."""
-Length = Literal["whole", "short", "shorter", "tight", "key"]
-"""How long the titles of the tabs are: see `titles_of`."""
+
+LENGTHS = ("whole", "short", "key")
+"""Of the titles, see `titles_of`: the first that fits is taken."""
 
 
 class TitleLine(Widget):
     """The modes, a text of the screen, whether the program is offline or the project read-only, and its name.
 
-    Where they do not fit, the titles of the modes become short, then as short as they can be read, then lose the space
-    after their keys and the project's name; only then those of other modes shrink to their keys.
+    Where they do not fit, the titles of the modes become short, then those of other modes shrink to their keys.
     """
 
     DEFAULT_CSS = "TitleLine { height: 1; }"
@@ -102,16 +95,13 @@ class TitleLine(Widget):
         badges = self._badges(width)
         for length in LENGTHS:
             self._titles = titles_of(self._mode, length)
-            # Where no space parts key and title, the key has a color of its own.
-            colored_cells = int(length == "tight")
-            needed = badges.cell_length if length == "tight" else least
-            if sum(len(title) for title in self._titles) <= width - needed_by_middle - needed:
+            if sum(len(title) for title in self._titles) <= width - needed_by_middle - least:
                 break
         tabs = Content("").join(
             Content.styled(title, "bold $tone-tab on $tone-tab-back")
             if tab.name == self._mode
-            else Content.assemble((title, "$tone-muted")).stylize("$tone-accent", 0, colored_cells)
-            for title, tab in zip(self._titles, TABS, strict=True)
+            else Content.styled(title, "$tone-muted")
+            for title, tab in zip(self._titles, MODES, strict=True)
         )
         room = width - tabs.cell_length
         # Without room for the middle, the name goes before it is cut further.
@@ -151,12 +141,11 @@ class TitleLine(Widget):
     def on_click(self, event: events.Click) -> None:
         """A click on a mode goes there; one on the right says why it is read-only or offline."""
         end = 0
-        for title, tab in zip(self._titles, TABS, strict=True):
+        for title, tab in zip(self._titles, MODES, strict=True):
             end += len(title)
             if event.x < end:
-                action = "validation" if tab.name == "validation" else f"switch_mode('{tab.name}')"
                 # Not awaited here: the action may remove this screen, which waits until this handler has ended.
-                self.app.call_later(self.app.run_action, action)
+                self.app.call_later(self.app.run_action, f"switch_mode('{tab.name}')")
                 return
         why = self._project.read_only
         if why is not None:
@@ -166,18 +155,14 @@ class TitleLine(Widget):
             self.notify(f"No network is used, by {switch}.", title="Offline", markup=False)
 
 
-def titles_of(mode: str, length: Length) -> list[str]:
-    """Returns the titles of the tabs; `key` leaves of other modes only their keys."""
+def titles_of(mode: str, length: str) -> list[str]:
+    """Returns the whole titles of the tabs, or short ones; `key` leaves of other modes only their keys."""
     titles = []
-    for tab in TABS:
+    for tab in MODES:
         if length == "whole" or (length == "key" and tab.name == mode):
             titles.append(f" {tab.key} {tab.title} ")
         elif length == "key":
             titles.append(f" {tab.key} ")
-        elif length == "shorter":
-            titles.append(f"{tab.key} {tab.tight} ")
-        elif length == "tight":
-            titles.append(f"{tab.key}{tab.tight} ")
         else:
             titles.append(f"{tab.key} {tab.short} ")
     return titles

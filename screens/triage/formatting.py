@@ -138,20 +138,14 @@ def check_pieces(check: CheckReport) -> list[Piece]:
     ]
 
 
-def title_content(
-    place: str, blind: str, per_hour: float | None, tally: Mapping[str, int] | None
-) -> Content:
-    """Returns the place in the queue, or in a blind round; answers in an hour; answers by kind unless `tally` is
-    None.
+def title_content(place: str, blind: str, tally: Mapping[str, int] | None) -> Content:
+    """Returns the place in the queue, or in a blind round, and answers by kind unless `tally` is None.
 
     Args:
         place: Such as `3 of 120`; empty when nothing is left.
         blind: Place in the round of blind repeats; empty outside of one.
-        per_hour: Answers in an hour; None while it is not known.
     """
     parts = [(f"blind {blind}", "bold $tone-accent") if blind else (place, "bold")]
-    if per_hour is not None:
-        parts.append((f" · {per_hour:.0f}/h", "$tone-muted"))
     return Content.assemble(*parts, *([] if tally is None else tally_pieces(tally)))
 
 

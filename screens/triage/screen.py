@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from array import array
-from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
@@ -18,7 +16,7 @@ from engine.base.errors import FilterError, WorkbenchError
 from engine.base.events import DataChanged, Event
 from engine.conversations.filters import Filter, parse_filter
 from engine.opener.open_project import OpenProject
-from engine.questions.question import built_in
+from engine.questions.question import read_built_in
 from engine.questions.records import Agreement, AnswerRow, QueueOrder, TriagePlace
 from screens.shell.app_interface import NamedConversations
 from screens.shell.dialogs import ask_which_first
@@ -38,7 +36,7 @@ from screens.triage.dialogs import (
 from screens.triage.formatting import ORDERS, TriageStatus
 from screens.triage.queue import BlindRound, LoadedQueue, TriageQueue, load_queue, load_status
 from screens.widgets.background import write_in_order
-from screens.widgets.evidence import Evidence, Facts, Pace, load_facts
+from screens.widgets.evidence import Evidence, Facts, load_facts
 from screens.widgets.filter_line import FilterLine
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.transcript import Transcript
@@ -111,14 +109,11 @@ class TriageScreen(WorkbenchScreen[None]):
         self,
         services: OpenProject,
         feed: EngineFeed,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(services, feed)
-        self.clock = clock
         self.queue = TriageQueue()
-        self.pace = Pace()
         self.blind: BlindRound | None = None
-        self.question = built_in()[SUCCEEDED]
+        self.question = read_built_in()[SUCCEEDED]
         self.order: QueueOrder = "threshold"
         self.filter = Filter()
         self.only: NamedConversations | None = None
@@ -228,7 +223,7 @@ class TriageScreen(WorkbenchScreen[None]):
         )
 
     def show_status(self, status: TriageStatus) -> None:
-        """Shows place, pace, answers, agreement, order and filter."""
+        """Shows place, answers, agreement, order and filter."""
         self.status = status
         narrow = self.size.width < WIDTH_WITH_TALLY_IN_TITLE
         place = ""
@@ -236,7 +231,7 @@ class TriageScreen(WorkbenchScreen[None]):
             place = f"{self.queue.position:,} of {self.queue.total:,}"
         blind = "" if self.blind is None else self.blind.words
         tally = None if narrow else status.tally
-        title = formatting.title_content(place, blind, self.pace.per_hour, tally)
+        title = formatting.title_content(place, blind, tally)
         self.query_one(TitleLine).say(title)
         self.query_one("#status", Static).update(
             formatting.status_line(
@@ -371,7 +366,6 @@ class TriageScreen(WorkbenchScreen[None]):
         conversation, question = self.conversation, self.question.name
         if conversation is None or not self.may_write():
             return
-        self.pace.tick(self.clock())
         if not (self.services.triage.annotator or self._named):
             self._named = True  # once is enough
             self.notify("Your answers are stored without a name; @ gives yours.", markup=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,14 +28,6 @@ from screens.widgets.transcript import Transcript
 
 MAX_NOTE_CHARACTERS = 2_000
 """Most characters that are shown of a note or of the remaining tasks."""
-PAUSE_SECONDS = 600.0
-"""A gap longer than this is a break, not work."""
-MIN_PACE_SECONDS = 15.0
-"""A pace over a shorter time says nothing: five quick keys would be thousands an hour."""
-MIN_PACE_VERDICTS = 3
-"""A pace of fewer verdicts says nothing."""
-MAX_PACE_VERDICTS = 20
-"""The last verdicts, of which the pace is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,26 +270,3 @@ def _earlier_line(earlier: EarlierAnswers) -> str:
     acts += [_answer_text(*answer) for answer in earlier.answers]
     had = number_format.counted(earlier.messages, "message")
     return f"given when it had {had}: {', '.join(acts)}"
-
-
-class Pace:
-    """Verdicts an hour over the last `MAX_PACE_VERDICTS`; a break begins anew."""
-
-    def __init__(self) -> None:
-        self._times: deque[float] = deque(maxlen=MAX_PACE_VERDICTS)
-
-    def tick(self, now: float) -> None:
-        """Counts a verdict that was given at this time, in seconds of any clock that does not go back."""
-        if self._times and now - self._times[-1] > PAUSE_SECONDS:
-            self._times.clear()
-        self._times.append(now)
-
-    @property
-    def per_hour(self) -> float | None:
-        """None before `MIN_PACE_VERDICTS` verdicts and `MIN_PACE_SECONDS` of work."""
-        if len(self._times) < MIN_PACE_VERDICTS:
-            return None
-        seconds = self._times[-1] - self._times[0]
-        if seconds < MIN_PACE_SECONDS:
-            return None
-        return (len(self._times) - 1) / seconds * 3600

@@ -1,4 +1,4 @@
-"""Plots curves over steps, or over a share in [0, 1], as lines of dots or as a sign at each point.
+"""Plots curves over steps, as lines of dots or as a sign at each point.
 
 A cell of the terminal holds a braille character of two columns and four rows of dots, so a plot has twice as many
 columns of dots as of cells, and four times as many rows. Rows of cells and dots are counted from the top.
@@ -193,7 +193,6 @@ class LinePlot(Widget):
         self._steps = 0.0
         self._marks: Sequence[int] = ()
         self._empty = ""
-        self._across = ""
         # The size for which the plot was made, and its cells.
         self._plotted: tuple[Size, list[list[Cell]]] | None = None
 
@@ -206,7 +205,6 @@ class LinePlot(Widget):
         *,
         marks: Sequence[int] = (),
         empty: str = "",
-        across: str = "step",
     ) -> None:
         """Shows other curves.
 
@@ -215,9 +213,7 @@ class LinePlot(Widget):
             steps: Step at the right end.
             marks: Steps that the axis marks.
             empty: Text shown while no curve has a point.
-            across: What is counted from left to right.
         """
-        self._across = across
         self._title, self._lines, self._scale = title, lines, scale
         self._steps, self._marks, self._empty = steps, marks, empty
         self._plotted = None
@@ -262,7 +258,7 @@ class LinePlot(Widget):
         else:
             last = f"{self._steps:,.0f}"
             log = " (logarithmic)" if self._scale.logarithmic else ""
-            middle = f"{self._across}{log}"
+            middle = f"step{log}"
             room = max(0, width - 1 - len(last))
             text = (
                 " " * AXIS_CELLS

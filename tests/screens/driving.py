@@ -41,11 +41,10 @@ class StartedApp(WorkbenchApp):
 async def opened(
     project: ScreenProject,
     size: Size = (120, 36),
-    clock: Callable[[], float] = lambda: 0.0,
     mode: str = "2",
 ) -> AsyncIterator[Pilot[None]]:
     """The app on a support project, in the mode of this key."""
-    app = StartedApp(project.services(), project.subscribe, clock=clock)
+    app = StartedApp(project.services(), project.subscribe)
     app.first_mode = next(name for name, key, *_ in MODES if key == mode)
     async with app.run_test(size=size, notifications=True) as pilot:
         await settle(pilot)

@@ -19,7 +19,7 @@ def looks_as_before(
 ) -> bool:
     """Whether the app on this project looks as in its stored picture."""
     size, light, keys = picture
-    app = WorkbenchApp(support.services(), support.subscribe, clock=lambda: 0.0)
+    app = WorkbenchApp(support.services(), support.subscribe)
 
     async def act(pilot: Pilot[None]) -> None:
         await settle(pilot)

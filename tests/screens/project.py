@@ -45,7 +45,6 @@ from engine.questions.service.triage import TriageService
 from engine.questions.tables.answers import IS_ANSWER
 from engine.results.associations.service import AssociationService
 from engine.results.comparison.service import ComparisonService
-from engine.results.validation.service import ValidationService
 from engine.results.watch.watching import WatchService
 from engine.training.base import Machine
 from engine.training.run_files import runs_folder
@@ -150,7 +149,6 @@ class ScreenProject:
         )
         self.tuned: list[str] = []
         self.models: ModelService = self.model_service(ModelService)
-        self.validation = ValidationService(self.file, self.catalog)
         self.watches = WatchService(
             self.file,
             RecordedRunner(self.file, self.jobs),
@@ -220,7 +218,6 @@ class ScreenProject:
         made.goal_stages = lambda: stages_of(self.file)  # type: ignore[method-assign]
         made.training = self.training
         made.models = self.models
-        made.validation = self.validation
         made.watches = self.watches
         return made
 

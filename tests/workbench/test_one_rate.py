@@ -17,7 +17,7 @@ from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from screens.conversations.query import Listing, read_counts, summary_content
 from screens.goals.formatting import rate_of
-from screens.overview.facts import load_goals, load_overview, rate_content
+from screens.overview.facts import load_overview, rate_content
 from tests.command_line import data, workbench
 from tests.engine.project.support import give_scores
 from tests.plain_html import plain_text
@@ -157,13 +157,6 @@ def test_screens(workspace: OpenProject) -> None:
     facts = dict(workspace.calibration.report().facts())
     assert facts["ended"].startswith(f"{PERCENT} [")
     assert f"of {SCORED} scored" in facts["ended"]
-    goals = load_goals(workspace)
-    assert goals.lowest is not None
-    lowest = next(one for one in goals.groups if one.id == goals.lowest.id)
-    assert (goals.lowest.complete, goals.lowest.scored) == (
-        lowest.states.above,
-        lowest.states.scored,
-    )
 
 
 def test_groups(project: Path, workspace: OpenProject) -> None:

@@ -83,7 +83,6 @@ class TestCommands:
         found = {entry["id"]: entry for entry in json.loads(capsys.readouterr().out)["keys"]}
         assert found["app.help"]["keys"] == ["f1"]
         assert found["app.help"]["changed"]
-        assert found["app.validation"]["keys"] == ["V"]
 
     def test_keys_with_a_mistake(
         self, config_folder: Path, capsys: pytest.CaptureFixture[str]

@@ -6,13 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import (
-    command_reference,
-    json_meanings,
-    json_reference,
-    prompt_reference,
-    settings_reference,
-)
+from tests import command_reference, json_reference, prompt_reference, settings_reference
 
 
 class TestCommands:
@@ -65,4 +59,4 @@ class TestJson:
     def test_every_command_is_on_the_page(self) -> None:
         """Each command has its section, or says where its result is described."""
         page = json_reference.documented(json_reference.PAGE.read_text(encoding="utf-8"))
-        assert page.keys() | json_meanings.ELSEWHERE.keys() == json_reference.commands()
+        assert page.keys() | json_reference.ELSEWHERE.keys() == json_reference.commands()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.base.arrays import Bools, Floats, Ints
-from engine.base.statistics.intervals import Z95, Curve, Interval
+from engine.base.statistics.intervals import Z95, Interval
 
 MIN_GROUPS = 10
 """Least number of groups of each class for a variance estimate; with fewer it can be far too small by chance."""
@@ -231,36 +231,6 @@ def average_precision(high_weights: Floats, low_weights: Floats) -> Floats:
 def ratio(part: Floats, of: Floats) -> Floats:
     """Returns the quotient of two arrays of one shape; 0 where the divisor is 0."""
     return np.divide(part, of, out=np.zeros_like(part), where=of > 0)
-
-
-def roc(values: Sequence[float], positive: Sequence[bool]) -> Curve:
-    """Returns the ROC curve as (false positive rate, true positive rate) from the highest value down; ties are a
-    line."""
-    value_array, labels = np.asarray(values, float), np.asarray(positive, bool)
-    order = np.argsort(-value_array, kind="stable")
-    tie_ends = np.flatnonzero(np.append(np.diff(value_array[order]) != 0, True))
-    hits, alarms = np.cumsum(labels[order])[tie_ends], np.cumsum(~labels[order])[tie_ends]
-    x, y = np.append(0.0, alarms / max(1, alarms[-1])), np.append(0.0, hits / max(1, hits[-1]))
-    return _thinned(x, y)
-
-
-def reliability(values: Sequence[float], positive: Sequence[bool], bins: int = 10) -> Curve:
-    """Returns the reliability diagram as (mean value, share of positives) for each non-empty bin of equal width."""
-    value_array, labels = np.asarray(values, float), np.asarray(positive, bool)
-    bin_of_value = np.minimum((value_array * bins).astype(int), bins - 1)
-    return tuple(
-        (
-            float(value_array[bin_of_value == bin_].mean()),
-            float(labels[bin_of_value == bin_].mean()),
-        )
-        for bin_ in np.unique(bin_of_value)
-    )
-
-
-def _thinned(x: Floats, y: Floats) -> Curve:
-    """Returns a curve of at most `MAX_POINTS` of these points."""
-    indices = np.unique(np.linspace(0, len(x) - 1, min(len(x), MAX_POINTS)).round().astype(int))
-    return tuple((float(x[index]), float(y[index])) for index in indices)
 
 
 def p_two_sided(z: float) -> float:

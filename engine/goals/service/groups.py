@@ -23,7 +23,6 @@ from engine.goals.records import (
     GroupExamples,
     GroupPeriod,
     Ids,
-    LowestGoal,
     MemberOrder,
     MemberRow,
 )
@@ -42,10 +41,7 @@ from engine.goals.views.merge_queue import MergeQueueCache
 from engine.model.embedders.vectors import Floats, blocks
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.questions.tables import answers
 
-MIN_SCORED = 3
-"""Scored conversations below which the rate of complete ones of a goal says nothing."""
 COMPARED_DECIMALS = 5
 """Decimals by which members are ordered. Processors round the last digits differently; of members that agree before
 them the one with the smaller id comes first."""
@@ -135,32 +131,6 @@ class GoalService:
             return Counter()
         made_by = [group.made_by for group in self.view().state.groups.values()]
         return Counter(d.decided_by for d in made_by if d is not None and d.kind == "merge")
-
-    def lowest(self, groups: Sequence[GoalGroup]) -> LowestGoal | None:
-        """Returns of the current groups the one whose rate of complete conversations is surely the lowest: by the upper
-        end of its interval. None where no group has `MIN_SCORED` scored conversations."""
-        rated_groups = [
-            (rate.high, group.number, group)
-            for group in groups
-            if (rate := group.states.rate) is not None and rate.of >= MIN_SCORED
-        ]
-        if not rated_groups:
-            return None
-        _, _, group = min(rated_groups, key=lambda rated: rated[:2])
-        members = [member.conversation_id for member in self.members(group.id)]
-        with self._project.reading() as conn, snapshot(conn):
-            threshold = score_sets.rule(conn).threshold
-            values = scores.normalized_scores(conn, score_sets.hash_in_force(conn) or "", members)
-            judged = dict(answers.in_force(conn))
-        below_threshold = [key for key in members if key in values and values[key] < threshold]
-        return LowestGoal(
-            id=group.id,
-            label=group.label,
-            complete=group.states.above,
-            scored=group.states.scored,
-            judged=sum(key in judged for key in below_threshold),
-            waiting=tuple(key for key in below_threshold if key not in judged),
-        )
 
     def _states_of_groups(self, view: ClusteringView) -> Mapping[int, StateCounts]:
         """Returns the states of the current groups by rank, the last ones if nothing changed since they were read."""

@@ -10,7 +10,7 @@ is negated so that it grows with uncertainty too.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, TypeGuard
@@ -21,7 +21,7 @@ from engine.base.arrays import Bools
 from engine.base.number_format import figure
 from engine.base.statistics.bootstrap import RANK_FIGURES, Resampling
 from engine.base.statistics.correlation import Correlation, correlate
-from engine.base.statistics.intervals import Curve, Interval
+from engine.base.statistics.intervals import Interval
 from engine.base.statistics.ranking import (
     SIGNIFICANCE_LEVEL,
     Placements,
@@ -30,7 +30,6 @@ from engine.base.statistics.ranking import (
     p_above_chance,
     p_difference,
     placements,
-    roc,
 )
 from engine.trees.records import TreeRow
 
@@ -52,9 +51,6 @@ _MAX_LOG_PERPLEXITY = 700.0
 
 _AP = RANK_FIGURES.index("average_precision")
 """Index of average precision among the rank figures."""
-
-OnStep = Callable[[str], None]
-"""Called with the name of each step before it is computed; may raise to cancel."""
 
 _EITHER = "unanswerable or underspecified"
 """Name of the claim that holds where one of the two after it does."""
@@ -107,7 +103,6 @@ class Ranked:
         average_precision: At chance level `positives / (positives + negatives)`.
         p: Two-sided p value of the hypothesis that the area is 0.5.
         corrected: `p` after Holm's correction over the figures of the table.
-        roc: Share found of where the claim holds against share of the others, over all thresholds.
     """
 
     figure: str
@@ -117,7 +112,6 @@ class Ranked:
     average_precision: Interval
     p: float
     corrected: float
-    roc: Curve
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +174,7 @@ def _perplexity(row: TreeRow) -> float | None:
     return math.exp(min(-row.answer_log_prob / row.answer_tokens, _MAX_LOG_PERPLEXITY))
 
 
-def claim_tables(
-    cases: Sequence[Case], on_step: OnStep = lambda step: None
-) -> tuple[ClaimTable, ...]:
+def claim_tables(cases: Sequence[Case]) -> tuple[ClaimTable, ...]:
     """Returns a table for each claim that is decided for some case, except claims that have the same answers as an
     earlier one."""
     tables = []
@@ -194,13 +186,13 @@ def claim_tables(
             continue
         earlier_answers.append(answers)
         decided = [case for case in cases if claim in case.claims]
-        rows = _ranked(decided, claim, on_step)
+        rows = _rank_measures(decided, claim)
         conclusions = (_against_chance(rows), *_best_measure(decided, claim, rows)) if rows else ()
         tables.append(ClaimTable(claim, holds, fails, rows, conclusions))
     return tuple(tables)
 
 
-def _ranked(cases: Sequence[Case], claim: str, on_step: OnStep) -> tuple[Ranked, ...]:
+def _rank_measures(cases: Sequence[Case], claim: str) -> tuple[Ranked, ...]:
     """Returns a row for each figure that both classes have, over the cases that have it."""
     holds = np.array([case.claims[claim] for case in cases])
     resampling = Resampling([case.conversation for case in cases])
@@ -209,7 +201,6 @@ def _ranked(cases: Sequence[Case], claim: str, on_step: OnStep) -> tuple[Ranked,
         among = np.array([case.figures[name] is not None for case in cases])
         if not _has_both_classes(holds[among]):
             continue
-        on_step(f"{claim}: {name}")
         with_figure = [case for case in cases if case.figures[name] is not None]
         values, labels, groups = _sample(with_figure, claim, name)
         all_values = [case.figures[name] or 0.0 for case in cases]
@@ -224,7 +215,6 @@ def _ranked(cases: Sequence[Case], claim: str, on_step: OnStep) -> tuple[Ranked,
                 average_precision=ranking.figure(_AP),
                 p=p,
                 corrected=p,
-                roc=roc(values, labels),
             )
         )
     corrected_ps = holm([row.p for row in rows])  # None only for a p that is None
@@ -295,7 +285,7 @@ def areas_in_words(names: tuple[str, str], placed: tuple[Placements, Placements]
     return f"{compared}: {'better' if first.area > second.area else 'worse'} ({p_text})."
 
 
-def pairs(cases: Sequence[Case]) -> tuple[Pair, ...]:
+def claim_pairs(cases: Sequence[Case]) -> tuple[Pair, ...]:
     """Returns the correlations of figures with the length, and of the two measures that Soroka et al. compare, over the
     cases that have both."""
     correlated = []

@@ -25,7 +25,7 @@ from engine.base.conversation import LogPiece, Verdict, render_log
 from engine.base.errors import NotYet, UsageError, WorkbenchError
 from engine.base.statistics.bootstrap import THRESHOLD, BootstrapDraws, draw
 from engine.base.statistics.intervals import Classification, Interval
-from engine.base.statistics.ranking import placements, reliability, roc
+from engine.base.statistics.ranking import placements
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode, mode_in_words
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
@@ -57,7 +57,7 @@ from engine.results.records import (
     TruthTable,
 )
 from engine.results.validation import claims as truths
-from engine.results.validation.claims import JUDGED_FAILED, OnStep, areas_in_words, of_conversation
+from engine.results.validation.claims import JUDGED_FAILED, areas_in_words, of_conversation
 from engine.training.config import ConfigError, TrainConfig
 from engine.training.events import RunDirectory
 from engine.training.run_files import all_runs, manifest_of, part_to_test, run_named
@@ -152,7 +152,6 @@ def completeness_table(
     test: TruncationTest,
     *,
     query: ListQuery | None = None,
-    on_step: OnStep = lambda step: None,
 ) -> CompletenessTable:
     """Runs the truncation test on the same conversations and cuts for every configuration of scores.
 
@@ -162,14 +161,12 @@ def completeness_table(
         catalog: Resolves adapters by name or checksum, and records how they were trained.
         test: What is tested, and how.
         query: Filter and order of the conversations; None takes all in id order.
-        on_step: Called with the name of each step before it is computed; may raise to cancel.
 
     Raises:
         UsageError: The run or the scores do not exist, or no conversation can be cut.
     """
-    data = _read_test_data(project, catalog, test, query or ListQuery(), on_step)
+    data = _read_test_data(project, catalog, test, query or ListQuery())
     scored, places_by_id, scorings = data.scored, data.places_by_id, data.scorings
-    on_step("drawing conversations")
     cuttable = sum(place.cut is not None for place in places_by_id.values())
     return CompletenessTable(
         run=test.run_name,
@@ -243,7 +240,7 @@ class _TestData:
 
 
 def _read_test_data(
-    project: Project, catalog: Catalog, test: TruncationTest, query: ListQuery, on_step: OnStep
+    project: Project, catalog: Catalog, test: TruncationTest, query: ListQuery
 ) -> _TestData:
     """Reads, in one snapshot of the project, all that the truncation test works on; raises as `completeness_table`."""
     path = Path(project.path)
@@ -260,7 +257,6 @@ def _read_test_data(
         testable = _choose_conversations(conn, query, test_part, list(runs_in_use.values()))
         keys = list(testable.external_ids)[: test.limit]
         external_ids = {key: testable.external_ids[key] for key in keys}
-        on_step("reading the scores")
         origins = adapter_trainings(conn, catalog, configs, runs_by_name)
         scored = _read_scored_rows(conn, configs, _titles(configs, origins), keys, test)
         if not scored.scorings:
@@ -269,7 +265,6 @@ def _read_test_data(
                 _scoring_hint(test.mode, adapter),
             )
         places_by_id = _places_to_cut(scored.scorings, external_ids, test.seed)
-        on_step("the keyword rule, and position alone")
         scorings = {**scored.scorings, **_baseline_scorings(conn, places_by_id)}
         claims = claims_by_conversation(conn, external_ids.keys())
     return _TestData(
@@ -339,7 +334,7 @@ def _places_to_cut(
     Raises:
         NotYet: None of them can be cut.
     """
-    places_by_id = places(scorings, external_ids, seed)
+    places_by_id = cut_places(scorings, external_ids, seed)
     if all(place.cut is None for place in places_by_id.values()):
         raise NotYet(
             f"Of {len(external_ids):,} conversations none is scored by all rows and could end in two places, so"
@@ -530,7 +525,6 @@ def _separation_row(
     training: AdapterTraining,
 ) -> SeparationRow:
     """Returns the row of one scoring; `config` is None for a baseline."""
-    values, are_whole, _ = pairs(scoring, places_by_id)
     share, matched_pairs = matched_test(scoring, places_by_id)
     return SeparationRow(
         name=title,
@@ -541,8 +535,6 @@ def _separation_row(
         matched_pairs=matched_pairs,
         config=config,
         training=training,
-        roc=roc(values, are_whole),
-        reliability=reliability(values, are_whole),
     )
 
 
@@ -568,7 +560,9 @@ class Place:
     boundaries: tuple[int, ...]
 
 
-def places(scorings: Mapping[str, Values], names: Mapping[int, str], seed: int) -> dict[int, Place]:
+def cut_places(
+    scorings: Mapping[str, Values], names: Mapping[int, str], seed: int
+) -> dict[int, Place]:
     """Returns the places to compare, for the conversations that every scoring scored at the end and at the cut.
 
     Args:
@@ -598,7 +592,7 @@ def cut_test(
     """Measures how well a scoring separates whole conversations from cut ones, observed and in bootstrap draws.
 
     Args:
-        places_by_id: Result of `places` for scorings that include this one.
+        places_by_id: Result of `cut_places` for scorings that include this one.
 
     Raises:
         ValueError: No conversation can be cut.
@@ -625,9 +619,11 @@ def pairs(
     """Returns three parallel lists: the values of all whole and then all cut conversations, whether each is of a whole
     one, and the id of its conversation."""
     cut = {key: place for key, place in places_by_id.items() if place.cut is not None}
-    values = [_value_at(scoring, key, place.last) for key, place in cut.items()]
+    values = [_value_of_boundary(scoring, key, place.last) for key, place in cut.items()]
     values += [
-        _value_at(scoring, key, place.cut) for key, place in cut.items() if place.cut is not None
+        _value_of_boundary(scoring, key, place.cut)
+        for key, place in cut.items()
+        if place.cut is not None
     ]
     return values, [True] * len(cut) + [False] * len(cut), 2 * list(cut)
 
@@ -655,7 +651,7 @@ def truth_tables(
     answers as an earlier one.
 
     Args:
-        places_by_id: Result of `places`.
+        places_by_id: Result of `cut_places`.
         claims_by_id: Whether each claim that is decided holds, by the id of the conversation.
     """
     tables: list[TruthTable] = []
@@ -670,7 +666,7 @@ def truth_tables(
         positives = sum(holds.values())
         # a low value should predict the claim, so that high inverted ones do
         inverted = {
-            name: [1 - _value_at(scoring, key, places_by_id[key].last) for key in holds]
+            name: [1 - _value_of_boundary(scoring, key, places_by_id[key].last) for key in holds]
             for name, scoring in scorings.items()
         }
         has_both_answers = 0 < positives < len(holds)
@@ -690,18 +686,19 @@ def truth_tables(
 
 def _truth_rows(inverted: Mapping[str, list[float]], holds: list[bool]) -> tuple[TruthRow, ...]:
     """Returns a row for each scoring, whose values should be high where the claim holds."""
-    measured = {name: draw(values, holds).classification() for name, values in inverted.items()}
+    classifications = {
+        name: draw(values, holds).classification() for name, values in inverted.items()
+    }
     return tuple(
-        TruthRow(name, measured[name].auroc, measured[name].ap, roc(values, holds))
-        for name, values in inverted.items()
+        TruthRow(name, classifications[name].auroc, classifications[name].ap) for name in inverted
     )
 
 
-def _value_at(scoring: Values, key: int, message: int) -> float:
+def _value_of_boundary(scoring: Values, key: int, message: int) -> float:
     """Returns the value of a conversation after a message.
 
     Raises:
-        ValueError: There is none, although `places` chose the message.
+        ValueError: There is none, although `cut_places` chose the message.
     """
     value = scoring[key][message]
     if value is None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from engine.base.report_table import CurveAxes, ReportColumn, ReportRow, ReportTable, row_as_json
-from engine.base.statistics.intervals import Classification, Curve, Interval
+from engine.base.report_table import ReportColumn, ReportRow, ReportTable, row_as_json
+from engine.base.statistics.intervals import Classification, Interval
 from engine.base.text import one_line
 from engine.results.records import CompletenessTable, SeparationRow, TruthTable
 
@@ -18,22 +18,6 @@ MAX_NAME_CHARS = 44
 
 MAX_SENTENCE_CHARS = 400
 """Most characters of a sentence."""
-
-DIAGONAL: Curve = ((0.0, 0.0), (1.0, 1.0))
-"""The curve of guessing in a plot from 0 to 1."""
-
-ROC = CurveAxes("ROC", "false alarms", DIAGONAL)
-"""Axes of the share found against false alarms."""
-
-_RELIABILITY = CurveAxes("whole in fact, by value", "value", DIAGONAL)
-"""Axes of the share of whole conversations against the value of their score."""
-
-_WITHOUT_MODEL = {
-    "scores": "words of the last messages, no model",
-    "keywords": "closing words, no model",
-    "position": "step number and lengths, no model",
-}
-"""Descriptions of the rows that need no model, by kind."""
 
 _CUT = "whole against cut"
 """Title of the table of the truncation test."""
@@ -57,15 +41,14 @@ _CUT_COLUMNS = (
         "precision",
         "interval",
         "precision",
-        on_screen=False,
         text_title="prec.",
         ends_in_text=False,
     ),
-    ReportColumn("recall", "interval", "recall", on_screen=False, ends_in_text=False),
+    ReportColumn("recall", "interval", "recall", ends_in_text=False),
     ReportColumn("AP", "interval", "ap", chance=0.5, ends_in_text=False),
     ReportColumn("ECE", "interval", "ece", ends_in_text=False),
 )
-"""Columns of the truncation test; screens leave out two, text most intervals."""
+"""Columns of the truncation test; text leaves out most intervals."""
 
 
 def tables(table: CompletenessTable) -> list[ReportTable]:
@@ -85,8 +68,6 @@ def _truncation_table(table: CompletenessTable) -> ReportTable:
             f" {table.coverage:.0%} of the others are scored by all rows",
         ),
         (one_line(table.conclusion, MAX_SENTENCE_CHARS),) if table.conclusion else (),
-        metric="completeness",
-        plots=(_RELIABILITY, ROC),
     )
 
 
@@ -100,20 +81,17 @@ def tested_on(table: CompletenessTable) -> str:
 
 def _truncation_row(row: SeparationRow) -> ReportRow:
     """Returns the row of one scoring or baseline."""
-    made = row.config
+    config = row.config
     return ReportRow(
-        (row.name, *(_figure(row, column.key) for column in _CUT_COLUMNS[1:])),
-        kind="method" if row.kind == "scores" else "baseline",
-        description=(made and made.model) or _WITHOUT_MODEL[row.kind],
-        curves=(row.reliability, row.roc),
+        (row.name, *(_format_figure(row, column.key) for column in _CUT_COLUMNS[1:])),
         details={
             "kind": row.kind,
             "matched_pairs": row.matched_pairs,
-            "mode": made and made.mode,
-            "features": made and made.features,
-            "model": made and made.model,
-            "adapter": made and made.adapter,
-            "config_hash": made and made.config_hash,
+            "mode": config and config.mode,
+            "features": config and config.features,
+            "model": config and config.model,
+            "adapter": config and config.adapter,
+            "config_hash": config and config.config_hash,
             "scored": row.scored,
             "recipe": row.training.recipe or None,
             "conversations": row.training.conversations,
@@ -121,7 +99,7 @@ def _truncation_row(row: SeparationRow) -> ReportRow:
     )
 
 
-def _figure(row: SeparationRow, key: str) -> Interval | None:
+def _format_figure(row: SeparationRow, key: str) -> Interval | None:
     """Returns a metric of a row by the key of its column; None where it could not be computed."""
     if key == "matched":
         return row.matched
@@ -142,7 +120,6 @@ def _truth_table(table: TruthTable) -> ReportTable:
         tuple(
             ReportRow(
                 (row.name, row.auroc, row.ap),
-                curves=(row.roc,),
             )
             for row in table.rows
         ),
@@ -152,8 +129,6 @@ def _truth_table(table: TruthTable) -> ReportTable:
             f" {table.known:,} conversations of which it is known",
             "low values should find it",
         ),
-        metric="completeness",
-        plots=(ROC,),
     )
 
 

@@ -39,7 +39,7 @@ _MAX_EMBEDDER_CHARS = 60
 
 _COLUMNS = (
     ReportColumn("", "text", "name", text_title="groups against gold goals"),
-    ReportColumn("groups", "count", "groups", on_screen=False),
+    ReportColumn("groups", "count", "groups"),
     ReportColumn("V", "interval", "v"),
     ReportColumn("ARI", "interval", "ari", chance=0.0),
     ReportColumn("homog.", "interval", "homogeneity", text_title="homogeneity"),
@@ -152,7 +152,6 @@ def goal_table(validation: GoalValidation) -> ReportTable:
                 agreement_of_row.homogeneity,
                 agreement_of_row.completeness,
             ),
-            description=counted(agreement_of_row.groups, "group"),
             details={"nmi": agreement_of_row.v.value},
         )
 
@@ -166,7 +165,6 @@ def goal_table(validation: GoalValidation) -> ReportTable:
             f"{validation.asked:,} have a gold goal; {validation.outside:,} of the {validation.n:,} are in no group"
             " and count as one together",
         ),
-        metric="goals",
     )
 
 

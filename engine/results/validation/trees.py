@@ -24,15 +24,13 @@ from engine.results.validation.claims import (
     MEASURES,
     Case,
     ClaimTable,
-    OnStep,
     Pair,
     Ranked,
+    claim_pairs,
     claim_tables,
     figures_of,
-    pairs,
 )
 from engine.results.validation.completeness import claims_by_conversation
-from engine.results.validation.completeness_report import ROC
 from engine.trees import tables as trees
 from engine.trees.records import TreeConfig, TreeRow
 
@@ -69,13 +67,11 @@ def tree_validation(
     project: Project,
     query: ListQuery,
     config_hash: str | None = None,
-    on_step: OnStep = lambda step: None,
 ) -> TreeValidation:
     """Compares the tree measures of the matching conversations with truth.
 
     Args:
         config_hash: Config hash of the trees, or a prefix of it; None takes the configuration in use.
-        on_step: Called with the name of each step before it is computed; may raise to cancel.
 
     Raises:
         UsageError: There are no trees, or not exactly one configuration has this prefix.
@@ -107,8 +103,8 @@ def tree_validation(
         grown=len(rows),
         leaves=statistics.median(row.leaves for row in rows) if rows else 0,
         known={claim: count for claim, count in known.items() if count},
-        tables=claim_tables(cases, on_step),
-        pairs=pairs(cases),
+        tables=claim_tables(cases),
+        pairs=claim_pairs(cases),
     )
 
 
@@ -164,8 +160,6 @@ def _table(validation: TreeValidation, table: ClaimTable) -> ReportTable:
             f"trees {config_name(validation.config)}",
         ),
         table.conclusions,
-        metric="trees",
-        plots=(ROC,),
     )
 
 
@@ -174,11 +168,7 @@ def _row(row: Ranked, table: ClaimTable) -> ReportRow:
     lacking = table.holds + table.fails - row.positives - row.negatives
     return ReportRow(
         (row.figure, row.area, row.average_precision),
-        "measure" if row.figure in MEASURES else "baseline",
-        description={**MEASURES, **BASELINES}[row.figure],
         note=f"{lacking:,} have none" if lacking else "",
-        p_value=row.corrected,
-        curves=(row.roc,),
         details={
             "holds": row.positives,
             "fails": row.negatives,

@@ -196,7 +196,4 @@ def _table(
 
 
 def _of_paper(rows: Rows) -> list[ReportRow]:
-    return [
-        ReportRow((f"paper: {name}", *cells), kind="baseline", details={"paper": True})
-        for name, *cells in rows
-    ]
+    return [ReportRow((f"paper: {name}", *cells), details={"paper": True}) for name, *cells in rows]

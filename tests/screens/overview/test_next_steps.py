@@ -7,9 +7,7 @@ from dataclasses import replace
 import pytest
 
 from engine.base.conversation import Verdict
-from engine.base.statistics.intervals import Interval
 from engine.completeness.records import DecisionRule, ScoreSet
-from engine.goals.records import LowestGoal
 from engine.opener.conversations import Counts
 from engine.project.records import Estimate, RunRow
 from engine.questions.records import Proposal
@@ -35,17 +33,11 @@ def only(now: ProjectProgress, kind: str) -> Step:
     return step
 
 
-LOWEST = LowestGoal("c3", "Book a table", 1, 4, 0, (5, 8, 9))
 DONE = ProjectProgress(
     Counts(conversations=300, complete=200, incomplete=100),
     {Verdict.YES: 150, Verdict.NO: 150},
     calibrated=True,
-    sets=2,
     goals=9,
-    lowest=replace(LOWEST, judged=3, waiting=()),
-    lowest_seen=True,
-    compared=True,
-    adapted="october",
 )
 
 
@@ -54,16 +46,16 @@ class TestPath:
         """All steps of the path are shown in every state of a project: those to do, those that wait, those done."""
         new = ProjectProgress(Counts(), {}, goals=0)
         scored = ProjectProgress(SCORED, {}, to_score=COST, goals=0)
-        grouped = replace(scored, goals=9, proposals=4, lowest=LOWEST)
+        grouped = replace(scored, goals=9, proposals=4)
         for now in (new, scored, grouped, DONE):
             assert {step.kind for step in next_steps(now)} >= set(PATH)
 
     def test_order(self) -> None:
         """What can be done comes first in the order of the path, then what waits for it, then what is done."""
-        now = ProjectProgress(SCORED, {}, to_score=COST, goals=9, proposals=4, lowest=LOWEST)
+        now = ProjectProgress(SCORED, {}, to_score=COST, goals=9, proposals=4)
         steps = next_steps(now)
-        ready = ["score", "triage", "merge", "lowest", "triage-lowest", "adapt", "export"]
-        assert [step.kind for step in steps] == [*ready, "compare", "import", "cluster"]
+        ready = ["score", "triage", "merge", "export"]
+        assert [step.kind for step in steps] == [*ready, "import", "cluster"]
         assert done_of_path(steps) == 2
 
     def test_what_waits_says_for_what(self) -> None:
@@ -71,15 +63,13 @@ class TestPath:
         now = ProjectProgress(SCORED, {}, goals=0)
         assert only(now, "merge").after == "after clustering"
         assert only(ProjectProgress(Counts(), {}, goals=0), "triage").after == "after scoring"
-        assert "needs torch" in only(replace(now, cannot_adapt="It needs torch."), "adapt").after
 
     def test_everything_is_done(self) -> None:
         """At the end of the path an export is left; the rest is done and says with what result."""
         assert kinds(DONE) == ["export"]
         steps = next_steps(DONE)
         assert done_of_path(steps) == len(PATH) - 1
-        assert "Adapt: october is trained" in [step.title for step in steps]
-        assert "Triage of it: 3 verdicts" in [step.title for step in steps]
+        assert "Judge: 300 verdicts" in [step.title for step in steps]
 
     def test_work_that_runs_is_not_offered(self) -> None:
         """While scoring or clustering runs, a line says so in its place."""
@@ -129,29 +119,18 @@ class TestWhatIsOffered:
         assert "Choose the scores of set 2, which are tested" in [step.title for step in steps]
 
 
-class TestHowLong:
+class TestHowMuch:
     def test_scoring_that_cannot_be_done_says_why(self) -> None:
         """A reason stands in place of the time."""
         score = next_steps(ProjectProgress(SCORED, {}, to_score="There is no adapter."))[0]
         assert score.why_not == "There is no adapter."
 
-    def test_verdicts_take_the_persons_own_time(self) -> None:
-        """Twenty seconds each at first, then the pace that was measured."""
+    def test_the_first_verdicts(self) -> None:
+        """Twenty at first, then as many as are left of them."""
         first = only(ProjectProgress(SCORED, {}), "triage")
         assert first.title == "Judge 20 in triage: did they get what they wanted?"
-        assert first.time == "about 7 min"
-        assert only(ProjectProgress(SCORED, {}, per_hour=360), "triage").time == "about 3 min"
         begun = only(ProjectProgress(SCORED, {Verdict.YES: 7}), "triage")
         assert begun.title == "Judge 13 more in triage: did they get what they wanted?"
-
-    def test_the_goal_that_does_worst(self) -> None:
-        """It is named with its share; the verdicts asked for are at most ten, and no more than there are failures."""
-        now = ProjectProgress(SCORED, {}, goals=9, lowest=LOWEST)
-        assert only(now, "lowest").title == "Look at the lowest goal: “Book a table”, 1 of 4 ended"
-        assert only(now, "triage-lowest").title == "Triage 3 in “Book a table”: what goes wrong?"
-        many = replace(LOWEST, waiting=tuple(range(40)), judged=4)
-        title = only(replace(now, lowest=many), "triage-lowest").title
-        assert title.startswith("Triage 6 in")
 
     def test_only_as_many_verdicts_as_there_are_conversations(self) -> None:
         """No more verdicts are asked for than conversations are left."""
@@ -159,25 +138,3 @@ class TestHowLong:
         step = only(ProjectProgress(counts, {Verdict.YES: 2}), "triage")
         assert step.title.startswith("Judge 1 more")
         assert only(ProjectProgress(counts, {Verdict.YES: 3}), "triage").done
-
-    def test_where_every_goal_is_complete_none_is_the_lowest(self) -> None:
-        """A goal that is as complete as all others is not offered as the one that does worst."""
-        lowest = replace(LOWEST, complete=4, waiting=())
-        now = replace(DONE, lowest=lowest, lowest_seen=False)
-        assert only(now, "lowest").done
-        assert only(now, "triage-lowest").done
-        assert not only(replace(now, lowest=replace(lowest, complete=3)), "lowest").done
-
-
-class TestHowTight:
-    def test_the_same_kind_of_interval_before_and_after(self) -> None:
-        """What verdicts would do is said of the corrected rate, now and then; without one no interval is promised."""
-        tally = {"yes": 20, "no": 20}
-        now = ProjectProgress(SCORED, tally, corrected=Interval(0.6, 0.5, 0.7))
-        title = only(now, "verdicts").title
-        assert title == "40 more verdicts: the corrected rate within 14 points, now 20"
-        without = replace(now, tally={Verdict.YES: 15, Verdict.NO: 10}, corrected=None)
-        title = only(without, "verdicts").title
-        assert title == "15 more verdicts to correct the rate for errors"
-        early = replace(without, tally={Verdict.YES: 5})
-        assert "verdicts" not in kinds(early)

@@ -22,7 +22,6 @@ from engine.formats.records import Parsed, Rejected
 from engine.project import runs
 from engine.project.records import RunRow
 from screens.conversations.screen import ConversationsBehindScreen, ConversationsScreen
-from screens.goals.members_screen import GoalMembersScreen
 from screens.overview.facts import (
     AnswerLine,
     LaterFigures,
@@ -37,11 +36,9 @@ from screens.overview.screen import OverviewScreen
 from screens.shell.dialogs import ChoiceDialog
 from screens.shell.reading_dialogs import QuarantineDialog
 from screens.triage.screen import TriageScreen
-from screens.validation import ValidationScreen
 from screens.widgets.controls import Choices
 from tests.engine.project.support import fill, give_scores, talk
 from tests.screens.driving import lines, opened, press, text, until
-from tests.screens.goals.goal_project import clustered
 from tests.screens.project import ScreenProject, project, project_of
 from tests.screens.samples import conversation
 
@@ -113,32 +110,6 @@ class TestFigures:
 
 
 class TestNext:
-    async def test_the_lowest_goal_is_looked_at_and_judged(self) -> None:
-        """Enter opens the members of the goal that does worst, after which that step is done; the next one asks for
-        verdicts on those of its conversations that are not complete, and escape goes back to all."""
-        support = clustered()
-        async with opened(support, size=(120, 36), mode="1") as pilot:
-            await until(pilot, lambda: "Look at the lowest goal" in text(pilot))
-            lowest = support.goals.lowest(support.goals.groups())
-            assert lowest is not None
-            await choose(pilot, "Look at the lowest goal")
-            assert isinstance(pilot.app.screen, GoalMembersScreen)
-            assert lowest.label in text(pilot)
-            await press(pilot, "escape")
-            await until(pilot, lambda: f"✓ Lowest goal: “{lowest.label}”" in text(pilot))
-
-            await choose(pilot, f"Triage {len(lowest.waiting)} in “{lowest.label}”")
-            screen = pilot.app.screen
-            assert isinstance(screen, TriageScreen)
-            await until(pilot, lambda: f"1 of {len(lowest.waiting)}" in lines(pilot)[0])
-            assert f"▽ goal “{lowest.label}”" in text(pilot)
-            assert set(screen.queue.ids) == set(lowest.waiting)
-            await press(pilot, "i", "escape")
-            await until(pilot, lambda: "▽ goal" not in text(pilot))
-            assert screen.queue.total > len(lowest.waiting)
-        (verdict,) = support.acts()
-        assert verdict.conversation_id in lowest.waiting
-
     async def test_arrows_go_through_all_lists(self) -> None:
         """Down from the last line of a list goes to the first of the next list, up leads back; no line is skipped."""
         async with opened(project(), size=(80, 24), mode="1") as pilot:
@@ -151,15 +122,9 @@ class TestNext:
             assert steps.has_focus
             assert steps.highlighted == 0
 
-    async def test_compare_and_export(self) -> None:
-        """Two sets of scores lead to the validation screen, once; the last step asks what to write."""
-        support = project()
-        with_probe(support, Interval(0.98, 0.96, 0.99))
-        async with opened(support, mode="1") as pilot:
-            await choose(pilot, "Compare 2 sets of scores")
-            assert isinstance(pilot.app.screen, ValidationScreen)
-            await press(pilot, "escape")
-            await until(pilot, lambda: "✓ Compare: 2 sets of scores" in text(pilot))
+    async def test_export(self) -> None:
+        """The last step asks what to write."""
+        async with opened(project(), mode="1") as pilot:
             await choose(pilot, "Export scores")
             assert "what people answered" in text(pilot)
 

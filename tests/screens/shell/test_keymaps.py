@@ -190,9 +190,7 @@ class TestInForce:
         """With the vim-like set `G` goes to the last row, `g` to the first, `l` opens and `h` goes back."""
         keymap = read_keymap('[preset]\nname = "vim"\n', "keymap.toml", places).keys
         support = project()
-        app = WorkbenchApp(
-            support.services(), support.subscribe, clock=lambda: 0.0, shell=Shell(keymap=keymap)
-        )
+        app = WorkbenchApp(support.services(), support.subscribe, shell=Shell(keymap=keymap))
         async with app.run_test(size=(100, 24)) as pilot:
             await settle(pilot)
             await press(pilot, "2", "G")

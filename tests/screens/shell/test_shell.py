@@ -20,7 +20,7 @@ from screens.shell.app_interface import RecentProject, Shell
 from screens.shell.keymap import key_table
 from screens.shell.palette import HelpScreen
 from screens.shell.themes import DARK, LIGHT
-from screens.shell.title_line import MODES, TABS, TitleLine
+from screens.shell.title_line import MODES, TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.triage.screen import TriageScreen
 from screens.watch.screen import WatchScreen
@@ -37,7 +37,7 @@ JOB = JobProgress(7, "complete", "Scoring", 412, 812, "conversations", 2.5, 160.
 def app_with(shell: Shell, support: ScreenProject | None = None) -> WorkbenchApp:
     """The app over a support project with what it remembers."""
     support = support or project()
-    return WorkbenchApp(support.services(), support.subscribe, clock=lambda: 0.0, shell=shell)
+    return WorkbenchApp(support.services(), support.subscribe, shell=shell)
 
 
 def screens_of(cls: type[WorkbenchScreen[Any]]) -> Iterator[type[WorkbenchScreen[Any]]]:
@@ -81,7 +81,7 @@ class TestModes:
     async def test_click_on_a_mode(self) -> None:
         """The names in the title line are pressed like buttons."""
         async with opened(project(), mode="1") as pilot:
-            await pilot.click(TitleLine, offset=(9, 0))
+            await pilot.click(TitleLine, offset=(15, 0))
             await settle(pilot)
             assert isinstance(pilot.app.screen, ConversationsScreen)
 
@@ -173,7 +173,7 @@ class TestHelp:
         named = {
             place_of(cls): cls.FIRST_KEYS for cls in screens_of(WorkbenchScreen) if cls.FIRST_KEYS
         }
-        assert named.keys() >= {name for name, *_ in TABS}
+        assert named.keys() >= {name for name, *_ in MODES}
         for keys in named.values():
             assert len(keys) == 3
             assert known >= set(keys)
@@ -209,22 +209,18 @@ class TestTitleAndJobs:
 
     @pytest.mark.parametrize("width", [60, 80, 120])
     async def test_every_mode_is_in_sight(self, width: int) -> None:
-        """However narrow, the key of every mode is in the title line; at 80 columns each has a name, and `V` too, and
-        the project is named."""
+        """However narrow, the key of every mode is in the title line; at 80 columns each has a name where no long
+        text stands beside them."""
         support = clustered()
         async with opened(support, size=(width, 24), mode="1") as pilot:
             for name, mode, *titles in MODES:
                 await press(pilot, mode)
                 line = lines(pilot)[0]
-                # the whole, a short or a tight title, or where a text stands beside them the key
-                assert any(f"{mode} {one} " in line or f"{mode}{one} " in line for one in titles)
-                if width == 80:
-                    tight = all(f"{tab.key}{tab.tight} " in line for tab in TABS)
-                    spaced = all(f"{tab.key} {tab.tight} " in line for tab in TABS)
-                    assert tight if name in ("triage", "desk") else spaced  # which show their place
-                    named = line.rstrip()[-6:].rstrip("…") in support.name
-                    assert named or name == "desk"  # which shows its long place instead
-                assert all(f" {key}" in f" {line}" for _, key, *_ in TABS)
+                assert any(f"{mode} {one} " in line for one in titles)
+                if width == 80 and name not in ("triage", "desk"):  # which show their place
+                    assert all(f"{tab.key} {tab.short} " in line for tab in MODES)
+                    assert line.rstrip()[-6:].rstrip("…") in support.name
+                assert all(f" {key}" in f" {line}" for _, key, *_ in MODES)
                 assert len(line) == width
 
 

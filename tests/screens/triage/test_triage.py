@@ -21,7 +21,6 @@ from screens.shell.dialogs import ChoiceDialog, ErrorDialog
 from screens.triage.queue import TriageQueue
 from screens.triage.screen import TriageScreen
 from screens.widgets.curve import Curve
-from screens.widgets.evidence import Pace
 from screens.widgets.transcript import Transcript
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.project import ScreenProject, project, project_of
@@ -211,16 +210,6 @@ class TestPlace:
             await press(pilot, "q")
             assert "support/0014" in lines(pilot)[2]
 
-    async def test_pace(self) -> None:
-        """The title line says how many items an hour, from the clock."""
-        now = [0.0]
-        async with opened(project(), clock=lambda: now[0], mode="3") as pilot:
-            for _ in range(3):
-                now[0] += 36
-                await press(pilot, "c")
-
-            assert "100/h" in lines(pilot)[0]
-
 
 def page(*numbers: int, beyond: int = 0) -> TriagePage:
     """A page with these conversations, and so many more behind it."""
@@ -266,23 +255,6 @@ class TestQueue:
 
         assert queue.ids == [77, 1, 2]
         assert queue.position == 1
-
-    def test_quick_keys_are_no_pace(self) -> None:
-        """Five verdicts within a second are not told as thousands an hour."""
-        pace = Pace()
-        for nth in range(5):
-            pace.tick(nth * 0.16)
-        assert pace.per_hour is None
-
-    def test_breaks_do_not_count(self) -> None:
-        """A pause of more than ten minutes starts the pace anew."""
-        pace = Pace()
-        for now in (0, 10, 20, 5000, 5010):
-            pace.tick(now)
-        assert pace.per_hour is None
-
-        pace.tick(5020)
-        assert pace.per_hour == 360
 
     def test_restore(self) -> None:
         """A restored queue has what was skipped behind the current item, in its order, so that it comes at the end."""

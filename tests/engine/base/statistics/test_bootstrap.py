@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import auc as trapezoid
-from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 from engine.base.statistics import bootstrap
 from engine.base.statistics.bootstrap import NAMES, Ranking, Resampling, classify, figures
 from engine.base.statistics.intervals import Classification, Interval
-from engine.base.statistics.ranking import reliability, roc
 from tests.benchmarks.reproduction.paper import TABLE_2
 
 LABELED = st.lists(
@@ -173,20 +171,3 @@ class TestDraws:
         """With one kind only there are no figures."""
         with pytest.raises(ValueError, match="Both kinds"):
             ranked([1, 2], [True, True])
-
-
-class TestCurves:
-    @given(RANKED)
-    def test_roc(self, pairs: list[tuple[int, bool]]) -> None:
-        """The ROC curve goes from (0, 0) to (1, 1) through scikit-learn's points, and has the area."""
-        values, wrong = [float(v) for v, _ in pairs], [label for _, label in pairs]
-        x, y = zip(*roc(values, wrong), strict=True)
-        assert (x[0], y[0], x[-1], y[-1]) == (0, 0, 1, 1)
-        assert trapezoid(x, y) == pytest.approx(roc_auc_score(wrong, values))
-        alarms, found, _ = roc_curve(wrong, values, drop_intermediate=False)
-        assert np.array([x, y]) == pytest.approx(np.array([alarms, found]))
-
-    def test_reliability(self) -> None:
-        """Reliability has mean value and share of positives by tenth; 1 belongs to the last."""
-        found = reliability([0.02, 0.04, 0.95, 1.0], [False, True, True, True])
-        assert np.array(found) == pytest.approx(np.array([[0.03, 0.5], [0.975, 1.0]]))
