@@ -17,13 +17,8 @@ import numpy.typing as npt
 
 from engine.base.conversation import SUCCEEDED, State, Verdict
 from engine.base.number_format import counted, figure, figure_range
+from engine.base.statistics import label_agreement
 from engine.base.statistics.intervals import Interval
-from engine.base.statistics.label_agreement import (
-    LabelAgreement,
-    krippendorff_alpha,
-    label_agreement,
-    labels_of_shared_items,
-)
 from engine.base.statistics.ranking import auroc
 from engine.completeness.records import DecisionRule
 from engine.completeness.tables import score_sets
@@ -255,7 +250,7 @@ class PairAgreement:
 
     one: str
     other: str
-    found: LabelAgreement | None
+    found: label_agreement.LabelAgreement | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,15 +323,19 @@ def measure_people_agreement(project: Project, question: str = SUCCEEDED) -> Peo
     people = dict(sorted(people.items(), key=lambda row: -row[1]))
     pairs = []
     for one, other in combinations(people, 2):
-        first, second = labels_of_shared_items(values_by_name[one], values_by_name[other])
-        pairs.append(PairAgreement(one, other, label_agreement(first, second) if first else None))
+        first, second = label_agreement.shared_labels(values_by_name[one], values_by_name[other])
+        pairs.append(
+            PairAgreement(
+                one, other, label_agreement.agreement_of_two(first, second) if first else None
+            )
+        )
     pairs.sort(key=lambda pair: -(pair.found.count if pair.found else 0))
     counts = _count_values(values_by_name)
     return PeopleAgreement(
         people,
         tuple(pairs),
         int((counts.sum(axis=1) > 1).sum()),
-        krippendorff_alpha(counts),
+        label_agreement.krippendorff_alpha(counts),
         disagreements,
     )
 

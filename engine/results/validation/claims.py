@@ -27,7 +27,7 @@ from engine.base.statistics.ranking import (
     Placements,
     auroc,
     holm,
-    p_above_chance,
+    p_against_chance,
     p_difference,
     placements,
 )
@@ -205,7 +205,7 @@ def _rank_measures(cases: Sequence[Case], claim: str) -> tuple[Ranked, ...]:
         values, labels, groups = _sample(with_figure, claim, name)
         all_values = [case.figures[name] or 0.0 for case in cases]
         ranking = resampling.rank(all_values, holds.tolist(), among)
-        p = p_above_chance(placements(values, labels, groups))
+        p = p_against_chance(placements(values, labels, groups))
         rows.append(
             Ranked(
                 figure=name,

@@ -320,7 +320,7 @@ class WatchStage(Stage):
                 )
                 origin_by_id = {row.conversation_id: row for row in imported(conn, batch)}
                 rule = score_sets.rule(conn)
-                clustered = clusterings.shown_id(conn) is not None
+                clustered = clusterings.goals_clustering_id(conn) is not None
                 goals = goal_groups.goals_of(conn, batch)
             for entry in entries:
                 key = entry.conversation_id
