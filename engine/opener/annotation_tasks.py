@@ -10,7 +10,7 @@ from xml.sax.saxutils import quoteattr
 
 from engine.base.conversation import SUCCEEDED, Message, with_calls
 from engine.opener.conversation_forms import ConversationForm, Exported
-from engine.questions.question import NOTE, Question, built_in
+from engine.questions.question import NOTE, Question, read_built_in
 
 
 def _guide(questions: Sequence[Question]) -> str:
@@ -62,7 +62,7 @@ def settings_file(
     """
     if form != "label-studio":
         return None
-    return path.with_suffix(".xml"), labeling_config(questions or (built_in()[SUCCEEDED],))
+    return path.with_suffix(".xml"), labeling_config(questions or (read_built_in()[SUCCEEDED],))
 
 
 def _names(item: Exported, left_behind: Counter[str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from engine.base.errors import UsageError
-from engine.base.line_files import write_file, write_lines, write_parquet, written_beside
+from engine.base.line_files import write_beside, write_file, write_lines, write_parquet
 from engine.base.number_format import counted
 from engine.opener import annotation_tasks, conversation_forms
 from engine.opener.conversation_forms import Companion, ConversationForm, Exported, exported
@@ -107,7 +107,7 @@ def write_form(
     settings = annotation_tasks.settings_file(form, path, questions)
     if settings is not None:
         settings_path, text = settings
-        with written_beside(settings_path) as part:
+        with write_beside(settings_path) as part:
             part.write_text(text, encoding="utf-8")
     return count
 
