@@ -17,13 +17,13 @@ import numpy.typing as npt
 
 from engine.base.conversation import SUCCEEDED, State, Verdict
 from engine.base.number_format import counted, figure, figure_range
-from engine.base.statistics.intervals import Interval
-from engine.base.statistics.label_agreement import (
+from engine.base.statistics.agreement import (
     LabelAgreement,
     krippendorff_alpha,
     label_agreement,
     labels_of_shared_items,
 )
+from engine.base.statistics.intervals import Interval
 from engine.base.statistics.ranking import auroc
 from engine.completeness.records import DecisionRule
 from engine.completeness.tables import score_sets
