@@ -15,7 +15,7 @@ from engine.base import network_guard
 from engine.base.errors import WorkbenchError
 from engine.base.files import DISK_FULL_MESSAGE, TRAINING_DISK_FULL_HINT, is_disk_full
 from engine.training.config import ConfigError, TrainConfig
-from engine.training.events import EventLog, RunDirectory, is_out_of_memory, locked
+from engine.training.events import EventLog, RunDirectory, is_out_of_memory, lock_run
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 143
 """Exit codes; the last is that of a shell after SIGTERM."""
@@ -42,7 +42,7 @@ def main(words: list[str]) -> int:
     # A reader that checks whether the run is running holds the lock for a moment.
     until = time.monotonic() + _LOCK_SECONDS
     while True:
-        with locked(run) as has_lock:
+        with lock_run(run) as has_lock:
             if has_lock:
                 run.lock.write_text(f"{os.getpid()}\n", "utf-8")
                 with contextlib.suppress(FileNotFoundError):

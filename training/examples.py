@@ -140,9 +140,9 @@ def make_example(tokenizer: Tokenizer, item: LogItem, recipe: Recipe, limit: int
     tokens = [*last_window.tokens, tokenizer.end_token]
     end = len(last_window.tokens)
     if recipe == "paper":
-        return _equally_weighted(tokens, list(range(last_window.answer, len(tokens))))
+        return _weigh_equally(tokens, list(range(last_window.answer, len(tokens))))
     if recipe == "no-end-tag":
-        return _equally_weighted(last_window.tokens, list(range(last_window.answer, end)))
+        return _weigh_equally(last_window.tokens, list(range(last_window.answer, end)))
     opening_count = len(opening_tokens(tokenizer))
     continuations = len(last_window.boundaries) - 1
     targets: list[int] = []
@@ -158,7 +158,7 @@ def make_example(tokenizer: Tokenizer, item: LogItem, recipe: Recipe, limit: int
     return Example(tokens, targets, [weight / mean for weight in weights])
 
 
-def _equally_weighted(tokens: list[int], targets: list[int]) -> Example:
+def _weigh_equally(tokens: list[int], targets: list[int]) -> Example:
     """Returns an example in which all targets have the weight 1."""
     return Example(tokens, targets, len(targets) * [1.0])
 

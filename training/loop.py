@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainingArguments
 
 from engine.base.errors import ModelError
-from engine.training.base import padded_length, token_budget
+from engine.training.base import find_token_budget, padded_length
 from engine.training.config import TrainConfig
 from training.checkpoints import VALIDATION_KEY, seal
 from training.examples import Example
@@ -104,7 +104,7 @@ class AdapterTrainer(Trainer):
 
         Args:
             validation: Measures the model as it is now.
-            budget: Most tokens of a microbatch, see `engine.training.base.token_budget`.
+            budget: Most tokens of a microbatch, see `engine.training.base.find_token_budget`.
             config: Of it the recipe is taken.
             options: Passed on to `transformers.Trainer`.
         """
@@ -218,7 +218,7 @@ def _projecting_only(model: Any, places: torch.Tensor) -> Iterator[None]:
 def budget_for(config: TrainConfig, examples: Sequence[Example]) -> int:
     """Returns the most tokens of a microbatch in a run over these examples."""
     longest = max(len(example.tokens) for example in examples)
-    return token_budget(config.rows, config.batch, longest)
+    return find_token_budget(config.rows, config.batch, longest)
 
 
 def microbatches(lengths: Sequence[int], budget: int) -> list[list[int]]:
@@ -231,7 +231,7 @@ def microbatches(lengths: Sequence[int], budget: int) -> list[list[int]]:
 
     Args:
         lengths: Tokens of each conversation.
-        budget: See `token_budget`.
+        budget: See `find_token_budget`.
     """
     order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
     # For the first n rows: the lowest cost, and where their last microbatch begins.

@@ -226,7 +226,7 @@ def _finish(
     )
     convert(run.adapter, model.config, run.adapter_gguf, origin)
     refuse_without_numbers(run.adapter_gguf)
-    best = _validation_at(run, state.best_global_step)
+    best = _validation_of_step(run, state.best_global_step)
     card = {
         **asdict(origin),
         # File names without folders: the card is passed on with the adapter.
@@ -249,7 +249,7 @@ def _finish(
     )
 
 
-def _validation_at(run: RunDirectory, step: int) -> Event:
+def _validation_of_step(run: RunDirectory, step: int) -> Event:
     """Returns the last event `valid` of a step; a resumed run may have validated there twice."""
     events, _ = read_events(run.events)
     return next(
@@ -359,13 +359,13 @@ def write_samples(
                 step,
                 model,
                 tokenizer,
-                log=_cut_after(log, boundary),
+                log=_cut_log(log, boundary),
                 point=points[boundary],
                 limit=limit,
             )
 
 
-def _cut_after(log: Log, boundary: int) -> Log:
+def _cut_log(log: Log, boundary: int) -> Log:
     """Returns the log up to a boundary, given by its index, and one piece more where the log goes on."""
     boundaries = log.item.boundaries[: boundary + 1]
     texts = log.item.texts

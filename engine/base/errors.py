@@ -466,9 +466,9 @@ class FilterError(UsageError):
         at: Where in the text of the filter, counted from 0.
     """
 
-    def __init__(self, message: str, hint: str, at: int) -> None:
+    def __init__(self, message: str, hint: str, position: int) -> None:
         super().__init__(message, hint)
-        self.at = at
+        self.at = position
 
 
 class BadInstruction(UsageError):

@@ -33,7 +33,7 @@ def write_lines(
     lines: Iterable[dict[str, Any]],
     out: TextIO,
     kind: str,
-    around: tuple[str, str] = ("[", "]"),
+    brackets: tuple[str, str] = ("[", "]"),
     *,
     formulas: bool = False,
 ) -> int:
@@ -45,7 +45,7 @@ def write_lines(
 
     Args:
         kind: `jsonl`, `json` or `csv`.
-        around: What stands before and after the list of a JSON text.
+        brackets: What stands before and after the list of a JSON text.
         formulas: Leave them as they are.
     """
     if kind not in ("json", "jsonl"):
@@ -56,12 +56,12 @@ def write_lines(
             out.write(as_json(line) + "\n")
             count += 1
         return count
-    before, after = around
-    out.write(before)
+    opening, closing = brackets
+    out.write(opening)
     for line in lines:
         out.write((",\n" if count else "\n") + as_json(line))
         count += 1
-    out.write(f"\n{after}\n")
+    out.write(f"\n{closing}\n")
     return count
 
 
@@ -80,7 +80,7 @@ def _write_csv(lines: Iterable[dict[str, Any]], out: TextIO, *, formulas: bool) 
             writer = csv.DictWriter(_RowsOut(out), list(cells), lineterminator="\r\n")
             writer.writeheader()
         if not formulas:
-            cells = {key: _inert(value) for key, value in cells.items()}
+            cells = {key: _make_inert(value) for key, value in cells.items()}
         if is_terminal:
             cells = {
                 key: display_safe(value) if isinstance(value, str) else value
@@ -90,7 +90,7 @@ def _write_csv(lines: Iterable[dict[str, Any]], out: TextIO, *, formulas: bool) 
     return count
 
 
-def _inert(value: Any) -> Any:
+def _make_inert(value: Any) -> Any:
     """Returns a value as a spreadsheet shows it and does not run it: OWASP, CSV Injection."""
     if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
         return f"'{value}"
@@ -114,7 +114,7 @@ def write_file(
     lines: Iterable[dict[str, Any]],
     path: Path,
     kind: str,
-    around: tuple[str, str] = ("[", "]"),
+    brackets: tuple[str, str] = ("[", "]"),
     *,
     formulas: bool = False,
 ) -> int:
@@ -123,8 +123,8 @@ def write_file(
     Raises:
         ProjectError: The file cannot be written.
     """
-    with written_beside(path) as part, part.open("w", encoding="utf-8", newline="") as out:
-        return write_lines(lines, out, kind, around, formulas=formulas)
+    with write_beside(path) as part, part.open("w", encoding="utf-8", newline="") as out:
+        return write_lines(lines, out, kind, brackets, formulas=formulas)
 
 
 def write_parquet(
@@ -154,7 +154,7 @@ def write_parquet(
     text_columns = [name for name, kind in columns.items() if kind == "text"]
     count = 0
     remaining = iter(lines)
-    with written_beside(path) as part, parquet.ParquetWriter(part, schema) as writer:
+    with write_beside(path) as part, parquet.ParquetWriter(part, schema) as writer:
         while batch := list(islice(remaining, _BATCH)):
             for line in batch:
                 for name in text_columns:
@@ -184,7 +184,7 @@ def new_file(path: str) -> Path:
 
 
 @contextmanager
-def written_beside(path: Path) -> Iterator[Path]:
+def write_beside(path: Path) -> Iterator[Path]:
     """Gives the path of a file that takes the place of the target at the end, so that an interrupted export leaves no
     partial file; a device and a pipe are written themselves.
 

@@ -84,7 +84,7 @@ FRESH = Option(
 """Whether a run asks again about what failed."""
 
 
-def declared(default: Any, option: Option) -> Any:
+def declare_option(default: Any, option: Option) -> Any:
     """Returns a field of a dataclass with its default and its option."""
     return field(default=default, metadata={"option": option})
 
@@ -117,7 +117,7 @@ def whole_number(
         ),
         must=must_be_whole(least),
     )
-    return declared(default, option)
+    return declare_option(default, option)
 
 
 def must_be_whole(least: int) -> str:
@@ -138,7 +138,7 @@ def share(
         allowed=lambda value: value == default or (value is not None and 0 < value <= 1),
         must="above 0 and at most 1",
     )
-    return declared(default, option)
+    return declare_option(default, option)
 
 
 def choice(default: str | None, help: str, choices: Sequence[str], *, words: str = "") -> Any:
@@ -148,14 +148,14 @@ def choice(default: str | None, help: str, choices: Sequence[str], *, words: str
         default=words,
         choices=choices,
         allowed=lambda value: value == default or value in choices,
-        must=one_of(choices),
+        must=join_choices(choices),
     )
-    return declared(default, option)
+    return declare_option(default, option)
 
 
 def switch(help: str, *, default: bool = False, flag: str = "") -> Any:
     """Returns a field of a dataclass that is on or off; its flag takes it to the value that is not the default."""
-    return declared(default, Option(help, flag=flag))
+    return declare_option(default, Option(help, flag=flag))
 
 
 def options_of(request: Any) -> dict[str, Option]:
@@ -180,7 +180,7 @@ def check(request: Any) -> None:
                 text = ", ".join(map(str, value))
             else:
                 text = f"{value:g}" if isinstance(value, float) else str(value)
-            raise refused(name, text, option)
+            raise refusal_error(name, text, option)
 
 
 def read_values(
@@ -213,11 +213,11 @@ def read_value(name: str, option: Option, text: str) -> Any:
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(text)
     except ValueError as error:
-        raise refused(name, text, option) from error
+        raise refusal_error(name, text, option) from error
     return value
 
 
-def one_of(names: Sequence[str]) -> str:
+def join_choices(names: Sequence[str]) -> str:
     """Returns names as a choice: "a, b or c"."""
     return f"{', '.join(names[:-1])} or {names[-1]}"
 
@@ -227,6 +227,6 @@ def label_of(name: str, option: Option) -> str:
     return option.label or name.replace("_", " ")
 
 
-def refused(name: str, text: str, option: Option) -> UsageError:
+def refusal_error(name: str, text: str, option: Option) -> UsageError:
     """Returns the error for a text or value that cannot be used."""
     return UsageError(f"{label_of(name, option)} is {text!r}; it must be {option.must}.")

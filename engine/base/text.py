@@ -41,7 +41,8 @@ _MAYBE_TOO_MANY_MARKS = re.compile(
     "[\u0300-\u1dff\u20d0-\u20ff\u2cef-\u2dff\u302a-\u309a\ua66f-\uabff\ud7b0-\ud7ff\ufb1e\ufe20-\ufe2f"
     f"\U00010000-\U0001ffff]{{{MAX_COMBINING_MARKS + 1}}}"
 )
-"""Matches so many characters in a row that may be combining marks; quick, and finds all for `_too_many_marks`."""
+"""Matches so many characters in a row that may be combining marks; a quick first test, which
+matches whenever `_marks_pattern` would."""
 
 _FLAG_A = 0x1F1E6
 """Code of the first of the 26 letters of flags."""
@@ -53,12 +54,12 @@ _HTML = re.compile(
 )
 """Matches the beginning of a text that is HTML as a whole, as bodies of mails and tickets are."""
 
-_LINES = frozenset(
+_BLOCK_ELEMENTS = frozenset(
     ("br", "p", "div", "li", "tr", "table", "ul", "ol", "blockquote", "h1", "h2", "h3")
 )
 """Elements of HTML that begin a line."""
 
-_UNREAD = frozenset(("style", "script", "head", "title"))
+_HIDDEN_ELEMENTS = frozenset(("style", "script", "head", "title"))
 """Elements of HTML whose text is not shown."""
 
 
@@ -71,10 +72,10 @@ def display_safe(text: str) -> str:
     tones and the joiner between emoji are removed, a flag becomes its two letters. Tab and newline stay.
     """
     if text.isascii():
-        return _UNSAFE.sub(_picture, text.replace("\r\n", "\n"))
-    text = _DRAWN_DIFFERENTLY.sub(_plain, text.replace("\r\n", "\n"))
-    text = _UNSAFE.sub(_picture, text)
-    return _too_many_marks().sub("\\1\ufffd", text) if _MAYBE_TOO_MANY_MARKS.search(text) else text
+        return _UNSAFE.sub(_visible_character, text.replace("\r\n", "\n"))
+    text = _DRAWN_DIFFERENTLY.sub(_plain_character, text.replace("\r\n", "\n"))
+    text = _UNSAFE.sub(_visible_character, text)
+    return _marks_pattern().sub("\\1\ufffd", text) if _MAYBE_TOO_MANY_MARKS.search(text) else text
 
 
 def as_json(value: Any, indent: int | None = None) -> str:
@@ -82,15 +83,15 @@ def as_json(value: Any, indent: int | None = None) -> str:
 
     What could act, or has no encoding (a lone surrogate), is written as an escape; reading gives `value` back exactly.
     """
-    return _UNSAFE.sub(_escape, json.dumps(value, ensure_ascii=False, indent=indent))
+    return _UNSAFE.sub(_json_escape, json.dumps(value, ensure_ascii=False, indent=indent))
 
 
-def _escape(match: re.Match[str]) -> str:
+def _json_escape(match: re.Match[str]) -> str:
     """Returns the escape of JSON for a character."""
     return json.dumps(match.group())[1:-1]
 
 
-def _picture(match: re.Match[str]) -> str:
+def _visible_character(match: re.Match[str]) -> str:
     """Returns the visible character for one that could act."""
     code = ord(match.group())
     if code < 0x20:  # a C0 control, of which the block at 0x2400 has pictures
@@ -98,14 +99,14 @@ def _picture(match: re.Match[str]) -> str:
     return "\u2421" if code == 0x7F else "\ufffd"
 
 
-def _plain(match: re.Match[str]) -> str:
+def _plain_character(match: re.Match[str]) -> str:
     """Returns A to Z for a letter of flags; nothing for other characters that terminals draw differently."""
     code = ord(match.group())
     return chr(ord("A") + code - _FLAG_A) if _FLAG_A <= code < _FLAG_A + 26 else ""
 
 
 @cache
-def _too_many_marks() -> re.Pattern[str]:
+def _marks_pattern() -> re.Pattern[str]:
     """Returns a pattern of more combining marks than a letter may have; made once, as it looks at all characters."""
     # first and last code of each range; Korean vowels and final consonants combine too, but are no marks in Unicode
     ranges = [(0x1160, 0x11FF), (0xD7B0, 0xD7FF)]
@@ -126,25 +127,25 @@ class _TextOfHtml(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.pieces: list[str] = []
-        self._unread = ""
+        self._hidden_element = ""
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
         """Begins a line, or what is not shown."""
-        self._unread = self._unread or (tag if tag in _UNREAD else "")
-        self.pieces += ["\n"] if tag in _LINES else []
+        self._hidden_element = self._hidden_element or (tag if tag in _HIDDEN_ELEMENTS else "")
+        self.pieces += ["\n"] if tag in _BLOCK_ELEMENTS else []
 
     def handle_endtag(self, tag: str) -> None:
         """Ends a line, or what is not shown."""
-        self._unread = "" if tag == self._unread else self._unread
-        self.pieces += ["\n"] if tag in _LINES else []
+        self._hidden_element = "" if tag == self._hidden_element else self._hidden_element
+        self.pieces += ["\n"] if tag in _BLOCK_ELEMENTS else []
 
     def handle_data(self, data: str) -> None:
         """Collects a text."""
-        self.pieces += [] if self._unread else [data]
+        self.pieces += [] if self._hidden_element else [data]
 
 
 def without_markup(text: str) -> str:
-    """Returns the text of a text that is HTML as a whole, a line for each block; any other as it is."""
+    """Returns the text of an HTML document or fragment, a line for each block; any other text unchanged."""
     if _HTML.match(text) is None or not text.rstrip().endswith(">"):
         return text
     parser = _TextOfHtml()
@@ -175,8 +176,8 @@ def middle_cut(text: str, limit: int) -> str:
 def end_of_path(path: str, limit: int) -> str:
     """Returns a path on one line, display-safe, at most `limit` characters.
 
-    It keeps its end, which tells it from others, from a folder on; of a long file name the end, with the beginning of
-    its folder.
+    A longer path keeps its end, which tells it from others: `…/folder/name` from a folder on, or `folder/…name` where
+    not even the file name fits.
     """
     flat = " ".join(path.split())
     if len(flat) > limit:

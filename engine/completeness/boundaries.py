@@ -43,9 +43,9 @@ def _has_text(pieces: Sequence[LogPiece]) -> bool:
 def boundaries(pieces: Sequence[LogPiece]) -> list[int]:
     """Returns the indices of the pieces after which the conversation could end, rising; none in a log without any text.
 
-    A boundary is the end of an assistant or tool step that is followed by a user step or by the end of the log. Where
-    that gives a single one, because an agent and its tools work alone after one request, it is the end of every
-    assistant or tool step that the other of the two, or nothing, follows: such a log can break off after each.
+    A boundary is the end of an assistant or tool step that is followed by a user step or by the end of the log. If
+    there is only one such place, an agent and its tools work alone after one request, and can break off at each step.
+    Boundaries are then all steps at which the assistant hands over to a tool or a tool to the assistant, and the last.
     """
     if not _has_text(pieces):
         return []
@@ -60,12 +60,12 @@ def boundaries(pieces: Sequence[LogPiece]) -> list[int]:
 
 def _boundaries_of_one_turn(pieces: Sequence[LogPiece], end: int) -> list[int]:
     """Returns each index up to `end` where the assistant hands over to a tool or a tool to it, and `end` itself."""
-    handed_over = [
+    handovers = [
         index
         for index in range(end)
         if {pieces[index].role, pieces[index + 1].role} == {"assistant", "tool"}
     ]
-    return [*handed_over, end]
+    return [*handovers, end]
 
 
 @dataclass(slots=True)

@@ -21,7 +21,8 @@ Mode = Literal["words", "probe", "base", "tuned"]
 prompt around the log, the end tag of a tuned model, or a question to the model."""
 
 ProbeFeatures = Literal["words", "both", "states"]
-"""What a probe reads at a boundary: the words of the last messages, the hidden state of a model, or both."""
+"""What a probe reads at a boundary: the words of the last messages, both these and the hidden state of a model, or
+the hidden state alone."""
 
 BUNDLED_PROBE_ADAPTER = "samples"
 """Stands in the place of an adapter's name where the probe that comes with the program gave the scores."""
@@ -74,7 +75,7 @@ class DecisionRule:
 
     def digits(self, p_end_normalised: float) -> int:
         """Returns the number of decimal digits with which a score is written: two, or three where the rounded score
-        would have another state, so that equal numbers do not stand in different states."""
+        would have another state, so that two scores that are written alike never have different states."""
         rounded = round(p_end_normalised, 2)
         return 2 if self.state(rounded) is self.state(p_end_normalised) else 3
 
@@ -85,8 +86,8 @@ class StateCounts:
     export gives.
 
     Attributes:
-        above: Those of the scored ones whose score is at or above the threshold: the ended ones, and of the
-            open ones the upper half of the band.
+        above: Scored conversations at or above the threshold: all complete ones, and the borderline ones in the upper
+            half of the band.
     """
 
     complete: int = 0
@@ -114,8 +115,7 @@ class StateCounts:
     def rate(self) -> Share | None:
         """The share of the scored conversations at or above the threshold, with its interval; None without scores.
 
-        A borderline score counts on its side of the threshold: that it is near is said by its state, and changes no
-        rate.
+        A borderline score counts on its side of the threshold: its state says that it is near, the rate ignores this.
         """
         return wilson(self.above, self.scored) if self.scored else None
 
@@ -202,7 +202,7 @@ class ScoreSet:
 
 
 def normalized(p_end: float, p_continue: float) -> float | None:
-    """Returns `p_end / (p_end + p_continue)`; None where both are zero, as there is no honest number then."""
+    """Returns `p_end / (p_end + p_continue)`; None where both are zero, as the share is not defined then."""
     total = p_end + p_continue
     return p_end / total if total > 0 else None
 

@@ -15,8 +15,8 @@ from engine.base.request_options import (
     Option,
     check,
     choice,
-    declared,
-    one_of,
+    declare_option,
+    join_choices,
     switch,
     whole_number,
 )
@@ -74,9 +74,9 @@ class ScoringRequest:
         UsageError: A value cannot be used, or an adapter is given with a mode that does not use it.
     """
 
-    model: str | None = declared(None, MODEL)
-    adapter: str | Path | None = declared(None, ADAPTER)
-    mode: Mode | None = declared(
+    model: str | None = declare_option(None, MODEL)
+    adapter: str | Path | None = declare_option(None, ADAPTER)
+    mode: Mode | None = declare_option(
         None,
         Option(
             "how to score",
@@ -84,7 +84,7 @@ class ScoringRequest:
             choices=get_args(Mode),
             convert=_read_mode,
             allowed=lambda value: value is None or value in get_args(Mode),
-            must=one_of(get_args(Mode)),
+            must=join_choices(get_args(Mode)),
         ),
     )
     features: ProbeFeatures = choice(
@@ -107,8 +107,8 @@ class ScoringRequest:
         "layers of the built-in model that mode probe reads with: its first 14, in half the time, or all 30",
         get_args(Layers),
     )
-    filter: Filter = declared(Filter(), FILTER)
-    remaining_of: Filter | None = declared(
+    filter: Filter = declare_option(Filter(), FILTER)
+    remaining_of: Filter | None = declare_option(
         None,
         replace(
             FILTER,
@@ -116,7 +116,7 @@ class ScoringRequest:
             " a model then writes them in mode words too",
         ),
     )
-    held_out_by: str | None = declared(
+    held_out_by: str | None = declare_option(
         None, Option("only what this training run was not trained on", metavar="RUN")
     )
     limit: int | None = whole_number(
@@ -128,8 +128,8 @@ class ScoringRequest:
         "as in Soroka et al.: what the model writes after a log decides, and is what remains;"
         " mode tuned with an adapter, else base"
     )
-    max_cost: float | None = declared(None, MAX_COST)
-    fresh: bool = declared(False, FRESH)
+    max_cost: float | None = declare_option(None, MAX_COST)
+    fresh: bool = declare_option(False, FRESH)
     # The text of a switch that is on by default describes the flag that turns it off.
     tune: bool = switch("use the model file as it is", default=True, flag="no-tune")
     remaining: bool = switch("do not write remaining tasks", default=True, flag="no-remaining")

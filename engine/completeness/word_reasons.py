@@ -173,14 +173,12 @@ class WordWeights:
         repeats = np.arange(self.weights.shape[1])
         chosen = int(self.fit_of[index]), repeats, self.folds[:, index].astype(np.int64)
         place = _index_of(boundary_id(conversation_id, message), self.read)
-        state_factor, state_addend = (
-            (1.0, None) if place is None else self.state_parts[place].tolist()
-        )
+        factor, addend = (1.0, None) if place is None else self.state_parts[place].tolist()
         return BoundaryWeights(
-            state_factor * self.weights[chosen].mean(axis=0, dtype=np.float64),
-            state_factor * float(self.intercepts[chosen].mean()),
-            state_addend,
-            state_factor * self.absent[chosen].mean(axis=0),
+            factor * self.weights[chosen].mean(axis=0, dtype=np.float64),
+            factor * float(self.intercepts[chosen].mean()),
+            addend,
+            factor * self.absent[chosen].mean(axis=0),
         )
 
     @property
@@ -216,17 +214,15 @@ def _phrase(kind: ReasonKind, text: str) -> str:
     }[kind]
 
 
-def explain(
-    pieces: Sequence[LogPiece], boundary_piece: int, weights: BoundaryWeights
-) -> ScoreReasons:
+def explain(pieces: Sequence[LogPiece], boundary: int, weights: BoundaryWeights) -> ScoreReasons:
     """Returns the parts of the log-odds of an end at a boundary.
 
     Args:
         pieces: The log of the conversation.
-        boundary_piece: Index of the piece after which the conversation could end.
+        boundary: Index of the piece after which the conversation could end.
         weights: What made the score of this boundary.
     """
-    last_pieces = pieces[max(0, boundary_piece + 1 - DISTANCES) : boundary_piece + 1]
+    last_pieces = pieces[max(0, boundary + 1 - DISTANCES) : boundary + 1]
     parts: list[Reason] = []
     weight_of_speakers = 0.0
     for distance, piece in enumerate(reversed(last_pieces)):
@@ -236,7 +232,7 @@ def explain(
         weight_of_speakers += weight_of_speaker
         parts += reasons
     roles = ", ".join(piece.role for piece in last_pieces)
-    parts.append(_reason(pieces[boundary_piece], 0, "speakers", roles, weight_of_speakers, ()))
+    parts.append(_reason(pieces[boundary], 0, "speakers", roles, weight_of_speakers, ()))
     states = weights.states or 0.0
     intercept = weights.intercept + float(weights.absent[len(last_pieces) :].sum())
     total = sum(abs(part.weight) for part in parts) + abs(intercept) + abs(states)
@@ -244,7 +240,7 @@ def explain(
     large_parts = [part for part in shared if part.share >= MIN_SHARE]
     log_odds = sum(part.weight for part in parts) + intercept + states
     return ScoreReasons(
-        pieces[boundary_piece].message,
+        pieces[boundary].message,
         tuple(sorted(large_parts, key=lambda reason: -reason.share)),
         sum(part.weight for part in shared if part.share < MIN_SHARE),
         intercept,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from engine.base.conversation import Message
 from engine.base.number_format import counted
-from engine.base.request_options import Option, declared, switch
+from engine.base.request_options import Option, declare_option, switch
 from engine.conversations.text_checks import KIND_NAMES, KINDS
 
 MAX_LANGUAGES_NAMED = 4
@@ -124,12 +124,12 @@ class ImportRequest:
         most_unpacked: Number of bytes to which any file may unpack; None for the usual limit.
     """
 
-    format: str | None = declared(None, Option("format of the input", default="detected"))
+    format: str | None = declare_option(None, Option("format of the input", default="detected"))
     replace: bool = switch(
         "a conversation that changed replaces the stored one of its id, whose text is kept as an earlier one"
         " (default: keep both)"
     )
-    most_unpacked: int | None = declared(
+    most_unpacked: int | None = declare_option(
         None,
         Option(
             "GiB to which a file may unpack, whatever its size; memory and processor time for it grow too",

@@ -160,7 +160,7 @@ class SharedText:
         kinds: dict[Role, tuple[set[str], set[str]]] = {}
         for block in self.blocks:
             keys = kinds.setdefault(block.role, (set(), set()))[block.common]
-            keys.update(_keys(_Words(block.found_by), block.common))
+            keys.update(_window_keys(_Words(block.found_by), block.common))
         return {role: _SharedWindows(common, long) for role, (long, common) in kinds.items()}
 
 
@@ -183,13 +183,13 @@ def find_shared_text(conversations: Iterable[Texts]) -> SharedText:
                     key
                     for conversation_text in words
                     for common in (True, False)
-                    for key in _keys(conversation_text, common)
+                    for key in _window_keys(conversation_text, common)
                 }
             )
         common_keys = {key for key, count in counts.items() if count >= least_common}
         long_keys = {key for key, count in counts.items() if count >= least_long}
         windows = _SharedWindows(common_keys, long_keys if role == "user" else frozenset())
-        blocks += _blocks(
+        blocks += _find_blocks(
             (text for conversation in texts for text in conversation.get(role, ())),
             role,
             windows,
@@ -199,7 +199,7 @@ def find_shared_text(conversations: Iterable[Texts]) -> SharedText:
     return SharedText(tuple(blocks), len(texts))
 
 
-def _blocks(
+def _find_blocks(
     texts: Iterable[str], role: Role, windows: _SharedWindows, counts: Mapping[str, int]
 ) -> Iterator[SharedBlock]:
     """Yields the stretches of shared text, the longest first, until all shared windows are in one of them.
@@ -214,18 +214,18 @@ def _blocks(
     whole_by_stretch: dict[tuple[str, bool], str] = {}
     for text in texts:
         words = _Words(text)
-        for first, last, common in _shared_runs(words, windows, also_inside=True):
-            stretch = words.between(first, last), common
+        for first, last, common in _find_shared_runs(words, windows, also_inside=True):
+            stretch = words.join(first, last), common
             whole_by_stretch[stretch] = max(
                 whole_by_stretch.get(stretch, ""),
-                words.between(*words.whole(first, last)),
+                words.join(*words.whole_lines(first, last)),
                 key=len,
             )
     covered: set[tuple[str, bool]] = set()
     for (stretch_text, common), whole_text in sorted(
         whole_by_stretch.items(), key=lambda item: (-len(item[0][0]), item)
     ):
-        keys = list(_keys(_Words(stretch_text), common))
+        keys = list(_window_keys(_Words(stretch_text), common))
         if not whole_text or all((key, common) in covered for key in keys):
             continue
         covered.update((key, common) for key in keys)
@@ -258,7 +258,7 @@ class _Words:
         """Returns the position in the text after a word."""
         return self.starts[index] + len(self.texts[index])
 
-    def whole(self, first: int, last: int) -> tuple[int, int]:
+    def whole_lines(self, first: int, last: int) -> tuple[int, int]:
         """Returns the range of the whole lines and sentences among the words from `first` to before `last`.
 
         It is (first, first) if there are none.
@@ -274,7 +274,7 @@ class _Words:
             return True
         return bool(_SENTENCE_END.search(self.texts[index - 1]))
 
-    def between(self, first: int, last: int) -> str:
+    def join(self, first: int, last: int) -> str:
         """Returns the words from `first` to before `last`, in their lines."""
         if first == last:
             return ""
@@ -306,13 +306,13 @@ def _first_word(key: str) -> str:
     return key.lstrip("\n").partition(" ")[0]
 
 
-def _keys(words: _Words, common: bool) -> Iterator[str]:
+def _window_keys(words: _Words, common: bool) -> Iterator[str]:
     """Returns the keys of the windows of a text that can be common, or that can be part of a long shared text."""
     ranges = _windows_within_lines(words) if common else _windows_across_lines(words)
-    return (_key(words, first, last) for first, last in ranges)
+    return (_window_key(words, first, last) for first, last in ranges)
 
 
-def _key(words: _Words, first: int, last: int) -> str:
+def _window_key(words: _Words, first: int, last: int) -> str:
     """Returns the key of the words from `first` to before `last`.
 
     A window has the same key within a line as across lines. The key of a shorter line begins with a line break, which
@@ -344,7 +344,7 @@ class _SharedRun(NamedTuple):
     common: bool
 
 
-def _shared_runs(
+def _find_shared_runs(
     words: _Words, windows: _SharedWindows, also_inside: bool = False
 ) -> Iterator[_SharedRun]:
     """Yields the stretches of shared words, in order; with `also_inside` also the common ones inside long ones."""
@@ -352,7 +352,7 @@ def _shared_runs(
     common, long = bytearray(len(texts)), bytearray(len(texts))
     if windows.common and not windows.starts.isdisjoint(texts):
         for first, last in _windows_within_lines(words):
-            if texts[first] in windows.starts and _key(words, first, last) in windows.common:
+            if texts[first] in windows.starts and _window_key(words, first, last) in windows.common:
                 common[first:last] = b"\1" * (last - first)
     # n windows of W words, each a word after the one before, make a shared stretch of n + W - 1 words
     if windows.long and not windows.long_starts.isdisjoint(texts):
@@ -385,7 +385,9 @@ def _spans_to_remove(text: str, windows: _SharedWindows) -> list[tuple[int, int]
     shared, like the first words of goals that begin alike.
     """
     words = _Words(text)
-    wholes = (words.whole(first, last) for first, last, _ in _shared_runs(words, windows))
+    wholes = (
+        words.whole_lines(first, last) for first, last, _ in _find_shared_runs(words, windows)
+    )
     return [(words.starts[first], words.end(last - 1)) for first, last in wholes if first < last]
 
 

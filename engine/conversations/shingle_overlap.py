@@ -107,7 +107,7 @@ def groups(shingle_sets: Sequence[Shingles]) -> Ints:
         np.concatenate([*side, np.empty(0, dtype=np.int64)]) for side in zip(*links, strict=True)
     ]
     left, right = ends or (np.empty(0, dtype=np.int64),) * 2
-    _, number = connected_components(_ones(left, right, (count, count)), directed=False)
+    _, number = connected_components(_link_matrix(left, right, (count, count)), directed=False)
     _, first_member, number = np.unique(number, return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(first_member))[number], dtype=np.int64)
 
@@ -166,7 +166,7 @@ def _part_starts(sizes: Ints) -> Ints:
     return np.concatenate([[0], np.cumsum(sizes)])
 
 
-def _ones(row: Ints, column: Ints, shape: tuple[int, int]) -> csr_array:
+def _link_matrix(row: Ints, column: Ints, shape: tuple[int, int]) -> csr_array:
     """Returns a sparse matrix with a one at each pair of a row and a column."""
     from scipy.sparse import csr_array
 
@@ -179,11 +179,13 @@ def _row_ranges(rare_table: csr_array) -> Iterator[tuple[int, int]]:
     Each range has at least one row.
     """
     pairs = np.cumsum(rare_table @ rare_table.sum(axis=0))
-    begin = done = 0
+    begin = pairs_before = 0
     while begin < len(pairs):
-        end = max(begin + 1, int(np.searchsorted(pairs, done + MAX_PAIRS_PER_BATCH, side="right")))
+        end = max(
+            begin + 1, int(np.searchsorted(pairs, pairs_before + MAX_PAIRS_PER_BATCH, side="right"))
+        )
         yield begin, end
-        begin, done = end, pairs[end - 1]
+        begin, pairs_before = end, pairs[end - 1]
 
 
 def _find_rare(

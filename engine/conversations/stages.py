@@ -1,4 +1,4 @@
-"""The stage that imports files of conversations into the project.
+"""The stages that import conversations from files, and that look for their languages and for personal data.
 
 An import is resumed by importing again: stored conversations are recognized by a hash of their messages, so a second
 import of the same files changes nothing. A file that was read to its end and did not change since is not parsed again.
@@ -38,7 +38,7 @@ from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import id_pages
 
-_WRITTEN_LATER = "-wal"
+_WAL_SUFFIX = "-wal"
 """Ending of the file in which SQLite has what is not in the database file yet."""
 
 STDIN = "-"
@@ -53,8 +53,8 @@ BATCH_BYTES = 4 << 20
 BATCH_SECONDS = 0.25
 """Seconds of reading at which a transaction ends."""
 
-BATCH = 200
-"""Conversations of one transaction."""
+CHECK_BATCH_CONVERSATIONS = 200
+"""Conversations of one transaction of `CheckStage`."""
 
 
 def digest_of(label: str, settings: str, companion_files: Sequence[str] = ()) -> bytes | None:
@@ -71,24 +71,26 @@ def digest_of(label: str, settings: str, companion_files: Sequence[str] = ()) ->
         path = path.rpartition(": ")[0]
     if not os.path.isfile(path):
         return None
-    digest = hashlib.sha256(f"{settings}\n{_readers()}\n".encode("utf-8", "surrogateescape"))
-    for part in (path, path + _WRITTEN_LATER, *companion_files):
+    digest = hashlib.sha256(
+        f"{settings}\n{_reader_fingerprint()}\n".encode("utf-8", "surrogateescape")
+    )
+    for part in (path, path + _WAL_SUFFIX, *companion_files):
         if os.path.isfile(part):
             with open(part, "rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.digest()
 
 
-def _readers() -> str:
-    """Returns what reads records: version of the program, files of the formats."""
+def _reader_fingerprint() -> str:
+    """Returns a text that changes when records are read otherwise: by another program, or by other mappings."""
     own_mappings = [
         (file.name, file.stat().st_mtime_ns) for file in sorted(mapping_folder().glob("*.toml"))
     ]
-    return repr((own_mappings, _installed()))
+    return repr((own_mappings, _program_fingerprint()))
 
 
 @cache
-def _installed() -> tuple[object, ...]:
+def _program_fingerprint() -> tuple[object, ...]:
     """Returns the version of the program, and the files of its own formats."""
     return folders.version(), tuple(_program_files())
 
@@ -107,13 +109,18 @@ class ImportStage(Stage):
     A record that is not a conversation goes to the quarantine. An input that cannot be opened is named in the summary;
     the run fails only if no input could be opened.
 
+    The attributes below are counted while it runs.
+
     Attributes:
         read: Number of records read so far: new + grew + changed + duplicate + unchanged + quarantined.
+        new: Number of conversations that were not stored before.
+        duplicate: Number of records with the messages of another one.
         unchanged: Number of records that were stored before: "already here".
         grew: Number of conversations that came with further messages; the text before is an earlier state of them.
         changed: Number of conversations of an id that its source had before, with other messages.
         judged: Number of conversations that had a verdict on the text that was replaced.
         quarantined: Number of records that could not be read, including those that were in the quarantine already.
+        leaks: Number of marks of the end that are hidden from the model.
         sources: What was read from each input so far, in order.
         refused: Why inputs were not opened.
     """
@@ -124,6 +131,7 @@ class ImportStage(Stage):
         self,
         project: Project,
         paths: Sequence[str],
+        *,
         format: str | None = None,
         stdin: BinaryIO | None = None,
         replace: bool = False,
@@ -135,6 +143,10 @@ class ImportStage(Stage):
         """Reads nothing yet.
 
         Args:
+            project: The project to import into.
+            paths: Files and folders to read; `-` for the standard input.
+            format: Name of the format; None to detect it for each input.
+            stdin: The standard input; needed where `paths` names it.
             replace: Conversations that changed take the place of the stored ones; otherwise both are kept.
             tails: Lines at the end of what was read before, which are read after the paths.
             without: Files of folders that are not read.
@@ -153,10 +165,10 @@ class ImportStage(Stage):
         self._interrupted = threading.Event()
         self._bounds = _unpacking_bounds(most_unpacked, self._interrupted)
         self._total = _total_bytes(self._paths, self._tails)
-        self._first_holds = folder_in_words(self._paths[0]) if self._paths else ""
+        self._first_contents = folder_in_words(self._paths[0]) if self._paths else ""
         self._bytes_before = 0  # of the inputs that were read to their end
+        self._opened_count = 0
         self.refused: list[FormatError] = []
-        self._opened = 0  # inputs
         self._shared = NOTHING_SHARED
         self._source_ids: set[int] = set()
         self.read = 0
@@ -173,14 +185,14 @@ class ImportStage(Stage):
     @property
     def title(self) -> str:
         """The name of the run on screens and in progress lines, with what the first folder or archive has."""
-        named = self._named
-        first = os.path.basename(named[0].rstrip("/")) if named[0] != STDIN else "stdin"
-        more = len(named) - 1
-        about = f" ({self._first_holds})" if self._first_holds else ""
+        labels = self._labels
+        first = os.path.basename(labels[0].rstrip("/")) if labels[0] != STDIN else "stdin"
+        more = len(labels) - 1
+        about = f" ({self._first_contents})" if self._first_contents else ""
         return f"Importing {first}{about}" + (f" and {more} more" if more else "")
 
     @property
-    def _named(self) -> list[str]:
+    def _labels(self) -> list[str]:
         """Labels of all inputs, as the person named them."""
         return [*self._paths, *(tail.label for tail in self._tails)]
 
@@ -194,7 +206,7 @@ class ImportStage(Stage):
         """What was asked for: paths, format, whether texts are replaced, and the limit to which files may unpack, if it
         is another than the usual one."""
         parameters: dict[str, Any] = {
-            "paths": self._named,
+            "paths": self._labels,
             "format": self._format,
             "replace": self._replace,
         }
@@ -234,7 +246,7 @@ class ImportStage(Stage):
                 self.refused.append(error)
         for tail in self._tails:
             yield from self._import(open_tail(tail, self._bounds), run_id, whole=False)
-        if self.refused and not self._opened:
+        if self.refused and not self._opened_count:
             raise self.refused[0]
         yield from self._find_shared_text()
 
@@ -276,18 +288,19 @@ class ImportStage(Stage):
     def _import(self, source: Input, run_id: int, *, whole: bool = True) -> Iterator[Progress]:
         """Imports one input batch by batch; one that did not change since it was read is passed over."""
         detection = source.detection
-        self._opened += 1
+        self._opened_count += 1
         label = without_surrogates(source.label)
         report = SourceReport(label, detection)
         self.sources.append(report)
         source_id = self._project.write(
             lambda conn: imports.put_source(
-                conn, _place_of(source.label), label, detection.format, detection.why
+                conn, _absolute_path_or_label(source.label), label, detection.format, detection.why
             )
         )
         self._source_ids.add(source_id)
         with self._project.reading() as conn:
-            parts = imports.source_ids(conn, [_place_of(path) for path in source.companion_files])
+            companions = [_absolute_path_or_label(path) for path in source.companion_files]
+            companion_ids = imports.source_ids(conn, companions)
         settings = repr(self._settings)
         digest = digest_of(source.label, settings, source.companion_files) if whole else None
         if digest is not None:
@@ -300,8 +313,9 @@ class ImportStage(Stage):
         for batch in self._batches(source):
             for record in batch:
                 report.count(record)
+                # Formats end with such a record where the input breaks off: it stands for no line.
                 broke_off |= record.line is None and not record.raw
-            yield self._commit(source, source_id, parts, run_id, batch)
+            yield self._commit(source, source_id, companion_ids, run_id, batch)
         self._bytes_before += source.size or 0
         if digest is not None and not broke_off:
             text = report.to_json()
@@ -320,7 +334,7 @@ class ImportStage(Stage):
         self.read += report.conversations + report.rejected
         self.unchanged += report.conversations
         self.quarantined += report.rejected
-        done = self.read if self._total is None else self._bytes_before
+        done = self._done
         self._project.write(lambda conn: runs.count(conn, run_id, done, self._total))
         return Progress(done, self._total, f"{self.read:,} records")
 
@@ -331,7 +345,7 @@ class ImportStage(Stage):
             before = shared_text.stored(conn)
             if shared_text.is_current(conn):
                 return
-        yield self._looking()
+        yield self._progress_of_search()
         with self._project.reading() as conn:
             shared = shared_text.find(conn)
             pages = [] if shared.digest == before.digest else list(id_pages(conn))
@@ -339,14 +353,18 @@ class ImportStage(Stage):
             if self._interrupted.is_set():
                 raise Cancelled("The import was cancelled.")
             self._project.write(partial(shared_text.renew_openings, ids=page, shared=shared))
-            yield self._looking()
+            yield self._progress_of_search()
         self._project.write(lambda conn: shared_text.put(conn, shared))
         self._shared = shared
 
-    def _looking(self) -> Progress:
+    @property
+    def _done(self) -> int:
+        """Bytes of the inputs that were read to their end, or records read where the size is unknown; see `unit`."""
+        return self.read if self._total is None else self._bytes_before
+
+    def _progress_of_search(self) -> Progress:
         """Returns the progress while shared text is looked for."""
-        done = self.read if self._total is None else self._bytes_before
-        return Progress(done, self._total, "looking for text that many share")
+        return Progress(self._done, self._total, "looking for text that many share")
 
     def _batches(self, source: Input) -> Iterator[list[Parsed | Rejected]]:
         """Yields the records of an input in batches; two records of one id are never in the same batch."""
@@ -359,6 +377,7 @@ class ImportStage(Stage):
                 raise Cancelled("The import was cancelled.")
             if isinstance(record, Parsed):
                 if record.conversation.external_id in ids:  # it goes on with one of this batch
+                    # `began` stays: the time that passed counts for the next batch too, so that it ends no later.
                     yield batch
                     batch, size = [], 0
                     ids.clear()
@@ -381,7 +400,7 @@ class ImportStage(Stage):
         self,
         source: Input,
         source_id: int,
-        parts: Collection[int],
+        companion_ids: Collection[int],
         run_id: int,
         batch: list[Parsed | Rejected],
     ) -> Progress:
@@ -399,7 +418,7 @@ class ImportStage(Stage):
                 parsed,
                 replace=self._replace,
                 beside=self._source_ids,
-                parts=parts,
+                parts=companion_ids,
                 only_forward=self._only_forward,
             )
             imports.put_rejected(conn, source_id, rejected)
@@ -420,7 +439,12 @@ class ImportStage(Stage):
 
 
 def _unpacking_bounds(most_unpacked: int | None, interrupted: threading.Event) -> Bounds:
-    """Returns the bounds of what files may unpack to, in bytes; None for the usual limit."""
+    """Returns the bounds of what files may unpack to.
+
+    Args:
+        most_unpacked: Number of bytes; None for the usual limit, which `Bounds` has.
+        interrupted: Set when the import is cancelled.
+    """
     if most_unpacked is None:
         return Bounds(is_cancelled=interrupted.is_set)
     return Bounds(most_unpacked, interrupted.is_set)
@@ -449,7 +473,7 @@ def _file_size(path: str) -> int:
         return 0
 
 
-def _place_of(label: str) -> str:
+def _absolute_path_or_label(label: str) -> str:
     """Returns the absolute path of a source, or its label if it is not a file."""
     return without_surrogates(os.path.realpath(label) if os.path.exists(label) else label)
 
@@ -485,12 +509,10 @@ class CheckStage(CpuStage):
         with self._project.reading() as conn:
             ids = facets.unchecked_ids(conn)
             shared = shared_text.stored(conn)
-
-        def read(conn: sqlite3.Connection, batch: Sequence[int]) -> list[facets.Found]:
-            """Returns what checks say of conversations."""
-            return [self._checked(conn, key, shared) for key in batch]
-
-        yield from self._each_batch(run_id, ids, BATCH, read, facets.put_checks)
+        look_at = partial(self._look_at_batch, shared=shared)
+        yield from self._each_batch(
+            run_id, ids, CHECK_BATCH_CONVERSATIONS, look_at, facets.put_checks
+        )
 
     def summary(self) -> str:
         """Returns what was found, in one sentence."""
@@ -505,9 +527,19 @@ class CheckStage(CpuStage):
             "personal": dict(self.personal),
         }
 
-    def _checked(self, conn: sqlite3.Connection, key: int, shared: SharedText) -> facets.Found:
-        """Returns what is found in the text of a conversation."""
-        self._check()
+    def _look_at_batch(
+        self, conn: sqlite3.Connection, batch: Sequence[int], shared: SharedText
+    ) -> list[facets.Found]:
+        """Returns what is found in the texts of conversations."""
+        return [self._look_at(conn, key, shared) for key in batch]
+
+    def _look_at(self, conn: sqlite3.Connection, key: int, shared: SharedText) -> facets.Found:
+        """Returns what is found in the text of a conversation, and counts it.
+
+        Raises:
+            Cancelled: `interrupt` was called.
+        """
+        self._check()  # whether the run was cancelled
         rows = facets.checked_texts(conn, key)
         personal = frozenset(
             kind for _, content, calls in rows for kind in kinds(content) | kinds(calls)
@@ -515,6 +547,7 @@ class CheckStage(CpuStage):
         spoken_texts = [
             (role, shared.without(role, content)) for role, content, _ in rows if role in ROLES
         ]
+        # What the user writes decides; where that is not clear, all that is said.
         code = _language([text for role, text in spoken_texts if role == "user"]) or _language(
             [text for _, text in spoken_texts]
         )

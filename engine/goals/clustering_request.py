@@ -13,7 +13,7 @@ from engine.base.request_options import (
     Option,
     check,
     choice,
-    declared,
+    declare_option,
     share,
     switch,
     whole_number,
@@ -57,7 +57,7 @@ class ClusteringRequest:
         UsageError: A value cannot be used.
     """
 
-    text: GoalText = declared(
+    text: GoalText = declare_option(
         DEFAULT_TEXT,
         Option(
             f"what stands for a goal: {', '.join(GOAL_TEXTS)} (a model's); or what shows why it went wrong:"
@@ -67,7 +67,7 @@ class ClusteringRequest:
             must=f"one of {', '.join((*GOAL_TEXTS, *REASON_TEXTS))}, explanation:QUESTION",
         ),
     )
-    embedder: str = declared(
+    embedder: str = declare_option(
         "tfidf",
         Option(
             "what makes vectors: tfidf, minilm, mixed (both), a GGUF embedding model, or a URL",
@@ -83,7 +83,7 @@ class ClusteringRequest:
         label="clusters",
     )
     seed: int = whole_number(0, "seed of everything random", least=0, metavar="")
-    model: str | None = declared(None, MODEL)
+    model: str | None = declare_option(None, MODEL)
     paper: bool = switch(
         "as Algorithm 1 of Soroka et al.: the model summarizes, describes clusters, and decides on pairs"
     )
@@ -102,10 +102,10 @@ class ClusteringRequest:
         "pairs that the model is asked about for `--decide ask`; the merge desk asks about more",
     )
     labels: bool = switch("ask no model", default=True, flag="no-labels")
-    filter: Filter = declared(Filter(), FILTER)
+    filter: Filter = declare_option(Filter(), FILTER)
     limit: int | None = whole_number(None, "only the first N conversations", metavar="")
-    max_cost: float | None = declared(None, MAX_COST)
-    fresh: bool = declared(False, FRESH)
+    max_cost: float | None = declare_option(None, MAX_COST)
+    fresh: bool = declare_option(False, FRESH)
 
     def __post_init__(self) -> None:
         check(self)

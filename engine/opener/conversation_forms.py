@@ -1,8 +1,8 @@
 """Writes conversations, with what the project knows of them, in forms that other programs read.
 
 The forms are those of chat APIs, of Inspect, of tables with a row for each message, and of tasks for a person in Label
-Studio, who answers questions about them. A form may have no place for
-something that was imported; what is *left behind* is counted.
+Studio, who answers questions about them. A form may have no place for something that was imported; what is *left
+behind* is counted.
 """
 
 from __future__ import annotations
@@ -25,20 +25,14 @@ from engine.base.conversation import (
     with_calls,
 )
 from engine.base.errors import UsageError
-from engine.base.line_files import (
-    ColumnType,
-    write_file,
-    write_lines,
-    write_parquet,
-    written_beside,
-)
+from engine.base.line_files import ColumnType, write_beside, write_file, write_lines, write_parquet
 from engine.base.number_format import counted
 from engine.base.text import as_json
 from engine.conversations.tables import conversations
 from engine.formats.messages.times import TIMES
 from engine.opener.table_export import TableColumns, column_type, table_lines
 from engine.project.sql import id_pages, utc_now
-from engine.questions.question import NOTE, Question, built_in
+from engine.questions.question import NOTE, Question, read_built_in
 
 ConversationForm = Literal[
     "openai", "anthropic", "sharegpt", "inspect", "csv", "parquet", "label-studio"
@@ -473,7 +467,7 @@ def settings_file(
     """
     if form != "label-studio":
         return None
-    return path.with_suffix(".xml"), labeling_config(questions or (built_in()[SUCCEEDED],))
+    return path.with_suffix(".xml"), labeling_config(questions or (read_built_in()[SUCCEEDED],))
 
 
 def _names(item: Exported, left_behind: Counter[str]) -> dict[str, str]:
@@ -574,7 +568,7 @@ def write_form(
     settings = settings_file(form, path, questions)
     if settings is not None:
         settings_path, text = settings
-        with written_beside(settings_path) as part:
+        with write_beside(settings_path) as part:
             part.write_text(text, encoding="utf-8")
     return count
 

@@ -311,10 +311,10 @@ class ConversationService:
             UsageError: Conversations cannot be compared by this field.
         """
         # here: the list waits for no library of numbers
-        from engine.results.comparison import measured
+        from engine.results.comparison import measures
 
         with self._project.reading() as conn:
-            return measured.conversations_by_value(conn, field)
+            return measures.conversations_by_value(conn, field)
 
     def values(self, field: str, filter: Filter) -> Sequence[tuple[str, int | None]]:
         """Returns values of a field with the number of conversations that also match a filter.

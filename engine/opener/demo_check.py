@@ -15,7 +15,7 @@ from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.tables.conversations import truth_by_conversation
 from engine.opener.open_project import OpenProject
 from engine.results.associations.records import Feature, WordFeature
-from engine.results.comparison.measured import goal_numbers
+from engine.results.comparison.measures import goal_numbers
 from engine.simulate.demo import CAUSES, CHANGED_GOAL, MONTHS
 from engine.trees.tree import Kind
 
@@ -108,7 +108,7 @@ def check_demo(project: OpenProject) -> DemoCheck:
     return DemoCheck(
         goals=len(set(goal_of_id.values())),
         goals_found=sum(
-            label is not None and _says(label, goal) for goal, label in label_of_goal.items()
+            label is not None and _names_goal(label, goal) for goal, label in label_of_goal.items()
         ),
         auroc=None if test is None else test.auroc.value,
         same_step=None if test is None or test.matched is None else test.matched.value,
@@ -129,16 +129,16 @@ def _tree_sentence(project: OpenProject) -> str:
     if not items:
         return ""
     row = items[0].row
-    whole = [
+    ended = [
         answer
         for answer in project.trees.answers(row.conversation_id, row.step, row.config_hash)
         if answer.end is Kind.ENDED
     ]
-    if len(whole) < 2:
+    if len(ended) < 2:
         return ""
     answers = " and ".join(
         f"“{one_line(answer.text, MAX_ANSWER_CHARACTERS)}” ({probability(answer.probability)})"
-        for answer in whole[:2]  # the most probable first
+        for answer in ended[:2]  # the most probable first
     )
     return f"response tree of {items[0].name}: the model wavers between {answers}"
 
@@ -155,16 +155,16 @@ def _labels_of_goals(
     sizes, goal_sizes = Counter(groups), Counter(goals)
     label_of_goal: dict[str, str | None] = dict.fromkeys(goals)
     for (goal, group), count in Counter(zip(goals, groups, strict=True)).items():
-        own = count >= MIN_SHARE * goal_sizes[goal] and count >= MIN_PURITY * sizes[group]
-        if own and group >= 0:
+        is_main_goal = count >= MIN_SHARE * goal_sizes[goal] and count >= MIN_PURITY * sizes[group]
+        if is_main_goal and group >= 0:
             label_of_goal[goal] = labels[group]
     return label_of_goal
 
 
-def _says(label: str, goal: str) -> bool:
+def _names_goal(label: str, goal: str) -> bool:
     """Returns whether the label of a group has a word of a goal's name, whatever its form."""
-    own, true = ({word[:STEM] for word in _split(text)} for text in (label, goal))
-    return bool(own & true)
+    label_words, goal_words = ({word[:STEM] for word in _split(text)} for text in (label, goal))
+    return bool(label_words & goal_words)
 
 
 def _words(feature: Feature) -> set[str]:

@@ -72,7 +72,7 @@ class KeyFigures:
     change: MonthChange | None = None
     doubt: str = ""
 
-    def wanted(self) -> list[str]:
+    def goal_clauses(self) -> list[str]:
         """Returns how many goals there are, then the most frequent ones with their shares."""
         if not self.goals:
             return ["nothing is clustered yet"]
@@ -82,7 +82,7 @@ class KeyFigures:
         ]
         return [counted(len(self.goals), "goal"), *shares]
 
-    def ended(self) -> list[str]:
+    def ending_clauses(self) -> list[str]:
         """Returns the share that ended with its range, and the numbers of the others."""
         counts = self.counts
         if not counts.scored:
@@ -94,7 +94,7 @@ class KeyFigures:
         clauses += [f"{counts.unscored:,} not scored"] if counts.unscored else []
         return clauses
 
-    def went_wrong(self) -> list[str]:
+    def failure_clauses(self) -> list[str]:
         """Returns how many people judged failed, which is no share of all since they choose what they judge; the share
         that got what they wanted where verdicts tell, else the share that failed by imported outcomes; and how many
         show signs of trouble."""
@@ -114,7 +114,7 @@ class KeyFigures:
             clauses.append("who failed, only verdicts say")
         return clauses
 
-    def changed(self) -> list[str]:
+    def change_clauses(self) -> list[str]:
         """Returns the last month against the one before: what differs significantly, or that nothing does."""
         if self.change is None:
             return [f"no two months with {MIN_IN_MONTH} conversations each"]

@@ -158,7 +158,7 @@ class ProjectFileService:
         self._project.save_copy(path)
 
 
-class made_once(functools.cached_property[T]):
+class cached_once(functools.cached_property[T]):
     """A `cached_property` that makes its value once, also where several threads ask for it at the same time."""
 
     @overload
@@ -247,7 +247,7 @@ class OpenProject:
 
     # Parts
 
-    @made_once
+    @cached_once
     def catalog(self) -> Catalog:
         """The models of this machine.
 
@@ -258,14 +258,14 @@ class OpenProject:
 
         return Catalog(folders.data_dir(), folders.cache_dir())
 
-    @made_once
+    @cached_once
     def endpoints(self) -> Endpoints:
         """The endpoints that were added."""
         from engine.model.service.endpoints import Endpoints
 
         return Endpoints(folders.data_dir(), folders.cache_dir(), self.egress)
 
-    @made_once
+    @cached_once
     def egress(self) -> Egress:
         """Guards what leaves this machine of the project."""
         from engine.conversations.text_checks import Redactor
@@ -280,7 +280,7 @@ class OpenProject:
         for stage in stages:
             self.egress.check(addresses_in(stage.fingerprints))
 
-    @made_once
+    @cached_once
     def process(self) -> RoutedProcess:
         """Runs the models of this machine, and passes requests on to endpoints."""
         from engine.model.process.process import RoutedProcess
@@ -291,7 +291,7 @@ class OpenProject:
             lambda reason: self._emit(ModelRestarted(reason)),
         )
 
-    @made_once
+    @cached_once
     def run_setup(self) -> RunSetup:
         """What the stages of all subjects are made with: project, model process, catalog, endpoints."""
         from engine.model.service.run_setup import RunSetup
@@ -316,7 +316,7 @@ class OpenProject:
         """What finds the model of a request."""
         return self.run_setup.models
 
-    @made_once
+    @cached_once
     def scoring_runs(self) -> ScoringRuns:
         """The stages of scoring runs."""
         from engine.completeness.service.runs import ScoringRuns
@@ -324,14 +324,14 @@ class OpenProject:
 
         return ScoringRuns(self.run_setup, lambda run: held_out_by(run_named(Path(self.path), run)))
 
-    @made_once
+    @cached_once
     def conversation_scorer(self) -> ConversationScorer:
         """Scores one conversation that is in no project."""
         from engine.completeness.service.one_conversation import ConversationScorer
 
         return ConversationScorer(self.run_setup, self.scoring_runs)
 
-    @made_once
+    @cached_once
     def merge_queue_cache(self) -> MergeQueueCache:
         """The views of the clusterings, read once until something of them changes."""
         from engine.goals.views.decision_log import DecisionLog
@@ -339,116 +339,114 @@ class OpenProject:
 
         return MergeQueueCache(self.project, DecisionLog(self.project))
 
-    @made_once
+    @cached_once
     def training(self) -> TrainingService:
         """Training runs, which belong to the machine."""
         from engine.training.service import TrainingService
 
         return TrainingService(self.project, self.catalog)
 
-    @made_once
+    @cached_once
     def example_probes(self) -> ExampleProbeService:
         """Probes fitted to what a person said."""
         from engine.questions.service.example_probes import ExampleProbeService
 
         return ExampleProbeService(self.project, self.change_notifier("example probes"))
 
-    @made_once
+    @cached_once
     def file(self) -> ProjectFileService:
         """The project's file, and what others do to it."""
-        from engine.opener.open_project import ProjectFileService
-
         tables = frozenset[str]().union(
             *TABLES_BY_STAGE.values(), {"answer", "goal_decision", "run"}
         )
         return ProjectFileService(self.project, self._emit, tables)
 
-    @made_once
+    @cached_once
     def models(self) -> ModelService:
         """The models of this machine as a person manages them."""
         from engine.model.service.service import ModelService
 
         return ModelService(self.run_setup, self.runner, self.change_notifier("model"))
 
-    @made_once
+    @cached_once
     def conversations(self) -> ConversationService:
         """Lists, counts and reads conversations."""
         return ConversationService(self.project)
 
-    @made_once
+    @cached_once
     def triage(self) -> TriageService:
         """Stores and reads what people answer."""
         return TriageService(self.project, self.answer_changed)
 
-    @made_once
+    @cached_once
     def questions(self) -> QuestionService:
         """Finds questions and reads what is answered."""
         from engine.questions.service.questions import QuestionService
 
         return QuestionService(self.project, self.answer_changed)
 
-    @made_once
+    @cached_once
     def asking(self) -> AskingRuns:
         """Makes runs in which patterns or a model answer a question."""
         from engine.questions.service.asking import AskingRuns
 
         return AskingRuns(self.project, self.runner, lambda: self.run_setup)
 
-    @made_once
+    @cached_once
     def saved(self) -> SavedViews:
         """Keeps saved filters and the state of the screens."""
         return SavedViews(self.project)
 
-    @made_once
+    @cached_once
     def jobs(self) -> JobService:
         """Starts, watches and cancels long work."""
         from engine.opener.jobs import JobService
 
         return JobService(self.project, self.runner, lambda: self.scoring_runs)
 
-    @made_once
+    @cached_once
     def score_sets(self) -> ScoreSets:
         """Lists sets of scores and puts one in force."""
         from engine.completeness.service.sets import ScoreSets
 
         return ScoreSets(self.project, self.change_notifier("score"))
 
-    @made_once
+    @cached_once
     def word_reasons(self) -> WordReasons:
         """Takes scores apart into words."""
         from engine.completeness.service.word_reasons import WordReasons
 
         return WordReasons(self.project)
 
-    @made_once
+    @cached_once
     def exports(self) -> ExportFiles:
         """Writes what is in the project to files."""
         from engine.opener.exports import ExportFiles
 
         return ExportFiles(self.project)
 
-    @made_once
+    @cached_once
     def calibration(self) -> CalibrationService:
         """Fits the decision rule to verdicts."""
         from engine.questions.service.calibration import CalibrationService
 
         return CalibrationService(self.project, self.change_notifier("rule"))
 
-    @made_once
+    @cached_once
     def comparison(self) -> ComparisonService:
         """Compares parts of the project, and projects."""
         from engine.results.comparison.service import ComparisonService
 
         return ComparisonService(self.project, self.merge_queue_cache)
 
-    @made_once
+    @cached_once
     def associations(self) -> AssociationService:
         """Finds what goes with one of two sides."""
         from engine.results.associations.service import AssociationService
 
         return AssociationService(self.project, self.merge_queue_cache)
 
-    @made_once
+    @cached_once
     def trees(self) -> TreeService:
         """Lists and grows response trees."""
         from engine.goals.tables.groups import goals_of
@@ -456,7 +454,7 @@ class OpenProject:
 
         return TreeService(self.run_setup, self.runner, goals_of)
 
-    @made_once
+    @cached_once
     def goals(self) -> GoalService:
         """Lists the goals, and their members."""
         from engine.goals.service.groups import GoalService
@@ -465,7 +463,7 @@ class OpenProject:
             self.project, self.merge_queue_cache, self.change_notifier("goal_decision")
         )
 
-    @made_once
+    @cached_once
     def merge_review(self) -> MergeReviewService:
         """Shows proposals to merge groups, and takes decisions."""
         from engine.goals.service.groups import GoalService
@@ -476,14 +474,14 @@ class OpenProject:
         groups = GoalService(self.project, self.merge_queue_cache, changed, open_id)
         return MergeReviewService(self.project, groups, self.goal_stages(), self.runner, changed)
 
-    @made_once
+    @cached_once
     def simulations(self) -> SimulationService:
         """Plays conversations with known truth, and reads what was played."""
         from engine.simulate.service import SimulationService
 
         return SimulationService(self.run_setup)
 
-    @made_once
+    @cached_once
     def watches(self) -> WatchService:
         """Watches files that grow."""
         from engine.results.watch.watching import WatchService

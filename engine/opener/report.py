@@ -38,7 +38,7 @@ from engine.results.associations.formatting import (
 )
 from engine.results.associations.records import Associations
 from engine.results.comparison.formatting import breakdown_table
-from engine.results.comparison.measured import Measured
+from engine.results.comparison.measures import Measures
 from engine.results.document import (
     Bar,
     Bars,
@@ -120,19 +120,19 @@ def write_report(
         WorkbenchError: The project cannot evaluate the filter.
     """
     check_place(path, force=force)
-    measured = services.comparison.measured(filter)
-    if filter and not len(measured.ids):
+    measures = services.comparison.read_measures(filter)
+    if filter and not len(measures.ids):
         raise NotFound("No conversation matches the filter.", "Write a report without --filter.")
-    document = _Report(services, filter, measured).document()
+    document = _Report(services, filter, measures).document()
     return write_document(document, path, redact=redact)
 
 
 class _Report:
     """The sections of one report, each as the blocks that it consists of."""
 
-    def __init__(self, services: OpenProject, filter: Filter, measured: Measured) -> None:
-        """`measured` has the measures of the conversations of the filter."""
-        self._services, self._filter, self._measured = services, filter, measured
+    def __init__(self, services: OpenProject, filter: Filter, measures: Measures) -> None:
+        """`measures` are those of the conversations of the filter."""
+        self._services, self._filter, self._measures = services, filter, measures
         self._sets = services.score_sets.all()
         self._shown = services.goals.shown()
         self._unknown: list[str] = []  # what is not known, with the command that brings it
@@ -142,19 +142,19 @@ class _Report:
         services, filter = self._services, self._filter
         figures = self._key_figures()
         contents = {
-            "In short": self._in_short(figures),
-            "What users wanted": self._goals(),
-            "Did it end?": self._ended(),
-            "Did it go wrong?": self._went_wrong(figures),
-            "What was asked": self._questions(),
-            TO_READ: self._to_read(),
-            "How sure the model was": self._trees(),
-            "Over time": self._over_time(),
+            "In short": self._summary_blocks(figures),
+            "What users wanted": self._goal_blocks(),
+            "Did it end?": self._ending_blocks(),
+            "Did it go wrong?": self._failure_blocks(figures),
+            "What was asked": self._question_blocks(),
+            TO_READ: self._reading_blocks(),
+            "How sure the model was": self._tree_blocks(),
+            "Over time": self._time_blocks(),
         }
         methods = {
-            "What is here": self._contents(),
-            "How this was measured": self._method(),
-            "Not known": self._not_known(),
+            "What is here": self._content_blocks(),
+            "How this was measured": self._method_blocks(),
+            "Not known": self._unknown_blocks(),
         }
         sections = [
             Section(title, tuple(blocks), folded)
@@ -167,10 +167,10 @@ class _Report:
         if dates and not filter:
             first, last = dates
             span = f"From {first[:10]} to {last[:10]}. "
-        made = f"Made by Conversation Workbench {folders.version()}."
+        program = f"Made by Conversation Workbench {folders.version()}."
         return Document(
             f"Report on {services.name}",
-            f"{of}{span}{made}",
+            f"{of}{span}{program}",
             tuple(section for section in sections if section.blocks),
         )
 
@@ -191,17 +191,19 @@ class _Report:
             store.in_trouble(self._filter),
             (no, no + yes),
             imported_failures(self._services, self._filter),
-            self._measured.rate(by_score=by_score).corrected,
+            self._measures.rate(by_score=by_score).corrected,
             month_change(self._services, self._filter),
             reliability(now, self._sets).doubt if now else "",
         )
 
-    def _in_short(self, figures: KeyFigures) -> Iterator[Block]:
+    def _summary_blocks(self, figures: KeyFigures) -> Iterator[Block]:
         """Yields the answers in a sentence each, then the ends of conversations to read first."""
         answers = {
-            "What users wanted": [", ".join(figures.wanted()[1:6]) or figures.wanted()[0]],
-            "Did it end?": figures.ended(),
-            "Did it go wrong?": figures.went_wrong(),
+            "What users wanted": [
+                ", ".join(figures.goal_clauses()[1:6]) or figures.goal_clauses()[0]
+            ],
+            "Did it end?": figures.ending_clauses(),
+            "Did it go wrong?": figures.failure_clauses(),
         }
         if self._associations is not None:
             rows = [row for row in self._associations.rows if row.side == 0]
@@ -209,7 +211,7 @@ class _Report:
             outcome = self._associations.split.outcome
             answers[f"What goes with {outcome}"] = list(dict.fromkeys(features))[:CLEAREST]
         if figures.change is not None:
-            answers["What changed"] = figures.changed()
+            answers["What changed"] = figures.change_clauses()
         for question, clauses in answers.items():
             if clauses:
                 yield Paragraph(f"{question.rstrip('?')}: {'; '.join(clauses)}.", True)
@@ -218,11 +220,11 @@ class _Report:
             reason = " · ".join(reading.reason.split(" · ")[:2])
             yield replace(quote, source=f"{quote.source}: {reason}", more_in=TO_READ)
 
-    def _not_known(self) -> Iterator[Block]:
+    def _unknown_blocks(self) -> Iterator[Block]:
         """Yields what is not known, with the command that brings it."""
         yield from map(Paragraph, self._unknown)
 
-    def _contents(self) -> Iterator[Block]:
+    def _content_blocks(self) -> Iterator[Block]:
         """Yields numbers of conversations, sources, languages, personal data."""
         store = self._services.conversations
         counts = store.counts(ListQuery(self._filter) if self._filter else None)
@@ -257,9 +259,9 @@ class _Report:
         if personal:
             yield Paragraph(f"Personal data was found: {', '.join(personal)} conversations.")
 
-    def _ended(self) -> Iterator[Block]:
+    def _ending_blocks(self) -> Iterator[Block]:
         """Yields the rate of ended conversations with its interval, and the histogram of scores."""
-        states = self._measured.states()
+        states = self._measures.states()
         now = in_force(self._sets)
         if states.rate is None or now is None:
             self._unknown.append(
@@ -271,7 +273,7 @@ class _Report:
             f"{states.rate.value:.0%} of the scored conversations ended, by their score"
             f" (95% interval {states.rate.low:.0%} to {states.rate.high:.0%}):"
             f" {states.above:,} have {figure(rule.threshold)} or more;"
-            f" {states.scored:,} of {len(self._measured.ids):,} are scored.",
+            f" {states.scored:,} of {len(self._measures.ids):,} are scored.",
             important=not is_few(states.scored),
         )
         if states.borderline:
@@ -279,7 +281,7 @@ class _Report:
                 f"{states.borderline:,} of the scored ones are open: within {figure(rule.band)} of"
                 " the threshold, and counted on their side of it."
             )
-        values = self._measured.score[self._measured.scored]
+        values = self._measures.score[self._measures.scored]
         bins, _ = np.histogram(values, bins=BINS, range=(0.0, 1.0))
         yield Columns(
             "Conversations by score (0: goes on, 1: ends here)",
@@ -287,7 +289,7 @@ class _Report:
             (rule.threshold, f"threshold {figure(rule.threshold)}"),
         )
 
-    def _went_wrong(self, figures: KeyFigures) -> Iterator[Block]:
+    def _failure_blocks(self, figures: KeyFigures) -> Iterator[Block]:
         """Yields how many show which sign of trouble, what verdicts say, and what goes with the outcome that is known
         best."""
         read, with_signs = figures.trouble
@@ -311,7 +313,7 @@ class _Report:
             )
         if figures.succeeded is None:
             by_score = self._services.comparison.goes_by_score(self._filter)
-            why = self._measured.rate(by_score=by_score).why
+            why = self._measures.rate(by_score=by_score).why
             self._unknown.append(
                 f"How many of all got what they wanted is not known, which only verdicts say: {why}."
             )
@@ -331,7 +333,7 @@ class _Report:
                 yield from (Paragraph(feature_sentence(row, verbs)) for row in rows)
             yield Paragraph(" ".join(notes(self._associations)))
 
-    def _questions(self) -> Iterator[Block]:
+    def _question_blocks(self) -> Iterator[Block]:
         """Yields the shares of the answers to each question, corrected where a machine was checked; nothing for a
         filter, for whose conversations a check does not stand."""
         rows, checked = [], False
@@ -399,15 +401,15 @@ class _Report:
         except UsageError:
             return None
 
-    def _goals(self) -> Iterator[Block]:
+    def _goal_blocks(self) -> Iterator[Block]:
         """Yields the themes with their goals, and the goals with shares, how many ended, and examples."""
-        if not self._measured.goals:
+        if not self._measures.goals:
             self._unknown.append(
                 "Nothing is clustered. `workbench run cluster PROJECT` groups conversations by goal."
             )
             return
         parts = self._parts
-        total = len(self._measured.ids)
+        total = len(self._measures.ids)
         size_of = {label: len(part.ids) for label, part in parts}
         themes = [theme for theme in themes_of(self._services.goals.groups()) if not theme.single]
         if themes:
@@ -452,7 +454,7 @@ class _Report:
             none = f"{counted(without, 'conversation')} in no goal." if without else ""
             yield Paragraph(f"{more}{none}")
 
-    def _to_read(self) -> Iterator[Block]:
+    def _reading_blocks(self) -> Iterator[Block]:
         """Yields the conversations with the most signs of trouble."""
         if self._readings:
             yield text_table(
@@ -468,33 +470,33 @@ class _Report:
                 ),
             )
 
-    def _trees(self) -> Iterator[Block]:
+    def _tree_blocks(self) -> Iterator[Block]:
         """Yields how sure the model was, and the conversations in which it was least sure."""
-        measured = self._measured.part(~np.isnan(self._measured.entropy))
-        if not len(measured.ids):
+        with_trees = self._measures.part(~np.isnan(self._measures.entropy))
+        if not len(with_trees.ids):
             self._unknown.append(
                 "How sure the model was is not known. `workbench run trees PROJECT` grows response trees, which takes a"
                 " model minutes."
             )
             return
         yield Paragraph(
-            f"{counted(len(measured.ids), 'conversation')} with a response tree: median"
-            f" {np.median(measured.leaves):.0f} leaves, mean entropy {measured.entropy.mean():.2f} bits."
+            f"{counted(len(with_trees.ids), 'conversation')} with a response tree: median"
+            f" {np.median(with_trees.leaves):.0f} leaves, mean entropy {with_trees.entropy.mean():.2f} bits."
         )
-        order = np.argsort(-measured.entropy, kind="stable")[:CONVERSATIONS_TO_READ]
-        ids = measured.ids[order].tolist()
+        order = np.argsort(-with_trees.entropy, kind="stable")[:CONVERSATIONS_TO_READ]
+        ids = with_trees.ids[order].tolist()
         rows = {row.id: row for row in self._services.conversations.rows(ids)}
         cells = []
         for index, key in zip(order, ids, strict=True):
             if key in rows:
-                goal = int(measured.goal[index])
+                goal = int(with_trees.goal[index])
                 cells.append(
                     (
                         rows[key].external_id,
-                        f"{measured.entropy[index]:.2f}",
-                        f"{measured.leaves[index]:.0f}",
+                        f"{with_trees.entropy[index]:.2f}",
+                        f"{with_trees.leaves[index]:.0f}",
                         rows[key].state,
-                        one_line(measured.goals[goal], GOAL_CHARACTERS) if goal >= 0 else "",
+                        one_line(with_trees.goals[goal], GOAL_CHARACTERS) if goal >= 0 else "",
                         one_line(rows[key].opening, OPENING_CHARACTERS),
                     )
                 )
@@ -505,10 +507,10 @@ class _Report:
             (1, 2),
         )
 
-    def _over_time(self) -> Iterator[Block]:
+    def _time_blocks(self) -> Iterator[Block]:
         """Yields the share that ended by month, with the change from the month before."""
         try:
-            months = self._services.comparison.breakdown(self._measured, "month", self._filter)
+            months = self._services.comparison.breakdown(self._measures, "month", self._filter)
         except UsageError:
             self._unknown.append("The conversations have no dates, so nothing is said of months.")
             return
@@ -516,7 +518,7 @@ class _Report:
         if months.without:
             yield Paragraph(f"{counted(months.without, 'conversation')} without a date.")
 
-    def _method(self) -> Iterator[Block]:
+    def _method_blocks(self) -> Iterator[Block]:
         """Yields the scores in force with their test and their words, and what the report does not say."""
         now = in_force(self._sets)
         if now is not None:
@@ -565,18 +567,18 @@ class _Report:
         return f"of their merges {merges['auto']:,} are the rule's{by_model} and {merges['human']:,} a person's"
 
     @cached_property
-    def _parts(self) -> list[tuple[str, Measured]]:
+    def _parts(self) -> list[tuple[str, Measures]]:
         """The goals that have conversations, with these, the most frequent first, as in every list of them."""
         parts = [
-            (label, self._measured.part(self._measured.goal == number))
-            for number, label in enumerate(self._measured.goals)
+            (label, self._measures.part(self._measures.goal == number))
+            for number, label in enumerate(self._measures.goals)
         ]
         return sorted(
             ((label, part) for label, part in parts if len(part.ids)),
             key=lambda label_and_part: -len(label_and_part[1].ids),
         )
 
-    def _example(self, part: Measured) -> str:
+    def _example(self, part: Measures) -> str:
         """Returns the opening of one of the first conversations that says more than a greeting."""
         rows = self._services.conversations.rows(part.ids[:EXAMPLES_TO_CHOOSE_FROM].tolist())
         # those that say more come first, in their order

@@ -190,7 +190,7 @@ def report(check: AnswerCheck, question: Question, people: Mapping[int, str]) ->
     pairs = [(value, decided[key]) for key, value in drawn if key in decided]
     values = ("yes",) if question.kind == "yes-no" else question.answers
     total = sum(check.counts.values())
-    shares = (_mean(check, decided),) if question.kind == "number" else ()
+    shares = (_correct_mean(check, decided),) if question.kind == "number" else ()
 
     def share(value: str) -> MachineShare:
         """Returns the share of one answer."""
@@ -199,7 +199,7 @@ def report(check: AnswerCheck, question: Question, people: Mapping[int, str]) ->
             return value in answer.split(",") if question.kind == "several" else answer == value
 
         apparent = sum(count for answer, count in check.counts.items() if holds(answer)) / total
-        return MachineShare(value, apparent, _corrected(check, decided, holds))
+        return MachineShare(value, apparent, _correct_share(check, decided, holds))
 
     room = sum(stratum.size for stratum in check.strata)
     more = None
@@ -217,7 +217,7 @@ def report(check: AnswerCheck, question: Question, people: Mapping[int, str]) ->
     )
 
 
-def _corrected(
+def _correct_share(
     check: AnswerCheck, people: Mapping[int, str], holds: Callable[[str], bool]
 ) -> Interval | None:
     """Returns the share of conversations with an answer of which something is true, with its interval of 95%; None
@@ -246,11 +246,13 @@ def _corrected(
     )
     share = min(1.0, max(0.0, share))
     count = sum(map(len, differences))
-    pooled = (sum(map(_errors, differences)) + 0.5) / (count + 1)
+    pooled = (sum(map(_signs_of_errors, differences)) + 0.5) / (count + 1)
     variance = 0.0
     for stratum, weight, of_stratum in zip(check.strata, weights, differences, strict=True):
         count_here = len(of_stratum)
-        error = (_errors(of_stratum) + POOLED_ANSWERS * pooled) / (count_here + POOLED_ANSWERS)
+        error = (_signs_of_errors(of_stratum) + POOLED_ANSWERS * pooled) / (
+            count_here + POOLED_ANSWERS
+        )
         rest = 1 - count_here / stratum.size
         variance += weight**2 * error * (1 - error) / count_here * rest
     low = high = share
@@ -263,7 +265,7 @@ def _corrected(
     return Interval(*ends)
 
 
-def _mean(check: AnswerCheck, people: Mapping[int, str]) -> MachineShare:
+def _correct_mean(check: AnswerCheck, people: Mapping[int, str]) -> MachineShare:
     """Returns the mean of answers that are numbers, corrected by the mean error in each stratum, with its normal
     interval; None while a stratum has no answer of people, or all have one together.
 
@@ -291,6 +293,6 @@ def _mean(check: AnswerCheck, people: Mapping[int, str]) -> MachineShare:
     return MachineShare(MEAN, apparent, Interval(mean, mean - half, mean + half))
 
 
-def _errors(differences: Sequence[int]) -> int:
+def _signs_of_errors(differences: Sequence[int]) -> int:
     """Returns how many differences are not 0; each is -1, 0 or 1."""
     return sum(map(abs, differences))

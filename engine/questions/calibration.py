@@ -55,7 +55,7 @@ LOW_QUANTILE, HIGH_QUANTILE = 0.025, 0.975
 """Shares of the draws below the ends of an interval of 95%."""
 
 
-def agreement(pairs: Sequence[tuple[Hashable, Hashable]]) -> Agreement:
+def measure_agreement(pairs: Sequence[tuple[Hashable, Hashable]]) -> Agreement:
     """Returns how often the two answers of each pair are the same, and kappa (Cohen 1960, Educ. Psychol. Meas. 20).
 
     kappa = (observed - expected) / (1 - expected), expected from the two margins.
@@ -63,16 +63,16 @@ def agreement(pairs: Sequence[tuple[Hashable, Hashable]]) -> Agreement:
     n = len(pairs)
     if n == 0:
         return Agreement(0)
-    same = sum(first == second for first, second in pairs)
+    agreeing = sum(first == second for first, second in pairs)
     firsts = [first for first, _ in pairs]
     seconds = [second for _, second in pairs]
     by_chance = sum(firsts.count(value) * seconds.count(value) for value in set(firsts))
     if by_chance == n * n:
-        return Agreement(n, wilson(same, n))
-    return Agreement(n, wilson(same, n), (same * n - by_chance) / (n * n - by_chance))
+        return Agreement(n, wilson(agreeing, n))
+    return Agreement(n, wilson(agreeing, n), (agreeing * n - by_chance) / (n * n - by_chance))
 
 
-def lacking(complete: int, incomplete: int) -> str:
+def explain_shortage(complete: int, incomplete: int) -> str:
     """Returns why this many verdicts are not enough for a threshold; empty if they are."""
     if min(complete, incomplete) < MIN_OF_EACH:
         kind, number = min(("complete", complete), ("incomplete", incomplete), key=lambda k: k[1])
@@ -117,22 +117,22 @@ def calibrate(
     everything = np.sort(np.asarray(population, float))
     n_complete = int(truth.sum())
     n_incomplete = len(truth) - n_complete
-    why = lacking(n_complete, n_incomplete)
+    why = explain_shortage(n_complete, n_incomplete)
     nothing = np.empty((0, 2))
     if len(truth) == 0:
         return Calibration(why, None, 0.0, nothing)
-    weights, _, covered = _stratified(p, everything, None)
-    best = None if why else youden(p, truth, weights)
+    weights, _, covered = _stratify(p, everything, None)
+    best = None if why else find_best_threshold(p, truth, weights)
     if not why and best is None:
         why = "no threshold tells complete from incomplete better than chance"
     threshold = best if threshold_in_force is None else threshold_in_force
     measurable = min(n_complete, n_incomplete) >= MIN_OF_EACH and covered >= MIN_COVERED_SHARE
     if threshold is None or not measurable:
         return Calibration(why, best, covered, nothing)
-    return Calibration(why, best, covered, _errors(p, truth, everything, threshold))
+    return Calibration(why, best, covered, _estimate_errors(p, truth, everything, threshold))
 
 
-def youden(p: Floats, truth: Bools, weights: Floats) -> float | None:
+def find_best_threshold(p: Floats, truth: Bools, weights: Floats) -> float | None:
     """Returns the threshold with the largest J = sensitivity + specificity - 1 (Youden 1950, Cancer 3), weighted.
 
     Between two neighboring scores J is the same: 0.5 is taken where it lies there, else the middle. Of equal maxima
@@ -151,12 +151,12 @@ def youden(p: Floats, truth: Bools, weights: Floats) -> float | None:
     if highest <= ROUNDING:
         return None
     thresholds = [
-        _between(float(p[k - 1]), float(p[k])) for k in gaps if j[k] >= highest - ROUNDING
+        _threshold_between(float(p[k - 1]), float(p[k])) for k in gaps if j[k] >= highest - ROUNDING
     ]
     return min(thresholds, key=lambda threshold: (abs(threshold - 0.5), threshold))
 
 
-def _between(low: float, high: float) -> float:
+def _threshold_between(low: float, high: float) -> float:
     """Returns a threshold t with low < t <= high: 0.5 if it lies there, else the middle."""
     if low < 0.5 <= high:
         return 0.5
@@ -165,7 +165,7 @@ def _between(low: float, high: float) -> float:
     return middle if low < middle else high
 
 
-def _stratified(p: Floats, population: Floats, cut: float | None) -> tuple[Floats, Ints, float]:
+def _stratify(p: Floats, population: Floats, cut: float | None) -> tuple[Floats, Ints, float]:
     """Returns the weight (their sum is 1) and the stratum of each verdict, and the share of the population in cells
     that hold a verdict.
 
@@ -207,7 +207,7 @@ def _stratified(p: Floats, population: Floats, cut: float | None) -> tuple[Float
     return weights, stratum, covered
 
 
-def _errors(p: Floats, truth: Bools, population: Floats, threshold: float) -> Floats:
+def _estimate_errors(p: Floats, truth: Bools, population: Floats, threshold: float) -> Floats:
     """Returns sensitivity and specificity at a threshold and draws of both, shape (1 + DRAWS, 2).
 
     The draws are a stratified bootstrap (Efron & Tibshirani 1993, An Introduction to the Bootstrap, 8.3): in each
@@ -217,7 +217,7 @@ def _errors(p: Floats, truth: Bools, population: Floats, threshold: float) -> Fl
     """
     above = p >= threshold
     kinds = np.where(truth, np.where(above, _TP, _FN), np.where(above, _FP, _TN))
-    weights, stratum, _ = _stratified(p, population, threshold)
+    weights, stratum, _ = _stratify(p, population, threshold)
     random = np.random.default_rng(SEED)
     sums, drawn_sums = np.zeros(4), np.zeros((DRAWS, 4))
     for index in np.unique(stratum):
@@ -237,13 +237,13 @@ def _errors(p: Floats, truth: Bools, population: Floats, threshold: float) -> Fl
     return np.column_stack(columns)
 
 
-def _interval(value: float, lows: Floats, highs: Floats) -> Interval:
+def _interval_around(value: float, lows: Floats, highs: Floats) -> Interval:
     """Returns an interval of 95% around a value; `lows` and `highs` are the draws for each end, shape (draws,)."""
     low, high = float(np.quantile(lows, LOW_QUANTILE)), float(np.quantile(highs, HIGH_QUANTILE))
     return Interval(value, min(low, value), max(high, value))
 
 
-def state_counts(scores: Floats, rule: DecisionRule) -> StateCounts:
+def count_states(scores: Floats, rule: DecisionRule) -> StateCounts:
     """Returns the states of normalized scores, shape (conversations,), as `DecisionRule.state` gives them; NaN is
     unscored."""
     scored = scores[~np.isnan(scores)]
@@ -259,7 +259,7 @@ def state_counts(scores: Floats, rule: DecisionRule) -> StateCounts:
     )
 
 
-def completion_rate(
+def estimate_completion_rate(
     calibration: Calibration, states: StateCounts, not_corrected: str = ""
 ) -> CompletionRate:
     """Returns `StateCounts.rate`, and the rate without the classifier's errors, truncated to [0, 1].
@@ -308,18 +308,18 @@ def completion_rate(
     gain = draws.sum(axis=1) - 1
     telling = gain > 0
     rates = np.clip((apparent_draws + draws[:, 1] - 1) / np.where(telling, gain, 1.0), 0.0, 1.0)
-    interval = _interval(value, np.where(telling, rates, 0.0), np.where(telling, rates, 1.0))
+    interval = _interval_around(value, np.where(telling, rates, 0.0), np.where(telling, rates, 1.0))
     if interval.low == interval.high:
         why = "no rate gives such a share with these errors: they must be others here"
         return rate(corrected=None, why=why)
     return rate(corrected=interval)
 
 
-def rate_difference(
+def estimate_rate_change(
     calibration: Calibration, first: tuple[int, int], second: tuple[int, int]
 ) -> Interval | None:
-    """Returns the change of the completion rate without the classifier's errors, as in `completion_rate`; None if
-    unknown.
+    """Returns the change of the completion rate without the errors of the scores, see `estimate_completion_rate`;
+    None if it is unknown.
 
     The errors cancel out of a difference but for its scale: (apparent2 - apparent1) / (sensitivity + specificity - 1).
     It assumes that they are as frequent in the one part as in the other.
@@ -340,7 +340,7 @@ def rate_difference(
     )
     telling = gain[1:] > 0
     change = np.clip((after - before) / np.where(telling, gain[1:], 1.0), -1.0, 1.0)
-    return _interval(
+    return _interval_around(
         min(1.0, max(-1.0, apparent_change / float(gain[0]))),
         np.where(telling, change, -1.0),
         np.where(telling, change, 1.0),

@@ -127,20 +127,20 @@ def log_parts(messages: Sequence[Message], room: int, *, last: bool) -> list[Log
     return parts
 
 
-def refusal(question: Question, part: LogPart, reply: Reply) -> str:
+def explain_refusal(question: Question, part: LogPart, reply: Reply) -> str:
     """Returns why a reply to a part cannot be used, in words that the model is told; empty where it can."""
     unknown = [step for step in reply.cites if step not in part.messages]
     if unknown:
         steps = ", ".join(map(str, part.messages))
         return f"There is no STEP {unknown[0]} in the log; it has the STEPs {steps}."
     try:
-        _value(question, reply)
+        _value_to_store(question, reply)
     except UsageError as error:
         return f"{error.message} {error.hint}"
     return ""
 
 
-def _value(question: Question, reply: Reply) -> str:
+def _value_to_store(question: Question, reply: Reply) -> str:
     """Returns the answer of a reply as it is stored; empty for none of several labels.
 
     Raises:
@@ -152,7 +152,7 @@ def _value(question: Question, reply: Reply) -> str:
     return question.answer(f"{value:.12g}" if isinstance(value, float) else str(value))
 
 
-def part_answer(
+def answer_of_reply(
     conversation_id: int, question: Question, part: LogPart, reply: StructuredReply[Reply]
 ) -> MachineAnswer:
     """Returns the answer of a reply to a part; without a value where the reply cannot be used, whose note says why."""
@@ -161,7 +161,7 @@ def part_answer(
     cites = sorted({part.messages[step] for step in reply.fields.cites})
     return MachineAnswer(
         conversation_id,
-        _value(question, reply.fields),
+        _value_to_store(question, reply.fields),
         reply.probability,
         " ".join(reply.fields.explanation.split()),
         tuple((index, 0, 0) for index in cites),
@@ -169,7 +169,7 @@ def part_answer(
     )
 
 
-def joined(question: Question, parts: Sequence[MachineAnswer]) -> MachineAnswer:
+def join_part_answers(question: Question, parts: Sequence[MachineAnswer]) -> MachineAnswer:
     """Returns the answer on a log by those on its parts, in order. One that has none leaves the log without one.
 
     A yes-no question is answered yes where a part says so and cites a message, else unsure where one says yes or
@@ -190,8 +190,8 @@ def joined(question: Question, parts: Sequence[MachineAnswer]) -> MachineAnswer:
         case "scale":
             value = question.answers[median_low(map(question.answers.index, values))]
         case "several":
-            given = {label for text in values for label in text.split(",")}
-            value = ",".join(label for label in question.answers if label in given)
+            labels_of_parts = {label for text in values for label in text.split(",")}
+            value = ",".join(label for label in question.answers if label in labels_of_parts)
         case "number":
             value = max(values, key=float)
         case _:
@@ -210,19 +210,19 @@ def joined(question: Question, parts: Sequence[MachineAnswer]) -> MachineAnswer:
     )
 
 
-def voted(question: Question, votes: Sequence[MachineAnswer]) -> MachineAnswer:
+def count_votes(question: Question, votes: Sequence[MachineAnswer]) -> MachineAnswer:
     """Returns the answer that most votes give; it has their share as its probability, and the explanation of the first.
 
     Votes that are equal in number make a yes-no question unsure, with the probability `TIED`; other questions take the
     answer that came first. Of several labels those are taken that more than half of the votes name; of numbers the
     median.
     """
-    given = [vote for vote in votes if vote.value is not None]
-    if len(votes) == 1 or not given:
+    usable_votes = [vote for vote in votes if vote.value is not None]
+    if len(votes) == 1 or not usable_votes:
         return votes[0]
-    values = [vote.value or "" for vote in given]
-    (value, count), *others = Counter(values).most_common()
-    tied = question.kind == "yes-no" and bool(others) and others[0][1] == count
+    values = [vote.value or "" for vote in usable_votes]
+    (value, count), *rarer = Counter(values).most_common()
+    tied = question.kind == "yes-no" and bool(rarer) and rarer[0][1] == count
     if tied:
         value = UNSURE
     elif question.kind == "several":
@@ -230,8 +230,8 @@ def voted(question: Question, votes: Sequence[MachineAnswer]) -> MachineAnswer:
         value = ",".join(label for label in question.answers if named[label] > len(votes) / 2)
     elif question.kind == "number":
         value = str(sorted(values, key=float)[(len(values) - 1) // 2])
-    agreeing = [vote for vote in given if vote.value == value]
-    first = (agreeing or given)[0]
+    agreeing = [vote for vote in usable_votes if vote.value == value]
+    first = (agreeing or usable_votes)[0]
     share = TIED if tied else len(agreeing) / len(votes)
     return replace(
         first,

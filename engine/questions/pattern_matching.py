@@ -48,7 +48,7 @@ class PatternMatcher:
                 f"The question “{question.name}” has no pattern.",
                 "Write [[patterns]] with words or a regex into its file.",
             )
-        self._patterns = [(pattern, _compiled(pattern)) for pattern in question.patterns]
+        self._patterns = [(pattern, _compile(pattern)) for pattern in question.patterns]
         default = NO if question.kind == "yes-no" else None
         self._otherwise = question.otherwise or default
 
@@ -57,7 +57,7 @@ class PatternMatcher:
         question has no answer for that."""
         for pattern, find in self._patterns:
             if pattern.sign is None:
-                cites = _cites(pattern, find, messages)
+                cites = _find_cites(pattern, find, messages)
             else:
                 readings = [
                     reading for reading in read_signs(messages) if reading.sign == pattern.sign
@@ -68,7 +68,7 @@ class PatternMatcher:
         return self._otherwise, ()
 
 
-def _compiled(pattern: Pattern) -> Find:
+def _compile(pattern: Pattern) -> Find:
     """Returns what finds a pattern in a text.
 
     Raises:
@@ -82,7 +82,7 @@ def _compiled(pattern: Pattern) -> Find:
         )
     if not (pattern.words or pattern.regex):
         return lambda _: (0, 0)
-    text = pattern.regex or "|".join(map(_word, pattern.words))
+    text = pattern.regex or "|".join(map(_word_expression, pattern.words))
     options = re2.Options()
     options.case_sensitive = bool(pattern.regex)
     options.log_errors = False
@@ -106,7 +106,7 @@ def _compiled(pattern: Pattern) -> Find:
     return find
 
 
-def _word(text: str) -> str:
+def _word_expression(text: str) -> str:
     """Returns the expression of a word or phrase between the edges of words; Chinese and Japanese have none."""
     escaped = r"\s+".join(re.escape(part) for part in text.split())
     left = "" if _CJK.match(text[:1]) else _LEFT
@@ -114,34 +114,34 @@ def _word(text: str) -> str:
     return f"{left}({escaped}){right}"
 
 
-def _cites(pattern: Pattern, find: Find, messages: Sequence[Message]) -> list[Cite]:
+def _find_cites(pattern: Pattern, find: Find, messages: Sequence[Message]) -> list[Cite]:
     """Returns the places where a pattern matches, at most one of each message."""
     calls: dict[str, str] = {}  # name of the tool by the id of the call
     cites: list[Cite] = []
-    indices = [index for index, message in enumerate(messages) if _is_read(pattern, message)]
+    indices = [index for index, message in enumerate(messages) if _includes_role(pattern, message)]
     if pattern.position != "any":
         indices = indices[:1] if pattern.position == "first" else indices[-1:]
-    read = frozenset(indices)
+    allowed_indices = frozenset(indices)
     for index, message in enumerate(messages):
         tools = {call.name for call in message.tool_calls}
         calls.update((call.call_id, call.name) for call in message.tool_calls if call.call_id)
-        if index not in read:
+        if index not in allowed_indices:
             continue
         if pattern.tools:
             result_of = calls.get(message.tool_call_id or "", message.name or "")
             if not tools.intersection(pattern.tools) and result_of not in pattern.tools:
                 continue
-        if (place := _place(find, message)) is not None:
+        if (place := _find_place(find, message)) is not None:
             cites.append((index, *place))
     return cites
 
 
-def _is_read(pattern: Pattern, message: Message) -> bool:
+def _includes_role(pattern: Pattern, message: Message) -> bool:
     """Returns whether a pattern is about the role of a message."""
     return message.role in pattern.roles if pattern.roles else message.role != "system"
 
 
-def _place(find: Find, message: Message) -> tuple[int, int] | None:
+def _find_place(find: Find, message: Message) -> tuple[int, int] | None:
     """Returns the place that matches in a message: in its text, else somewhere in its tool calls."""
     text = message.content
     offset = 0 if len(text) <= 2 * MAX_CHARACTERS else len(text) - MAX_CHARACTERS

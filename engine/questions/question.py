@@ -68,7 +68,7 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A question that is asked of each conversation.
 
     Attributes:
-        name: Letters, digits, `_` and `-` (`slug`).
+        name: Letters, digits, `_` and `-` (`make_slug`).
         text: The question in words.
         kind: What its answers are.
         guidance: What whoever answers reads beside the question.
@@ -126,13 +126,13 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return low <= float(number) <= high
 
 
-def slug(text: str) -> str:
+def make_slug(text: str) -> str:
     """Returns the name of a question from words: in lower case, with hyphens between them.
 
     Raises:
         UsageError: No letter and no digit is in the text, or too many.
     """
-    name = hyphenated(text)
+    name = hyphenate(text)
     if not name or len(name) > MAX_NAME_CHARACTERS:
         raise UsageError(
             f"A question needs a name of 1 to {MAX_NAME_CHARACTERS} letters.",
@@ -141,7 +141,7 @@ def slug(text: str) -> str:
     return name
 
 
-def hyphenated(text: str) -> str:
+def hyphenate(text: str) -> str:
     """Returns the words of a text in lower case with hyphens between them, as filters write names; empty where the
     text has neither letters nor digits."""
     return "-".join(re.findall(r"\w+", text.casefold()))
@@ -158,7 +158,7 @@ def parse_question(name: str, text: str) -> Question:
     """
     try:
         question = msgspec.toml.decode(text, type=Question)
-        question = msgspec.structs.replace(question, name=slug(name))
+        question = msgspec.structs.replace(question, name=make_slug(name))
         if not question.text.strip():
             raise FormatError(f"The question {name} has no text.", 'Write text = "..." into it.')
         if question.kind in ("choice", "several", "scale") and not question.labels:
@@ -176,7 +176,7 @@ def parse_question(name: str, text: str) -> Question:
 
 
 @cache
-def built_in() -> Mapping[str, Question]:
+def read_built_in() -> Mapping[str, Question]:
     """Returns the questions that come with the program, by name."""
     folder = resources.files("engine.questions") / "built_in"
     files = sorted(folder.iterdir(), key=lambda file: file.name)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from engine.base.errors import ProjectError, UsageError
-from engine.base.line_files import written_beside
+from engine.base.line_files import write_beside
 from engine.base.report_table import ReportRow, ReportTable, format_cell
 from engine.base.text import display_safe, one_line
 from engine.conversations.text_checks import Kind, Redactor
@@ -130,7 +130,7 @@ class Document:
     subtitle: str
     sections: tuple[Section, ...]
 
-    def mapped(self, change: Callable[[str], str]) -> Document:
+    def map_texts(self, change: Callable[[str], str]) -> Document:
         """Returns the document with its texts changed.
 
         What the program itself says stays: titles of charts and columns, the text beside a bar, the label of a vertical
@@ -143,15 +143,15 @@ class Document:
                 replace(
                     section,
                     title=change(section.title),
-                    blocks=tuple(_mapped(block, change) for block in section.blocks),
+                    blocks=tuple(_map_block(block, change) for block in section.blocks),
                 )
                 for section in self.sections
             ),
         )
 
 
-def _mapped(block: Block, change: Callable[[str], str]) -> Block:
-    """Returns a block with the texts changed that `Document.mapped` changes."""
+def _map_block(block: Block, change: Callable[[str], str]) -> Block:
+    """Returns a block with the texts changed that `Document.map_texts` changes."""
     if isinstance(block, Paragraph):
         return replace(block, text=change(block.text))
     if isinstance(block, ReportTable):
@@ -214,11 +214,11 @@ def write_document(document: Document, path: Path, *, redact: bool = False) -> W
         ProjectError: The file cannot be written.
     """
     # A person may print the file on a terminal, which would obey control characters.
-    document = document.mapped(display_safe)
+    document = document.map_texts(display_safe)
     redactor = Redactor()
     if redact:
-        document = document.mapped(redactor.text)
-    with written_beside(path) as part:
+        document = document.map_texts(redactor.text)
+    with write_beside(path) as part:
         part.write_text(to_html(document), encoding="utf-8")
     return WrittenDocument(path.stat().st_size, redactor.counts)
 
@@ -275,7 +275,7 @@ def _html_block(block: Block, section_ids: Mapping[str, str]) -> str:
         more = "" if section_id is None else f' <a href="#{section_id}">more</a>'
         cite = f"<cite>{escape(block.source)}</cite>{more}"
         return f"<blockquote>{messages}<p>{cite}</p></blockquote>"
-    drawing = _bars(block) if isinstance(block, Bars) else _columns(block)
+    drawing = _svg_bars(block) if isinstance(block, Bars) else _svg_columns(block)
     return f"<figure>{drawing}<figcaption>{escape(block.title)}</figcaption></figure>"
 
 
@@ -328,7 +328,7 @@ def _svg_element(
     )
 
 
-def _bars(figure: Bars) -> str:
+def _svg_bars(figure: Bars) -> str:
     """Returns horizontal bars, a row each, with the value as text beside them."""
     room = WIDTH - _LABEL_WIDTH - _VALUE_WIDTH
     elements = []
@@ -345,11 +345,11 @@ def _bars(figure: Bars) -> str:
     return _svg_element(figure.title, descriptions, len(figure.values) * _ROW_HEIGHT + 4, elements)
 
 
-def _columns(figure: Columns) -> str:
+def _svg_columns(figure: Columns) -> str:
     """Returns vertical columns with their counts above them and a dashed line."""
     most = max((count for _, count in figure.values), default=0) or 1
     step = WIDTH / max(1, len(figure.values))
-    named_every = max(1, math.ceil(len(figure.values) / _MAX_COLUMN_NAMES))
+    columns_per_name = max(1, math.ceil(len(figure.values) / _MAX_COLUMN_NAMES))
     foot = 20 + _COLUMNS_HEIGHT
     elements = []
     for number, (label, count) in enumerate(figure.values):
@@ -362,7 +362,7 @@ def _columns(figure: Columns) -> str:
             elements.append(
                 f'<text x="{x + step / 2:.1f}" y="{foot - 5 - height:.1f}" text-anchor="middle">{count:,}</text>'
             )
-        if number % named_every == 0:
+        if number % columns_per_name == 0:
             name = escape(one_line(label, 12))
             elements.append(
                 f'<text x="{x + step / 2:.1f}" y="{foot + 18}" text-anchor="middle">{name}</text>'

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from engine.base.request_options import Option, check, choice, declared, switch, whole_number
+from engine.base.request_options import Option, check, choice, declare_option, switch, whole_number
 from engine.base.statistics.intervals import Classification, Interval
 from engine.completeness.records import Mode
 from engine.completeness.tables.score_sets import ScoreConfig
@@ -157,7 +157,7 @@ class TruncationTest:
         UsageError: A value cannot be used.
     """
 
-    run_name: str | None = declared(
+    run_name: str | None = declare_option(
         None,
         Option(
             "only the test part of this training run",
@@ -167,8 +167,8 @@ class TruncationTest:
         ),
     )
     mode: Mode | None = choice(None, "only scores of this mode", get_args(Mode))
-    adapter: str | None = declared(None, Option("only scores with this adapter"))
-    seed: int = declared(0, Option("seed of the cuts", convert=int, must="a whole number"))
+    adapter: str | None = declare_option(None, Option("only scores with this adapter"))
+    seed: int = declare_option(0, Option("seed of the cuts", convert=int, must="a whole number"))
     limit: int | None = whole_number(None, "only the first N conversations", metavar="")
     paper: bool = switch(
         "decide as Soroka et al. do: complete where the end tag is what the model writes next"

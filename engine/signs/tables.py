@@ -13,12 +13,12 @@ from engine.base.sign import Sign, SignReading
 from engine.conversations.filter_fields import FieldQuery
 from engine.conversations.filters import Term
 from engine.conversations.tables.fields import (
+    add_any_or_none,
     choice_counts,
-    in_order,
+    ids_in_order,
     named_values,
-    number,
-    of_statement,
-    with_any_or_none,
+    number_condition,
+    select_among,
 )
 from engine.project.idset import IdSet, read_ids
 from engine.project.sql import chunks, placeholders
@@ -175,28 +175,28 @@ def counts(conn: sqlite3.Connection) -> tuple[int, int, Counter[Sign]]:
 
 def in_trouble(conn: sqlite3.Connection, among: IdSet) -> tuple[int, int]:
     """Returns of how many conversations of a set the signs were read, and how many of these have any."""
-    read = of_statement(conn, among, "SELECT conversation_id FROM trouble WHERE total IS NOT NULL")
-    return len(read), len(of_statement(conn, among, _SIGNS))
+    read = select_among(conn, among, "SELECT conversation_id FROM trouble WHERE total IS NOT NULL")
+    return len(read), len(select_among(conn, among, _SIGNS))
 
 
 def _has_sign(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns those of a set that have a sign that the term names."""
     signs = named_values(term)
     sql = f"{_SIGNS} AND sign IN ({placeholders(signs)})"
-    named = of_statement(conn, among, sql, signs)
-    return with_any_or_none(term, among, named, lambda: of_statement(conn, among, _SIGNS))
+    named = select_among(conn, among, sql, signs)
+    return add_any_or_none(term, among, named, lambda: select_among(conn, among, _SIGNS))
 
 
 def _trouble(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns those of a set whose trouble satisfies the term."""
-    inner = number("total", term)
+    inner = number_condition("total", term)
     sql = f"SELECT conversation_id FROM trouble WHERE {inner.text}"
-    return of_statement(conn, among, sql, inner.values)
+    return select_among(conn, among, sql, inner.values)
 
 
 def _by_trouble(conn: sqlite3.Connection, among: IdSet) -> array[int]:
     """Returns those of a set whose signs were read, the least trouble first."""
-    return in_order(conn, among, "FROM trouble WHERE total IS NOT NULL", "total")
+    return ids_in_order(conn, among, "FROM trouble WHERE total IS NOT NULL", "total")
 
 
 FIELD_QUERIES: Mapping[str, FieldQuery] = {

@@ -102,10 +102,10 @@ MONTHS = (datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC))
 _DAYS = 28
 """Number of days of each month on which conversations begin."""
 
-_BROKEN_OFF = 0.1
+_SHARE_BROKEN_OFF = 0.1
 """Share of the conversations that stop before their end."""
 
-_FAILED: dict[Failure, dict[str, float]] = {
+_FAILURE_SHARES: dict[Failure, dict[str, float]] = {
     "wrong_item": {"return": 0.16, "exchange": 0.26},
     "refused": {"return": 0.12, "damaged": 0.25},
     "loop": {"cancel": 0.16, "address": 0.14, "invoice": 0.14},
@@ -121,10 +121,10 @@ CAUSES = {
     "refused": frozenset(("days", "policy", "exception")),
     "loop": frozenset(("repeats", "again", "same")),
 }
-"""Causes of failure, each with words that tell of it."""
+"""The failures whose cause the report of the demo has to name, each with words that tell of it."""
 
-_TIMEOUTS = 0.55
-"""Share of the conversations of that goal that fail by a timeout in the second month; none does in the first."""
+_SHARE_OF_TIMEOUTS = 0.55
+"""Share of the conversations of `CHANGED_GOAL` that fail by a timeout in the second month; none does in the first."""
 
 _ATTEMPTS = 20
 """Most times that a conversation is written until no other begins alike."""
@@ -366,7 +366,7 @@ class Talk:
     # What goes wrong
 
     def _time_out(self) -> None:
-        """The carrier's system gives no answer, twice."""
+        """Adds two calls of the carrier's system that time out, and what the agent says after each."""
         carrier, order = self._values["carrier"], self._values["order"]
         error = f"Error: {carrier} gateway timed out after 30 s"
         self._call(
@@ -377,20 +377,20 @@ class Talk:
         self._agent(TEXTS.agent["timeout_last"])
 
     def _take_the_wrong_item(self) -> None:
-        """The agent acts on the other item of the order, and cannot undo it."""
+        """Adds that the agent acts on the other item of the order, and cannot undo it."""
         self._act(self._choose(self._goal.working), self._other)
         self._agent(TEXTS.agent["wrong_item"])
         self._customer("objects_item")
         self._agent(TEXTS.agent["wrong_item_stuck"])
 
     def _refuse(self) -> None:
-        """The agent refuses by a policy that is not the shop's."""
+        """Adds that the agent refuses by a policy that is not the shop's, and again when the customer objects."""
         self._agent(TEXTS.agent["refuses"])
         self._customer("objects_policy")
         self._agent(TEXTS.agent["refuses_again"])
 
     def _ask_again_and_again(self) -> None:
-        """The agent asks for the order number whatever the customer says."""
+        """Adds that the agent asks for the order number again and again, and that the customer gives up."""
         question = self._choose(TEXTS.agent["loops"])
         for occasion in ("order", "objects_loop", self._rng.choice(("objects_loop", "person"))):
             self.messages.append(Message("assistant", question))
@@ -399,7 +399,7 @@ class Talk:
         self._leave()
 
     def _keep_waiting(self) -> None:
-        """The agent says to wait, and nobody comes whom the customer asks for."""
+        """Adds that the agent says to wait twice, and that nobody comes whom the customer asks for."""
         self._agent(TEXTS.agent["waits"])
         self._customer("later")
         self._agent(TEXTS.agent["waits"])
@@ -409,7 +409,7 @@ class Talk:
         self._agent(TEXTS.agent["no_person"])
 
     def _leave(self) -> None:
-        """The customer gives up; some leave without a word."""
+        """Adds that the customer gives up; some leave without a word."""
         if self._chance(0.85):
             self._customer("leaves")
             self._agent(TEXTS.agent["sorry_bye"])
@@ -440,7 +440,7 @@ class _Plan:
 
 
 def sample_conversations(count: int = 120, seed: int = 7) -> list[Conversation]:
-    """Returns `count` conversations of nine goals in uneven shares, by time, few openings twice.
+    """Returns `count` conversations of nine goals in uneven shares, in order of time; hardly any opening occurs twice.
 
     The same `count` and `seed` give the same conversations. `truth` has `goal`, `complete`, `outcome` (complete,
     broken_off, failed), `success` where it did not break off, and `failure` where it failed.
@@ -493,16 +493,17 @@ def _conversation(
     )
 
 
-class _Shares:
-    """Divides conversations by shares; what is left of a share is carried on, so that any count has nearly all."""
+class _RoundingShares:
+    """Rounds expected counts of conversations, so that the counts of a kind add up to nearly what was expected."""
 
     def __init__(self) -> None:
+        """Begins with nothing to carry on."""
         self._left: dict[str, float] = {}
 
-    def take(self, kind: str, share: float, most: int) -> int:
-        """Returns how many of `most` conversations get a kind, given how many it should be."""
-        due = self._left.get(kind, 0.0) + share
-        count = max(0, min(most, int(due + 0.5)))
+    def take(self, kind: str, expected_count: float, available: int) -> int:
+        """Returns how many of the available conversations get a kind; the rounding is carried to its next call."""
+        due = self._left.get(kind, 0.0) + expected_count
+        count = max(0, min(available, int(due + 0.5)))
         self._left[kind] = due - count
         return count
 
@@ -510,28 +511,30 @@ class _Shares:
 def _plans(count: int) -> list[_Plan]:
     """Returns what the conversations are to be: goals in their shares, half of each goal in each month."""
     total = sum(goal.share for goal in TEXTS.goals.values())
-    shares, plans = _Shares(), list[_Plan]()
+    shares, plans = _RoundingShares(), list[_Plan]()
     for name, goal in TEXTS.goals.items():
         size = shares.take("goal", count * goal.share / total, count - len(plans))
         first = shares.take("month", size / 2, size)
-        plans += _group(name, 0, first, shares)
-        plans += _group(name, 1, size - first, shares)
+        plans += _plans_of_month(name, 0, first, shares)
+        plans += _plans_of_month(name, 1, size - first, shares)
     return plans
 
 
-def _group(name: str, month: int, size: int, shares: _Shares) -> Iterator[_Plan]:
+def _plans_of_month(name: str, month: int, size: int, shares: _RoundingShares) -> Iterator[_Plan]:
     """Yields what the conversations of one goal in one month are to be."""
     free = size
-    share_by_failure = {failure: of_goal.get(name, 0.0) for failure, of_goal in _FAILED.items()}
+    share_by_failure = {
+        failure: of_goal.get(name, 0.0) for failure, of_goal in _FAILURE_SHARES.items()
+    }
     share_by_failure["timeout"] = (
-        _TIMEOUTS if (TEXTS.goals[name].name, month) == (CHANGED_GOAL, 1) else 0.0
+        _SHARE_OF_TIMEOUTS if (TEXTS.goals[name].name, month) == (CHANGED_GOAL, 1) else 0.0
     )
     for failure, share in share_by_failure.items():
         count = shares.take(failure, share * size, free) if share else 0
         free -= count
         for _ in range(count):
             yield _Plan(name, month, "failed", failure)
-    broken_off = shares.take("broken_off", _BROKEN_OFF * size, free)
+    broken_off = shares.take("broken_off", _SHARE_BROKEN_OFF * size, free)
     for index in range(free):
         yield _Plan(name, month, "broken_off" if index < broken_off else "complete")
 

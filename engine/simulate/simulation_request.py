@@ -12,8 +12,8 @@ from engine.base.request_options import (
     Option,
     check,
     choice,
-    declared,
-    one_of,
+    declare_option,
+    join_choices,
     options_of,
     whole_number,
 )
@@ -63,7 +63,7 @@ def _temperature(default: float | None, help: str, *, words: str = "") -> Any:
         allowed=lambda value: 0 <= value < math.inf if value is not None else default is None,
         must="a number, 0 or more",
     )
-    return declared(default, option)
+    return declare_option(default, option)
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ class SimulationRequest:
 
     kind: Kind
     _: KW_ONLY
-    model: str | None = declared(
+    model: str | None = declare_option(
         None,
         Option(
             "model of the assistant, and of the user and the judge where they name none: name, path,"
@@ -92,10 +92,10 @@ class SimulationRequest:
             default="what the project uses for simulations, else the built-in one",
         ),
     )
-    user_model: str | None = declared(
+    user_model: str | None = declare_option(
         None, Option("model of the simulated user", default="--model", metavar="M")
     )
-    judge_model: str | None = declared(
+    judge_model: str | None = declare_option(
         None,
         Option(
             "model that sorts the replies and copies the answers out",
@@ -109,7 +109,7 @@ class SimulationRequest:
     runs: int = whole_number(
         1, "how often each scenario is played; of recsim, how many conversations of each task"
     )
-    seed: int = declared(
+    seed: int = declare_option(
         0,
         Option(
             "seed of all that is random; the same seed gives the same conversations",
@@ -126,11 +126,11 @@ class SimulationRequest:
         "play the first so many only; of sharded, so many instructions",
         words="all",
     )
-    instructions: str = declared(
+    instructions: str = declare_option(
         BUNDLED[0],
-        Option(f"JSON or JSONL file of instructions, or bundled ones: {one_of(BUNDLED)}"),
+        Option(f"JSON or JSONL file of instructions, or bundled ones: {join_choices(BUNDLED)}"),
     )
-    conditions: tuple[Condition, ...] = declared(
+    conditions: tuple[Condition, ...] = declare_option(
         (),
         Option(
             f"conditions to play, with commas between: {', '.join(CONDITIONS)}",
@@ -143,7 +143,7 @@ class SimulationRequest:
     )
     user_temperature: float = _temperature(1.0, "temperature of the simulated user")
     max_tokens: int = whole_number(1000, "longest reply of the assistant in tokens")
-    forms: tuple[str, ...] = declared(
+    forms: tuple[str, ...] = declare_option(
         (),
         Option(
             f"forms to fill: {', '.join(TOPICS)}, or JSON files",
@@ -153,7 +153,7 @@ class SimulationRequest:
             repeated=True,
         ),
     )
-    variants: tuple[Variant, ...] = declared(
+    variants: tuple[Variant, ...] = declare_option(
         (),
         Option(
             "fill forms by modules of one prompt each, by one prompt for all (baseline), or by both",
@@ -162,7 +162,7 @@ class SimulationRequest:
             metavar=f"{{{','.join((*VARIANTS, BOTH))}}}",
             convert=lambda text: () if text == BOTH else (text,),
             allowed=lambda value: set(value) <= set(VARIANTS),
-            must=one_of((*VARIANTS, BOTH)),
+            must=join_choices((*VARIANTS, BOTH)),
         ),
     )
     profile: ProfileScope = choice(
@@ -170,7 +170,7 @@ class SimulationRequest:
         "the user is another one for each question, as in the source, or one for a run, who knows the answers",
         get_args(ProfileScope),
     )
-    tasks: tuple[str, ...] = declared(
+    tasks: tuple[str, ...] = declare_option(
         (),
         Option(
             f"tasks that are planned: {', '.join(TASKS)}",

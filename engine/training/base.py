@@ -268,7 +268,7 @@ def padded_length(tokens: int) -> int:
     return math.ceil(tokens / LENGTH_STEP) * LENGTH_STEP
 
 
-def token_budget(rows: int, batch: int, longest: int) -> int:
+def find_token_budget(rows: int, batch: int, longest: int) -> int:
     """Returns the most tokens of a microbatch of several conversations, padding included.
 
     Args:
@@ -312,9 +312,9 @@ def memory_of(shape: Shape, config: TrainConfig, longest: int, labels: int, *, g
         labels: Positions with a label in such a log.
     """
     number_bytes = 2 if config.precision == "bf16" else 4
-    read_tokens = max(1, min(longest, config.max_tokens))
-    budget = token_budget(config.rows, config.batch, read_tokens)
-    layer_bytes = _kept_in_a_layer(shape, config.rank, number_bytes)
+    longest_read = max(1, min(longest, config.max_tokens))
+    budget = find_token_budget(config.rows, config.batch, longest_read)
+    layer_bytes = _stored_layer_bytes(shape, config.rank, number_bytes)
     activation_bytes = shape.layers * layer_bytes
     if config.recompute:
         # Of each layer only its input is kept; the rest is there for one layer at a time.
@@ -324,12 +324,12 @@ def memory_of(shape: Shape, config: TrainConfig, longest: int, labels: int, *, g
         adapter=TRAINED_WEIGHT_BYTES * shape.adapter(config.rank),
         activations=int(budget * activation_bytes * (1 if gpu else CPU_KEPT)),
         # The logs of a microbatch that is full have labels in proportion to their tokens.
-        logits=int(LOGIT_BYTES * shape.vocabulary * labels * budget / read_tokens),
+        logits=int(LOGIT_BYTES * shape.vocabulary * labels * budget / longest_read),
         libraries=GPU_LIBRARIES if gpu else CPU_LIBRARIES,
     )
 
 
-def _kept_in_a_layer(shape: Shape, rank: int, number_bytes: int) -> int:
+def _stored_layer_bytes(shape: Shape, rank: int, number_bytes: int) -> int:
     """Returns the bytes that one layer keeps for one token until the backward pass.
 
     Args:
@@ -356,7 +356,7 @@ def longest_log(gpu_memory: int | None) -> int:
     )
 
 
-def fitted(
+def fit_to_memory(
     config: TrainConfig,
     shape: Shape | None,
     memory: int | None,

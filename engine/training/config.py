@@ -109,10 +109,10 @@ class TrainConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ConfigError(f"{path.name} cannot be read: {error}") from error
         if not isinstance(values, dict) or values.pop("version", None) != VERSION:
             raise ConfigError(f"{path.name} is not a config of version {VERSION}")
-        return checked(values)
+        return make_config(values)
 
 
-def checked(values: Mapping[str, Any], *, strict: bool = True) -> TrainConfig:
+def make_config(values: Mapping[str, Any], *, strict: bool = True) -> TrainConfig:
     """Returns the config with these values.
 
     Args:

@@ -177,7 +177,7 @@ def read_events(path: Path, offset: int = 0) -> tuple[list[Event], int]:
 
 
 @contextlib.contextmanager
-def locked(run: RunDirectory) -> Iterator[bool]:
+def lock_run(run: RunDirectory) -> Iterator[bool]:
     """Takes the run's lock for the block if it is free; gives whether it was taken."""
     with run.lock.open("a") as file:
         try:

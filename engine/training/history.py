@@ -99,7 +99,7 @@ class RunHistory:
     def __init__(self, run: RunDirectory) -> None:
         """Reads nothing yet."""
         self.run = run
-        self._read = _Events()
+        self._events = _Events()
         self._config: TrainConfig | None = None
 
     @property
@@ -113,39 +113,39 @@ class RunHistory:
         """Returns the current state of the run."""
         # Checks the process first: if it ends right after that, its last event is still read.
         alive = is_running(self.run)
-        read = self._refresh()
+        events = self._refresh()
         state = self._state(alive)
         problem, hint = self._problem(state)
         pid = process.pid_of(self.run) if alive else None
         config, manifest = self.config, manifest_summary(self.run)
         counts = manifest.get("counts")
         counts = counts if isinstance(counts, dict) else {}
-        newest = read.newest or {}
-        done = read.ending if read.ending and read.ending["event"] == "done" else {}
-        started = read.started or {}
+        newest = events.newest or {}
+        ending = events.ending if events.ending and events.ending["event"] == "done" else {}
+        started = events.started or {}
         return TrainingRun(
             name=self.run.path.name,
             state=state,
             recipe=config.recipe if config else "",
             base=config.base_name or config.base if config else "",
-            conversations=_count(counts.get("train"), started.get("examples")),
-            held_out=_count(counts.get("held_out"), started.get("valid")),
-            selection=_count(counts.get("valid")),
-            test=_count(counts.get("test")),
+            conversations=_first_number(counts.get("train"), started.get("examples")),
+            held_out=_first_number(counts.get("held_out"), started.get("valid")),
+            selection=_first_number(counts.get("valid")),
+            test=_first_number(counts.get("test")),
             created_at=str(manifest.get("created_at", "")),
             seconds=self._seconds(pid),
-            step=newest.get("step", done.get("step", started.get("step") if alive else None)),
+            step=newest.get("step", ending.get("step", started.get("step") if alive else None)),
             steps=started.get("steps"),
             epoch=newest.get("epoch"),
             epochs=config.epochs if config else None,
             loss=newest.get("loss"),
             tokens_per_s=newest.get("tokens_per_s"),
             seconds_left=self._seconds_left(pid) if alive else None,
-            validating=alive and read.validating,
+            validating=alive and events.validating,
             memory=newest.get("memory"),
-            auroc=read.best.auroc if read.best else None,
-            f1=read.best.f1 if read.best else None,
-            best_step=read.best.step if read.best else None,
+            auroc=events.best.auroc if events.best else None,
+            f1=events.best.f1 if events.best else None,
+            best_step=events.best.step if events.best else None,
             pid=pid,
             stopping=alive and self.run.stop.exists(),
             problem=problem,
@@ -158,15 +158,15 @@ class RunHistory:
     def detail(self, in_use: bool = False) -> RunDetail:
         """Returns the state, curves, samples and config of the run."""
         row = self.row(in_use)
-        read = self._read
+        events = self._events
         manifest = manifest_summary(self.run)
         return RunDetail(
             run=row,
-            loss=tuple(LossPoint(step, loss) for step, loss in sorted(read.loss.items())),
-            valid=tuple(point for _, point in sorted(read.valid.items())),
-            resumed=tuple(read.resumed),
-            samples=tuple(sorted(read.samples.values(), key=lambda sample: sample.step)),
-            warnings=tuple(read.warnings),
+            loss=tuple(LossPoint(step, loss) for step, loss in sorted(events.loss.items())),
+            valid=tuple(point for _, point in sorted(events.valid.items())),
+            resumed=tuple(events.resumed),
+            samples=tuple(sorted(events.samples.values(), key=lambda sample: sample.step)),
+            warnings=tuple(events.warnings),
             last_lines=tuple(self._log_end().splitlines()[-LAST_LINES:]),
             config=settings_of(self.config),
             filter=str(manifest.get("filter", "")),
@@ -201,19 +201,19 @@ class RunHistory:
         with contextlib.suppress(OSError):
             status = self.run.events.stat()
             file = (status.st_dev, status.st_ino)
-        if file != self._read.file:
+        if file != self._events.file:
             # The run was deleted, and perhaps created again under the same name.
-            self._read = _Events(file=file)
-        events, self._read.offset = read_events(self.run.events, self._read.offset)
+            self._events = _Events(file=file)
+        events, self._events.offset = read_events(self.run.events, self._events.offset)
         for event in events:
             # Events with missing or wrong fields are skipped.
             with contextlib.suppress(KeyError, TypeError, ValueError):
-                _add_event(self._read, event)
-        return self._read
+                _add_event(self._events, event)
+        return self._events
 
     def _state(self, alive: bool) -> State:
         """Returns the state of the run; `alive` is whether it has a process."""
-        decisive = self._read.decisive
+        decisive = self._events.decisive
         if alive:
             return "running"
         if decisive is None:
@@ -222,9 +222,9 @@ class RunHistory:
 
     def _problem(self, state: State) -> tuple[str, str]:
         """Returns why a run did not finish, and a hint; two empty texts if it did or is still running."""
-        if state == "failed" and self._read.ending is not None:
-            message = str(self._read.ending.get("message", ""))
-            hint = str(self._read.ending.get("hint", ""))
+        if state == "failed" and self._events.ending is not None:
+            message = str(self._events.ending.get("message", ""))
+            hint = str(self._events.ending.get("hint", ""))
             return message, LOWER_MEMORY_HINT if not hint and is_out_of_memory(message) else hint
         if state not in ("failed", "interrupted"):
             return "", ""
@@ -254,23 +254,23 @@ class RunHistory:
 
     def _seconds(self, pid: int | None) -> float:
         """Returns the running time of all processes together; `pid` is that of the one that is running."""
-        read = self._read
-        if read.began is None or read.started is None:
+        events = self._events
+        if events.began is None or events.started is None:
             return 0.0
         # A process that resumes a run writes `started` only after loading the weights.
-        working = pid is not None and read.started.get("pid") == pid
-        until = datetime.now(UTC).timestamp() if working else read.last
-        return read.past_seconds + max(0.0, until - read.began)
+        working = pid is not None and events.started.get("pid") == pid
+        until = datetime.now(UTC).timestamp() if working else events.last
+        return events.past_seconds + max(0.0, until - events.began)
 
     def _seconds_left(self, pid: int | None) -> float | None:
         """Returns what the last step said is left; None where a process that resumes the run has said nothing yet."""
-        read, newest = self._read, self._read.newest or {}
+        events, newest = self._events, self._events.newest or {}
         seconds_left = newest.get("seconds_left")
         if seconds_left is None or not math.isfinite(seconds_left):
             return None
-        if read.began is not None and newest.get("time", read.last) < read.began:
+        if events.began is not None and newest.get("time", events.last) < events.began:
             return None
-        if pid is not None and (read.started or {}).get("pid", pid) != pid:
+        if pid is not None and (events.started or {}).get("pid", pid) != pid:
             return None
         return float(seconds_left)
 
@@ -289,48 +289,48 @@ def as_typed(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _add_event(read: _Events, event: Event) -> None:
+def _add_event(events: _Events, event: Event) -> None:
     """Adds one event to the state; raises KeyError, TypeError or ValueError if a field is missing or wrong."""
     kind = event["event"]
-    time = float(event.get("time", read.last))
+    time = float(event.get("time", events.last))
     if kind == "started":
-        if read.began is not None:
-            read.past_seconds += max(0.0, read.last - read.began)
-            read.resumed.append(int(event["step"]))
-            _undo_after(read, int(event["step"]))
-        read.began, read.started, read.ending = time, event, None
+        if events.began is not None:
+            events.past_seconds += max(0.0, events.last - events.began)
+            events.resumed.append(int(event["step"]))
+            _drop_events_after(events, int(event["step"]))
+        events.began, events.started, events.ending = time, event, None
     elif kind == "step":
-        read.loss[int(event["step"])] = float(event["loss"])
-        read.newest = event
+        events.loss[int(event["step"])] = float(event["loss"])
+        events.newest = event
     elif kind == "valid":
         point = convert(event, ValidPoint)
-        read.valid[point.step] = point
-        read.best = point if point.best or read.best is None else read.best
+        events.valid[point.step] = point
+        events.best = point if point.best or events.best is None else events.best
     elif kind == "sample":
         sample = convert(event, SampleRow)
-        read.samples[sample.step, sample.id, sample.text] = sample
+        events.samples[sample.step, sample.id, sample.text] = sample
     elif kind == "warning":
-        read.warnings.append(str(event["message"]))
+        events.warnings.append(str(event["message"]))
     elif kind in ("done", "error"):
-        read.ending = event
+        events.ending = event
     if kind in ("started", "step", "checkpoint", "done", "error"):
-        read.decisive = event
+        events.decisive = event
     if kind in ("started", "step", "valid", "validating", "done", "error"):
-        read.validating = kind == "validating"
-    read.last = max(read.last, time)
+        events.validating = kind == "validating"
+    events.last = max(events.last, time)
 
 
-def _undo_after(read: _Events, step: int) -> None:
+def _drop_events_after(events: _Events, step: int) -> None:
     """Drops the events after a step, which a resumed process repeats."""
-    read.loss = {at_step: loss for at_step, loss in read.loss.items() if at_step <= step}
-    read.valid = {at_step: point for at_step, point in read.valid.items() if at_step <= step}
-    read.samples = {key: sample for key, sample in read.samples.items() if sample.step <= step}
-    read.best = None
-    for _, point in sorted(read.valid.items()):
-        if point.best or read.best is None:
-            read.best = point
+    events.loss = {at_step: loss for at_step, loss in events.loss.items() if at_step <= step}
+    events.valid = {at_step: point for at_step, point in events.valid.items() if at_step <= step}
+    events.samples = {key: sample for key, sample in events.samples.items() if sample.step <= step}
+    events.best = None
+    for _, point in sorted(events.valid.items()):
+        if point.best or events.best is None:
+            events.best = point
 
 
-def _count(*known: Any) -> int:
+def _first_number(*known: Any) -> int:
     """Returns the first that is a number; 0 where none is. A manifest may be damaged."""
     return next((number for number in known if isinstance(number, int)), 0)

@@ -26,7 +26,7 @@ from engine.training.base import (
     Machine,
     advice_on,
     base_for,
-    fitted,
+    fit_to_memory,
     memory_of,
     seconds_of,
     steps_of,
@@ -79,7 +79,7 @@ class _Survey:
     """
 
     matched: int
-    usable: tuple[TrainableConversation, ...]
+    trainable: tuple[TrainableConversation, ...]
     scale: float
 
 
@@ -172,9 +172,9 @@ class TrainingPlanner:
         """Returns the size, memory and time that a run is estimated to need."""
         base, machine, survey, data = inputs.base, inputs.machine, inputs.survey, inputs.data
         train, selection = data.split.train, data.split.selection
-        count = _scaled(len(train), survey, data.limit)
-        held_out_count = _scaled(len(data.split.held_out), survey, None)
-        selection_count = _scaled(len(selection), survey, MAX_SELECTION_CONVERSATIONS)
+        count = _scale_count(len(train), survey, data.limit)
+        held_out_count = _scale_count(len(data.split.held_out), survey, None)
+        selection_count = _scale_count(len(selection), survey, MAX_SELECTION_CONVERSATIONS)
         tokens = round(_tokens(train, config) * count / len(train))
         steps = steps_of(config, count)
         memory_bytes, fits, advice = None, True, ""
@@ -225,7 +225,7 @@ def _config(request: TrainingRequest, inputs: _Inputs) -> TrainConfig:
     recipe_config = TrainConfig(base=str(base.path), base_name=base.name, recipe=recipe)
     # Before the rest is fitted, because what the user sets changes the memory that is needed.
     config = with_settings(recipe_config, request.settings)
-    return fitted(
+    return fit_to_memory(
         config,
         base.shape,
         inputs.machine.memory,
@@ -248,7 +248,7 @@ def _data_plan(request: TrainingRequest, survey: _Survey) -> DataPlan:
     """Returns the selection of data for the run that a request asks for."""
     return DataPlan(
         split=split(
-            survey.usable, seed=request.seed, held_out=request.held_out, limit=request.limit
+            survey.trainable, seed=request.seed, held_out=request.held_out, limit=request.limit
         ),
         filter=str(request.filter),
         matched=survey.matched,
@@ -267,7 +267,7 @@ def _most_labels(config: TrainConfig, train: Sequence[TrainableConversation]) ->
     return min(REPLY_TOKENS, config.max_tokens)
 
 
-def _scaled(count: int, survey: _Survey, maximum: int | None) -> int:
+def _scale_count(count: int, survey: _Survey, maximum: int | None) -> int:
     """Returns a count of the conversations that were read, scaled up to all matching ones."""
     scaled = round(count * survey.scale)
     return scaled if maximum is None else min(scaled, maximum)
@@ -278,9 +278,11 @@ def _notes(config: TrainConfig, inputs: _Inputs) -> tuple[str, ...]:
     survey, data = inputs.survey, inputs.data
     notes = []
     if survey.scale > 1:
-        notes.append(f"Estimated from {len(survey.usable):,} of {survey.matched:,} conversations.")
+        notes.append(
+            f"Estimated from {len(survey.trainable):,} of {survey.matched:,} conversations."
+        )
     else:
-        unusable = survey.matched - len(survey.usable)
+        unusable = survey.matched - len(survey.trainable)
         if unusable:
             notes.append(f"{unusable:,} have no answer, so they cannot be trained on.")
         if data.split.twins:

@@ -32,7 +32,7 @@ from engine.project import settings
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.training.config import TrainConfig
-from engine.training.events import RunDirectory, locked
+from engine.training.events import RunDirectory, lock_run
 
 _RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """A name that a run can have; it is that of a folder."""
@@ -189,7 +189,7 @@ def delete(run: RunDirectory) -> None:
         UsageError: It is running.
         ProjectError: The files cannot be deleted.
     """
-    with locked(run) as has_lock:
+    with lock_run(run) as has_lock:
         if not has_lock:
             raise UsageError(f"{run.path.name} is running.", "Stop it first.")
         try:

@@ -9,9 +9,16 @@ from dataclasses import dataclass
 from msgspec.structs import asdict
 
 from engine.base.errors import NotFound, UsageError
-from engine.base.request_options import Option, check, declared, one_of, options_of, read_values
+from engine.base.request_options import (
+    Option,
+    check,
+    declare_option,
+    join_choices,
+    options_of,
+    read_values,
+)
 from engine.conversations.filters import Filter, parse_filter
-from engine.training.config import RECIPES, ConfigError, TrainConfig, checked
+from engine.training.config import RECIPES, ConfigError, TrainConfig, make_config
 
 SETTINGS = tuple(
     name for name in TrainConfig.__struct_fields__ if name not in ("base", "base_name", "recipe")
@@ -30,7 +37,7 @@ class TrainingRequest:
         UsageError: A value cannot be used.
     """
 
-    filter: Filter = declared(
+    filter: Filter = declare_option(
         Filter(),
         Option(
             "conversations to train on and to hold out, as in the list: source:web turns>5 -tag:spam",
@@ -39,18 +46,18 @@ class TrainingRequest:
             convert=parse_filter,
         ),
     )
-    name: str = declared(
+    name: str = declare_option(
         "", Option("name of the run and of its folder", default="base and recipe, numbered")
     )
-    recipe: str = declared(
+    recipe: str = declare_option(
         RECIPES[0],
         Option(
-            f"what is learned: {one_of(RECIPES)}",
+            f"what is learned: {join_choices(RECIPES)}",
             allowed=lambda value: value in RECIPES,
-            must=one_of(RECIPES),
+            must=join_choices(RECIPES),
         ),
     )
-    base: str = declared(
+    base: str = declare_option(
         "",
         Option(
             "weights to adapt: name of a model, GGUF file, or folder as Hugging Face writes it",
@@ -58,7 +65,7 @@ class TrainingRequest:
             metavar="M",
         ),
     )
-    held_out: float = declared(
+    held_out: float = declare_option(
         0.5,
         Option(
             "share of the conversations that is kept from training: a third of it, at most 100, selects the"
@@ -69,7 +76,7 @@ class TrainingRequest:
             must="above 0 and below 1",
         ),
     )
-    limit: int | None = declared(
+    limit: int | None = declare_option(
         None,
         Option(
             "train on so many conversations at most",
@@ -80,11 +87,11 @@ class TrainingRequest:
             must="a whole number above 0",
         ),
     )
-    seed: int = declared(
+    seed: int = declare_option(
         0,
         Option("seed of what is held out", convert=int, must="a whole number"),
     )
-    settings: tuple[tuple[str, str], ...] = declared(
+    settings: tuple[tuple[str, str], ...] = declare_option(
         (),
         Option(
             "other settings of the run, like rank=32; `train status PROJECT RUN` lists them",
@@ -150,6 +157,6 @@ def with_settings(config: TrainConfig, settings: Sequence[tuple[str, str]]) -> T
     if unknown:
         raise NotFound(f"There is no setting {unknown[0]!r}.", f"There are {', '.join(SETTINGS)}.")
     try:
-        return checked({**asdict(config), **dict(settings)}, strict=False)
+        return make_config({**asdict(config), **dict(settings)}, strict=False)
     except ConfigError as error:
         raise UsageError(f"{error}.") from error

@@ -384,7 +384,7 @@ class Roster:
             self.release(sequence)
         self.growing_trees.remove(growing)
         job = self._waiting[0] if self._waiting else None
-        common = _common(growing, job) if job else 0
+        common = _common_length(growing, job) if job else 0
         fits = not self.growing_trees or (
             job and self._fits(len(job.prompt) - growing.shared, growing)
         )
@@ -463,7 +463,7 @@ class Roster:
         most_alike: GrowingTree | None = None
         longest = 0
         for growing in self.growing_trees:
-            common = _common(growing, job)
+            common = _common_length(growing, job)
             if common > longest:
                 most_alike, longest = growing, common
         return most_alike, longest
@@ -479,7 +479,7 @@ class Roster:
         first.origin, first.shared = leaving.origin, min(first.shared, leaving.shared)
 
 
-def _common(growing: GrowingTree, job: Job) -> int:
+def _common_length(growing: GrowingTree, job: Job) -> int:
     """Returns the length of the common prefix without either last token; 0 if below `MIN_SHARED_TOKENS`."""
     # Bisection: `low` tokens are known to be equal, more than `high` are not.
     low, high = 0, min(growing.base, len(job.prompt) - 1)

@@ -61,7 +61,9 @@ def guarantee(tree: Tree, predicate: Predicate) -> ProbabilityBounds:
     for node_id, node in enumerate(tree.nodes):
         data = tree.text(node_id)
         ended = node.kind is Kind.ENDED
-        text = data.decode("utf-8", "replace") if ended else _whole(_without_stop(data, stops))
+        text = (
+            data.decode("utf-8", "replace") if ended else _closed_text(_without_stop(data, stops))
+        )
         settled = predicate(text, ended)
         if node.kind is not Kind.INNER:
             count_mass(node.mass, settled)
@@ -180,7 +182,7 @@ def _without_stop(data: bytes, stops: Sequence[bytes]) -> bytes:
     return data[: len(data) - begun_bytes]
 
 
-def _whole(data: bytes) -> str:
+def _closed_text(data: bytes) -> str:
     """Decodes the text without an incomplete UTF-8 character at its end."""
     # A character has at most four bytes, so at most three of an incomplete one are at the end.
     for cut in range(4):

@@ -13,7 +13,7 @@ from engine.model.log_windows import log_tokens
 from engine.model.process.protocol import Request
 from engine.model.process.session import Handlers
 from engine.trees.growth import Budget, Grower, Job, Work
-from engine.trees.records import At, TreeOptions
+from engine.trees.records import TreeOptions, TreePlace
 from engine.trees.tree import Tree, TreeRecord, record, restore
 
 
@@ -121,7 +121,7 @@ class Place:
     answer: str
 
 
-def places(pieces: Sequence[LogPiece], at: At) -> list[Place]:
+def find_places(pieces: Sequence[LogPiece], place: TreePlace) -> list[Place]:
     """Returns the places of a log: before the last assistant step, before every assistant step, or after the last step.
 
     Raises:
@@ -130,10 +130,10 @@ def places(pieces: Sequence[LogPiece], at: At) -> list[Place]:
     if not pieces:
         raise UsageError("The conversation has no step that a model sees.")
     pinned_pieces = int(pieces[0].role in ("system", "developer"))
-    if at == "end":
+    if place == "end":
         return [Place(tuple(piece.text for piece in pieces), pinned_pieces, pieces[-1].step, "")]
     answer_places = [
-        _before(pieces, index, pinned_pieces)
+        _log_before(pieces, index, pinned_pieces)
         for index, p in enumerate(pieces)
         if index > 0 and p.role == "assistant"  # it follows another step
     ]
@@ -142,10 +142,10 @@ def places(pieces: Sequence[LogPiece], at: At) -> list[Place]:
             "The conversation has no assistant step that follows another step.",
             "Grow the tree at its end.",
         )
-    return answer_places if at == "every" else answer_places[-1:]
+    return answer_places if place == "every" else answer_places[-1:]
 
 
-def _before(pieces: Sequence[LogPiece], index: int, pinned_pieces: int) -> Place:
+def _log_before(pieces: Sequence[LogPiece], index: int, pinned_pieces: int) -> Place:
     """Returns the place of a step: everything before it and its header, with its content as the recorded answer."""
     piece = pieces[index]
     separator = piece.text[: len(piece.text) - len(piece.text.lstrip("\n"))]

@@ -15,7 +15,7 @@ from engine.base.request_options import (
     MODEL,
     Option,
     choice,
-    declared,
+    declare_option,
     share,
     whole_number,
 )
@@ -34,7 +34,7 @@ ALPHA_HELP = (
 )
 """Help on alpha, for the command line and the dialogs."""
 
-At = Literal["last-answer", "end", "every"]
+TreePlace = Literal["last-answer", "end", "every"]
 """Places of trees in a conversation: before its last answer, after its last step, or before every answer."""
 
 STEP_STOP = "\n\nTURN"
@@ -65,10 +65,10 @@ class TreeOptions:
         get_args(Growth),
     )
     max_tokens: int = whole_number(64, "longest answer", metavar="")
-    stop: tuple[str, ...] = declared(
+    stop: tuple[str, ...] = declare_option(
         (STEP_STOP,), Option("an answer ends at a line break", flag="line", constant=("\n",))
     )
-    temperature: float = declared(
+    temperature: float = declare_option(
         1.0,
         Option(
             "divide the logits by this",
@@ -228,10 +228,10 @@ class TreeRequest:
     """
 
     tree: TreeOptions = TreeOptions()
-    at: At = choice("last-answer", "where trees grow", get_args(At))
-    model: str | None = declared(None, replace(MODEL, help="name or path of a model"))
-    adapter: str | Path | None = declared(None, ADAPTER)
-    filter: Filter = declared(Filter(), FILTER)
+    at: TreePlace = choice("last-answer", "where trees grow", get_args(TreePlace))
+    model: str | None = declare_option(None, replace(MODEL, help="name or path of a model"))
+    adapter: str | Path | None = declare_option(None, ADAPTER)
+    filter: Filter = declare_option(Filter(), FILTER)
     limit: int | None = whole_number(None, "only the first N conversations", metavar="")
     nodes: int | None = whole_number(None, "stop a tree after reading this many nodes", metavar="")
     context: int | None = whole_number(None, "longest log in tokens", metavar="")
@@ -249,7 +249,7 @@ class TreeConfig:
 
     Attributes:
         alpha, mode: As in `TreeOptions`.
-        place: Where in each conversation they were grown: a value of `At`.
+        place: Where in each conversation they were grown: a value of `TreePlace`.
         model, adapter: Names of what grew them; `adapter` is None without one.
     """
 

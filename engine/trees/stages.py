@@ -20,8 +20,8 @@ from engine.project.project import Project
 from engine.trees import tables as trees
 from engine.trees.growth import Budget
 from engine.trees.measures import measure
-from engine.trees.model_requests import Grow, GrownTree, Place, places
-from engine.trees.records import At, TreeConfig, TreeOptions, TreeRow, options_frame
+from engine.trees.model_requests import Grow, GrownTree, Place, find_places
+from engine.trees.records import TreeConfig, TreeOptions, TreePlace, TreeRow, options_frame
 from engine.trees.tables import TreeEntry
 
 
@@ -50,7 +50,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
         process: ModelProcess,
         model: LoadableModel,
         options: TreeOptions,
-        at: At,
+        place: TreePlace,
         *,
         selection: Selection = ALL,
         nodes: int | None = None,
@@ -59,14 +59,14 @@ class TreeStage(BlockStage[int, TreeEntry]):
 
         Args:
             options: Alpha, mode and limits of the trees.
-            at: The place of the log: `last-answer`, `end` or `every`.
+            place: The place of the log: `last-answer`, `end` or `every`.
             selection: The conversations whose trees are grown.
             nodes: Most nodes of a tree, averaged over a block; None sets no limit.
         """
         super().__init__(project, process, model)
-        self._options, self._at = options, at
+        self._options, self._place = options, place
         self._selection, self._nodes = selection, nodes
-        self._read = 0
+        self._nodes_read = 0
         self.grown = 0
         self.without = 0
 
@@ -80,7 +80,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
         """The parameters that determine the trees, without the selection of conversations."""
         return {
             **options_frame(self._options),
-            "at": self._at,
+            "at": self._place,
             "nodes": self._nodes,
             "context": self._work.model.options.context,
         }
@@ -107,7 +107,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
             config_hash=key,
             alpha=self._options.alpha,
             mode=self._options.mode,
-            place=self._at,
+            place=self._place,
             model=model.label,
             adapter=adapter,
         )
@@ -131,19 +131,21 @@ class TreeStage(BlockStage[int, TreeEntry]):
 
     def _tally(self, entries: Sequence[TreeEntry]) -> None:
         """Counts the entries of a stored block."""
-        self._read += sum(entry.row.nodes for entry in entries)
+        self._nodes_read += sum(entry.row.nodes for entry in entries)
         self.grown += sum(1 for entry in entries if entry.frame is not None)
         self.without += sum(1 for entry in entries if entry.frame is None)
 
-    def _progress(self, done: int, total: int, wanted: int, count: int) -> Progress:
+    def _progress(self, done: int, total: int, missing: int, count: int) -> Progress:
         """Returns the progress within a block, of which `count` nodes were read."""
-        return Progress(done, total, f"{self._read + count:,} nodes read")
+        return Progress(done, total, f"{self._nodes_read + count:,} nodes read")
 
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[TreeEntry]:
         """Returns the entries of a block: its trees, and the reasons of conversations that have none."""
         with self._project.reading() as conn:
             block_messages = conversations.conversations_for(conn, block)
-        spots = [spot for key_, messages in block_messages for spot in self._spots(key_, messages)]
+        spots = [
+            spot for key_, messages in block_messages for spot in self._find_spots(key_, messages)
+        ]
         growable = [spot.place for spot in spots if spot.place is not None]
         results = iter(
             self._work.each(
@@ -158,10 +160,10 @@ class TreeStage(BlockStage[int, TreeEntry]):
             entries.append(_entry(spot, result))
         return entries
 
-    def _spots(self, conversation_id: int, messages: Sequence[Any]) -> list[_Spot]:
+    def _find_spots(self, conversation_id: int, messages: Sequence[Any]) -> list[_Spot]:
         """Returns a spot for each place in a log where a tree is to grow, or one that says why there is none."""
         try:
-            log_places = places(render_log(messages), self._at)
+            log_places = find_places(render_log(messages), self._place)
         except UsageError as error:
             return [_Spot(conversation_id, None, error.message)]
         return [_Spot(conversation_id, place) for place in log_places]

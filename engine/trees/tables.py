@@ -13,7 +13,7 @@ from typing import Any
 from engine.conversations.filter_fields import FieldQuery, MatchTerm
 from engine.conversations.filters import Term
 from engine.conversations.tables.conversations import imported
-from engine.conversations.tables.fields import number, of_statement
+from engine.conversations.tables.fields import number_condition, select_among
 from engine.formats.records import Imported
 from engine.project import settings
 from engine.project.idset import IdSet
@@ -87,13 +87,13 @@ def add(conn: sqlite3.Connection, config_hash: str, entries: Sequence[TreeEntry]
         f"INSERT OR REPLACE INTO tree ({', '.join(_OF_TREE)}, packed)"
         f" VALUES ({', '.join(f':{name}' for name in _OF_TREE)}, :packed)",
         [
-            {**asdict(entry.row), "config_hash": config_hash, "packed": _packed(entry.frame)}
+            {**asdict(entry.row), "config_hash": config_hash, "packed": _pack(entry.frame)}
             for entry in entries
         ],
     )
 
 
-def _packed(frame: dict[str, Any] | None) -> bytes | None:
+def _pack(frame: dict[str, Any] | None) -> bytes | None:
     """Returns a tree as compressed JSON, as the column `packed` holds it; None without a tree."""
     return None if frame is None else zlib.compress(to_json(frame).encode("ascii"))
 
@@ -166,23 +166,23 @@ def seconds(conn: sqlite3.Connection, alpha: float, mode: str, place: str) -> fl
     return None if row[0] is None else float(row[0])
 
 
-def _measured(expression: str) -> MatchTerm:
+def _measure_term(expression: str) -> MatchTerm:
     """Returns the condition on a measure of the trees of a conversation under the shown configuration."""
 
     def condition(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-        inner = number(expression, term)
+        inner = number_condition(expression, term)
         sql = (
             "SELECT conversation_id FROM tree WHERE config_hash = ? AND reason IS NULL"
             f" GROUP BY conversation_id HAVING {inner.text}"
         )
-        return of_statement(conn, among, sql, (chosen(conn), *inner.values))
+        return select_among(conn, among, sql, (chosen(conn), *inner.values))
 
     return condition
 
 
 FIELD_QUERIES: Mapping[str, FieldQuery] = {
-    "leaves": FieldQuery(_measured("max(leaves)")),
-    "max_logprob": FieldQuery(_measured("min(max_log_prob)")),
-    "entropy": FieldQuery(_measured("max(entropy)")),
+    "leaves": FieldQuery(_measure_term("max(leaves)")),
+    "max_logprob": FieldQuery(_measure_term("min(max_log_prob)")),
+    "entropy": FieldQuery(_measure_term("max(entropy)")),
 }
 """Answers terms on the measures of trees, by the name of the field."""

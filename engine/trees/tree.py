@@ -150,7 +150,7 @@ class Tree:
         # The pruned part is the total minus that of the children, so the others need not be listed.
         child_log_ps = [self.nodes[child].log_p for child in children]
         pruned_share = max(0.0, float(probabilities.sum()) - math.fsum(map(math.exp, child_log_ps)))
-        pruned_p_ln_p = float(p_ln_p.sum()) - math.fsum(map(_p_ln_p, child_log_ps))
+        pruned_p_ln_p = float(p_ln_p.sum()) - math.fsum(map(_times_own_log, child_log_ps))
         node.pruned = node.mass * pruned_share
         # With m the mass of the node: sum of m p ln(m p) = m (sum of p ln p + ln m * sum of p).
         node.pruned_entropy = max(
@@ -233,7 +233,7 @@ class Tree:
         return len(tokens)
 
 
-def _p_ln_p(log_p: float) -> float:
+def _times_own_log(log_p: float) -> float:
     """Returns p ln p of a natural log-probability; 0 for one that is zero in double precision."""
     return math.exp(log_p) * max(log_p, MIN_LOG_PROB)
 

@@ -16,7 +16,7 @@ from engine.completeness.records import StateCounts
 from engine.conversations.filters import Filter, Term
 from engine.goals.records import GoalGroup, GroupPeriod
 from engine.opener.open_project import OpenProject
-from engine.results.comparison.differences import all_differ
+from engine.results.comparison.differences import p_of_share_differences
 from screens.shell.workbench_screen import Figure, WorkbenchScreen, choose_figure
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.formatting import rate_piece
@@ -88,7 +88,9 @@ def drifts(
                 last=states[-1],
             )
         )
-    lines = [replace(line, p=p) for line, p in zip(lines, all_differ(tested), strict=True)]
+    lines = [
+        replace(line, p=p) for line, p in zip(lines, p_of_share_differences(tested), strict=True)
+    ]
     lines.sort(key=lambda line: (line.p, -abs(line.change)))
     return names, lines
 

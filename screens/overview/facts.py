@@ -227,20 +227,22 @@ def answer_lines(
         later.change,
         "the scores mean little" if doubt and overview.counts.scored else doubt,
     )
-    ended = figures.ended()
+    ended = figures.ending_clauses()
     if now is not None and now.read is not None and now.read < now.scored:
         # The share moves until the model has read all: words come first, then states.
         ended.insert(1, f"the model has read {now.read:,} of {now.scored:,}")
     lines = [
         AnswerLine("project", "What is here?", _contents(overview)),
         AnswerLine(
-            "goals", "What did they want?", ["reading …"] if groups is None else figures.wanted()
+            "goals",
+            "What did they want?",
+            ["reading …"] if groups is None else figures.goal_clauses(),
         ),
         AnswerLine("rate", "Did it end?", ended, bool(doubt)),
-        AnswerLine("trouble", "Did it go wrong?", figures.went_wrong()),
+        AnswerLine("trouble", "Did it go wrong?", figures.failure_clauses()),
     ]
     if later.change is not None:
-        lines.append(AnswerLine("change", "What changed?", figures.changed()))
+        lines.append(AnswerLine("change", "What changed?", figures.change_clauses()))
     return lines
 
 

@@ -12,7 +12,7 @@ from textual.content import Content
 from engine.base import number_format
 from engine.base.errors import UsageError
 from engine.base.text import one_line
-from engine.questions.question import YES, slug
+from engine.questions.question import YES, make_slug
 from engine.questions.records import Act
 from screens.shell.dialogs import TextDialog, ask
 from screens.shell.workbench_screen import WorkbenchScreen
@@ -140,7 +140,7 @@ def ask_tags(
     def on_choice(text: str) -> None:
         words = [word for part in text.split(",") if (word := " ".join(part.split()))]
         try:
-            value_by_name = {slug(word): None if word[0] == "-" else YES for word in words}
+            value_by_name = {make_slug(word): None if word[0] == "-" else YES for word in words}
         except UsageError as error:
             screen.show_error(error)
             return

@@ -21,17 +21,18 @@ T = TypeVar("T")
 
 
 class ResultScreen(WorkbenchScreen[None], Generic[T]):
-    """Shows the newest result; before the first one, the keys that start one."""
+    """Shows the newest result; before the first one, a sentence that names the keys that start one (`NO_RESULT`)."""
 
     AUTO_FOCUS = "#rows"
     NO_RESULT: ClassVar[EmptyState]
-    """Shown before there is a result."""
+    """The sentence that is shown before there is a result."""
     table: ItemTable[Any]
+    """The table of the result; a subclass makes it before the screen is composed."""
     result: T | None = None
     """The newest result."""
 
     def compose_body(self) -> ComposeResult:
-        """Yields the summary, the table and the notes; or, without a result, a sentence on why there is none."""
+        """Yields summary, table, notes and the sentence; a style hides either the result or the sentence."""
         yield Static(id="summary")
         with Horizontal(id="result"):
             yield self.table
@@ -47,7 +48,7 @@ class ResultScreen(WorkbenchScreen[None], Generic[T]):
         """Does nothing: a newer result is computed only when a person asks for it."""
 
     def work_out(self, waiting: str, work: Callable[[], T], show: Callable[[T], None]) -> None:
-        """Calls `work` on another thread, then `show`; meanwhile the screen says `waiting`."""
+        """Calls `work` on another thread, then `show`; meanwhile the screen says `waiting`. An error opens a dialog."""
         self.query_one("#empty", Static).update(waiting)
         self._show_sentence_only(True)
         self.in_background(work, show, group="result", failed=self._show_failure)
@@ -61,8 +62,10 @@ class ResultScreen(WorkbenchScreen[None], Generic[T]):
         self.table.focus()
 
     def _show_failure(self, error: WorkbenchError) -> None:
-        """Shows an error in a dialog, and again what the screen showed before the work began."""
-        self.show_empty(self.NO_RESULT)  # replaces the waiting sentence
+        """Shows an error in a dialog, over the earlier result, or over the sentence where there is none."""
+        self.show_empty(
+            self.NO_RESULT
+        )  # replaces the waiting sentence; hidden where there is an earlier result
         self._show_sentence_only(self.result is None)
         self.show_error(error)
 

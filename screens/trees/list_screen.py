@@ -20,7 +20,7 @@ from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
 from engine.trees.measures import Deciles
-from engine.trees.records import At, Growth, TreeItem, TreeOptions, TreeRequest, TreeRow
+from engine.trees.records import Growth, TreeItem, TreeOptions, TreePlace, TreeRequest, TreeRow
 from engine.trees.service import TreeService
 from screens.shell.dialogs import ask_column
 from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
@@ -42,7 +42,7 @@ UNUSUAL_SIGN = "▲"
 _NONE: Sequence[Piece] = [("–", "tone--muted")]
 """The cell of a figure that does not exist."""
 
-TREE_PLACES: dict[At, FormChoice] = {
+TREE_PLACES: dict[TreePlace, FormChoice] = {
     "last-answer": FormChoice("at the last answer", "How sure was the model of it?"),
     "end": FormChoice("at the end", "What would come next?"),
     "every": FormChoice(

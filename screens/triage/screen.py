@@ -16,7 +16,7 @@ from engine.base.errors import FilterError, WorkbenchError
 from engine.base.events import DataChanged, Event
 from engine.conversations.filters import Filter, parse_filter
 from engine.opener.open_project import OpenProject
-from engine.questions.question import built_in
+from engine.questions.question import read_built_in
 from engine.questions.records import Agreement, AnswerRow, QueueOrder, TriagePlace
 from screens.shell.app_interface import NamedConversations
 from screens.shell.dialogs import ask_which_first
@@ -113,7 +113,7 @@ class TriageScreen(WorkbenchScreen[None]):
         super().__init__(services, feed)
         self.queue = TriageQueue()
         self.blind: BlindRound | None = None
-        self.question = built_in()[SUCCEEDED]
+        self.question = read_built_in()[SUCCEEDED]
         self.order: QueueOrder = "threshold"
         self.filter = Filter()
         self.only: NamedConversations | None = None

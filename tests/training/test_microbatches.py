@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.training.base import LEAST_BUDGET, padded_length, token_budget
+from engine.training.base import LEAST_BUDGET, find_token_budget, padded_length
 from training.loop import PASS_COST, microbatches
 
 LENGTHS = st.lists(st.integers(1, 3000), min_size=1, max_size=6)
@@ -69,4 +69,4 @@ def test_no_split_costs_less(lengths: list[int], budget: int) -> None:
 )  # fmt: skip
 def test_budget(rows: int, batch: int, longest: int, budget: int) -> None:
     """The budget holds `rows` of the longest, at least `LEAST_BUDGET` tokens, and never more than a step."""
-    assert token_budget(rows, batch, longest) == budget
+    assert find_token_budget(rows, batch, longest) == budget

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 import pytest
 
 from engine.base.errors import UsageError
-from engine.base.request_options import Option, check, choice, declared, share, switch, whole_number
+from engine.base.request_options import (
+    Option,
+    check,
+    choice,
+    declare_option,
+    share,
+    switch,
+    whole_number,
+)
 from engine.conversations.filters import FILTER, Filter, parse_filter
 from workbench.arguments import (
     PROJECT,
@@ -33,11 +41,11 @@ class Order:
     size: int | None = whole_number(None, "how many", words="as many as fit")
     sort: str = choice("best", "which first", ("best", "worst"))
     least: float = share(0.5, "least share", flag="at-least")
-    names: tuple[str, ...] = declared((), Option("names", repeated=True))
+    names: tuple[str, ...] = declare_option((), Option("names", repeated=True))
     quick: bool = switch("do it quickly")
     tidy: bool = switch("leave it as it is", default=True, flag="no-tidy")
-    ends: tuple[str, ...] = declared((), Option("at lines", flag="lines", constant=("\n",)))
-    filter: Filter = declared(Filter(), FILTER)
+    ends: tuple[str, ...] = declare_option((), Option("at lines", flag="lines", constant=("\n",)))
+    filter: Filter = declare_option(Filter(), FILTER)
     seconds: float | None = None
 
     def __post_init__(self) -> None:

@@ -14,8 +14,8 @@ from engine.base.errors import Cancelled
 from engine.conversations.selection import Selection
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
-from engine.questions.question import built_in, parse_question
-from engine.questions.service.asking import AskRequest, unanswered
+from engine.questions.question import parse_question, read_built_in
+from engine.questions.service.asking import AskRequest, unanswered_ids
 from tests.engine.model.endpoints.scripted_server import KINDS, scripted
 from tests.engine.project.support import fill, talk
 from workbench.api.project import Project as ApiProject
@@ -137,7 +137,10 @@ def test_a_model_answers(path: str, capsys: pytest.CaptureFixture[str]) -> None:
             rows = project.answers("refused", "refused@one:yes")
         assert len(server.bodies) == 4
     asked = server.bodies[0]["messages"][0]["content"]
-    assert f"Question: {built_in()['refused'].text}\n{built_in()['refused'].guidance}" in asked
+    assert (
+        f"Question: {read_built_in()['refused'].text}\n{read_built_in()['refused'].guidance}"
+        in asked
+    )
     assert [(row.conversation, row.cites, row.explanation) for row in rows] == [
         ("c1", (1,), "So it is."),
     ]  # fmt: skip
@@ -262,9 +265,9 @@ def test_cancelled(path: str) -> None:
         thread.join()
         stage, stages = workspace.asking.stages(question, AskRequest("model", "one"))
         key = stage.config_hash
-        assert 4 in unanswered(workspace.project, key, Selection())
+        assert 4 in unanswered_ids(workspace.project, key, Selection())
         workspace.run(stages)
-        assert unanswered(workspace.project, key, Selection()) == []
+        assert unanswered_ids(workspace.project, key, Selection()) == []
 
 
 def test_rates_by_a_field(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

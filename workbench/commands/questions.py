@@ -15,7 +15,7 @@ from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from engine.project.records import estimate_lines
-from engine.questions.question import NOTE, Question, hyphenated
+from engine.questions.question import NOTE, Question, hyphenate
 from engine.questions.records import NO_NAME, Act
 from engine.questions.service.answer_tables import (
     IDS,
@@ -26,7 +26,7 @@ from engine.questions.service.answer_tables import (
 )
 from engine.questions.service.answers import AnswerReport, import_answers
 from engine.questions.service.asking import AskRequest
-from engine.questions.service.calibration import PeopleAgreement, people_agreement
+from engine.questions.service.calibration import PeopleAgreement, measure_people_agreement
 from engine.questions.service.questions import QuestionSummary
 from engine.results.comparison.service import rates_json
 from workbench.arguments import (
@@ -121,7 +121,7 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
     return CommandResult(
         [
             stage.summary(),
-            f"Filter: {question.name}@{hyphenated(stage.by)}:ANSWER, or {question.name}:ANSWER.",
+            f"Filter: {question.name}@{hyphenate(stage.by)}:ANSWER, or {question.name}:ANSWER.",
             _check_line(workspace, question),
         ],
         {
@@ -234,7 +234,7 @@ def questions(arguments: argparse.Namespace) -> CommandResult:
             return CommandResult(text.splitlines(), {"question": arguments.show, "file": text})
         if arguments.agreement:
             name = service.find(arguments.agreement).name
-            people, checks = people_agreement(workspace.project, name), service.checks(name)
+            people, checks = measure_people_agreement(workspace.project, name), service.checks(name)
             sentences = people.sentences() or [_too_few_text(people, name)]
             return CommandResult(
                 [*sentences, *(line for check in checks for line in check.sentences())],

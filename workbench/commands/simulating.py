@@ -45,6 +45,7 @@ def simulate_sharded(arguments: argparse.Namespace) -> CommandResult:
 
     Raises:
         WorkbenchError: The instructions cannot be read, or a model cannot do this.
+        Cancelled: A stage was cancelled from the keyboard.
     """
     request = read_request(SimulationRequest, arguments, kind="sharded")
     # A file that cannot be read is refused before a project is made.
@@ -59,6 +60,7 @@ def simulate_forms(arguments: argparse.Namespace) -> CommandResult:
 
     Raises:
         WorkbenchError: A model cannot be had, or a file is no form.
+        Cancelled: A stage was cancelled from the keyboard.
     """
     request = read_request(SimulationRequest, arguments, kind="forms")
     # Files that cannot be read are refused before a project is made.
@@ -72,6 +74,7 @@ def simulate_recsim(arguments: argparse.Namespace) -> CommandResult:
 
     Raises:
         WorkbenchError: A model cannot be had.
+        Cancelled: A stage was cancelled from the keyboard.
     """
     return _play(arguments.project, read_request(SimulationRequest, arguments, kind="recsim"))
 
@@ -85,39 +88,39 @@ def _play(project: str, request: SimulationRequest) -> CommandResult:
         Cancelled: A stage was cancelled from the keyboard.
     """
     with OpenProject(Path(project), create=True) as workspace:
-        stages, play = workspace.simulations.stages(request)
+        stages, plan = workspace.simulations.stages(request)
         run_stages(workspace, stages)
-        stored = workspace.simulations.plays(play.config_hash)
-        results = workspace.simulations.results(play.config_hash)
-    plays = [stored[scenario.key] for scenario in play.scenarios if scenario.key in stored]
-    broken = [one for one in plays if one.reason is not None]
-    for one in broken:
-        narrate(f"{one.key} broke off: {one.reason}")
+        stored = workspace.simulations.plays(plan.config_hash)
+        results = workspace.simulations.results(plan.config_hash)
+    plays = [stored[scenario.key] for scenario in plan.scenarios if scenario.key in stored]
+    broken_off = [play for play in plays if play.reason is not None]
+    for play in broken_off:
+        narrate(f"{play.key} broke off: {play.reason}")
     lines, tables = _tables(*results)
     return CommandResult(
         [
-            f"{len(plays) - len(broken):,} played; their conversations have the source {play.source}.",
+            f"{len(plays) - len(broken_off):,} played; their conversations have the source {plan.source}.",
             *lines,
         ],
         {
-            "source": play.source,
+            "source": plan.source,
             **tables,
             "plays": [
                 {
                     **{
                         name: part
-                        for name, part in one.result.items()
+                        for name, part in play.result.items()
                         if name not in LONG_RESULT_PARTS
                     },
-                    "key": one.key,
-                    "conversation": one.conversation_id,
-                    "reason": one.reason,
+                    "key": play.key,
+                    "conversation": play.conversation_id,
+                    "reason": play.reason,
                 }
-                for one in plays
+                for play in plays
             ],
         },
-        # The table covers only the others.
-        EXIT_INCOMPLETE if broken else EXIT_DONE,
+        # The tables leave out plays that broke off, so the exit code says that they are incomplete.
+        EXIT_INCOMPLETE if broken_off else EXIT_DONE,
     )
 
 

@@ -30,8 +30,8 @@ from engine.trees.measures import (
     unusual_lines,
     unusual_table,
 )
-from engine.trees.model_requests import Grow, GrownTree, Place, places
-from engine.trees.records import At, TreeOptions, TreeRequest, TreeRow
+from engine.trees.model_requests import Grow, GrownTree, Place, find_places
+from engine.trees.records import TreeOptions, TreePlace, TreeRequest, TreeRow
 from engine.trees.stages import tree_row
 from engine.trees.tree import Kind, Tree
 from workbench.arguments import (
@@ -209,7 +209,7 @@ def _tree_lines(arguments: argparse.Namespace, measured: _GrownTree) -> list[str
     return lines
 
 
-def _places(workspace: OpenProject, arguments: argparse.Namespace, at: At) -> list[Place]:
+def _places(workspace: OpenProject, arguments: argparse.Namespace, at: TreePlace) -> list[Place]:
     """Returns the places of one conversation where a tree grows.
 
     Raises:
@@ -219,8 +219,8 @@ def _places(workspace: OpenProject, arguments: argparse.Namespace, at: At) -> li
     key = conversation(workspace, arguments.conversation)
     log = workspace.conversations.log(key)
     if arguments.step is None:
-        return places(log, at)
-    every = places(log, "every")
+        return find_places(log, at)
+    every = find_places(log, "every")
     at_step = [place for place in every if place.step == arguments.step]
     if not at_step:
         steps = ", ".join(str(place.step) for place in every)

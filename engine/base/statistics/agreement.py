@@ -48,7 +48,7 @@ class LabelAgreement:
     kappa: Interval | None
 
 
-def label_agreement(labels: Sequence[Label], reference: Sequence[Label]) -> LabelAgreement:
+def agreement_of_two(labels: Sequence[Label], reference: Sequence[Label]) -> LabelAgreement:
     """Computes the agreement of two labelers, with 95% intervals by resampling the items.
 
     Args:
@@ -108,7 +108,7 @@ def krippendorff_alpha(counts: Ints) -> Interval | None:
     return _interval_or_none(1 - _relative_disagreement(observed, expected))
 
 
-def labels_of_shared_items(
+def shared_labels(
     first: Mapping[int, Label], second: Mapping[int, Label]
 ) -> tuple[list[Label], list[Label]]:
     """Returns the labels of the items that both labeled, as two parallel lists in the order of the items."""

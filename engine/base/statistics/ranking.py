@@ -41,8 +41,9 @@ def auroc(
 
     The interval is that of DeLong, DeLong & Clarke-Pearson (1988, Biometrics 44) on the logit scale; values of one
     group, such as the answers of one conversation, may be dependent (Obuchowski 1997, Biometrics 53). With fewer than
-    `MIN_GROUPS` groups of a class, or when the classes do not overlap, that interval is too narrow. Then it is the
-    score interval with the variance of Hanley & McNeil (Newcombe 2006, Stat. Med. 25), counting groups as cases.
+    `MIN_GROUPS` groups of a class, or when the classes do not overlap, that interval is too narrow. Then the
+    interval is the score interval with the variance of Hanley & McNeil (Newcombe 2006, Stat. Med. 25), which counts
+    groups as cases.
 
     Args:
         values: Finite scores.
@@ -129,11 +130,11 @@ def placements(
     high_sums, high_counts = _sums_by_group(above, group_numbers[labels], group_count)
     low_sums, low_counts = _sums_by_group(below, group_numbers[~labels], group_count)
     return Placements(
-        area,
-        (high_sums - high_counts * area) / len(high_values),
-        (low_sums - low_counts * area) / len(low_values),
-        int((high_counts > 0).sum()),
-        int((low_counts > 0).sum()),
+        area=area,
+        high_deviations=(high_sums - high_counts * area) / len(high_values),
+        low_deviations=(low_sums - low_counts * area) / len(low_values),
+        high_groups=int((high_counts > 0).sum()),
+        low_groups=int((low_counts > 0).sum()),
     )
 
 
@@ -223,9 +224,11 @@ def weighted_area(high_weights: Floats, low_weights: Floats) -> Floats:
 
 def average_precision(high_weights: Floats, low_weights: Floats) -> Floats:
     """Returns the mean precision at each positive, from the highest value down."""
-    positives = np.cumsum(high_weights[:, ::-1], axis=1)
-    precision = ratio(positives, positives + np.cumsum(low_weights[:, ::-1], axis=1))
-    return ratio((high_weights[:, ::-1] * precision).sum(axis=1), positives[:, -1])
+    weight_of_positives = np.cumsum(high_weights[:, ::-1], axis=1)
+    precision = ratio(
+        weight_of_positives, weight_of_positives + np.cumsum(low_weights[:, ::-1], axis=1)
+    )
+    return ratio((high_weights[:, ::-1] * precision).sum(axis=1), weight_of_positives[:, -1])
 
 
 def ratio(part: Floats, of: Floats) -> Floats:
@@ -238,7 +241,7 @@ def p_two_sided(z: float) -> float:
     return math.erfc(abs(z) / math.sqrt(2))
 
 
-def p_above_chance(placed: Placements) -> float:
+def p_against_chance(placed: Placements) -> float:
     """Returns the two-sided p value of the hypothesis that an area is 0.5.
 
     Uses DeLong's variance. When a class has too few groups for it, or it is 0, uses the variance of the rank sum of as

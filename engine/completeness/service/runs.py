@@ -312,7 +312,7 @@ class ScoringRuns:
             mode,
             question,
             selection=self._selection(request),
-            measured=setup.catalog.record_speed,
+            on_measured=setup.catalog.record_speed,
         )
 
     def _probe_stages(
@@ -330,7 +330,7 @@ class ScoringRuns:
             setup.process,
             model,
             selection=selection,
-            measured=setup.catalog.record_speed,
+            on_measured=setup.catalog.record_speed,
             minutes=request.minutes,
             words_key=lambda: "" if words is None else words.config_hash,
         )

@@ -1,5 +1,7 @@
-"""The stages that read hidden states: the model reads each log once, and its state at every boundary is kept. One reads
-alone; one also fits the probe to words and states at each doubling of what is read."""
+"""The stages that read hidden states: the model reads each log once, and its state at every boundary is kept.
+
+`ReadingStage` only reads; `RefiningStage` also fits the probe to words and states at each doubling of what is read.
+"""
 
 from __future__ import annotations
 
@@ -37,20 +39,21 @@ FIRST_READ = 50
 """Number of conversations after which the probe is fitted to states first, and again at each doubling."""
 
 TOKENS_PER_CHAR = 0.25
-"""Tokens for each character of English messages, until the logs that were read tell."""
+"""Tokens for each character of English messages; used until some logs were read."""
 
 
 class ReadingStage(BlockStage[int, StateEntry]):
     """Reads the conversations whose hidden states are not kept yet.
 
-    They are read in the order in which the model changes most: first those without a score by words, then those whose
-    words leave it open at which boundary they end. Equal ones, and all without scores by words, have an order that is
-    drawn at random and always the same. Blocks are cut from all conversations, so that a resumed run has the same ones
-    as long as the scores by words are the same.
+    They are read in the order in which the states are likely to change the score most: first those without a score by
+    words, then those whose words leave it open at which boundary they end. Equal ones, and all without scores by words,
+    have an order that is drawn at random and always the same. Blocks are cut from all conversations, so that a resumed
+    run has the same ones as long as the scores by words are the same.
 
     Attributes:
-        growing: Set once conversations come and grow while the model stays loaded: then blocks are cut from those that
-            are not read yet alone. Their states differ from those of other blocks within the batch noise of the model.
+        growing: True while logs are followed, which `engine.results.watch` sets: conversations come and grow while the
+            model stays loaded, and blocks are cut only from those that are not read yet. Their states differ from those
+            of other blocks within the batch noise of the model.
         minutes: Time that a run may take, in minutes; it reads enough conversations for a probe in any case. None has
             no limit.
         read: Conversations read in this run.
@@ -66,19 +69,19 @@ class ReadingStage(BlockStage[int, StateEntry]):
         model: LoadableModel,
         *,
         selection: Selection = ALL,
-        measured: OnMeasured | None = None,
+        on_measured: OnMeasured | None = None,
         minutes: int | None = None,
-        words_key: Callable[[], str] = str,
+        words_key: Callable[[], str] = lambda: "",
     ) -> None:
         """Prepares a run.
 
         Args:
             selection: The conversations to read.
-            measured: Called with the model, its speed and its batch noise, if these were not measured before.
+            on_measured: Called with the model, its speed and its batch noise, if these were not measured before.
             words_key: Returns the config hash of scores by words, empty without any; called when the stage starts.
         """
         super().__init__(project, process, model)
-        self._selection, self._record_measurement = selection, measured
+        self._selection, self._on_measured = selection, on_measured
         self.minutes, self._words_key = minutes, words_key
         self.growing = False
         self.read = 0
@@ -133,7 +136,7 @@ class ReadingStage(BlockStage[int, StateEntry]):
         share = self._chars_read_earlier / self._total_chars
         yield Progress(0, len(missing), "loading the model", share)
         self._work.load()
-        noise_of(self._project, self._work, ids, self._record_measurement)
+        noise_of(self._project, self._work, ids, self._on_measured)
         model = self._work.model
         register = partial(
             hidden_states.register_config,
@@ -143,19 +146,19 @@ class ReadingStage(BlockStage[int, StateEntry]):
         )
         self._project.write(register)
         self._project.write(lambda conn: runs.count(conn, run_id, 0, len(missing)))
-        yield from self._in_blocks(run_id, self._affordable(planned, chars_by_id), missing)
+        yield from self._in_blocks(run_id, self._blocks_within_time(planned, chars_by_id), missing)
 
     def _in_order(self, conn: sqlite3.Connection) -> list[int]:
         """Returns the selected conversations in the order of reading."""
         ids = list(self._selection.ids(conn))
         Random(0).shuffle(ids)
-        # All boundaries count alike. By the last one alone, what is read would have ends that words leave open beside
-        # boundaries of all kinds: the probe would learn that and score ends too high (docs/lab/words.md).
+        # All boundaries count alike. An order by the last boundary alone would select logs with doubtful ends but
+        # ordinary other boundaries; the probe would learn this difference and score ends too high (docs/lab/words.md).
         distance = scores.mean_distances_from_even(conn, self._words_key())
         # Where there is no score the words say nothing at all.
         return sorted(ids, key=lambda key: distance.get(key, 0.0))
 
-    def _affordable(
+    def _blocks_within_time(
         self, planned: Sequence[Sequence[int]], chars_by_id: Mapping[int, int]
     ) -> Iterator[Sequence[int]]:
         """Yields the blocks as long as they are likely to end within `minutes`; in any case enough for a probe.
@@ -184,8 +187,11 @@ class ReadingStage(BlockStage[int, StateEntry]):
         return f"{text}."
 
     def _progress(self, done: int, total: int, missing: int, count: int) -> Progress:
-        """Returns the progress when the block that is being read has read `count` tokens; its share is that of the
-        characters, because conversations differ in length, or that of the time where this ends first."""
+        """Returns the progress when the block that is being read has read `count` tokens.
+
+        Its share is that of the characters, because conversations differ in length. Where the time runs out first, it
+        is the share of the time.
+        """
         tokens_per_char = (
             self._tokens_read / self._chars_read if self._chars_read else TOKENS_PER_CHAR
         )
@@ -237,7 +243,7 @@ def _entry_without_boundary(log: Log) -> StateEntry:
 def _entry(log: Log, score: ItemScore) -> StateEntry:
     """Returns the states of a log as they are stored, or the reason why there are none."""
     if score.states is None:
-        return StateEntry(log.id, (), b"", score.unscored, score.tokens)
+        return StateEntry(log.id, places=(), states=b"", reason=score.unscored, tokens=score.tokens)
     places = BoundaryPlace.in_log(log.pieces, log.item.boundaries)
     states = score.states.astype("<f2").tobytes()
     return StateEntry(log.id, places, states, score.note, score.tokens)
@@ -248,7 +254,11 @@ class RefiningStage(Stage):
 
     Scores by words, where the probe reads them, are there before, so each fit changes what is shown. A run that is
     cancelled fits once more, so that nothing it read is in vain; a second cancel leaves that out, and the next run
-    fits to it.
+    fits to it. Ctrl+C (`KeyboardInterrupt`) does as the first cancel.
+
+    Attributes:
+        _fit: The stage of the last fit; None before the first.
+        _cancels: Number of calls of `interrupt`.
     """
 
     name = "read"
@@ -269,7 +279,7 @@ class RefiningStage(Stage):
             while_reading: Whether to fit at each doubling; else only at the end.
         """
         self._reading, self._make_fit, self._while_reading = reading, make_fit, while_reading
-        self._fit: FittingStage | None = None  # the last one
+        self._fit: FittingStage | None = None
         self._cancels = 0
 
     @property
@@ -295,30 +305,33 @@ class RefiningStage(Stage):
             NotYet: There are too few conversations for a probe, and the bundled one does not fit the model.
             Cancelled: The run was cancelled; what was read is kept, and after a single cancel the scores rest on it.
         """
-        reading, last, fitted_count = self._reading, Progress(0, None), None
+        reading = self._reading
+        last_progress = Progress(0, None)
+        fitted_count: int | None = None
         try:
-            for last in reading.run(run_id):
-                yield last
+            for last_progress in reading.run(run_id):
+                yield last_progress
                 read_count = reading.read + reading.skipped
-                # What an earlier run read is fitted to; after the last block comes the fit at the end.
+                # What an earlier run read is fitted to already; only the first progress says how much that is.
                 fitted_count = reading.skipped if fitted_count is None else fitted_count
+                # After the last block comes the fit at the end.
                 if (
                     self._while_reading
                     and _doubled(fitted_count, read_count)
-                    and last.done != last.total
+                    and last_progress.done != last_progress.total
                 ):
                     fitted_count = read_count
-                    yield from self._run_fit(run_id, last, required=False)
+                    yield from self._run_fit(run_id, last_progress, required=False)
         except (Cancelled, KeyboardInterrupt):
             for stage in (reading, self._fit):
                 if stage is not None:  # what it does on a thread would go on
                     stage.interrupt()
             if self._cancels < 2 and reading.read:
                 note = "the scores are fitted to what was read; cancel again to leave that out"
-                yield replace(last, result=f"Reading was cancelled: {note}.", note=note)
-                yield from self._run_fit(run_id, last, required=False)
+                yield replace(last_progress, result=f"Reading was cancelled: {note}.", note=note)
+                yield from self._run_fit(run_id, last_progress, required=False)
             raise Cancelled("The work was cancelled.") from None
-        yield from self._run_fit(run_id, last, required=True)
+        yield from self._run_fit(run_id, last_progress, required=True)
 
     def _run_fit(self, run_id: int, last: Progress, *, required: bool) -> Iterator[Progress]:
         """Fits to what is read, and says what came of it; the progress stays where reading is.

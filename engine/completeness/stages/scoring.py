@@ -49,18 +49,18 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         question: Question,
         *,
         selection: Selection = ALL,
-        measured: OnMeasured | None = None,
+        on_measured: OnMeasured | None = None,
     ) -> None:
         """Prepares a run.
 
         Args:
             selection: The conversations to score.
-            measured: Called with the model, its speed (tokens per second) and its batch noise, if it was not measured
-                before.
+            on_measured: Called with the model, its speed (tokens per second) and its batch noise, if the model was not
+                measured before.
         """
         super().__init__(project, process, model)
         self._mode, self._question = mode, question
-        self._selection, self._measured = selection, measured
+        self._selection, self._on_measured = selection, on_measured
         self._tokens = 0
         self.scored = self.unscored = self.skipped = 0
 
@@ -98,14 +98,14 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
             self._project.write(lambda conn: scores.forget_failures(conn, key))
         with self._project.reading() as conn:
             selected_ids = self._selection.ids(conn)
-            missing = set(scores.ids_without_score(conn, key)).intersection(selected_ids)
+            missing = self.waiting(conn)
             chars = conversations.chars(conn, selected_ids)
         self.skipped = len(selected_ids) - len(missing)
         total = len(missing)
         yield Progress(0, total, "loading the model")
         self._work.load()
         model = self._work.model
-        noise = noise_of(self._project, self._work, selected_ids, self._measured)
+        noise = noise_of(self._project, self._work, selected_ids, self._on_measured)
         config = ScoreConfig(
             config_hash=key,
             mode=self._mode,
@@ -126,8 +126,8 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
             text += f", {self.skipped:,} were scored before"
         return f"{text}.{self._work.spent()}"
 
-    def _progress(self, done: int, total: int, wanted: int, count: int) -> Progress:
-        """Returns the progress when the block that is being read has read `count` tokens."""
+    def _progress(self, done: int, total: int, missing: int, count: int) -> Progress:
+        """Returns the progress when the block that is being read has read `count` tokens; `missing` is not used."""
         return Progress(done, total, f"{self._tokens + count:,} tokens read")
 
     def _key_of(self, entry: ScoreEntry) -> int:
@@ -161,7 +161,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
 def _entry(log: Log, score: ItemScore | None) -> ScoreEntry:
     """Returns the score of a log to store; `score` is None where the log has no boundary."""
     if score is None:
-        return ScoreEntry(log.id, (), no_boundary_reason(log.pieces), 0)
+        return ScoreEntry(log.id, curve=(), reason=no_boundary_reason(log.pieces), tokens=0)
     return ScoreEntry(log.id, curve_of(log, score), score.unscored or score.note, score.tokens)
 
 

@@ -14,13 +14,13 @@ from engine.completeness.tables.scores import state_sql
 from engine.conversations.filter_fields import FIELDS, FieldQuery
 from engine.conversations.filters import Term
 from engine.conversations.tables.fields import (
+    add_any_or_none,
     choice_counts,
-    in_order,
+    contains_condition,
+    ids_in_order,
     named_values,
-    number,
-    of_statement,
-    parts,
-    with_any_or_none,
+    number_condition,
+    select_among,
 )
 from engine.project.idset import IdSet
 
@@ -63,22 +63,22 @@ def _by_state(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     rule, config = score_sets.rule(conn), score_sets.hash_in_force(conn)
     result = among - among  # empty
     for value in term.values:
-        scored = of_statement(conn, among, *state_selection_sql(rule, config, State(value)))
+        scored = select_among(conn, among, *state_selection_sql(rule, config, State(value)))
         result |= among - scored if value == State.UNSCORED else scored
     return result
 
 
 def _by_score_range(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns the conversations whose score is in the range of the term."""
-    condition = number("p_end_normalised", term)
+    condition = number_condition("p_end_normalised", term)
     sql = f"SELECT conversation_id FROM score WHERE config_hash = ? AND {condition.text}"
-    return of_statement(conn, among, sql, (score_sets.hash_in_force(conn), *condition.values))
+    return select_among(conn, among, sql, (score_sets.hash_in_force(conn), *condition.values))
 
 
 def _in_score_order(conn: sqlite3.Connection, among: IdSet) -> array[int]:
     """Returns the scored conversations by their score."""
     rows = "FROM score WHERE config_hash = ? AND p_end_normalised IS NOT NULL"
-    return in_order(conn, among, rows, "p_end_normalised", (score_sets.hash_in_force(conn),))
+    return ids_in_order(conn, among, rows, "p_end_normalised", (score_sets.hash_in_force(conn),))
 
 
 def _by_remaining_tasks(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
@@ -86,12 +86,12 @@ def _by_remaining_tasks(conn: sqlite3.Connection, term: Term, among: IdSet) -> I
     config = score_sets.hash_in_force(conn)
     result, texts = among - among, named_values(term)  # empty at first
     if texts:
-        condition = parts("text", texts)
-        result = of_statement(
+        condition = contains_condition("text", texts)
+        result = select_among(
             conn, among, f"{_REMAINING_SQL} AND {condition.text}", (config, *condition.values)
         )
-    return with_any_or_none(
-        term, among, result, lambda: of_statement(conn, among, _REMAINING_SQL, (config,))
+    return add_any_or_none(
+        term, among, result, lambda: select_among(conn, among, _REMAINING_SQL, (config,))
     )
 
 

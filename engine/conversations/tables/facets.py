@@ -59,13 +59,13 @@ def facets_of(
     models: set[str] = set()
     for message in messages:
         for call in message.tool_calls:
-            facets[TOOL, _short(call.name)] = None
+            facets[TOOL, _shorten(call.name)] = None
         if message.role == "tool" and message.name:
-            facets[TOOL, _short(message.name)] = None
+            facets[TOOL, _shorten(message.name)] = None
         if message.role == "assistant" and message.facts and '"model' in message.facts:
-            models |= _models(json.loads(message.facts))
-    for model in models or _models(meta):
-        facets[MODEL, _short(model)] = None
+            models |= _model_of(json.loads(message.facts))
+    for model in models or _model_of(meta):
+        facets[MODEL, _shorten(model)] = None
     _add_fields(facets, "meta", meta, depth=0)
     _add_fields(facets, "truth", truth or {}, depth=0)
     return set(facets) if len(facets) <= MOST else set(islice(facets, MOST))
@@ -96,7 +96,7 @@ def add(conn: sqlite3.Connection, entries: Iterable[tuple[int, Iterable[Facet]]]
 
 def add_stored(conn: sqlite3.Connection, conversation_ids: Iterable[int]) -> None:
     """Indexes conversations as they are stored."""
-    add(conn, ((key, _stored(conn, key)) for key in conversation_ids))
+    add(conn, ((key, _stored_facets(conn, key)) for key in conversation_ids))
 
 
 def remove(conn: sqlite3.Connection, conversation_id: int) -> None:
@@ -104,7 +104,7 @@ def remove(conn: sqlite3.Connection, conversation_id: int) -> None:
     conn.executemany(
         "DELETE FROM conversation_facet WHERE conversation_id = ?3"
         " AND facet_id = (SELECT id FROM facet WHERE key = ?1 AND value = ?2)",
-        [(*facet, conversation_id) for facet in _stored(conn, conversation_id)],
+        [(*facet, conversation_id) for facet in _stored_facets(conn, conversation_id)],
     )
 
 
@@ -163,7 +163,7 @@ def count(conn: sqlite3.Connection, key: str, among: IdSet) -> int:
     return int(row[0])
 
 
-def _stored(conn: sqlite3.Connection, conversation_id: int) -> set[Facet]:
+def _stored_facets(conn: sqlite3.Connection, conversation_id: int) -> set[Facet]:
     """Returns the facets of a conversation as it is stored."""
     meta, truth = conn.execute(
         "SELECT meta, truth FROM conversation LEFT JOIN truth ON conversation_id = id WHERE id = ?",
@@ -179,7 +179,7 @@ def _stored(conn: sqlite3.Connection, conversation_id: int) -> set[Facet]:
     )
 
 
-def _models(facts: Any) -> set[str]:
+def _model_of(facts: Any) -> set[str]:
     """Returns the model that facts or metadata name, at most one: that under the first key that has a name."""
     if not isinstance(facts, dict):
         return set()
@@ -193,18 +193,18 @@ def _add_fields(facets: dict[Facet, None], name: str, value: Any, depth: int) ->
     if isinstance(value, dict):
         if depth < _DEEPEST:
             for key, inner in value.items():
-                path = f"{name}.{_short(str(key))}"
+                path = f"{name}.{_shorten(str(key))}"
                 if isinstance(inner, dict | list):
                     _add_fields(facets, path, inner, depth + 1)
                 elif inner is not None:
-                    facets[path, _short(_text(inner))] = None
+                    facets[path, _shorten(_filter_text(inner))] = None
     elif isinstance(value, list):
         for item in value:
             if item is not None and not isinstance(item, dict | list):
-                facets[name, _short(_text(item))] = None
+                facets[name, _shorten(_filter_text(item))] = None
 
 
-def _text(value: Any) -> str:
+def _filter_text(value: Any) -> str:
     """Returns a text, number or truth value as a filter writes it."""
     if isinstance(value, str):
         return value
@@ -213,7 +213,7 @@ def _text(value: Any) -> str:
     return repr(value) if isinstance(value, int) else json.dumps(value)
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     """Returns the first `LONGEST` characters of a text, without lone surrogates, which SQLite cannot take."""
     return without_surrogates(text[:LONGEST])
 
@@ -242,8 +242,8 @@ def put_checks(conn: sqlite3.Connection, entries: Sequence[Found]) -> None:
         [(key,) for key, *_ in entries],
     )
     for key, language, personal in entries:
-        found = [(PERSONAL, kind) for kind in sorted(personal)]
-        add(conn, [(key, [*found, *([(LANGUAGE, language)] if language else ())])])
+        kinds = [(PERSONAL, kind) for kind in sorted(personal)]
+        add(conn, [(key, [*kinds, *([(LANGUAGE, language)] if language else ())])])
 
 
 def forget_checks(conn: sqlite3.Connection, conversation_id: int) -> None:
@@ -264,11 +264,11 @@ def checked_count(conn: sqlite3.Connection) -> int:
 
 def check_counts(conn: sqlite3.Connection) -> CheckCounts | None:
     """Returns what all checks found together; None if no conversation was looked at."""
-    looked_at = checked_count(conn)
-    if not looked_at:
+    checked = checked_count(conn)
+    if not checked:
         return None
     languages = dict(_value_counts(conn, LANGUAGE))
-    unclear = looked_at - sum(languages.values())
+    unclear = checked - sum(languages.values())
     return CheckCounts(
         languages | ({"": unclear} if unclear > 0 else {}),
         dict(_value_counts(conn, PERSONAL)),
@@ -279,9 +279,9 @@ def _delete(
     conn: sqlite3.Connection, chosen_keys: Sequence[str], conversation_id: int | None = None
 ) -> None:
     """Deletes facets under some keys, of one conversation or of all."""
-    of_one = "" if conversation_id is None else " AND conversation_id = ?"
+    where_conversation = "" if conversation_id is None else " AND conversation_id = ?"
     conn.execute(
         "DELETE FROM conversation_facet WHERE facet_id IN"
-        f" (SELECT id FROM facet WHERE key IN ({placeholders(chosen_keys)})){of_one}",
+        f" (SELECT id FROM facet WHERE key IN ({placeholders(chosen_keys)})){where_conversation}",
         (*chosen_keys, *(() if conversation_id is None else (conversation_id,))),
     )

@@ -61,7 +61,7 @@ class Sql:
     values: tuple[Any, ...] = ()
 
 
-def number(column: str, term: Term) -> Sql:
+def number_condition(column: str, term: Term) -> Sql:
     """Returns the condition that a column of numbers satisfies a term."""
     numbers = tuple(float(value) for value in term.values)
     if term.span:
@@ -71,29 +71,30 @@ def number(column: str, term: Term) -> Sql:
     return Sql(f"{column} {term.op} ?", numbers)
 
 
-def date(column: str, term: Term) -> Sql:
+def date_condition(column: str, term: Term) -> Sql:
     """Returns the condition on a column of dates, texts that sort; a month or a year stands for all of its days."""
-    beyond = "~"  # sorts after everything that a date goes on with
+    after_any_date = "~"  # sorts after everything that a date goes on with
     if term.span:
         low, high = sorted(term.values)
-        return Sql(f"{column} BETWEEN ? AND ?", (low, high + beyond))
+        return Sql(f"{column} BETWEEN ? AND ?", (low, high + after_any_date))
     if term.op == ":":
         any_of = " OR ".join(f"{column} BETWEEN ? AND ?" for _ in term.values)
         return Sql(
-            f"({any_of})", tuple(end for value in term.values for end in (value, value + beyond))
+            f"({any_of})",
+            tuple(end for value in term.values for end in (value, value + after_any_date)),
         )
-    after_all: tuple[Op, Op] = (">", "<=")
-    end = term.values[0] + (beyond if term.op in after_all else "")
+    ops_with_whole_period: tuple[Op, Op] = (">", "<=")
+    end = term.values[0] + (after_any_date if term.op in ops_with_whole_period else "")
     return Sql(f"{column} {term.op} ?", (end,))
 
 
-def parts(column: str, texts: Sequence[str]) -> Sql:
+def contains_condition(column: str, texts: Sequence[str]) -> Sql:
     """Returns the condition that a column of texts holds one of some parts, whatever their case."""
     any_of = " OR ".join(f"instr(lower({column}), lower(?)) > 0" for _ in texts)
     return Sql(f"({any_of})", tuple(without_surrogates(text) for text in texts))
 
 
-def of_statement(
+def select_among(
     conn: sqlite3.Connection, among: IdSet, sql: str, parameters: Sequence[Any] = ()
 ) -> IdSet:
     """Returns those of `among` whose `conversation_id` a statement selects."""
@@ -104,9 +105,7 @@ def of_statement(
     return among.of(ids)
 
 
-def with_any_or_none(
-    term: Term, among: IdSet, named: IdSet, anything: Callable[[], IdSet]
-) -> IdSet:
+def add_any_or_none(term: Term, among: IdSet, named: IdSet, anything: Callable[[], IdSet]) -> IdSet:
     """Adds to the conversations that have a named value those that the values `any` and `none` of a term ask for.
 
     Args:
@@ -127,7 +126,7 @@ def named_values(term: Term) -> tuple[str, ...]:
     return tuple(value for value in term.values if value not in (ANY_VALUE, NO_VALUE))
 
 
-def in_order(
+def ids_in_order(
     conn: sqlite3.Connection, among: IdSet, rows: str, by: str, parameters: Sequence[Any] = ()
 ) -> array[int]:
     """Returns the ids of `among` in ascending order of the expression `by`, equal ones by id.
@@ -143,7 +142,7 @@ def in_order(
     )
 
 
-def counted(
+def count_values(
     conn: sqlite3.Connection,
     rows: str,
     among: IdSet,
@@ -186,7 +185,7 @@ def _by_column(
         """Returns those of a set whose column satisfies a term."""
         inner = sql(column, term)
         rows = f"SELECT id AS conversation_id FROM conversation WHERE {inner.text}"
-        return of_statement(conn, among, rows, inner.values)
+        return select_among(conn, among, rows, inner.values)
 
     def order(conn: sqlite3.Connection, among: IdSet) -> array[int]:
         """Returns the ids of those of a set with a value, ascending by it."""
@@ -200,17 +199,17 @@ def _by_column(
     return matches, order
 
 
-def _in_source(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+def _match_source(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns those from a source whose label holds a value of the term."""
-    inner = parts("label", term.values)
+    inner = contains_condition("label", term.values)
     rows = (
         "SELECT id AS conversation_id FROM conversation"
         f" WHERE source_id IN (SELECT id FROM source WHERE {inner.text})"
     )
-    return of_statement(conn, among, rows, inner.values)
+    return select_among(conn, among, rows, inner.values)
 
 
-def _by_source(conn: sqlite3.Connection, among: IdSet) -> array[int]:
+def _order_by_source(conn: sqlite3.Connection, among: IdSet) -> array[int]:
     """Reads source by source, because the index is in the order of source ids, not of labels; sources may share a
     label."""
     by_label: dict[str, list[int]] = {}
@@ -227,22 +226,22 @@ def _by_source(conn: sqlite3.Connection, among: IdSet) -> array[int]:
     return result
 
 
-def _source_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
+def _count_sources(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
     """Returns the labels of sources with their numbers of conversations, the most frequent first."""
-    return counted(conn, SOURCES, among, limit)
+    return count_values(conn, SOURCES, among, limit)
 
 
-def _month_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
+def _count_months(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
     """Returns months with their numbers of conversations, the latest first."""
-    return counted(conn, _MONTHS, among, limit, order="value DESC")
+    return count_values(conn, _MONTHS, among, limit, order="value DESC")
 
 
 def _is_watched(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns those that are in one of the states of a watch that the term names."""
-    return of_statement(conn, among, " UNION ".join(WATCHED[value] for value in term.values))
+    return select_among(conn, among, " UNION ".join(WATCHED[value] for value in term.values))
 
 
-def _drawn(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+def _match_draw(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns those whose random number from a fixed seed, which depends on the id alone, satisfies the term."""
     numbers = sorted(map(float, term.values))
     lowest, highest = numbers[0], numbers[-1]
@@ -281,7 +280,7 @@ def _has_facet(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
 
     inner = _facet_is(named_values(term), term)
     named = with_value(inner.text, inner.values) if inner.text else among - among
-    return among & with_any_or_none(term, among, named, partial(with_value, "TRUE"))
+    return among & add_any_or_none(term, among, named, partial(with_value, "TRUE"))
 
 
 def _facet_is(values: Sequence[str], term: Term) -> Sql:
@@ -289,10 +288,10 @@ def _facet_is(values: Sequence[str], term: Term) -> Sql:
     if not values:
         return Sql("")
     if (term.span or term.op != ":") and all(map(is_number, values)):
-        return number("number", term)
+        return number_condition("number", term)
     texts = tuple(without_surrogates(value)[: facets.LONGEST] for value in values)
     if term.span:
-        return date("value", term)
+        return date_condition("value", term)
     if term.op != ":":
         return Sql(f"value {term.op} ?", texts)
     conditions, parameters = [], []
@@ -323,11 +322,13 @@ def _keys_or_facets(
     ]
 
 
-_name, _by_name = _by_column("external_id", lambda column, term: parts(column, term.values))
-_date, _by_date = _by_column("created_at", date)
-_turns, _by_turns = _by_column("turns", number)
-_messages, _by_messages = _by_column("messages", number)
-_length, _by_length = _by_column("chars", number)
+_name, _by_name = _by_column(
+    "external_id", lambda column, term: contains_condition(column, term.values)
+)
+_date, _by_date = _by_column("created_at", date_condition)
+_turns, _by_turns = _by_column("turns", number_condition)
+_messages, _by_messages = _by_column("messages", number_condition)
+_length, _by_length = _by_column("chars", number_condition)
 
 FIELD_QUERIES: Mapping[str, FieldQuery] = {
     "turns": FieldQuery(_turns, _by_turns),
@@ -338,11 +339,11 @@ FIELD_QUERIES: Mapping[str, FieldQuery] = {
     facets.LANGUAGE: FieldQuery(_has_facet, count_values=facets.values),
     facets.PERSONAL: FieldQuery(_has_facet, count_values=facets.values),
     "watched": FieldQuery(_is_watched),
-    "source": FieldQuery(_in_source, _by_source, count_values=_source_counts),
+    "source": FieldQuery(_match_source, _order_by_source, count_values=_count_sources),
     "name": FieldQuery(_name, _by_name),
-    "date": FieldQuery(_date, _by_date, count_values=_month_counts),
+    "date": FieldQuery(_date, _by_date, count_values=_count_months),
     "meta": FieldQuery(_has_facet, count_values=_keys_or_facets),
     "truth": FieldQuery(_has_facet, count_values=_keys_or_facets),
-    "draw": FieldQuery(_drawn),
+    "draw": FieldQuery(_match_draw),
 }
 """Answers terms on what a conversation is, by the name of the field."""

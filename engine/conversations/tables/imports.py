@@ -273,7 +273,7 @@ def _find_earlier_text(
     candidates.sort(key=lambda text: (-text.message_count, text.alias_id is not None))
     for text in candidates:
         count = text.message_count
-        if count <= len(conversation.messages) and _continues(
+        if count <= len(conversation.messages) and _is_continuation(
             conn, text.conversation_id, conversation.messages[:count]
         ):
             return _EarlierText(text.conversation_id, text.alias_id, text.digest, True)
@@ -283,7 +283,9 @@ def _find_earlier_text(
     return _EarlierText(newest.conversation_id, newest.alias_id, newest.digest, False)
 
 
-def _continues(conn: sqlite3.Connection, conversation_id: int, messages: Sequence[Message]) -> bool:
+def _is_continuation(
+    conn: sqlite3.Connection, conversation_id: int, messages: Sequence[Message]
+) -> bool:
     """Returns whether a conversation has these messages, as many; its last one may be the beginning of the last of
     these, as in a log that was imported while it was written."""
     stored = messages_of(conn, conversation_id)

@@ -70,13 +70,15 @@ def conversations_with(conn: sqlite3.Connection, term: Term, among: IdSet) -> Id
         sql = f"SELECT DISTINCT id >> {MESSAGE_BITS} FROM message WHERE {chosen} AND {holds}"
         return among.of(read_ids(conn, sql, (*flags, *signs)))
     matching_ids = among - among  # empty, for ids of the same range
-    for sql, parameters in _indexed(conn, term, text):
-        found_ids = read_ids(conn, f"SELECT id >> {MESSAGE_BITS} FROM ({sql})", parameters)
-        matching_ids |= among.of(found_ids)
+    for sql, parameters in _search_index(conn, term, text):
+        ids = read_ids(conn, f"SELECT id >> {MESSAGE_BITS} FROM ({sql})", parameters)
+        matching_ids |= among.of(ids)
     return among & matching_ids
 
 
-def _indexed(conn: sqlite3.Connection, term: Term, text: str) -> list[tuple[str, tuple[str, ...]]]:
+def _search_index(
+    conn: sqlite3.Connection, term: Term, text: str
+) -> list[tuple[str, tuple[str, ...]]]:
     """Returns (SQL, parameters) that select the `id` of messages, for each index in which a text is searched.
 
     A text with Chinese or Japanese characters is in `cjk_index` only. Other words may also be between such characters,

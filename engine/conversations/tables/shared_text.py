@@ -85,10 +85,10 @@ def opening(messages: Iterable[tuple[Role, str]], shared: SharedText) -> str:
 
     If there is none, of the user's first message; without a user, of the first message.
     """
-    of_user = of_other = None
+    of_user = first_text = None
     for role, content in messages:
         if role != "user":
-            of_other = content if of_other is None else of_other
+            first_text = content if first_text is None else first_text
             continue
         content = without_markup(content)
         if not shared:
@@ -97,7 +97,7 @@ def opening(messages: Iterable[tuple[Role, str]], shared: SharedText) -> str:
         if rest.strip():
             return rest[:OPENING_CHARS]
         of_user = content if of_user is None else of_user
-    return (of_user if of_user is not None else without_markup(of_other or ""))[:OPENING_CHARS]
+    return (of_user if of_user is not None else without_markup(first_text or ""))[:OPENING_CHARS]
 
 
 def renew_openings(conn: sqlite3.Connection, ids: Sequence[int], shared: SharedText) -> None:

@@ -56,7 +56,7 @@ class GoalService:
         project: Project,
         queue_cache: MergeQueueCache,
         changed: Callable[[], None],
-        clustering_id: Callable[[sqlite3.Connection], int | None] = clusterings.shown_id,
+        clustering_id: Callable[[sqlite3.Connection], int | None] = clusterings.goals_clustering_id,
     ) -> None:
         """Opens no file and reads nothing.
 
@@ -92,7 +92,7 @@ class GoalService:
             clustering = clusterings.clustering(conn, clustering_id)
         if clustering is None:
             raise NotFound(f"There is no clustering {clustering_id}.")
-        self._project.write(lambda conn: clusterings.show(conn, clustering_id))
+        self._project.write(lambda conn: clusterings.open_clustering(conn, clustering_id))
         self._changed()
 
     def view(self) -> ClusteringView:

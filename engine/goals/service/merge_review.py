@@ -39,7 +39,7 @@ from engine.goals.views.merge_queue import QueueSnapshot
 from engine.jobs.runner import JobRunner
 from engine.model.embedders.vectors import Numbers
 from engine.project.project import Project
-from engine.questions.calibration import agreement
+from engine.questions.calibration import measure_agreement
 from engine.questions.records import Agreement
 
 ASKING_STAGE = "propose"
@@ -165,7 +165,7 @@ class MergeReviewService:
     def progress(self) -> ReviewProgress:
         """Returns how far the review of pairs is, also before anything was clustered."""
         if self.goals.shown() is None:
-            return ReviewProgress(agreement=agreement([]))
+            return ReviewProgress(agreement=measure_agreement([]))
         queue = self._queue()
         stored, pairs = queue.table.view.stored, queue.ordered_pairs()
         likely = queue.likely(pairs)
@@ -190,7 +190,7 @@ class MergeReviewService:
             unasked=unasked,
             calls=round(unasked * (cost[0] if cost else EXPECTED_CALLS_PER_PAIR)),
             seconds=unasked * cost[1] if cost else None,
-            agreement=agreement(model_and_person(active)),
+            agreement=measure_agreement(model_and_person(active)),
             learned_from=queue.model.decisions,
             finished=not pairs and not to_review,
             asking=any(job.stage == ASKING_STAGE for job in self._runner.active()),
@@ -203,7 +203,7 @@ class MergeReviewService:
         for decision in self._log.active(self.goals.view().stored.id):
             prompt = (decision.evidence or {}).get("prompt", "")
             by_question.setdefault((decision.model, prompt), []).append(decision)
-        rows = {key: agreement(model_and_person(each)) for key, each in by_question.items()}
+        rows = {key: measure_agreement(model_and_person(each)) for key, each in by_question.items()}
         return {key: row for key, row in rows.items() if row.n}
 
     def start_asking(self) -> int | None:

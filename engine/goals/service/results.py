@@ -191,7 +191,7 @@ def clustering_result(
 def assignment_result(project: Project, decision_log: DecisionLog) -> dict[str, Any]:
     """Returns how many later conversations came to each group of the clustering that is shown, and how many to none."""
     with project.reading() as conn:
-        stored = stored_clustering(conn, clusterings.shown_id(conn))
+        stored = stored_clustering(conn, clusterings.goals_clustering_id(conn))
         assignments = clusterings.assignments(conn, stored.id)
     state = decision_log.state(stored.id)
     # A decision since the assignment may have merged or split its group.

@@ -91,7 +91,7 @@ class GoalStages:
         """Returns whether a run is proposed as in the paper: as the clustering of goals was made; before the first
         one, where the model for goals follows instructions."""
         with self.setup.project.reading() as conn:
-            shown = clusterings.shown_id(conn)
+            shown = clusterings.goals_clustering_id(conn)
             if shown is not None:
                 return stored_clustering(conn, shown).paper
         try:
@@ -280,7 +280,7 @@ class GoalStages:
             UsageError: Nothing was clustered yet, or the summaries were made with another model or prompt.
         """
         with self.setup.project.reading() as conn:
-            stored = stored_clustering(conn, clusterings.shown_id(conn))
+            stored = stored_clustering(conn, clusterings.goals_clustering_id(conn))
         stages: list[Stage] = []
         if stored.text == "summary":
             run_model = self.model_of_run(model)

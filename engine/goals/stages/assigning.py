@@ -16,7 +16,7 @@ from engine.goals.clusters.clustering import Membership, assign, membership_of
 from engine.goals.records import Clustering
 from engine.goals.tables import clusterings
 from engine.goals.tables import decisions as goal_decisions
-from engine.goals.tables.clusterings import Assignment, shown_id, stored_clustering
+from engine.goals.tables.clusterings import Assignment, goals_clustering_id, stored_clustering
 from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.contract import CpuStage, OnProgress, Progress
@@ -52,7 +52,7 @@ class AssignStage(CpuStage):
     def _stored(self) -> Clustering:
         """The clustering whose groups are assigned to."""
         with self._project.reading() as conn:
-            return stored_clustering(conn, self._clustering_id or shown_id(conn))
+            return stored_clustering(conn, self._clustering_id or goals_clustering_id(conn))
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Finds the conversations and learns what the groups are like, then assigns in batches; yields how many are
@@ -125,7 +125,7 @@ class AssignStage(CpuStage):
                 conversation_id=conversation_id,
                 group=groups[label] if label >= 0 else None,
                 distance=float(np.clip(distance, 0, 2)),
-                after=self.params["after"],
+                newest_decision=self.params["after"],
             )
             for conversation_id, label, distance in zip(
                 ids.tolist(), labels.tolist(), distances, strict=True

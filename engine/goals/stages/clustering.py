@@ -159,7 +159,7 @@ class ClusterStage(CpuStage):
     def is_stored(self) -> bool:
         """Returns whether there is a clustering with the same parameters; `clustering_id` is then that one."""
         with self._project.reading() as conn:
-            self.clustering_id = clusterings.find(conn, self.config_hash)
+            self.clustering_id = clusterings.newest_id(conn, self.config_hash)
         return self.clustering_id is not None
 
     def summary(self) -> str:
@@ -217,7 +217,7 @@ class ClusterStage(CpuStage):
             seed=self._seed,
             clusters=new.cluster_rows,
             members=_members(new.ids, new.clusters),
-            names=new.labels,
+            labels=new.labels,
             paper=self._paper,
         )
         outliers = int((new.clusters.labels < 0).sum())
@@ -366,7 +366,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
             Cancelled: `interrupt` was called.
         """
         key, clustering_id = self.config_hash, self._stored.id
-        self._project.write(lambda conn: clusterings.register_labels(conn, clustering_id, key))
+        self._project.write(lambda conn: clusterings.show_labels(conn, clustering_id, key))
         if self._asks_again:
             self._project.write(lambda conn: clusterings.forget_failures(conn, clustering_id, key))
         missing = set(self.waiting())

@@ -16,11 +16,11 @@ from engine.project import settings
 from engine.project.idset import IdSet, read_ids
 from engine.project.sql import snapshot, to_json, utc_now
 
-_SHOWN = "clustering"
+_GOALS_CLUSTERING = "clustering"
 """Setting: the id of the clustering of goals."""
 _OPEN = "open_clustering"
-"""Setting: the id of the clustering of reasons that is open beside the goals; none where the goals are."""
-NONE = -1
+"""Setting: the id of the clustering of reasons that the goals screen shows; none where it shows the goals."""
+OUTLIER = -1
 """The cluster number of outliers in arrays."""
 PHRASES = "phrases"
 """The label configuration of phrases of the members, which are there before any model writes labels."""
@@ -32,7 +32,7 @@ _CLUSTERING = (
     " g.conversations, g.outliers, g.no_text, g.paper, v.config_hash, v.goal_config, g.label_config, g.pair_config"
     " FROM clustering AS g JOIN vector_config AS v ON v.id = g.vector_config"
 )
-"""SQL for clusterings, with the columns of `Clustering`."""
+"""SQL for clusterings; its columns have the order of the fields of `Clustering`."""
 
 
 def word_label(words: Sequence[str]) -> str:
@@ -54,11 +54,11 @@ class Cluster:
     """A cluster with its label; one that is not stored yet has none.
 
     Attributes:
-        number: From 0; it never changes, so that `c12` stays the same cluster.
+        number: Number from 0; it never changes, so that `c12` stays the same cluster.
         size: Number of members.
         words: Words that distinguish it from the other clusters, most distinctive first.
         center: The mean of its members' unit vectors as little-endian float32, not scaled to length 1, so that the mean
-            of several clusters follows from theirs.
+            of several clusters follows from theirs; column `centre`.
         label, description: Short name and one sentence, of the label configuration that is shown; may be empty.
         by_model: Whether a model wrote the label.
         support: Of the label; None where it was not counted.
@@ -81,8 +81,14 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class LabelEntry:
-    """The label of a cluster with its support, None where it was not counted; `reason` says why where a model gave none
-    that can be used."""
+    """The label of a cluster.
+
+    Attributes:
+        number: Number of the cluster.
+        label, description: Short name and one sentence; empty where there is a reason.
+        reason: Why a model gave no label that can be used; None where it gave one.
+        support: Of the label; None where it was not counted.
+    """
 
     number: int
     label: str
@@ -96,15 +102,16 @@ class Assignment:
     """The assignment of a conversation that was imported after the clustering.
 
     Attributes:
+        conversation_id: The conversation.
         group: Id of its group; None for a novel conversation.
         distance: Cosine distance to the nearest center.
-        after: Id of the newest decision when it was assigned; 0 before the first.
+        newest_decision: Id of the newest decision when it was assigned; 0 before the first.
     """
 
     conversation_id: int
     group: str | None
     distance: float
-    after: int
+    newest_decision: int
 
 
 def add(
@@ -117,13 +124,14 @@ def add(
     seed: int,
     clusters: Sequence[Cluster],
     members: Iterable[Member],
-    names: Sequence[LabelEntry] = (),
+    labels: Sequence[LabelEntry] = (),
     paper: bool = False,
 ) -> int:
     """Stores a clustering with its clusters and members, opens it and returns its id.
 
     Args:
-        names: Labels of clusters that are phrases of their members; shown until a model writes others.
+        vector_config: Hash of a stored configuration of vectors.
+        labels: Labels of clusters that are phrases of their members; shown until a model writes others.
         paper: See `Clustering`.
     """
     (vector_id,) = conn.execute(
@@ -151,10 +159,10 @@ def add(
         " FROM membership WHERE clustering_id = ?1) WHERE id = ?1",
         (key,),
     )
-    if names:
-        register_labels(conn, key, PHRASES)
-        add_labels(conn, key, PHRASES, run_id, names)
-    show(conn, key)
+    if labels:
+        show_labels(conn, key, PHRASES)
+        add_labels(conn, key, PHRASES, run_id, labels)
+    open_clustering(conn, key)
     return key
 
 
@@ -170,12 +178,12 @@ def clustering(conn: sqlite3.Connection, clustering_id: int) -> Clustering | Non
 
 
 def _clustering(row: tuple[Any, ...]) -> Clustering:
-    """Returns the clustering of a row of `_CLUSTERING`; SQLite has no booleans."""
-    made = Clustering(*row)
-    return replace(made, paper=bool(made.paper))
+    """Returns the clustering of a row of `_CLUSTERING`; `paper` is stored as 0 or 1."""
+    clustering_of_row = Clustering(*row)
+    return replace(clustering_of_row, paper=bool(clustering_of_row.paper))
 
 
-def find(conn: sqlite3.Connection, config_hash: str) -> int | None:
+def newest_id(conn: sqlite3.Connection, config_hash: str) -> int | None:
     """Returns the id of the newest clustering of a configuration; None before it was made."""
     row = conn.execute(
         "SELECT max(id) FROM clustering WHERE config_hash = ?", (config_hash,)
@@ -183,10 +191,10 @@ def find(conn: sqlite3.Connection, config_hash: str) -> int | None:
     return None if row[0] is None else int(row[0])
 
 
-def shown_id(conn: sqlite3.Connection) -> int | None:
+def goals_clustering_id(conn: sqlite3.Connection) -> int | None:
     """Returns the id of the clustering of goals, which filters, views of SQL and results speak of; None before any was
     made."""
-    value: int | None = settings.get(conn, _SHOWN)
+    value: int | None = settings.get(conn, _GOALS_CLUSTERING)
     return value
 
 
@@ -194,22 +202,27 @@ def open_id(conn: sqlite3.Connection) -> int | None:
     """Returns the id of the clustering that the goals screen shows and decisions are about: one of reasons where it was
     chosen, else that of goals; None before any was made."""
     value: int | None = settings.get(conn, _OPEN)
-    return shown_id(conn) if value is None else value
+    return goals_clustering_id(conn) if value is None else value
 
 
 def predecessor(
     conn: sqlite3.Connection, clustering_id: int, current: Sequence[int | None]
 ) -> int | None:
-    """Returns the clustering whose decisions another one takes over: that of `current` where both are of goals or of
-    reasons for the same, else the newest other one that is; None without one."""
+    """Returns the id of the clustering whose decisions this one takes over; None without one.
+
+    It is the first of `current` with the same subject (the goals, or the reasons for one thing), else the newest other
+    clustering with it.
+    """
     subjects = {row.id: subject_of_reasons(row.text) for row in clusterings(conn)}
-    alike = [key for key, subject in subjects.items() if subject == subjects[clustering_id]]
-    others = max({*alike} - {clustering_id}, default=None)
-    return next((key for key in current if key in alike), others)
+    ids_with_subject = {
+        key for key, subject in subjects.items() if subject == subjects[clustering_id]
+    }
+    newest_other = max(ids_with_subject - {clustering_id}, default=None)
+    return next((key for key in current if key in ids_with_subject), newest_other)
 
 
 def stored_clustering(conn: sqlite3.Connection, clustering_id: int | None) -> Clustering:
-    """Returns the clustering of an id, such as `shown_id` or `open_id`.
+    """Returns the clustering of an id, such as `goals_clustering_id` or `open_id`.
 
     Raises:
         NotYet: There is no such clustering.
@@ -225,11 +238,11 @@ def source_of(stored: Clustering) -> TextSource:
     return TextSource(stored.text, stored.goal_config)
 
 
-def show(conn: sqlite3.Connection, clustering_id: int) -> None:
-    """Opens a clustering; one of goals becomes that of the project."""
+def open_clustering(conn: sqlite3.Connection, clustering_id: int) -> None:
+    """Opens a clustering, as `open_id` says; one of goals also becomes that of the project."""
     of_goals = not subject_of_reasons(stored_clustering(conn, clustering_id).text)
     if of_goals:
-        settings.put(conn, _SHOWN, clustering_id)
+        settings.put(conn, _GOALS_CLUSTERING, clustering_id)
     settings.put(conn, _OPEN, None if of_goals else clustering_id)
 
 
@@ -283,7 +296,7 @@ def labels_version(conn: sqlite3.Connection, clustering_id: int) -> tuple[str | 
     return (None, 0) if row is None else (row[0], int(row[1]))
 
 
-def register_labels(conn: sqlite3.Connection, clustering_id: int, config_hash: str) -> None:
+def show_labels(conn: sqlite3.Connection, clustering_id: int, config_hash: str) -> None:
     """Makes the labels of a configuration those that are shown; called before its first ones are stored."""
     conn.execute(
         "UPDATE clustering SET label_config = ? WHERE id = ?", (config_hash, clustering_id)
@@ -339,12 +352,12 @@ def add_labels(
 
 
 def membership(conn: sqlite3.Connection, clustering_id: int) -> tuple[array[int], array[int]]:
-    """Returns the conversation ids of a clustering, ascending, and the cluster of each; `NONE` for an outlier."""
+    """Returns the conversation ids of a clustering, ascending, and the cluster of each; `OUTLIER` for an outlier."""
     with snapshot(conn):
         where = " FROM membership WHERE clustering_id = ? ORDER BY conversation_id"
         return (
             read_ids(conn, f"SELECT conversation_id{where}", (clustering_id,)),
-            read_ids(conn, f"SELECT coalesce(cluster, {NONE}){where}", (clustering_id,)),
+            read_ids(conn, f"SELECT coalesce(cluster, {OUTLIER}){where}", (clustering_id,)),
         )
 
 
@@ -386,7 +399,7 @@ def assign(
                 entry.conversation_id,
                 run_id,
                 entry.group,
-                entry.after,
+                entry.newest_decision,
                 entry.distance,
             )
             for entry in entries

@@ -21,7 +21,7 @@ from engine.base.errors import NotYet, UsageError, WorkbenchError
 from engine.conversations.filter_fields import ANY_VALUE, NO_VALUE, NOVEL, CountedValues, FieldQuery
 from engine.conversations.filters import Term
 from engine.goals.tables import clusterings
-from engine.goals.tables.clusterings import shown_id, stored_clustering
+from engine.goals.tables.clusterings import goals_clustering_id, stored_clustering
 from engine.project.idset import IdSet, read_ids
 from engine.project.sql import chunks, placeholders
 
@@ -193,7 +193,7 @@ def counts(conn: sqlite3.Connection, among: IdSet, noun: str = "goal") -> list[t
 def _clusterings_of(conn: sqlite3.Connection, noun: str) -> list[int]:
     """Returns the ids of the clusterings of goals or of reasons, the one that is shown or open first, then the newest
     first."""
-    first = clusterings.shown_id(conn) if noun == "goal" else clusterings.open_id(conn)
+    first = clusterings.goals_clustering_id(conn) if noun == "goal" else clusterings.open_id(conn)
     keys = [row.id for row in clusterings.clusterings(conn) if row.noun == noun]
     return sorted(keys, key=lambda key: (key != first, -key))
 
@@ -268,7 +268,7 @@ def themes(conn: sqlite3.Connection) -> dict[str, list[str]]:
     for theme, group in conn.execute(
         "SELECT theme, group_id FROM goal_group WHERE clustering_id = ? AND current = group_id"
         " AND theme <> ''",
-        (clusterings.shown_id(conn),),
+        (clusterings.goals_clustering_id(conn),),
     ):
         goals.setdefault(theme, []).append(group)
     return goals
@@ -338,7 +338,7 @@ def nearest(conn: sqlite3.Connection, term: Term, among: IdSet) -> array[int]:
     from engine.goals.tables import vectors
 
     words = " ".join(term.values)
-    made_by = vectors.config(conn, stored_clustering(conn, shown_id(conn)).vector_config)
+    made_by = vectors.config(conn, stored_clustering(conn, goals_clustering_id(conn)).vector_config)
     assert made_by is not None
     if made_by.state is None and made_by.embedder != "minilm":
         raise UsageError(

@@ -123,7 +123,7 @@ class DecisionLog:
 
         def work(conn: sqlite3.Connection) -> int:
             """Stores and shows the clustering."""
-            current = clusterings.open_id(conn), clusterings.shown_id(conn)
+            current = clusterings.open_id(conn), clusterings.goals_clustering_id(conn)
             clustering_id = clusterings.add(conn, **made)
             before = clusterings.predecessor(conn, clustering_id, current)
             if before is not None:
@@ -137,13 +137,13 @@ class DecisionLog:
     def return_to(self, clustering_id: int) -> None:
         """Shows an earlier clustering and transfers the newer decisions of people as `add_clustering` does.
 
-        `engine.goals.tables.clusterings.show` shows it without a transfer."""
+        `engine.goals.tables.clusterings.open_clustering` shows it without a transfer."""
 
         def work(conn: sqlite3.Connection) -> None:
             """Shows the earlier clustering."""
-            current = clusterings.open_id(conn), clusterings.shown_id(conn)
+            current = clusterings.open_id(conn), clusterings.goals_clustering_id(conn)
             before = clusterings.predecessor(conn, clustering_id, current)
-            clusterings.show(conn, clustering_id)
+            clusterings.open_clustering(conn, clustering_id)
             if before not in (None, clustering_id):
                 self._transfer(conn, before, clustering_id)
 
@@ -298,8 +298,8 @@ def _clusters_as_groups(conn: sqlite3.Connection, clustering_id: int) -> MergeSt
     parts = np.split(conversation_ids, starts[1:])
     members = {int(numbers[start]): part for start, part in zip(starts, parts, strict=True)}
     return MergeState.of_clusters(
-        {number: ids for number, ids in members.items() if number != clusterings.NONE},
-        members.get(clusterings.NONE, ()),
+        {number: ids for number, ids in members.items() if number != clusterings.OUTLIER},
+        members.get(clusterings.OUTLIER, ()),
     )
 
 

@@ -214,7 +214,7 @@ class PairTables:
         if self._granularity is None or self._granularity[0] != view.stored.id:
             with self._project.reading() as conn:
                 ids, numbers = clusterings.membership(conn, view.stored.id)
-            labels = np.full(len(space.ids), clusterings.NONE, dtype=np.int32)
+            labels = np.full(len(space.ids), clusterings.OUTLIER, dtype=np.int32)
             labels[np.searchsorted(space.ids, np.asarray(ids))] = np.asarray(numbers)
             self._granularity = view.stored.id, granularity(space.rows, labels, view.stored.seed)
         return self._granularity[1]
@@ -485,7 +485,7 @@ class MergeQueueCache:
 
     def shown(self, conn: sqlite3.Connection) -> ClusteringView | None:
         """Returns the current goals; None before anything was clustered."""
-        shown = clusterings.shown_id(conn)
+        shown = clusterings.goals_clustering_id(conn)
         return None if shown is None else self.view(shown)
 
     def space(self, stored: Clustering) -> Space:

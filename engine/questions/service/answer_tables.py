@@ -239,7 +239,7 @@ def import_field_answers(
     with project.reading() as conn:
         for key, _, conversation in conversations.export_conversations(conn):
             fields = {"truth": conversation.truth, "meta": conversation.meta}.get(part)
-            value = _value_at(fields or {}, path)
+            value = _value_of_path(fields or {}, path)
             has_field = has_field or value is not None
             try:
                 answer = _answer_of_value(question, key, value, conversation.messages)
@@ -258,13 +258,13 @@ def import_field_answers(
     )
 
 
-def _value_at(fields: Mapping[str, Any], path: str) -> Any:
+def _value_of_path(fields: Mapping[str, Any], path: str) -> Any:
     """Returns the value of a field whose name may lead into objects with dots; None where there is none."""
     if path in fields:
         return fields[path]
     name, _, rest = path.partition(".")
     inner = fields.get(name)
-    return _value_at(inner, rest) if rest and isinstance(inner, dict) else None
+    return _value_of_path(inner, rest) if rest and isinstance(inner, dict) else None
 
 
 def _answer_of_value(

@@ -17,7 +17,7 @@ from engine.base.number_format import counted
 from engine.conversations.tables import conversations
 from engine.formats.json_values import list_or_empty, object_or_empty, objects_in
 from engine.project.project import Project
-from engine.questions.question import NOTE, YES, Question, slug
+from engine.questions.question import NOTE, YES, Question, make_slug
 from engine.questions.records import Act, AnswerRow
 from engine.questions.service.answer_tables import (
     MAX_EXAMPLE_CHARACTERS,
@@ -112,11 +112,11 @@ def answers_of(record: Any, questions: Collection[str]) -> list[ImportedAnswer] 
         return None
     data = record.get("data")
     if isinstance(data, dict) and "key" in data and isinstance(record.get("annotations"), list):
-        return _label_studio(data, record["annotations"])
+        return _answers_of_label_studio(data, record["annotations"])
     if "key" in record and "conversation" in record:  # JSON-MIN of Label Studio
         values = {name: _answer_text(value) for name, value in record.items() if name in questions}
-        return [_with_values(_unanswered(record), values, record.get("annotator"))]
-    return _own_answers(record)
+        return [_with_values(_without_answer(record), values, record.get("annotator"))]
+    return _answers_of_export(record)
 
 
 def _with_values(task: ImportedAnswer, values: Mapping[str, str], person: Any) -> ImportedAnswer:
@@ -142,7 +142,7 @@ def _answer_text(value: Any) -> str:
     return "" if value is None else " ".join(str(value).split())
 
 
-def _unanswered(names: Mapping[str, Any]) -> ImportedAnswer:
+def _without_answer(names: Mapping[str, Any]) -> ImportedAnswer:
     """Returns the conversation that a task names, without an answer yet."""
     source = names.get("source")
     return ImportedAnswer(
@@ -152,9 +152,11 @@ def _unanswered(names: Mapping[str, Any]) -> ImportedAnswer:
     )
 
 
-def _label_studio(data: Mapping[str, Any], annotations: Sequence[Any]) -> list[ImportedAnswer]:
+def _answers_of_label_studio(
+    data: Mapping[str, Any], annotations: Sequence[Any]
+) -> list[ImportedAnswer]:
     """Returns the answers to a task of Label Studio, or one without a verdict; skipped ones do not count."""
-    task = _unanswered(data)
+    task = _without_answer(data)
     answers = []
     for annotation in annotations:
         if not isinstance(annotation, dict) or annotation.get("was_cancelled"):
@@ -170,7 +172,7 @@ def _label_studio(data: Mapping[str, Any], annotations: Sequence[Any]) -> list[I
     return answers or [task]
 
 
-def _own_answers(record: Mapping[str, Any]) -> list[ImportedAnswer] | None:
+def _answers_of_export(record: Mapping[str, Any]) -> list[ImportedAnswer] | None:
     """Returns the answers in a line of `export answers`, or of conversations `--with answers`; None if it is
     neither."""
     export_object = record.get(EXPORT_OBJECT)
@@ -180,7 +182,7 @@ def _own_answers(record: Mapping[str, Any]) -> list[ImportedAnswer] | None:
         return None
     duplicates = _texts([entry.get("id") for entry in objects_in(values.get("duplicates"))])
     task = ImportedAnswer(None, name, None, duplicates=duplicates)
-    answer = _own_answer(task, values)
+    answer = _answer_of_export(task, values)
     others = [
         replace(task, verdict=other[SUCCEEDED], annotator=_person_name(other.get("annotator")))
         for other in objects_in(values.get("others"))
@@ -190,7 +192,7 @@ def _own_answers(record: Mapping[str, Any]) -> list[ImportedAnswer] | None:
     return others if is_empty and others else [answer, *others]
 
 
-def _own_answer(task: ImportedAnswer, values: Mapping[str, Any]) -> ImportedAnswer:
+def _answer_of_export(task: ImportedAnswer, values: Mapping[str, Any]) -> ImportedAnswer:
     """Returns the answer in force of an export. Each of its tags is the answer
     yes to the question of this name."""
     verdict = values[SUCCEEDED]
@@ -296,7 +298,8 @@ def import_answers(
     with project.reading() as conn:
         definitions = {name: questions.get(conn, name) for name in questions.names(conn)}
         given = [
-            _storable(answer, annotator.strip()) for answer in _read(path, definitions, report)
+            _make_storable(answer, annotator.strip())
+            for answer in _read_answers(path, definitions, report)
         ]
         acts = _plan(conn, given, definitions, replace, report)
     if acts and not dry_run:
@@ -304,7 +307,7 @@ def import_answers(
     return report
 
 
-def _storable(answer: ImportedAnswer, annotator: str) -> ImportedAnswer:
+def _make_storable(answer: ImportedAnswer, annotator: str) -> ImportedAnswer:
     """Returns the answer with a name where it has none, and without lone surrogates, which cannot be stored."""
     return dataclasses.replace(
         answer,
@@ -313,7 +316,7 @@ def _storable(answer: ImportedAnswer, annotator: str) -> ImportedAnswer:
         note=without_surrogates(answer.note),
         annotator=without_surrogates(answer.annotator) or annotator,
         answers={
-            slug(without_surrogates(name)): without_surrogates(value)
+            make_slug(without_surrogates(name)): without_surrogates(value)
             for name, value in answer.answers.items()
         },
         duplicates=tuple(map(without_surrogates, answer.duplicates)),
@@ -339,7 +342,7 @@ def _plan(
             continue
         if answer.verdict is not None:
             report.annotators.update([answer.annotator] if answer.annotator else [])
-            if _verdict(answer.verdict) is None:
+            if _parse_verdict(answer.verdict) is None:
                 report.outcomes.count(
                     "not_understood",
                     f"{answer.conversation}: {answer.verdict[:MAX_EXAMPLE_CHARACTERS]}",
@@ -362,7 +365,7 @@ def _plan(
         others = [
             Act(key, name, value, answer.annotator)
             for answer in own_answers
-            for name, value in _valid_answers(answer, definitions, report)
+            for name, value in _select_valid(answer, definitions, report)
             if in_force.get(name) != value
         ]
         report.others += len(others)
@@ -370,7 +373,7 @@ def _plan(
     return acts
 
 
-def _valid_answers(
+def _select_valid(
     answer: ImportedAnswer, definitions: Mapping[str, Question], report: AnswerReport
 ) -> Iterator[tuple[str, str]]:
     """Yields (question, answer) of what somebody said to other questions than `SUCCEEDED`; counts what such a question
@@ -401,7 +404,9 @@ def _verdict_acts(
     """
     people = {answer.annotator: answer for answer in answers if answer.verdict is not None}
     new = {
-        name: verdict for name, answer in people.items() if (verdict := _verdict(answer.verdict))
+        name: verdict
+        for name, answer in people.items()
+        if (verdict := _parse_verdict(answer.verdict))
     }
     if not new:
         return []
@@ -413,7 +418,7 @@ def _verdict_acts(
         winner: Verdict | None = new[decider]
     else:
         # Against a verdict in force only the file's answers count; without one, earlier opinions have their say too.
-        winner = _majority({**known, **new} if in_force is None else new)
+        winner = _find_majority({**known, **new} if in_force is None else new)
     giver = None
     outcome: Outcome
     if winner is None or winner not in new.values():
@@ -439,7 +444,7 @@ def _verdict_acts(
     give.append(Act(key, SUCCEEDED, new[giver], giver))
     repeats = [
         Act(key, SUCCEEDED, verdict, giver, blind=True)
-        for verdict in map(_verdict, people[giver].repeats)
+        for verdict in map(_parse_verdict, people[giver].repeats)
         if verdict is not None
     ]
     # who decides comes after those who are overruled: see `engine.questions.tables.second_answers`
@@ -457,13 +462,13 @@ def _note_acts(key: int, answers: Sequence[ImportedAnswer], now: AnswerRow | Non
     return [Act(key, NOTE, text, new[0].annotator)]
 
 
-def _verdict(text: str | None) -> Verdict | None:
+def _parse_verdict(text: str | None) -> Verdict | None:
     """Returns the verdict that a text names; None if it names none."""
     name = (text or "").strip().lower()
     return Verdict(name) if name in _VERDICTS else None
 
 
-def _majority(verdict_by_name: Mapping[str, Verdict]) -> Verdict | None:
+def _find_majority(verdict_by_name: Mapping[str, Verdict]) -> Verdict | None:
     """Returns the verdict that most people gave; None where as many gave another."""
     first, *others = Counter(verdict_by_name.values()).most_common()
     return None if others and others[0][1] == first[1] else first[0]
@@ -498,7 +503,9 @@ def _join_notes(answers: Sequence[ImportedAnswer], *, named: bool = False) -> st
     return "; ".join(dict.fromkeys(notes))
 
 
-def _read(path: Path, names: Collection[str], report: AnswerReport) -> Iterator[ImportedAnswer]:
+def _read_answers(
+    path: Path, names: Collection[str], report: AnswerReport
+) -> Iterator[ImportedAnswer]:
     """Yields the answers of a file.
 
     Args:

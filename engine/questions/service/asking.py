@@ -20,7 +20,7 @@ from engine.base.request_options import (
     MODEL,
     check,
     choice,
-    declared,
+    declare_option,
     switch,
     whole_number,
 )
@@ -44,13 +44,13 @@ from engine.project.records import Estimate
 from engine.questions.model_answers import (
     LABELED,
     MAX_EXPLANATION,
-    joined,
+    answer_of_reply,
+    count_votes,
+    explain_refusal,
+    join_part_answers,
     log_parts,
-    part_answer,
     question_prompt,
-    refusal,
     reply_form,
-    voted,
 )
 from engine.questions.pattern_matching import PatternMatcher
 from engine.questions.question import Question
@@ -111,7 +111,7 @@ class PatternStage(CpuStage):
         Raises:
             Cancelled: `interrupt` was called.
         """
-        ids = unanswered(self._project, self.config_hash, self._selection)
+        ids = unanswered_ids(self._project, self.config_hash, self._selection)
         answerer = Answerer(self.config_hash, self._question.name, "pattern", self.by)
         self._project.write(lambda conn: machine_answers.renew(conn, answerer.config_hash))
 
@@ -212,7 +212,7 @@ class ModelAnswerStage(BlockStage[int, MachineAnswer]):
             ids = self._selection.ids(conn)
             chars = conversations.chars(conn, ids)
         yield from self._load_and_answer(
-            run_id, blocks(ids, chars), set(unanswered(self._project, key, self._selection))
+            run_id, blocks(ids, chars), set(unanswered_ids(self._project, key, self._selection))
         )
 
     def summary(self) -> str:
@@ -274,24 +274,26 @@ class ModelAnswerStage(BlockStage[int, MachineAnswer]):
                     [part.text for part in flat],
                     report,
                     probability_of="value" if question.kind in LABELED else "",
-                    refusal=lambda index, reply: refusal(question, flat[index], reply),
+                    refusal=lambda index, reply: explain_refusal(question, flat[index], reply),
                     seed=vote if question.votes > 1 else None,
                 )
             )
             for index, (key, _) in enumerate(rows):
-                answers = [part_answer(key, question, part, next(replies)) for part in parts[index]]
-                votes[index].append(joined(question, answers))
-        return [_none_for_nothing(voted(question, several)) for several in votes]
+                answers = [
+                    answer_of_reply(key, question, part, next(replies)) for part in parts[index]
+                ]
+                votes[index].append(join_part_answers(question, answers))
+        return [_note_empty_choice(count_votes(question, several)) for several in votes]
 
 
-def unanswered(project: Project, config_hash: str, selection: Selection) -> list[int]:
+def unanswered_ids(project: Project, config_hash: str, selection: Selection) -> list[int]:
     """Returns the conversations of a selection that a configuration has not answered on, rising."""
     with project.reading() as conn:
         known = frozenset(machine_answers.answered(conn, config_hash))
         return [key for key in selection.ids(conn) if key not in known]
 
 
-def _none_for_nothing(answer: MachineAnswer) -> MachineAnswer:
+def _note_empty_choice(answer: MachineAnswer) -> MachineAnswer:
     """Returns an answer; without a value, and with a note, where none of several labels was chosen."""
     note = ", ".join(filter(None, ["none of the labels was chosen", answer.note]))
     return replace(answer, value=None, note=note) if answer.value == "" else answer
@@ -336,8 +338,8 @@ class AskRequest:
     """
 
     by: Literal["pattern", "model"] = "pattern"
-    model: str | None = declared(None, MODEL)
-    filter: Filter = declared(Filter(), FILTER)
+    model: str | None = declare_option(None, MODEL)
+    filter: Filter = declare_option(Filter(), FILTER)
     limit: int | None = whole_number(None, "ask of the first N only")
     votes: int | None = whole_number(
         None,
@@ -353,8 +355,8 @@ class AskRequest:
     context: int | None = whole_number(
         None, "longest log in tokens; longer ones are read in parts (default 8,192 at most)"
     )
-    max_cost: float | None = declared(None, MAX_COST)
-    fresh: bool = declared(False, FRESH)
+    max_cost: float | None = declare_option(None, MAX_COST)
+    fresh: bool = declare_option(False, FRESH)
     anyway: bool = switch("ask the built-in model too, whose answers are not trustworthy")
 
     def __post_init__(self) -> None:
@@ -445,7 +447,7 @@ class AskingRuns:
         """
         stage, _ = self.stages(question, request)
         selection = Selection(request.filter, limit=request.limit)
-        ids = unanswered(self._project, stage.config_hash, selection)
+        ids = unanswered_ids(self._project, stage.config_hash, selection)
         if isinstance(stage, PatternStage):
             return Estimate(len(ids), None, None, len(ids) / PATTERNS_PER_SECOND, "its patterns")
         model = stage.model

@@ -17,12 +17,7 @@ import numpy.typing as npt
 
 from engine.base.conversation import SUCCEEDED, State, Verdict
 from engine.base.number_format import counted, figure, figure_range
-from engine.base.statistics.agreement import (
-    LabelAgreement,
-    krippendorff_alpha,
-    label_agreement,
-    labels_of_shared_items,
-)
+from engine.base.statistics import agreement
 from engine.base.statistics.intervals import Interval
 from engine.base.statistics.ranking import auroc
 from engine.completeness.records import DecisionRule
@@ -58,7 +53,9 @@ class _Judged:
     @property
     def lacking(self) -> str:
         """Returns why the verdicts give no threshold; empty if they give one."""
-        return calibration.lacking(sum(self.complete), len(self.complete) - sum(self.complete))
+        return calibration.explain_shortage(
+            sum(self.complete), len(self.complete) - sum(self.complete)
+        )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -79,7 +76,7 @@ class ScoredConversations:
     def read(cls, conn: sqlite3.Connection) -> ScoredConversations:
         """Reads all scores and draws bootstrap samples of the verdicts: slow."""
         rule = score_sets.rule(conn)
-        judged = _judged(conn)
+        judged = _read_judged(conn)
         ids, values = answers.scored_values(conn)
         scores = np.asarray(values, float)
         calibrated = calibration.calibrate(
@@ -119,7 +116,7 @@ class CalibrationService:
                 area = auroc(judged.scores, judged.complete)
             proposal, not_proposed = _propose(calibrated.best, area, judged, scored.scores, rule)
             matching = np.asarray(selecting.ids(conn, query), np.int64)
-            states = calibration.state_counts(scored.scores[_is_among(scored.ids, matching)], rule)
+            states = calibration.count_states(scored.scores[_is_among(scored.ids, matching)], rule)
             states = replace(states, unscored=len(matching) - states.scored)
             by_score = any(query.filter.of(field) for field in FIELDS_BY_SCORE)
             return CalibrationReport(
@@ -132,11 +129,11 @@ class CalibrationService:
                 not_proposed=not_proposed,
                 auroc=area,
                 covered=calibrated.covered,
-                rate=calibration.completion_rate(
+                rate=calibration.estimate_completion_rate(
                     calibrated, states, CHOSEN_BY_SCORE if by_score else ""
                 ),
-                model=_with_model(conn, rule),
-                itself=_with_itself(conn),
+                model=_agreement_with_model(conn, rule),
+                itself=_agreement_of_repeats(conn),
             )
 
     def agreements(self, question: str = SUCCEEDED) -> tuple[Agreement, Agreement]:
@@ -144,12 +141,12 @@ class CalibrationService:
         with self._project.reading() as conn, snapshot(conn):
             model = Agreement(0)
             if question == SUCCEEDED:
-                model = _with_model(conn, score_sets.rule(conn))
-            return model, _with_itself(conn, question)
+                model = _agreement_with_model(conn, score_sets.rule(conn))
+            return model, _agreement_of_repeats(conn, question)
 
     def people(self, question: str = SUCCEEDED) -> PeopleAgreement:
         """Returns the agreement of those who answered a question. Slow with many answers."""
-        return people_agreement(self._project, question)
+        return measure_people_agreement(self._project, question)
 
     def use(self, rule: DecisionRule) -> DecisionRule:
         """Puts a rule in force, such as a proposed one, and returns it.
@@ -163,13 +160,13 @@ class CalibrationService:
         return rule
 
 
-def _rule(threshold: float) -> DecisionRule:
+def _make_rule(threshold: float) -> DecisionRule:
     """Returns a rule by verdicts, with the band narrowed where it would leave no room below or above it."""
     band = min(DecisionRule().band, threshold / 2, (1 - threshold) / 2)
     return DecisionRule(threshold, band, "calibrated")
 
 
-def _judged(conn: sqlite3.Connection) -> _Judged:
+def _read_judged(conn: sqlite3.Connection) -> _Judged:
     """Returns the scores and verdicts of all conversations that have both; "unsure" is no verdict here."""
     pairs = [
         (score, verdict is Verdict.YES)
@@ -199,10 +196,10 @@ def _propose(
         return None, ""
     if area.low <= CHANCE:
         return None, "the scores agree with your verdicts no better than by chance"
-    new = _rule(best)
+    new = _make_rule(best)
     at_best = calibration.calibrate(judged.scores, judged.complete, population, best)
-    then = calibration.state_counts(population, new)
-    rate = calibration.completion_rate(at_best, then)
+    then = calibration.count_states(population, new)
+    rate = calibration.estimate_completion_rate(at_best, then)
     if rate.corrected is None:
         return None, rate.why
     low, high = rate.corrected.low, rate.corrected.high
@@ -210,19 +207,21 @@ def _propose(
         return None, f"the corrected rate would be {100 * low:.0f} to {100 * high:.0f}%: too wide"
     if (new.threshold, new.band) == (rule.threshold, rule.band):
         return None, ""
-    now = calibration.state_counts(population, rule)
+    now = calibration.count_states(population, rule)
     return Proposal(new, now.above / now.scored, then.above / then.scored), ""
 
 
-def _is_among(ids: npt.NDArray[np.int64], others: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+def _is_among(
+    ids: npt.NDArray[np.int64], known_ids: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
     """Returns for each id whether it is among others; by a table, as ids are small and there may be a million."""
-    table = np.zeros(int(max(ids.max(initial=0), others.max(initial=0))) + 1, bool)
-    table[others] = True
+    table = np.zeros(int(max(ids.max(initial=0), known_ids.max(initial=0))) + 1, bool)
+    table[known_ids] = True
     is_among: npt.NDArray[np.bool_] = table[ids]
     return is_among
 
 
-def _with_model(conn: sqlite3.Connection, rule: DecisionRule) -> Agreement:
+def _agreement_with_model(conn: sqlite3.Connection, rule: DecisionRule) -> Agreement:
     """Returns how the verdicts yes and no agree with the rule's decisions, without borderline and unscored
     conversations."""
     pairs = [
@@ -230,12 +229,12 @@ def _with_model(conn: sqlite3.Connection, rule: DecisionRule) -> Agreement:
         for _, verdict, score in answers.judged_pairs(conn)
         if verdict is not Verdict.UNSURE and rule.state(score) in (State.COMPLETE, State.INCOMPLETE)
     ]
-    return calibration.agreement(pairs)
+    return calibration.measure_agreement(pairs)
 
 
-def _with_itself(conn: sqlite3.Connection, question: str = SUCCEEDED) -> Agreement:
+def _agreement_of_repeats(conn: sqlite3.Connection, question: str = SUCCEEDED) -> Agreement:
     """Returns how first answers agree with blind repeats by the same person."""
-    return calibration.agreement(
+    return calibration.measure_agreement(
         [(first, second) for _, first, second in second_answers.repeated_pairs(conn, question)]
     )
 
@@ -251,7 +250,7 @@ class PairAgreement:
 
     one: str
     other: str
-    found: LabelAgreement | None
+    found: agreement.LabelAgreement | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,15 +278,15 @@ class PeopleAgreement:
             if name is not None and name not in (pair.one, pair.other):
                 continue
             both = f"{pair.one or NO_NAME} and {pair.other or NO_NAME}"
-            agreement = pair.found
-            if agreement is None:
+            measured = pair.found
+            if measured is None:
                 sentences.append(f"{both} judged no conversation in common.")
                 continue
             kappa = ""
-            if agreement.kappa is not None and agreement.count >= MIN_CONVERSATIONS_FOR_KAPPA:
-                kappa = f", κ {_with_ends(agreement.kappa)}"
-            common = counted(agreement.count, "conversation")
-            share = f"{100 * agreement.accuracy.value:.0f}%"
+            if measured.kappa is not None and measured.count >= MIN_CONVERSATIONS_FOR_KAPPA:
+                kappa = f", κ {_text_with_ends(measured.kappa)}"
+            common = counted(measured.count, "conversation")
+            share = f"{100 * measured.accuracy.value:.0f}%"
             sentences.append(f"{both} agree on {share} of {common}{kappa}.")
         return sentences
 
@@ -303,7 +302,7 @@ class PeopleAgreement:
         sentences = [f"Conversations judged: {', '.join(names)}.", *self.of_pairs()]
         if self.alpha is not None:
             sentences.append(
-                f"Krippendorff's α {_with_ends(self.alpha)}, {counted(self.shared, 'conversation')}."
+                f"Krippendorff's α {_text_with_ends(self.alpha)}, {counted(self.shared, 'conversation')}."
             )
         if self.disagreements:
             sentences.append(
@@ -312,7 +311,7 @@ class PeopleAgreement:
         return sentences
 
 
-def people_agreement(project: Project, question: str = SUCCEEDED) -> PeopleAgreement:
+def measure_people_agreement(project: Project, question: str = SUCCEEDED) -> PeopleAgreement:
     """Returns how far those agree who answered a question: people, patterns, models and files. Slow with many
     answers: draws bootstrap samples."""
     with project.reading() as conn, snapshot(conn):
@@ -324,15 +323,17 @@ def people_agreement(project: Project, question: str = SUCCEEDED) -> PeopleAgree
     people = dict(sorted(people.items(), key=lambda row: -row[1]))
     pairs = []
     for one, other in combinations(people, 2):
-        first, second = labels_of_shared_items(values_by_name[one], values_by_name[other])
-        pairs.append(PairAgreement(one, other, label_agreement(first, second) if first else None))
+        first, second = agreement.shared_labels(values_by_name[one], values_by_name[other])
+        pairs.append(
+            PairAgreement(one, other, agreement.agreement_of_two(first, second) if first else None)
+        )
     pairs.sort(key=lambda pair: -(pair.found.count if pair.found else 0))
     counts = _count_values(values_by_name)
     return PeopleAgreement(
         people,
         tuple(pairs),
         int((counts.sum(axis=1) > 1).sum()),
-        krippendorff_alpha(counts),
+        agreement.krippendorff_alpha(counts),
         disagreements,
     )
 
@@ -350,7 +351,7 @@ def _count_values(
     return counts
 
 
-def _with_ends(value: Interval) -> str:
+def _text_with_ends(value: Interval) -> str:
     """Returns a value with the ends of its interval, `.61 (.40 to .82)`."""
     if value.low == value.high:  # one of the two always said the same, so that no sample differs
         return figure(value.value)

@@ -86,8 +86,8 @@ class Known(NamedTuple):
     """What is known of all conversations without an example.
 
     Attributes:
-        features: See `features`; shape (conversations, features).
-        words: See `word_features`; None without words.
+        features: See `weight_features`; shape (conversations, features).
+        words: See `word_vectors`; None without words.
         guess: Log-odds of being positive before any example, shape (conversations,).
     """
 
@@ -96,7 +96,7 @@ class Known(NamedTuple):
     guess: Floats
 
 
-def features(signs: Floats, states: States | None = None) -> States:
+def weight_features(signs: Floats, states: States | None = None) -> States:
     """Returns features of conversations, each weighted by how much it may matter.
 
     Args:
@@ -115,7 +115,7 @@ def features(signs: Floats, states: States | None = None) -> States:
     return np.asarray(weighted, dtype=np.float32)
 
 
-def word_features(columns: Sequence[NDArray[np.uint16]]) -> csr_array:
+def word_vectors(columns: Sequence[NDArray[np.uint16]]) -> csr_array:
     """Returns the words of conversations as unit vectors, rare words with more weight (inverse document frequency);
     words of one conversation only and of all are left out. Shape (conversations, `words.COLUMNS`).
 
@@ -154,7 +154,7 @@ def fit(known: Known, mark: Ints, group: Ints) -> Floats | None:
     log_odds = np.zeros((REPEATS, len(marked)))
     with threadpool_limits(limits=1), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The least populated class")
-        table = _likeness(known, marked)
+        table = _likeness_coordinates(known, marked)
         for repeat in range(REPEATS):
             parts = StratifiedGroupKFold(folds, shuffle=True, random_state=SEED + repeat)
             for train, held_out in parts.split(marked, label, group):
@@ -164,13 +164,15 @@ def fit(known: Known, mark: Ints, group: Ints) -> Floats | None:
                     )
         unseen = log_odds.mean(axis=0)
         slope, intercept = _fit_line(unseen, label)
-        every = np.arange(len(mark))
-        calibrated = slope * _predict_log_odds(table, known.guess, marked, label, every) + intercept
+        all_rows = np.arange(len(mark))
+        calibrated = (
+            slope * _predict_log_odds(table, known.guess, marked, label, all_rows) + intercept
+        )
     calibrated[marked] = slope * unseen + intercept
     return np.asarray(1 / (1 + np.exp(-calibrated)))
 
 
-def _likeness(known: Known, marked: Ints) -> Floats:
+def _likeness_coordinates(known: Known, marked: Ints) -> Floats:
     """Returns the coordinates of all conversations in the space that the examples span, in which a regression with unit
     variance of each weight is one on all features (Williams and Seeger 2001, "Using the Nystrom method to speed up
     kernel machines").
@@ -246,7 +248,7 @@ def rank_by_information(
     unsure and unlike each other (Zhdanov 2019, "Diverse mini-batch active learning").
 
     Args:
-        known: The `features` of all conversations.
+        known: The `weight_features` of all conversations.
         mark: As `fit` takes it.
         p: Probability of being positive; None before any fit.
         score: Completeness scores, NaN where there is none; used for the first `TYPICAL_EXAMPLES`.
@@ -454,8 +456,8 @@ class ExampleProbeService:
             ] = read
         columns = self._read_words(signs.ids.tolist())
         known = Known(
-            features(scores, states),
-            None if columns is None else word_features(columns),
+            weight_features(scores, states),
+            None if columns is None else word_vectors(columns),
             standardize(-trouble(scores)),
         )
         return _Conversations(
@@ -558,5 +560,5 @@ def _test(p: Floats, mark: Ints) -> ExampleProbeTest:
         above=int((p >= YES_FROM).sum()),
         conversations=len(p),
         proposed=int((p[~marked] >= YES_FROM).sum()),
-        rate=calibration.completion_rate(calibrated, calibration.state_counts(p, rule)),
+        rate=calibration.estimate_completion_rate(calibrated, calibration.count_states(p, rule)),
     )

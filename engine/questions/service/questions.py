@@ -21,9 +21,9 @@ from engine.questions.question import (
     NOTE,
     PEOPLE,
     Question,
-    built_in,
+    make_slug,
     parse_question,
-    slug,
+    read_built_in,
     tag_question,
 )
 from engine.questions.records import Answerer, CheckReport, MachineAnswer
@@ -83,7 +83,7 @@ class QuestionService:
         """Returns all questions: answered ones, then the project's own, then those that come with the program."""
         with self._project.reading() as conn, snapshot(conn):
             rows = [_summary(conn, name) for name in questions.names(conn)]
-        return sorted(rows, key=lambda row: (not row.answers, row.question.name in built_in()))
+        return sorted(rows, key=lambda row: (not row.answers, row.question.name in read_built_in()))
 
     def answered(self) -> list[str]:
         """Returns the names of the questions that people or machines answered."""
@@ -121,13 +121,13 @@ class QuestionService:
             if text in names:
                 return questions.get(conn, text)
         if keep and not asks:
-            return tag_question(slug(text))
+            return tag_question(make_slug(text))
         if not asks:
             raise NotFound(
                 f"There is no question “{text}”.",
                 f"Questions are {', '.join(names)}. A new one ends with a question mark, or is a file.",
             )
-        name = slug(" ".join(text.split()[:NAME_WORDS]))
+        name = make_slug(" ".join(text.split()[:NAME_WORDS]))
         definition = f"text = {json.dumps(text, ensure_ascii=False)}\n{_pattern_lines(pattern)}"
         if keep and (pattern or name not in names):
             self._put(name, definition)
@@ -142,7 +142,7 @@ class QuestionService:
         with self._project.reading() as conn:
             text = questions.definition(conn, name)
         if text is None:
-            if name not in built_in():
+            if name not in read_built_in():
                 raise NotFound(
                     f"“{name}” has no file.", "It is a tag, of which only the name is known."
                 )

@@ -23,18 +23,18 @@ from engine.conversations.filter_fields import (
 )
 from engine.conversations.filters import Term
 from engine.conversations.tables.fields import (
+    add_any_or_none,
     choice_counts,
-    counted,
-    in_order,
+    count_values,
+    ids_in_order,
     named_values,
-    number,
-    of_statement,
-    with_any_or_none,
+    number_condition,
+    select_among,
 )
 from engine.project.idset import IdSet
 from engine.project.sql import placeholders
 from engine.project.views import NOT_UNDONE
-from engine.questions.question import hyphenated
+from engine.questions.question import hyphenate
 from engine.questions.records import MachineKind
 from engine.questions.tables import questions
 from engine.questions.tables.answers import (
@@ -82,7 +82,7 @@ MACHINES_WHERE_NO_PERSON = (
 """The same of what answered last, where no person has; a verdict is that of a person alone."""
 
 
-def _by_statement(statement: str, column: str) -> tuple[MatchTerm, OrderConversations, CountValues]:
+def _make_queries(statement: str, column: str) -> tuple[MatchTerm, OrderConversations, CountValues]:
     """Returns condition, order and counts of a field whose values a statement of (conversation_id, column) selects."""
 
     def condition(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
@@ -91,12 +91,12 @@ def _by_statement(statement: str, column: str) -> tuple[MatchTerm, OrderConversa
         texts = tuple(without_surrogates(value) for value in named_values(term))
         if texts:
             sql = f"SELECT conversation_id FROM ({statement}) WHERE {column} IN ({placeholders(texts)})"
-            result = of_statement(conn, among, sql, texts)
-        return with_any_or_none(
+            result = select_among(conn, among, sql, texts)
+        return add_any_or_none(
             term,
             among,
             result,
-            lambda: of_statement(conn, among, f"SELECT conversation_id FROM ({statement})"),
+            lambda: select_among(conn, among, f"SELECT conversation_id FROM ({statement})"),
         )
 
     def order(conn: sqlite3.Connection, among: IdSet) -> array[int]:
@@ -105,23 +105,23 @@ def _by_statement(statement: str, column: str) -> tuple[MatchTerm, OrderConversa
             f"FROM (SELECT conversation_id, min({column}) AS value FROM ({statement})"
             " GROUP BY conversation_id) WHERE TRUE"
         )
-        return in_order(conn, among, rows, "value")
+        return ids_in_order(conn, among, rows, "value")
 
     def values(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
         """Returns the values with their number of conversations."""
         rows = f"SELECT conversation_id, {column} AS value FROM ({statement})"
-        return counted(conn, rows, among, limit)
+        return count_values(conn, rows, among, limit)
 
     return condition, order, values
 
 
-_verdict, _by_verdict, _verdict_counts = _by_statement(CURRENT_VERDICTS, "verdict")
-_tag, _by_tag, _tag_counts = _by_statement(CURRENT_TAGS, "tag")
-_note = _by_statement(CURRENT_NOTES, "note")[0]
-_annotator, _by_annotator, _annotator_counts = _by_statement(NAMED_OPINIONS, "annotator")
+_verdict, _by_verdict, _verdict_counts = _make_queries(CURRENT_VERDICTS, "verdict")
+_tag, _by_tag, _tag_counts = _make_queries(CURRENT_TAGS, "tag")
+_note = _make_queries(CURRENT_NOTES, "note")[0]
+_annotator, _by_annotator, _annotator_counts = _make_queries(NAMED_OPINIONS, "annotator")
 
 
-def _answered(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+def _match_answers(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns those on which the answer to the question of the term is one of its values.
 
     Raises:
@@ -132,8 +132,8 @@ def _answered(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     sql, parameters = _answers_by(conn, name, by, probabilities=compares)
     values = tuple(without_surrogates(value).casefold() for value in named_values(term))
     if compares:
-        inner = number("CAST(value AS REAL)", term)
-        result = of_statement(
+        inner = number_condition("CAST(value AS REAL)", term)
+        result = select_among(
             conn,
             among,
             f"SELECT conversation_id FROM ({sql}) WHERE {inner.text}",
@@ -143,10 +143,10 @@ def _answered(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
         named = (
             f"SELECT conversation_id FROM ({sql}) WHERE lower(value) IN ({placeholders(values)})"
         )
-        result = of_statement(conn, among, named, (*parameters, *values))
+        result = select_among(conn, among, named, (*parameters, *values))
     if DISAGREE in values:
-        result |= of_statement(conn, among, disagreements_on(name))
-    return with_any_or_none(term, among, result, lambda: of_statement(conn, among, sql, parameters))
+        result |= select_among(conn, among, disagreements_on(name))
+    return add_any_or_none(term, among, result, lambda: select_among(conn, among, sql, parameters))
 
 
 def _answers_by(
@@ -199,80 +199,81 @@ def _names_by_slug(conn: sqlite3.Connection, question: str) -> dict[str, list[st
     """Returns the names of those who answered a question, people first, by what filters write for them."""
     result: dict[str, list[str]] = {}
     for name in (*questions.annotators(conn, question), *questions.machines(conn, question)):
-        if slug := hyphenated(name):
+        if slug := hyphenate(name):
             result.setdefault(slug, []).append(name)
     return result
 
 
-def _answer_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
+def _count_answers(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
     """Returns the names of the questions, or behind `NAME@` those who answered one, or the answers to one, with their
     numbers of conversations."""
     name, separator, by = field.partition(".")[2].partition("@")
     if not name:
-        counts = dict(counted(conn, _ASKED, among, limit))
+        counts = dict(count_values(conn, _ASKED, among, limit))
         return [(name, counts.get(name, 0)) for name in questions.names(conn)[:limit]]
     if separator and not by:
         sizes = {}
         for answerer in ("person", "examples", *get_args(MachineKind), *_names_by_slug(conn, name)):
             sql, parameters = _answers_by(conn, name, answerer)
             answered = f"SELECT conversation_id FROM ({sql})"
-            sizes[answerer] = len(of_statement(conn, among, answered, parameters))
+            sizes[answerer] = len(select_among(conn, among, answered, parameters))
         return [(answerer, size) for answerer, size in sizes.items() if size][:limit]
     sql, parameters = _answers_by(conn, name, by)
-    return counted(conn, sql, among, limit, parameters=parameters)
+    return count_values(conn, sql, among, limit, parameters=parameters)
 
 
-def _disagreement(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+def _match_disagreements(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns those that one calls complete and the other incomplete, or on which people disagree."""
 
-    def scored(rule: DecisionRule, config: str | None) -> tuple[IdSet, IdSet]:
+    def called_by(rule: DecisionRule, config: str | None) -> tuple[IdSet, IdSet]:
         """Returns the conversations that a rule calls complete, and those it calls incomplete."""
         complete, incomplete = (
-            of_statement(conn, among, *state_selection_sql(rule, config, state))
+            select_among(conn, among, *state_selection_sql(rule, config, state))
             for state in (State.COMPLETE, State.INCOMPLETE)
         )
         return complete, incomplete
 
     config = score_sets.hash_in_force(conn)
-    complete, incomplete = scored(score_sets.rule(conn), config)
+    complete, incomplete = called_by(score_sets.rule(conn), config)
     result = among - among
     if "verdict" in term.values:
         rows = f"SELECT conversation_id FROM ({CURRENT_VERDICTS}) WHERE verdict = ?"
-        result |= complete & of_statement(conn, among, rows, (Verdict.NO,))
-        result |= incomplete & of_statement(conn, among, rows, (Verdict.YES,))
+        result |= complete & select_among(conn, among, rows, (Verdict.NO,))
+        result |= incomplete & select_among(conn, among, rows, (Verdict.YES,))
     if "people" in term.values:
-        result |= of_statement(conn, among, DISAGREEMENTS)
+        result |= select_among(conn, among, DISAGREEMENTS)
     if "scores" in term.values:
-        for other in score_sets.configs(conn):
-            if other.config_hash != config:
-                yes, no = scored(score_sets.rule(conn, other.config_hash), other.config_hash)
+        for scoring in score_sets.configs(conn):
+            if scoring.config_hash != config:
+                yes, no = called_by(score_sets.rule(conn, scoring.config_hash), scoring.config_hash)
                 result |= (complete & no) | (incomplete & yes)
     return result
 
 
-def _success(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+def _match_success(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns those whose probability of success is in the range of the term."""
-    inner = number("p", term)
+    inner = number_condition("p", term)
     sql = f"SELECT conversation_id FROM ({VALUES}) WHERE {inner.text}"
-    return of_statement(conn, among, sql, (SUCCEEDED, *inner.values))
+    return select_among(conn, among, sql, (SUCCEEDED, *inner.values))
 
 
-def _by_success(conn: sqlite3.Connection, among: IdSet) -> array[int]:
+def _order_by_success(conn: sqlite3.Connection, among: IdSet) -> array[int]:
     """Returns the conversations by their probability of success."""
-    return in_order(conn, among, f"FROM ({VALUES}) WHERE TRUE", "p", (SUCCEEDED,))
+    return ids_in_order(conn, among, f"FROM ({VALUES}) WHERE TRUE", "p", (SUCCEEDED,))
 
 
 FIELD_QUERIES: Mapping[str, FieldQuery] = {
     SUCCEEDED: FieldQuery(_verdict, _by_verdict, count_values=_verdict_counts, is_selective=True),
     "disagreement": FieldQuery(
-        _disagreement, count_values=choice_counts(_disagreement, FIELDS["disagreement"].choices)
+        _match_disagreements,
+        count_values=choice_counts(_match_disagreements, FIELDS["disagreement"].choices),
     ),
     "annotator": FieldQuery(
         _annotator, _by_annotator, count_values=_annotator_counts, is_selective=True
     ),
     "tag": FieldQuery(_tag, _by_tag, count_values=_tag_counts, is_selective=True),
-    QUESTION_FIELD: FieldQuery(_answered, count_values=_answer_counts),
+    QUESTION_FIELD: FieldQuery(_match_answers, count_values=_count_answers),
     "note": FieldQuery(_note, is_selective=True),
-    "success": FieldQuery(_success, _by_success),
+    "success": FieldQuery(_match_success, _order_by_success),
 }
 """Answers terms on what people said, and on what probes predict, by the name of the field."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from engine.questions.question import Question, built_in, parse_question, tag_question
+from engine.questions.question import Question, parse_question, read_built_in, tag_question
 
 
 def names(conn: sqlite3.Connection) -> list[str]:
@@ -13,7 +13,7 @@ def names(conn: sqlite3.Connection) -> list[str]:
         "SELECT name FROM question UNION SELECT DISTINCT question FROM answer WHERE question <> ''"
         " UNION SELECT question FROM answerer UNION SELECT subject FROM taught"
     )
-    return sorted({*built_in(), *(name for (name,) in rows)})
+    return sorted({*read_built_in(), *(name for (name,) in rows)})
 
 
 def answered(conn: sqlite3.Connection) -> list[str]:
@@ -28,7 +28,7 @@ def get(conn: sqlite3.Connection, name: str) -> Question:
     """Returns the question of one of `names`: the project's own, else that of the program, else a tag."""
     if (text := definition(conn, name)) is not None:
         return parse_question(name, text)
-    return built_in().get(name) or tag_question(name)
+    return read_built_in().get(name) or tag_question(name)
 
 
 def definition(conn: sqlite3.Connection, name: str) -> str | None:

@@ -15,7 +15,7 @@ from engine.base.conversation import SUCCEEDED
 from engine.conversations.tables.conversations import imported
 from engine.project.sql import snapshot
 from engine.project.views import NOT_UNDONE, OF_THIS_TEXT
-from engine.questions.question import slug
+from engine.questions.question import make_slug
 from engine.questions.records import AnsweredConversation, AnswerRow, Opinion
 from engine.questions.tables import answers
 from engine.questions.tables.answers import CURRENT_ANSWERS
@@ -29,7 +29,7 @@ def opinions_on_question(question: str) -> str:
         "SELECT v.conversation_id AS conversation_id, v.annotator AS annotator,"
         " v.value AS verdict, row_number() OVER (PARTITION BY v.conversation_id, v.annotator"
         " ORDER BY v.kind = 'give' DESC, v.id DESC) AS nth FROM answer AS v"
-        f" WHERE v.question = '{slug(question)}' AND v.target IS NULL AND {NOT_UNDONE}"
+        f" WHERE v.question = '{make_slug(question)}' AND v.target IS NULL AND {NOT_UNDONE}"
         f" AND {OF_THIS_TEXT}) WHERE nth = 1 AND verdict IS NOT NULL"
     )
 
@@ -43,7 +43,7 @@ NAMED_OPINIONS = f"SELECT conversation_id, annotator FROM ({OPINIONS}) WHERE ann
 
 def disagreements_on(question: str) -> str:
     """SQL for (conversation_id) of everything on which people disagree about a question and nobody decided."""
-    is_on_question = f"v.question = '{slug(question)}' AND {NOT_UNDONE} AND {OF_THIS_TEXT}"
+    is_on_question = f"v.question = '{make_slug(question)}' AND {NOT_UNDONE} AND {OF_THIS_TEXT}"
     return (
         "SELECT o.conversation_id AS conversation_id"
         f" FROM ({opinions_on_question(question)}) AS o"

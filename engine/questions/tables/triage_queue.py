@@ -95,7 +95,7 @@ def queue(
         among = IdSet.every(conn).of(waiting)
         match order:
             case "disagreement":
-                return _disagreeing(conn, rule, config, among, page)
+                return _queue_disagreements(conn, rule, config, among, page)
             case "sample":
                 return _sample(conn, among, page)
             case "check" | "answerers" | "doubtful":
@@ -103,19 +103,21 @@ def queue(
                 items = [TriageItem(key, reason) for key, reason in rows if among.flags[key]]
                 return TriagePage(tuple(items[:page]), len(items))
             case "list":
-                items = _as_listed(conn, waiting[:page], rule, config)
+                items = _items_as_listed(conn, waiting[:page], rule, config)
             case "people":
-                items = [TriageItem(key, _opinions(conn, key, question)) for key in waiting[:page]]
+                items = [
+                    TriageItem(key, _opinions_text(conn, key, question)) for key in waiting[:page]
+                ]
             case "trouble":
-                items = _troubled(conn, waiting, page)
+                items = _items_by_trouble(conn, waiting, page)
             case "informative":
-                items = _informative(conn, waiting, page, question)
+                items = _items_by_information(conn, waiting, page, question)
             case "threshold":
-                nearest = _nearest(conn, rule, config)
-                items = _scored_first(conn, nearest, waiting, among, page, rule, config)
+                nearest = _scores_by_distance(conn, rule, config)
+                items = _put_scored_first(conn, nearest, waiting, among, page, rule, config)
             case "lowest":
-                lowest = _lowest(conn, config)
-                items = _scored_first(conn, lowest, waiting, among, page, rule, config)
+                lowest = _scores_rising(conn, config)
+                items = _put_scored_first(conn, lowest, waiting, among, page, rule, config)
         return TriagePage(tuple(items), len(waiting))
 
 
@@ -149,7 +151,7 @@ def _waiting_term(order: QueueOrder, question: str) -> Term:
     return Term(SUCCEEDED, ":", (NO_VALUE,))
 
 
-def _scored_first(
+def _put_scored_first(
     conn: sqlite3.Connection,
     scores: Iterable[tuple[int, float]],
     waiting: array[int],
@@ -166,11 +168,11 @@ def _scored_first(
     scored = list(islice(((key, p) for key, p in scores if among.flags[key]), page))
     items = [TriageItem(key, _score_reason(p, rule)) for key, p in scored]
     if room := page - len(items):
-        items += _unscored(conn, config, waiting, {key for key, _ in scored}, room)
+        items += _items_without_score(conn, config, waiting, {key for key, _ in scored}, room)
     return items
 
 
-def _nearest(
+def _scores_by_distance(
     conn: sqlite3.Connection, rule: DecisionRule, config: str | None
 ) -> Iterator[tuple[int, float]]:
     """Returns (id, score) of all scored conversations by distance of the score from the threshold."""
@@ -185,12 +187,12 @@ def _nearest(
     return heapq.merge(below, above, key=lambda row: (abs(row[1] - rule.threshold), row[0]))
 
 
-def _lowest(conn: sqlite3.Connection, config: str | None) -> Iterator[tuple[int, float]]:
+def _scores_rising(conn: sqlite3.Connection, config: str | None) -> Iterator[tuple[int, float]]:
     """Returns (id, score) of all scored conversations by rising score."""
     return conn.execute(f"{_SCORED} ORDER BY p_end_normalised, conversation_id", (config,))
 
 
-def _opinions(conn: sqlite3.Connection, conversation_id: int, question: str) -> str:
+def _opinions_text(conn: sqlite3.Connection, conversation_id: int, question: str) -> str:
     """Returns what each person says of a conversation, as the reason why it is in the queue."""
     opinions = (
         f"{opinion.annotator or NO_NAME} says {opinion.value}"
@@ -199,13 +201,13 @@ def _opinions(conn: sqlite3.Connection, conversation_id: int, question: str) -> 
     return f"people disagree: {', '.join(opinions)}"
 
 
-def _drawn_for_check(conn: sqlite3.Connection, question: str) -> list[tuple[int, str]]:
+def _queue_check(conn: sqlite3.Connection, question: str) -> list[tuple[int, str]]:
     """Returns (conversation, reason) of what was drawn to check a machine; the reason hides what the machine says."""
     check = machine_answers.newest_check(conn, question)
     return [] if check is None else [(key, f"drawn to check {check.by}") for key in check.drawn]
 
 
-def _answerers_differ(conn: sqlite3.Connection, question: str) -> list[tuple[int, str]]:
+def _queue_differences(conn: sqlite3.Connection, question: str) -> list[tuple[int, str]]:
     """Returns (conversation, reason) of what machines answer differently."""
     says_by_id: dict[int, dict[str, str]] = {}
     for by, _, answers in machine_answers.answers_by_machine(conn, question):
@@ -218,7 +220,7 @@ def _answerers_differ(conn: sqlite3.Connection, question: str) -> list[tuple[int
     ]
 
 
-def _doubtful(conn: sqlite3.Connection, question: str) -> list[tuple[int, str]]:
+def _queue_doubtful(conn: sqlite3.Connection, question: str) -> list[tuple[int, str]]:
     """Returns (conversation, reason) of what the newest machine that gives probabilities answers, the least probable
     answer first."""
     for by, _, answers in machine_answers.answers_by_machine(conn, question):
@@ -232,9 +234,9 @@ def _doubtful(conn: sqlite3.Connection, question: str) -> list[tuple[int, str]]:
 
 
 _MACHINE_ORDERS: Mapping[str, Callable[[sqlite3.Connection, str], list[tuple[int, str]]]] = {
-    "check": _drawn_for_check,
-    "answerers": _answerers_differ,
-    "doubtful": _doubtful,
+    "check": _queue_check,
+    "answerers": _queue_differences,
+    "doubtful": _queue_doubtful,
 }
 """What gives (conversation, reason) in the orders that go by the answers of machines."""
 
@@ -249,7 +251,7 @@ def _score_reason(p: float, rule: DecisionRule) -> str:
     return f"{state.word}: the score is {side} the threshold"
 
 
-def _unscored(
+def _items_without_score(
     conn: sqlite3.Connection, config: str | None, waiting: array[int], scored: set[int], room: int
 ) -> list[TriageItem]:
     """Returns the waiting conversations without a score, in id order, with the reason."""
@@ -271,7 +273,7 @@ def _unscored(
     ]
 
 
-def _as_listed(
+def _items_as_listed(
     conn: sqlite3.Connection, keys: array[int], rule: DecisionRule, config: str | None
 ) -> list[TriageItem]:
     """Returns the next conversations of the list, with their states as the reason."""
@@ -287,7 +289,7 @@ def _as_listed(
     return [TriageItem(key, f"next in the list; {rule.state(scores.get(key))}") for key in keys]
 
 
-def _disagreeing(
+def _queue_disagreements(
     conn: sqlite3.Connection, rule: DecisionRule, config: str | None, among: IdSet, page: int
 ) -> TriagePage:
     """Returns every conversation of `among` that has different states, once, with the configuration that differs most
@@ -338,7 +340,7 @@ def _names_of_sets(*both: tuple[int, ScoreConfig]) -> list[str]:
     return names
 
 
-def _troubled(conn: sqlite3.Connection, waiting: array[int], page: int) -> list[TriageItem]:
+def _items_by_trouble(conn: sqlite3.Connection, waiting: array[int], page: int) -> list[TriageItem]:
     """Returns the waiting conversations by falling trouble, then those whose signs were not read."""
     waiting_ids = set(waiting)
     ids = [key for key in sign_tables.by_trouble(conn) if key in waiting_ids]
@@ -347,7 +349,7 @@ def _troubled(conn: sqlite3.Connection, waiting: array[int], page: int) -> list[
     return [TriageItem(key, in_words(signs_by_id.get(key, ())) or _NO_SIGNS) for key in ids]
 
 
-def _informative(
+def _items_by_information(
     conn: sqlite3.Connection, waiting: array[int], page: int, question: str
 ) -> list[TriageItem]:
     """Returns the waiting conversations in the order of the probe, then those it did not rank."""

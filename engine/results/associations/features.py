@@ -157,14 +157,14 @@ def word_features(
     incidences: list[Incidence] = []
     for length in range(1, MAX_WORDS + 1):
         if length > 1:
-            phrases = _longer(phrases, length - 1, word, words, min_count)
+            phrases = _lengthen(phrases, length - 1, word, words, min_count)
         has_content = np.array(
             [not all(map(_is_function_word, text.split())) for text in phrases.texts],
             bool,
         )
         for place, is_in_place in messages_in.items():
             counted = is_in_place[message[phrases.start]] & has_content[phrases.number]
-            incidence, kinds = _eligible(
+            incidence, kinds = _select_eligible(
                 phrases.number[counted],
                 speech[message[phrases.start[counted]]],
                 len(phrases.texts),
@@ -176,7 +176,7 @@ def word_features(
                 phrase, speaker = divmod(kind, len(_SPEAKERS))
                 text = _JOINED.sub("", phrases.texts[phrase])
                 features.append(WordFeature(_SPEAKERS[speaker], place, text))
-    return features, joined(incidences)
+    return features, join_incidences(incidences)
 
 
 def _is_function_word(word: str) -> bool:
@@ -203,7 +203,7 @@ def _read_tokens(messages: Iterable[tuple[int, Role, str]]) -> _Tokens:
     return _Tokens(vocabulary.words, np.asarray(tokens, np.int64), message, speech)
 
 
-def _eligible(
+def _select_eligible(
     phrase: Ints, speech: Ints, phrases: int, conversations: int, min_count: int
 ) -> tuple[Incidence, list[int]]:
     """Returns which conversations have the features of one place, counted from 0, and the kind of each feature.
@@ -239,13 +239,13 @@ def _is_first(speech: Ints) -> Bools:
     return is_first
 
 
-def joined(incidences: Iterable[Incidence]) -> Incidence:
+def join_incidences(incidences: Iterable[Incidence]) -> Incidence:
     """Returns several incidences, at least one, as one; the features of a later one have higher numbers."""
     feature, row = zip(*incidences, strict=True)
     return Incidence(np.concatenate(feature), np.concatenate(row))
 
 
-def _longer(
+def _lengthen(
     phrases: _Phrases, length: int, word: Ints, words: list[str], min_count: int
 ) -> _Phrases:
     """Returns the frequent phrases of one word more.
@@ -330,14 +330,14 @@ def odds_ratios(incidence: Incidence, features: int, is_first: Bools, stratum: I
             np.bincount(cells, minlength=(end - begin) * columns).reshape(end - begin, columns)
             for cells in (cell[on_first[pairs]], cell)
         )
-        figures.append(_figures(both, have, first_size[mixed], size[mixed]))
+        figures.append(_odds_figures(both, have, first_size[mixed], size[mixed]))
     first = np.bincount(incidence.feature[on_first], minlength=features)
     second = np.bincount(incidence.feature, minlength=features) - first
     log_ratio, error, first_share, second_share, z = np.concatenate(figures, axis=1)
     return Odds(log_ratio, error, first_share, second_share, z, first, second)
 
 
-def _figures(both: Ints, have: Ints, first_size: Ints, size: Ints) -> Floats:
+def _odds_figures(both: Ints, have: Ints, first_size: Ints, size: Ints) -> Floats:
     """Returns the logarithms of Mantel-Haenszel odds ratios, their standard errors, the shares of both sides, and the
     statistics of even odds; shape (5, features).
 
@@ -368,11 +368,19 @@ def _figures(both: Ints, have: Ints, first_size: Ints, size: Ints) -> Floats:
     first_share = (both / first_size) @ weights
     second_share = ((have - both) / (size - first_size)) @ weights
     log_ratio, error = np.log(first_sum / second_sum), np.sqrt(variance)
-    return np.stack([log_ratio, error, first_share, second_share, _z(both, have, first_size, size)])
+    return np.stack(
+        [
+            log_ratio,
+            error,
+            first_share,
+            second_share,
+            _signed_deviance(both, have, first_size, size),
+        ]
+    )
 
 
-def _z(both: Ints, have: Ints, first_size: Ints, size: Ints) -> Floats:
-    """Returns the signed root of the deviance of even odds, shape (features,); arguments as in `_figures`.
+def _signed_deviance(both: Ints, have: Ints, first_size: Ints, size: Ints) -> Floats:
+    """Returns the signed root of the deviance of even odds, shape (features,); arguments as in `_odds_figures`.
 
     Under even odds the number in each cell is a sum of hypergeometric numbers. The deviance is that of the binomial
     distribution with the same mean and variance, for the cell with the least mean, with half a conversation as
@@ -384,34 +392,34 @@ def _z(both: Ints, have: Ints, first_size: Ints, size: Ints) -> Floats:
     observed, totals = both.sum(axis=1), have.sum(axis=1)
     firsts, seconds = first_size.sum(), (size - first_size).sum()
 
-    def cells(first: Floats | Ints) -> Floats:
+    def cells_of_first(first: Floats | Ints) -> Floats:
         """Returns the four cells of each table, shape (4, features), from the first one."""
         second = totals - first
         return np.stack([first, second, firsts - first, seconds - second]).astype(float)
 
-    expected = cells(means)
+    expected = cells_of_first(means)
     least = expected.argmin(axis=0), np.arange(len(have))
-    mean, count = expected[least], cells(observed)[least]
-    usable = variance > 0
+    mean, count = expected[least], cells_of_first(observed)[least]
+    varies = variance > 0
     # Any numbers keep the tables without a variance free of divisions by 0; their statistic is 0.
-    mean, variance = np.where(usable, mean, 1.0), np.where(usable, variance, 0.5)
+    mean, variance = np.where(varies, mean, 1.0), np.where(varies, variance, 0.5)
     # A binomial distribution of n trials has the variance mean * (1 - mean / n), so n follows from mean and variance.
     trials = mean / (1 - variance / mean)
     # The count moves half a conversation toward its mean, but not past it.
     nearer = mean + np.sign(count - mean) * np.maximum(0, np.abs(count - mean) - _HALF)
     nearer = nearer.clip(0, trials)
-    deviance = _x_log(nearer, nearer / mean) + _x_log(
+    deviance = _times_log(nearer, nearer / mean) + _times_log(
         trials - nearer, (trials - nearer) / (trials - mean)
     )
-    return np.where(usable, np.sign(observed - means) * np.sqrt(2 * deviance.clip(min=0)), 0.0)
+    return np.where(varies, np.sign(observed - means) * np.sqrt(2 * deviance.clip(min=0)), 0.0)
 
 
-def _x_log(x: Floats, ratio: Floats) -> Floats:
+def _times_log(x: Floats, ratio: Floats) -> Floats:
     """Returns x ln(ratio), 0 where x is 0."""
     return x * np.log(np.where(x > 0, ratio, 1.0))
 
 
-def adjusted_p(p: Floats) -> Floats:
+def adjust_p_values(p: Floats) -> Floats:
     """Returns p values corrected by Benjamini and Hochberg for all of them, shape (tests,)."""
     order = np.argsort(p)
     ratios = p[order] * len(p) / np.arange(1, len(p) + 1)
@@ -420,7 +428,9 @@ def adjusted_p(p: Floats) -> Floats:
     return corrected
 
 
-def near_equal(incidence: Incidence, order: Ints, conversations: int, overlap: float) -> list[Ints]:
+def group_near_equal(
+    incidence: Incidence, order: Ints, conversations: int, overlap: float
+) -> list[Ints]:
     """Returns groups of features that nearly the same conversations have, each by its first feature.
 
     A feature joins the first group whose first feature has a Jaccard similarity of at least `overlap` with it.

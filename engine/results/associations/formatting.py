@@ -88,17 +88,17 @@ def association_cells(row: Association) -> tuple[str, str, str, str]:
 
 def near_equal_text(row: Association) -> str:
     """Returns the first near-equal features that bring a new word, and the number of the others; empty without any."""
-    words = _words(row.feature)
+    words = _side_words(row.feature)
     names: list[str] = []
     for feature in row.near_equal:
-        if len(names) < MAX_NEAR_EQUAL and not _words(feature) <= words:
+        if len(names) < MAX_NEAR_EQUAL and not _side_words(feature) <= words:
             names.append(feature_text(feature))
-            words |= _words(feature)
+            words |= _side_words(feature)
     more = len(row.near_equal) - len(names)
     return " · ".join([*names, *([f"{more:,} more"] if more else [])])
 
 
-def _words(feature: Feature) -> set[str]:
+def _side_words(feature: Feature) -> set[str]:
     """Returns the words of a phrase, or a term as one."""
     return {str(feature)} if isinstance(feature, Term) else set(feature.text.split())
 

@@ -34,9 +34,9 @@ from engine.questions.tables import questions
 from engine.results.associations import formatting
 from engine.results.associations.features import (
     Incidence,
-    adjusted_p,
-    joined,
-    near_equal,
+    adjust_p_values,
+    group_near_equal,
+    join_incidences,
     odds_ratios,
     word_features,
 )
@@ -49,7 +49,7 @@ from engine.results.associations.records import (
     Split,
     WordFeature,
 )
-from engine.results.comparison.measured import goal_numbers
+from engine.results.comparison.measures import goal_numbers
 from engine.signs import tables as signs
 
 MIN_SIDE = 10
@@ -165,7 +165,7 @@ class AssociationService:
             return Split(parse_filter(f"{question}:no"), parse_filter(f"{question}:yes"))
         with self._project.reading() as conn, snapshot(conn):
             *outcomes, states = splits
-            for split in (*outcomes, *_trouble_split(conn), states):
+            for split in (*outcomes, *_split_by_trouble(conn), states):
                 if all(_count(conn, side) >= MIN_SIDE for side in (split.first, split.second)):
                     return split
         raise NotFound(
@@ -191,7 +191,7 @@ class AssociationService:
             WorkbenchError: The project cannot evaluate a filter.
         """
         with self._project.reading() as conn, snapshot(conn):
-            sides = _sides(conn, split)
+            sides = _read_sides(conn, split)
             goal = np.zeros(len(sides.ids), np.int64)
             view = self._cache.shown(conn) if within_goals else None
             if view is not None and not split.first.of("goal") and not split.second.of("goal"):
@@ -213,7 +213,7 @@ def read_features(
     min_count = max(MIN_COUNT, round(MIN_SHARE * min(sides.sizes)))
     terms: list[Feature] = []
     incidences = []
-    for term, members in _terms(conn, split, sides.among, min_count, by_goal=by_goal):
+    for term, members in _eligible_terms(conn, split, sides.among, min_count, by_goal=by_goal):
         rows = sides.row[np.asarray(members.ascending(), np.int64)]
         incidences.append(Incidence(np.full(len(rows), len(terms)), rows))
         terms.append(term)
@@ -230,7 +230,7 @@ def read_features(
     named = np.array([searched.issuperset(word.text.split()) for word in words], bool)
     other = ~named[incidence.feature]
     incidences.append(Incidence(incidence.feature[other] + len(terms), incidence.row[other]))
-    return [*terms, *words], joined(incidences)
+    return [*terms, *words], join_incidences(incidences)
 
 
 def _associations(
@@ -246,7 +246,7 @@ def _associations(
     z = odds.z
     tested = odds.first + odds.second > 0
     p = np.ones(len(features))
-    p[tested] = adjusted_p(odds.p[tested])
+    p[tested] = adjust_p_values(odds.p[tested])
     significant = np.flatnonzero(p < FALSE_DISCOVERY_RATE)
     # of equally clear features that say the same, a term tells more than a word, and a phrase more than its parts
     length = np.array(
@@ -257,7 +257,7 @@ def _associations(
         np.lexsort((length[significant], is_word[significant], -np.abs(z[significant]).round(1)))
     ]
     rows: dict[object, Association] = {}
-    for group in near_equal(incidence, order, len(sides.ids), NEAR_EQUAL):
+    for group in group_near_equal(incidence, order, len(sides.ids), NEAR_EQUAL):
         head, *others = group.tolist()
         side, feature = int(z[head] < 0), features[head]
         near = tuple(features[other] for other in others)
@@ -300,7 +300,7 @@ def _count(conn: sqlite3.Connection, filter: Filter) -> int:
     return 0
 
 
-def _trouble_split(conn: sqlite3.Connection) -> Iterator[Split]:
+def _split_by_trouble(conn: sqlite3.Connection) -> Iterator[Split]:
     """Yields the conversations with the most signs of trouble, `TROUBLED_SHARE` of all, and all others; nothing where
     these show no more trouble than is usual."""
     ids = list(signs.by_trouble(conn))
@@ -312,7 +312,7 @@ def _trouble_split(conn: sqlite3.Connection) -> Iterator[Split]:
         yield Split(parse_filter(f"trouble>={bound}"), NO_FILTER, MOST_TROUBLE, verbs)
 
 
-def _sides(conn: sqlite3.Connection, split: Split) -> Sides:
+def _read_sides(conn: sqlite3.Connection, split: Split) -> Sides:
     """Returns the conversations of both sides.
 
     Raises:
@@ -339,7 +339,7 @@ def _sides(conn: sqlite3.Connection, split: Split) -> Sides:
     return Sides.of(among, np.frombuffer(first.flags, np.uint8)[among.ascending()] > 0)
 
 
-def _terms(
+def _eligible_terms(
     conn: sqlite3.Connection, split: Split, among: IdSet, min_count: int, *, by_goal: bool
 ) -> Iterator[tuple[Term, IdSet]]:
     """Yields the terms that at least `min_count` conversations of a set match and as many do not, with those that do.
@@ -351,10 +351,10 @@ def _terms(
         for filter in (split.first, split.second)
         for term in filter.terms
     }
-    same_matter = chosen_by.union(*(group for group in _SAME_MATTER if group & chosen_by))
-    same_matter |= {"reason"}  # it explains an answer, whichever side was chosen by
+    excluded_fields = chosen_by.union(*(group for group in _SAME_MATTER if group & chosen_by))
+    excluded_fields |= {"reason"}  # it explains an answer, whichever side was chosen by
     if not by_goal:
-        same_matter |= {"goal", "theme"}
+        excluded_fields |= {"goal", "theme"}
     fields = [*COUNTABLE_FIELDS, *_FURTHER_FIELDS]
     fields += [
         f"{field}.{key}"
@@ -365,11 +365,11 @@ def _terms(
     terms = [
         Term(name, ":", (value,))
         for name in fields
-        if name not in same_matter
+        if name not in excluded_fields
         for value, count in selecting.values(conn, name, NO_FILTER)
         if count is not None and count >= min_count and value not in (ANY_VALUE, NO_VALUE)
     ]
-    if "messages" not in same_matter:
+    if "messages" not in excluded_fields:
         sizes = message_counts(conn, among)
         long = sizes[int(len(sizes) * LONG_QUANTILE)]
         terms.append(Term("messages", ">=", (str(long),)))

@@ -15,9 +15,9 @@ import numpy as np
 from engine.base.arrays import Floats
 from engine.base.statistics.intervals import Interval, wilson
 from engine.base.statistics.ranking import holm, p_two_sided
-from engine.questions.calibration import rate_difference
+from engine.questions.calibration import estimate_rate_change
 from engine.questions.records import CompletionRate, MachineShare
-from engine.results.comparison.measured import Measured
+from engine.results.comparison.measures import Measures
 
 Measure = Literal[
     "completion",
@@ -162,13 +162,13 @@ _MIN_EXPECTED_COUNT = 5.0
 """Least expected count of each kind for the score test; below it, the exact test is used."""
 
 
-def share_difference(part: int, of: int, other_part: int, other_of: int) -> Interval:
+def share_difference(count: int, size: int, second_count: int, second_size: int) -> Interval:
     """Returns the second share minus the first with its 95% interval (Newcombe 1998, Stat. Med. 17, method 10); both
     samples have at least one case."""
-    first, second = wilson(part, of), wilson(other_part, other_of)
+    first, second = wilson(count, size), wilson(second_count, second_size)
     return interval_difference(
-        Interval(part / of, first.low, first.high),
-        Interval(other_part / other_of, second.low, second.high),
+        Interval(count / size, first.low, first.high),
+        Interval(second_count / second_size, second.low, second.high),
     )
 
 
@@ -182,33 +182,33 @@ def interval_difference(first: Interval, second: Interval) -> Interval:
     return Interval(difference, difference - below, difference + above)
 
 
-def shares_differ(part: int, of: int, other_part: int, other_of: int) -> float:
+def p_of_share_difference(count: int, size: int, second_count: int, second_size: int) -> float:
     """Returns the two-sided p value of the hypothesis that two shares are equal.
 
     Pearson's chi-squared test without correction; with few cases, Fisher's exact test, which needs no large samples.
     """
-    parts, cases = part + other_part, of + other_of
+    parts, cases = count + second_count, size + second_size
     rarer = min(parts, cases - parts)
-    least_expected_count = rarer * min(of, other_of) / cases
+    least_expected_count = rarer * min(size, second_size) / cases
     if least_expected_count < _MIN_EXPECTED_COUNT:
         from scipy.stats import fisher_exact  # slow to import, and most comparisons do not need it
 
-        table = [[part, of - part], [other_part, other_of - other_part]]
+        table = [[count, size - count], [second_count, second_size - second_count]]
         return float(fisher_exact(table).pvalue)
     common_share = parts / cases
-    error = math.sqrt(common_share * (1 - common_share) * (1 / of + 1 / other_of))
-    return p_two_sided((other_part / other_of - part / of) / error)
+    error = math.sqrt(common_share * (1 - common_share) * (1 / size + 1 / second_size))
+    return p_two_sided((second_count / second_size - count / size) / error)
 
 
-def all_differ(pairs: Sequence[tuple[int, int, int, int]]) -> list[float]:
-    """Returns the p values of `shares_differ` for several pairs of shares, corrected by Holm's method; 1 for a side
-    without cases.
+def p_of_share_differences(pairs: Sequence[tuple[int, int, int, int]]) -> list[float]:
+    """Returns the p value of each of several pairs of shares, see `p_of_share_difference`, corrected by Holm's method;
+    1 for a side without cases.
 
     Args:
-        pairs: (part, of, other part, other of) of each pair.
+        pairs: (count, size, second count, second size) of each pair.
     """
     ps = [
-        shares_differ(part, of, other_part, other_of) if of and other_of else 1.0
+        p_of_share_difference(part, of, other_part, other_of) if of and other_of else 1.0
         for part, of, other_part, other_of in pairs
     ]
     return [1.0 if p is None else p for p in holm(ps)]
@@ -249,9 +249,9 @@ _MEANS: tuple[Measure, ...] = ("trouble", "success", "turns", "characters", "ent
 """Measures whose means over conversations are compared."""
 
 
-def compare(sides: tuple[Side, Side], first: Measured, second: Measured) -> Comparison:
+def compare(sides: tuple[Side, Side], first: Measures, second: Measures) -> Comparison:
     """Returns the tests of all measures of two disjoint sets of conversations, whose goals have the same numbers."""
-    overall = [*_completion(first, second), *_means(first, second)]
+    overall = [*_compare_completion(first, second), *_compare_all_means(first, second)]
     goals: list[Difference] = []
     untested = 0
     for goal, label in enumerate(first.goals):
@@ -260,18 +260,18 @@ def compare(sides: tuple[Side, Side], first: Measured, second: Measured) -> Comp
         if len(first_members.ids) + len(second_members.ids) < MIN_GOAL_MEMBERS:
             untested += 1
             continue
-        goals += _of_goal(label, (first, second), (first_members, second_members))
+        goals += _compare_goal(label, (first, second), (first_members, second_members))
     rates = first.counts(), second.counts()
     correctable = all(side.rate.corrected is not None for side in sides)
     return Comparison(
         sides=sides,
-        corrected_change=rate_difference(first.calibration, *rates) if correctable else None,
-        differences=tuple(_corrected(overall, goals)),
+        corrected_change=estimate_rate_change(first.calibration, *rates) if correctable else None,
+        differences=tuple(_correct_p_values(overall, goals)),
         untested=untested,
     )
 
 
-def _corrected(overall: list[Difference], goals: list[Difference]) -> list[Difference]:
+def _correct_p_values(overall: list[Difference], goals: list[Difference]) -> list[Difference]:
     """Returns all differences with their corrected p values: those over all conversations, of which the completion rate
     is tested alone, then those of goals by p value."""
     alone = [difference for difference in overall if difference.measure == "completion"]
@@ -287,21 +287,23 @@ def _corrected(overall: list[Difference], goals: list[Difference]) -> list[Diffe
     ]
 
 
-def completion_change(first: Measured, second: Measured) -> Difference | None:
+def completion_change(first: Measures, second: Measures) -> Difference | None:
     """Returns the difference of the completion rates; None where a side has no scores."""
-    return next(_completion(first, second), None)
+    return next(_compare_completion(first, second), None)
 
 
-def _completion(first: Measured, second: Measured, goal: str | None = None) -> Iterator[Difference]:
+def _compare_completion(
+    first: Measures, second: Measures, goal: str | None = None
+) -> Iterator[Difference]:
     """Yields the difference of the completion rates, over all or of a goal; nothing where a side has no scores."""
     counts = _Count(*first.counts()), _Count(*second.counts())
     if not all(count.of for count in counts):
         return
-    yield _share("completion" if goal is None else "completion in goal", goal, *counts)
+    yield _compare_shares("completion" if goal is None else "completion in goal", goal, *counts)
 
 
-def _of_goal(
-    label: str, sides: tuple[Measured, Measured], members: tuple[Measured, Measured]
+def _compare_goal(
+    label: str, sides: tuple[Measures, Measures], members: tuple[Measures, Measures]
 ) -> Iterator[Difference]:
     """Yields the differences of a goal: in its share of all conversations, in its completion, and in its trouble.
 
@@ -313,10 +315,10 @@ def _of_goal(
     first, second = (
         _Count(len(part.ids), len(side.ids)) for part, side in zip(members, sides, strict=True)
     )
-    yield _share("share of goal", label, first, second)
+    yield _compare_shares("share of goal", label, first, second)
     if sum(_Count(*part.counts()).of for part in members) >= MIN_GOAL_MEMBERS:
-        yield from _completion(*members, label)
-    yield from _mean("trouble in goal", label, *(part.trouble for part in members))
+        yield from _compare_completion(*members, label)
+    yield from _compare_means("trouble in goal", label, *(part.trouble for part in members))
 
 
 class _Count(NamedTuple):
@@ -326,7 +328,9 @@ class _Count(NamedTuple):
     of: int
 
 
-def _share(measure: Measure, goal: str | None, first: _Count, second: _Count) -> Difference:
+def _compare_shares(
+    measure: Measure, goal: str | None, first: _Count, second: _Count
+) -> Difference:
     """Returns a difference of shares of conversations; both sides have at least one."""
     return Difference(
         measure,
@@ -334,17 +338,19 @@ def _share(measure: Measure, goal: str | None, first: _Count, second: _Count) ->
         values=(first.part / first.of, second.part / second.of),
         cases=(first.of, second.of),
         change=share_difference(*first, *second),
-        p=shares_differ(*first, *second),
+        p=p_of_share_difference(*first, *second),
     )
 
 
-def _means(first: Measured, second: Measured) -> Iterator[Difference]:
+def _compare_all_means(first: Measures, second: Measures) -> Iterator[Difference]:
     """Yields the differences of the means that both sides have."""
     for measure in _MEANS:
-        yield from _mean(measure, None, *(getattr(side, measure) for side in (first, second)))
+        yield from _compare_means(
+            measure, None, *(getattr(side, measure) for side in (first, second))
+        )
 
 
-def _mean(
+def _compare_means(
     measure: Measure, goal: str | None, first: Floats, second: Floats
 ) -> Iterator[Difference]:
     """Yields the difference of two means, NaN left out; nothing where `mean_difference` is None."""

@@ -57,10 +57,10 @@ def difference_cells(difference: Difference) -> tuple[str, str, str, str, str]:
     """Returns the name of a difference, its values on both sides, the change with its interval, and p."""
     return (
         _difference_name(difference),
-        _value(difference, 0),
-        _value(difference, 1),
-        _change(difference),
-        _p(difference),
+        _format_value(difference, 0),
+        _format_value(difference, 1),
+        _format_change(difference),
+        _format_p(difference),
     )
 
 
@@ -74,14 +74,14 @@ def _difference_name(difference: Difference) -> str:
 def _side_text(side: Side) -> str:
     """Returns a side with its numbers of conversations and the share that ended."""
     rate = side.rate
-    apparent, corrected = _rates(rate)
+    apparent, corrected = _format_rates(rate)
     counts = f"{counted(rate.conversations, 'conversation')}, {rate.scored:,} scored"
     ended = f", {apparent} ended" if rate.apparent is not None else ""
     correction = f", corrected {corrected}" if rate.corrected is not None else ""
     return f"{one_line(side.name, _SIDE_NAME_CELLS)}: {counts}{ended}{correction}"
 
 
-def _value(difference: Difference, side: int) -> str:
+def _format_value(difference: Difference, side: int) -> str:
     """Returns a measure on one side (0 or 1): a percentage, or a mean with its decimals."""
     value = difference.values[side]
     if difference.measure in _SHARES:
@@ -89,11 +89,11 @@ def _value(difference: Difference, side: int) -> str:
     return f"{value:,.{_DIGITS[difference.measure]}f}"
 
 
-def _change(difference: Difference) -> str:
+def _format_change(difference: Difference) -> str:
     """Returns a change with its 95% interval in brackets; of shares in points of percent."""
     change = difference.change
     if difference.measure in _SHARES:
-        return f"{_points(change.value)} ({_points(change.low)} to {_points(change.high)})"
+        return f"{_format_points(change.value)} ({_format_points(change.low)} to {_format_points(change.high)})"
     digits = _DIGITS[difference.measure]
     value, low, high = (
         f"{number:+,.{digits}f}".replace("-", "−")
@@ -102,19 +102,19 @@ def _change(difference: Difference) -> str:
     return f"{value} ({low} to {high})"
 
 
-def _p(difference: Difference) -> str:
+def _format_p(difference: Difference) -> str:
     """Returns the corrected p value, `<.001` or `.034`, with a star where the difference is significant."""
     corrected = difference.corrected
     p = "<.001" if corrected < 0.001 else f"{corrected:.3f}".removeprefix("0")
     return f"{p}*" if difference.significant else p
 
 
-def _points(share: float) -> str:
+def _format_points(share: float) -> str:
     """Returns a difference of shares in points of percent with its sign."""
     return f"{100 * share:+.1f}".replace("-", "−")
 
 
-def _rates(rate: CompletionRate) -> tuple[str, str]:
+def _format_rates(rate: CompletionRate) -> tuple[str, str]:
     """Returns the rate of ended conversations, and the corrected one with its interval; a dash where there is
     none."""
     apparent = format_rate(rate.above, rate.scored)
@@ -192,7 +192,7 @@ def _answer_row(change: AnswerChange) -> ReportRow:
     is_mean = change.value == MEAN
     values = (share.in_words.partition(" ")[0] for share in change.shares)
     ends = change.change.value, change.change.low, change.change.high
-    value, low, high = (f"{end:+.2f}" if is_mean else _points(end) for end in ends)
+    value, low, high = (f"{end:+.2f}" if is_mean else _format_points(end) for end in ends)
     text = f"{value} ({low} to {high})".replace("-", "−")
     return ReportRow((f"{name}, corrected)", *values, text, ""), details={"filter": None})
 
@@ -228,8 +228,8 @@ def side_sentences(comparison: Comparison) -> list[str]:
     if comparison.corrected_change is not None:
         change = comparison.corrected_change
         sentences.append(
-            f"Ended, without the errors of the scores: {_points(change.value)} points from A to B"
-            f" (95% interval {_points(change.low)} to {_points(change.high)})"
+            f"Ended, without the errors of the scores: {_format_points(change.value)} points from A to B"
+            f" (95% interval {_format_points(change.low)} to {_format_points(change.high)})"
         )
     return sentences
 
@@ -250,9 +250,11 @@ def breakdown_table(
 
 def _completion_row(part: Part) -> ReportRow:
     """Returns a value of a field with the share that ended."""
-    apparent, corrected = _rates(part.rate)
+    apparent, corrected = _format_rates(part.rate)
     conversations, scored = f"{part.rate.conversations:,}", f"{part.rate.scored:,}"
-    change = ("", "") if part.change is None else (_change(part.change), _p(part.change))
+    change = (
+        ("", "") if part.change is None else (_format_change(part.change), _format_p(part.change))
+    )
     cells = (part.value, conversations, apparent, *change, corrected, scored)
     faint = (2,) if is_few(part.rate.scored) else ()
     return ReportRow(cells, details={"filter": part.filter}, faint=faint)

@@ -41,9 +41,9 @@ from engine.results.comparison.differences import (
     completion_change,
     interval_difference,
 )
-from engine.results.comparison.measured import (
+from engine.results.comparison.measures import (
     TIME_FIELDS,
-    Measured,
+    Measures,
     comparable_fields,
     conversations_by_value,
     goal_numbers,
@@ -74,12 +74,12 @@ def answer_rates(
     if question.kind == "text":
         raise UsageError(f"Answers to {question.name} are texts.", "`answers` lists them.")
     people = answers.of_question(conn, question.name)
-    given = {
+    values_by_answerer = {
         PEOPLE: {key: value for key, (value, _) in people.items()},
         **machine_answers.values_by_name(conn, question.name),
     }
-    given = {who: by_id for who, by_id in given.items() if by_id}
-    if not given:
+    values_by_answerer = {who: by_id for who, by_id in values_by_answerer.items() if by_id}
+    if not values_by_answerer:
         raise NotYet(
             f"Nobody has answered {question.name}.", f"`workbench ask PROJECT {question.name}`"
         )
@@ -99,13 +99,15 @@ def answer_rates(
     ]
     rows = []
     for value, ids in members.items():
-        for who, by_id in given.items():
+        for who, by_id in values_by_answerer.items():
             texts = [by_id[key] for key in ids if key in by_id]
             cells: list[Cell] = [value, who, len(texts)]
             if has_numbers:
-                cells.append(_mean([float(text) for text in texts]))
-            counts = Counter(answer for text in texts for answer in _answers(question, text))
-            cells += [_share(counts[answer], len(texts)) for answer in question.answers]
+                cells.append(_mean_with_interval([float(text) for text in texts]))
+            counts = Counter(answer for text in texts for answer in _split_answer(question, text))
+            cells += [
+                _share_with_interval(counts[answer], len(texts)) for answer in question.answers
+            ]
             if texts:
                 rows.append(ReportRow(tuple(cells)))
     return ReportTable(question.text, tuple(columns), tuple(rows))
@@ -117,25 +119,25 @@ def rates_json(table: ReportTable) -> list[dict[str, Any]]:
     for row in table.rows:
         cells = dict(zip((column.key for column in table.columns), row.cells, strict=True))
         fixed = {key: cells.pop(key) for key in ("value", "by", "answered")}
-        mean = _json(cells.pop("mean")) if "mean" in cells else None
-        shares = [{"answer": answer, **_json(cell)} for answer, cell in cells.items()]
+        mean = _figure_json(cells.pop("mean")) if "mean" in cells else None
+        shares = [{"answer": answer, **_figure_json(cell)} for answer, cell in cells.items()]
         rates.append({**fixed, "mean": mean, "shares": shares})
     return rates
 
 
-def _json(cell: Cell) -> dict[str, Cell]:
+def _figure_json(cell: Cell) -> dict[str, Cell]:
     """Returns a figure with both ends of its interval, None where it has none."""
     if isinstance(cell, Interval):
         return {"value": cell.value, "low": cell.low, "high": cell.high}
     return {"value": cell, "low": None, "high": None}
 
 
-def _answers(question: Question, text: str) -> Sequence[str]:
+def _split_answer(question: Question, text: str) -> Sequence[str]:
     """Returns the answers of which an answer consists."""
     return text.split(",") if question.kind == "several" else (text,)
 
 
-def _share(part: int, of: int) -> Interval | None:
+def _share_with_interval(part: int, of: int) -> Interval | None:
     """Returns a share with its 95% interval; None of nothing."""
     if not of:
         return None
@@ -143,7 +145,7 @@ def _share(part: int, of: int) -> Interval | None:
     return Interval(share.value, share.low, share.high)
 
 
-def _mean(values: Sequence[float]) -> Interval | float | None:
+def _mean_with_interval(values: Sequence[float]) -> Interval | float | None:
     """Returns a mean with its 95% interval; without one where all values are equal, None of nothing."""
     if len(set(values)) < 2:
         return values[0] if values else None
@@ -177,7 +179,7 @@ class ComparisonService:
             WorkbenchError: The project cannot evaluate a filter.
         """
         with self._project.reading() as conn, snapshot(conn):
-            all_measures = Measured.read(conn, self._cache.shown(conn))
+            all_measures = Measures.read(conn, self._cache.shown(conn))
             first_ids = _ids(conn, first)
             second_ids = _ids(conn, second) if second else np.setdiff1d(all_measures.ids, first_ids)
         shared_ids = np.intersect1d(first_ids, second_ids)
@@ -204,9 +206,9 @@ class ComparisonService:
             UsageError: There is no such field, or no conversation has it.
             WorkbenchError: The project cannot evaluate the filter.
         """
-        return self.breakdown(self.measured(filter), field, filter)
+        return self.breakdown(self.read_measures(filter), field, filter)
 
-    def breakdown(self, measures: Measured, field: str, filter: Filter) -> Breakdown:
+    def breakdown(self, measures: Measures, field: str, filter: Filter) -> Breakdown:
         """Returns `by` for conversations that were measured already; `filter` is the filter that selects them.
 
         Raises:
@@ -214,7 +216,7 @@ class ComparisonService:
         """
         with self._project.reading() as conn, snapshot(conn):
             by_value = conversations_by_value(conn, field)
-        members = {value: _among(measures.ids, ids) for value, ids in by_value.items()}
+        members = {value: _intersect(measures.ids, ids) for value, ids in by_value.items()}
         members = {value: ids for value, ids in members.items() if len(ids)}
         if not members:
             raise NotFound(f"No conversation of the filter has a {field}.")
@@ -232,7 +234,7 @@ class ComparisonService:
                 other_name = OTHERS_NAME
                 other_ids = np.setdiff1d(ids_with_value, members[value])
             parts.append(
-                _part(
+                _compare_value(
                     value,
                     Filter((*filter.terms, term_of(field, value))),
                     measures.of(members[value]),
@@ -252,14 +254,14 @@ class ComparisonService:
             ),
         )
 
-    def measured(self, filter: Filter = NO_FILTER) -> Measured:
+    def read_measures(self, filter: Filter = NO_FILTER) -> Measures:
         """Returns the measures of the conversations of a filter.
 
         Raises:
             WorkbenchError: The project cannot evaluate the filter.
         """
         with self._project.reading() as conn, snapshot(conn):
-            return Measured.read(conn, self._cache.shown(conn)).of(_ids(conn, filter))
+            return Measures.read(conn, self._cache.shown(conn)).of(_ids(conn, filter))
 
     def rates(self, question: Question, field: str, filter: Filter = NO_FILTER) -> ReportTable:
         """Returns how often each answer to a question was given, by the values of a field, `goal` or none (empty).
@@ -278,7 +280,7 @@ class ComparisonService:
                 members = _by_goal(self._cache.shown(conn), ids)
             else:
                 by_value = conversations_by_value(conn, field)
-                members = {value: _among(ids, keys) for value, keys in by_value.items()}
+                members = {value: _intersect(ids, keys) for value, keys in by_value.items()}
             if all(map(is_number, members)):
                 order = sorted(members, key=float)
             elif field in TIME_FIELDS:
@@ -300,20 +302,20 @@ class ComparisonService:
             return comparable_fields(conn)
 
 
-def _part(
+def _compare_value(
     value: str,
     filter: Filter,
-    measured: Measured,
+    measures: Measures,
     *,
     against: str,
-    others: Measured | None,
+    others: Measures | None,
     by_score: bool,
 ) -> Part:
     """Returns the conversations with one value of a field, held against others; p values are not corrected yet.
 
     Args:
         filter: Selects the conversations.
-        measured: Their measures.
+        measures: Their measures.
         against: What the others are called.
         others: The measures of what they are compared with; None where there is nothing.
         by_score: Whether the filter selects by score; see `ComparisonService.goes_by_score`.
@@ -321,9 +323,9 @@ def _part(
     return Part(
         value=value,
         filter=str(filter),
-        rate=measured.rate(by_score=by_score),
+        rate=measures.rate(by_score=by_score),
         against="" if others is None else against,
-        change=None if others is None else completion_change(others, measured),
+        change=None if others is None else completion_change(others, measures),
     )
 
 
@@ -358,7 +360,7 @@ def _answer_changes(
 def _compare_parts(
     names: tuple[str, str],
     filters: tuple[str, str | None],
-    parts: tuple[Measured, Measured],
+    parts: tuple[Measures, Measures],
     *,
     by_score: bool,
 ) -> Comparison:
@@ -413,9 +415,9 @@ def _by_goal(view: ClusteringView | None, ids: Ints) -> dict[str, Ints]:
     return {label: ids[numbers == number] for number, label in enumerate(labels)}
 
 
-def _among(ids: Ints, other_ids: array[int]) -> Ints:
+def _intersect(ids: Ints, kept_ids: array[int]) -> Ints:
     """Returns those of the ids that are among others, ascending."""
-    return np.intersect1d(ids, np.asarray(other_ids, np.int64))
+    return np.intersect1d(ids, np.asarray(kept_ids, np.int64))
 
 
 def _opposite(filter: Filter) -> str | None:

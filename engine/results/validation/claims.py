@@ -26,7 +26,7 @@ from engine.base.statistics.ranking import (
     Placements,
     auroc,
     holm,
-    p_above_chance,
+    p_against_chance,
     p_difference,
     placements,
 )
@@ -183,13 +183,13 @@ def claim_tables(cases: Sequence[Case]) -> tuple[ClaimTable, ...]:
             continue
         earlier_answers.append(answers)
         decided = [case for case in cases if claim in case.claims]
-        rows = _ranked(decided, claim)
+        rows = _rank_measures(decided, claim)
         conclusions = (_against_chance(rows), *_best_measure(decided, claim, rows)) if rows else ()
         tables.append(ClaimTable(claim, holds, fails, rows, conclusions))
     return tuple(tables)
 
 
-def _ranked(cases: Sequence[Case], claim: str) -> tuple[Ranked, ...]:
+def _rank_measures(cases: Sequence[Case], claim: str) -> tuple[Ranked, ...]:
     """Returns a row for each figure that both classes have, over the cases that have it."""
     holds = np.array([case.claims[claim] for case in cases])
     resampling = Resampling([case.conversation for case in cases])
@@ -202,7 +202,7 @@ def _ranked(cases: Sequence[Case], claim: str) -> tuple[Ranked, ...]:
         values, labels, groups = _sample(with_figure, claim, name)
         all_values = [case.figures[name] or 0.0 for case in cases]
         ranking = resampling.rank(all_values, holds.tolist(), among)
-        p = p_above_chance(placements(values, labels, groups))
+        p = p_against_chance(placements(values, labels, groups))
         rows.append(
             Ranked(
                 figure=name,
@@ -282,7 +282,7 @@ def areas_in_words(names: tuple[str, str], placed: tuple[Placements, Placements]
     return f"{compared}: {'better' if first.area > second.area else 'worse'} ({p_text})."
 
 
-def pairs(cases: Sequence[Case]) -> tuple[Pair, ...]:
+def claim_pairs(cases: Sequence[Case]) -> tuple[Pair, ...]:
     """Returns the correlations of figures with the length, and of the two measures that Soroka et al. compare, over the
     cases that have both."""
     correlated = []

@@ -334,7 +334,7 @@ def _places_to_cut(
     Raises:
         NotYet: None of them can be cut.
     """
-    places_by_id = places(scorings, external_ids, seed)
+    places_by_id = cut_places(scorings, external_ids, seed)
     if all(place.cut is None for place in places_by_id.values()):
         raise NotYet(
             f"Of {len(external_ids):,} conversations none is scored by all rows and could end in two places, so"
@@ -560,7 +560,9 @@ class Place:
     boundaries: tuple[int, ...]
 
 
-def places(scorings: Mapping[str, Values], names: Mapping[int, str], seed: int) -> dict[int, Place]:
+def cut_places(
+    scorings: Mapping[str, Values], names: Mapping[int, str], seed: int
+) -> dict[int, Place]:
     """Returns the places to compare, for the conversations that every scoring scored at the end and at the cut.
 
     Args:
@@ -590,7 +592,7 @@ def cut_test(
     """Measures how well a scoring separates whole conversations from cut ones, observed and in bootstrap draws.
 
     Args:
-        places_by_id: Result of `places` for scorings that include this one.
+        places_by_id: Result of `cut_places` for scorings that include this one.
 
     Raises:
         ValueError: No conversation can be cut.
@@ -617,9 +619,11 @@ def pairs(
     """Returns three parallel lists: the values of all whole and then all cut conversations, whether each is of a whole
     one, and the id of its conversation."""
     cut = {key: place for key, place in places_by_id.items() if place.cut is not None}
-    values = [_value_at(scoring, key, place.last) for key, place in cut.items()]
+    values = [_value_of_boundary(scoring, key, place.last) for key, place in cut.items()]
     values += [
-        _value_at(scoring, key, place.cut) for key, place in cut.items() if place.cut is not None
+        _value_of_boundary(scoring, key, place.cut)
+        for key, place in cut.items()
+        if place.cut is not None
     ]
     return values, [True] * len(cut) + [False] * len(cut), 2 * list(cut)
 
@@ -647,7 +651,7 @@ def truth_tables(
     answers as an earlier one.
 
     Args:
-        places_by_id: Result of `places`.
+        places_by_id: Result of `cut_places`.
         claims_by_id: Whether each claim that is decided holds, by the id of the conversation.
     """
     tables: list[TruthTable] = []
@@ -662,7 +666,7 @@ def truth_tables(
         positives = sum(holds.values())
         # a low value should predict the claim, so that high inverted ones do
         inverted = {
-            name: [1 - _value_at(scoring, key, places_by_id[key].last) for key in holds]
+            name: [1 - _value_of_boundary(scoring, key, places_by_id[key].last) for key in holds]
             for name, scoring in scorings.items()
         }
         has_both_answers = 0 < positives < len(holds)
@@ -682,15 +686,19 @@ def truth_tables(
 
 def _truth_rows(inverted: Mapping[str, list[float]], holds: list[bool]) -> tuple[TruthRow, ...]:
     """Returns a row for each scoring, whose values should be high where the claim holds."""
-    measured = {name: draw(values, holds).classification() for name, values in inverted.items()}
-    return tuple(TruthRow(name, measured[name].auroc, measured[name].ap) for name in inverted)
+    classifications = {
+        name: draw(values, holds).classification() for name, values in inverted.items()
+    }
+    return tuple(
+        TruthRow(name, classifications[name].auroc, classifications[name].ap) for name in inverted
+    )
 
 
-def _value_at(scoring: Values, key: int, message: int) -> float:
+def _value_of_boundary(scoring: Values, key: int, message: int) -> float:
     """Returns the value of a conversation after a message.
 
     Raises:
-        ValueError: There is none, although `places` chose the message.
+        ValueError: There is none, although `cut_places` chose the message.
     """
     value = scoring[key][message]
     if value is None:

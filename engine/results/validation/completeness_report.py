@@ -81,17 +81,17 @@ def tested_on(table: CompletenessTable) -> str:
 
 def _truncation_row(row: SeparationRow) -> ReportRow:
     """Returns the row of one scoring or baseline."""
-    made = row.config
+    config = row.config
     return ReportRow(
-        (row.name, *(_figure(row, column.key) for column in _CUT_COLUMNS[1:])),
+        (row.name, *(_format_figure(row, column.key) for column in _CUT_COLUMNS[1:])),
         details={
             "kind": row.kind,
             "matched_pairs": row.matched_pairs,
-            "mode": made and made.mode,
-            "features": made and made.features,
-            "model": made and made.model,
-            "adapter": made and made.adapter,
-            "config_hash": made and made.config_hash,
+            "mode": config and config.mode,
+            "features": config and config.features,
+            "model": config and config.model,
+            "adapter": config and config.adapter,
+            "config_hash": config and config.config_hash,
             "scored": row.scored,
             "recipe": row.training.recipe or None,
             "conversations": row.training.conversations,
@@ -99,7 +99,7 @@ def _truncation_row(row: SeparationRow) -> ReportRow:
     )
 
 
-def _figure(row: SeparationRow, key: str) -> Interval | None:
+def _format_figure(row: SeparationRow, key: str) -> Interval | None:
     """Returns a metric of a row by the key of its column; None where it could not be computed."""
     if key == "matched":
         return row.matched

@@ -76,7 +76,7 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
         UsageError: There is no clustering, no clustered conversation has a gold goal, or all have the same one.
     """
     with project.reading() as conn, snapshot(conn):
-        stored = stored_clustering(conn, clusterings.shown_id(conn))
+        stored = stored_clustering(conn, clusterings.goals_clustering_id(conn))
         view = ClusteringView.read(conn, stored, read_merge_state(conn, stored.id))
         cluster_by_id = dict(zip(*clusterings.membership(conn, stored.id), strict=True))
         gold = _gold_goals(conn, query)

@@ -26,9 +26,9 @@ from engine.results.validation.claims import (
     ClaimTable,
     Pair,
     Ranked,
+    claim_pairs,
     claim_tables,
     figures_of,
-    pairs,
 )
 from engine.results.validation.completeness import claims_by_conversation
 from engine.trees import tables as trees
@@ -104,7 +104,7 @@ def tree_validation(
         leaves=statistics.median(row.leaves for row in rows) if rows else 0,
         known={claim: count for claim, count in known.items() if count},
         tables=claim_tables(cases),
-        pairs=pairs(cases),
+        pairs=claim_pairs(cases),
     )
 
 

@@ -128,7 +128,7 @@ class WatchedFiles:
         return ImportStage(
             project,
             paths_to_reread,
-            self._format,
+            format=self._format,
             replace=True,
             tails=tails,
             without=line_files,  # their new lines come as tails

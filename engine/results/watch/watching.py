@@ -26,7 +26,7 @@ import numpy as np
 
 from engine.base.errors import Cancelled, FormatError, NotFound, NotYet, UsageError
 from engine.base.number_format import counted
-from engine.base.request_options import Option, declared, switch
+from engine.base.request_options import Option, declare_option, switch
 from engine.completeness import probe
 from engine.completeness.conversation_logs import logs_of
 from engine.completeness.probe import States
@@ -320,7 +320,7 @@ class WatchStage(Stage):
                 )
                 origin_by_id = {row.conversation_id: row for row in imported(conn, batch)}
                 rule = score_sets.rule(conn)
-                clustered = clusterings.shown_id(conn) is not None
+                clustered = clusterings.goals_clustering_id(conn) is not None
                 goals = goal_groups.goals_of(conn, batch)
             for entry in entries:
                 key = entry.conversation_id
@@ -474,10 +474,10 @@ class WatchRequest:
         once: Look once, report what is new, and end.
     """
 
-    model: str | None = declared(
+    model: str | None = declare_option(
         None, Option("name or path of the model", default="that of the project")
     )
-    every: float = declared(
+    every: float = declare_option(
         2.0,
         Option(
             "seconds between two looks",
@@ -487,7 +487,7 @@ class WatchRequest:
             must="above 0",
         ),
     )
-    idle: float = declared(
+    idle: float = declare_option(
         600.0,
         Option(
             "a conversation that has not grown for so long is quiet",

@@ -11,7 +11,7 @@ from engine.base.errors import UsageError
 from engine.model.catalog import Catalog
 from engine.model.process.process import ModelProcess
 from engine.simulate.demo import sample_conversations
-from engine.trees.model_requests import places
+from engine.trees.model_requests import find_places
 from engine.trees.records import TreeOptions
 from tests.benchmarks.parts.opened_model import opened
 from tests.benchmarks.parts.tree_times import time_trees
@@ -61,7 +61,7 @@ def tree_prompts(count: int) -> list[str]:
     made: list[str] = []
     for conversation in sample_conversations(12 * count):
         try:
-            (place,) = places(render_log(conversation.messages), "last-answer")
+            (place,) = find_places(render_log(conversation.messages), "last-answer")
         except UsageError:
             continue
         text = "".join(place.texts)

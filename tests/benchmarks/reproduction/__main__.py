@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from engine.base.errors import Cancelled, NameTaken, NotFound, NotYet, UsageError, WorkbenchError
-from engine.base.line_files import written_beside
+from engine.base.line_files import write_beside
 from engine.base.report_table import ReportTable
 from engine.base.text import as_json as json_text
 from engine.conversations.filters import ListQuery, parse_filter
@@ -139,7 +139,7 @@ def reproduce(arguments: argparse.Namespace) -> int:
     for plot in plots(found):
         (folder / plot.file).write_text(to_svg(plot), encoding="utf-8")
     values = as_json(found, commands)
-    with written_beside(folder / "report.json") as part:
+    with write_beside(folder / "report.json") as part:
         part.write_text(json_text(values, indent=1) + "\n", encoding="utf-8")
     if arguments.json:
         print_json(values)

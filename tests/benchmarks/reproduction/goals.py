@@ -281,7 +281,7 @@ def label_one_by_one(workspace: OpenProject, model_name: str | None, orders: int
     """Lets a model label the conversations of the clustering that is shown one after another, in so many shuffled
     orders; an order that was finished is not asked about again."""
     with workspace.project.reading() as conn:
-        shown = clusterings.stored_clustering(conn, clusterings.shown_id(conn))
+        shown = clusterings.stored_clustering(conn, clusterings.goals_clustering_id(conn))
         ids = clusterings.membership(conn, shown.id)[0].tolist()
         pieces = {
             key: [piece.text for piece in render_log(messages)]

@@ -12,7 +12,7 @@ from engine.completeness.tables import scores
 from engine.project import settings
 from engine.project.project import Project
 from engine.training import service
-from engine.training.events import locked
+from engine.training.events import lock_run
 from tests.benchmarks.reproduction.__main__ import DONE_KEY, main
 from tests.benchmarks.reproduction.data_sets import RUN, RUN_WITHOUT_TAG
 from tests.engine.project.support import fill
@@ -101,7 +101,7 @@ def test_training_that_is_there(
         [shop] = json.loads(capsys.readouterr().out)["data_sets"]
         return "\n".join(shop["missing"])
 
-    with locked(run):
+    with lock_run(run):
         assert f"The training run {RUN} of" in missing()
     [ablation] = done(out / "shop.wb")
     assert f"--recipe no-end-tag --name {RUN_WITHOUT_TAG}" in ablation

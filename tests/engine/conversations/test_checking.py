@@ -86,7 +86,7 @@ def test_a_cancel_keeps_what_was_committed(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a cancel the rest is looked at by the next run, nothing twice."""
-    monkeypatch.setattr("engine.conversations.stages.BATCH", 2)
+    monkeypatch.setattr("engine.conversations.stages.CHECK_BATCH_CONVERSATIONS", 2)
     fill(project, [talk(f"n{n}", f"word {n} " * 30) for n in range(5)], "more.jsonl")
     stage = CheckStage(project)
     steps = stage.run(1)

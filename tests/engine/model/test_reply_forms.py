@@ -13,7 +13,7 @@ from engine.completeness.remaining_tasks import OpenRequest, OpenRequests
 from engine.goals.questions import GoalSummary, MergeVerdict
 from engine.model.reply_forms import UnreadableReply, form_request, read_reply, reply_schema
 from engine.questions.model_answers import reply_form
-from engine.questions.question import built_in
+from engine.questions.question import read_built_in
 
 VERDICT = {
     "same_goal": True, "reason_for": "Both book.", "reason_against": "None.", "label": "Book taxis",
@@ -65,7 +65,8 @@ def test_lists() -> None:
     read = read_reply(OpenRequests, '**Open:** [{"request": "Book", "step": 3}]')
     assert read.open == [OpenRequest("Book", 3)]
     answer: Any = read_reply(
-        reply_form(built_in()["finished"]), "Explanation: No taxi.\nCites: 2 and 4\nValue: open"
+        reply_form(read_built_in()["finished"]),
+        "Explanation: No taxi.\nCites: 2 and 4\nValue: open",
     )
     assert (answer.value, answer.cites) == ("open", [2, 4])
 

@@ -22,7 +22,7 @@ from engine.project.project import Project
 from engine.questions.records import Act
 from engine.questions.service.triage import TriageService
 from engine.questions.tables.answers import append, undo
-from engine.results.comparison.measured import conversations_by_value
+from engine.results.comparison.measures import conversations_by_value
 from engine.trees import tables as trees
 from engine.trees.records import TreeConfig, TreeRow
 from engine.trees.tables import TreeEntry

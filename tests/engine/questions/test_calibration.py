@@ -11,7 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.completeness.records import StateCounts
-from engine.questions.calibration import Calibration, calibrate, completion_rate, lacking, youden
+from engine.questions.calibration import (
+    Calibration,
+    calibrate,
+    estimate_completion_rate,
+    explain_shortage,
+    find_best_threshold,
+)
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -46,14 +52,14 @@ class TestByHand:
     ) -> None:
         """The threshold is .5 where that separates complete from incomplete, else the middle between both; of equally
         good ones that nearer to .5; a verdict with a large weight moves it to its side."""
-        found = youden(np.array(p), np.array(truth, bool), np.array(weights))
+        found = find_best_threshold(np.array(p), np.array(truth, bool), np.array(weights))
         assert found == pytest.approx(best)
 
     def test_rogan_gladen(self) -> None:
         """50% called complete with sensitivity .8 and specificity .9 are (.5 + .9 - 1) / .7 = 57% complete."""
         errors = np.tile([0.8, 0.9], (101, 1))
         calibration = Calibration("", 0.5, 1.0, errors)
-        rate = completion_rate(calibration, states(50_000, 100_000, 100_000)).corrected
+        rate = estimate_completion_rate(calibration, states(50_000, 100_000, 100_000)).corrected
         assert rate is not None
         assert rate.value == pytest.approx(0.4 / 0.7)
         half = 1.96 * (0.25 / 100_000) ** 0.5 / 0.7
@@ -67,10 +73,10 @@ class TestByHand:
         found = Calibration("", 0.5, 1.0, errors)
 
         for called in (0, 100):
-            rate = completion_rate(found, states(called, 100, 100))
+            rate = estimate_completion_rate(found, states(called, 100, 100))
             assert rate.corrected is None
             assert "must be others" in rate.why
-        few = completion_rate(found, states(0, 3, 3)).corrected
+        few = estimate_completion_rate(found, states(0, 3, 3)).corrected
         assert few is not None
         assert few.value == 0  # (0 + .9 - 1) / .7 is below 0
 
@@ -78,9 +84,9 @@ class TestByHand:
 class TestRefusals:
     def test_too_few(self) -> None:
         """Fewer than 40 verdicts, or fewer than five of a kind, give no threshold and say what is missing."""
-        assert lacking(20, 20) == ""
-        assert "needs 40 verdicts, has 39" in lacking(20, 19)
-        assert "needs 5 verdicts that say complete, has 4" in lacking(4, 60)
+        assert explain_shortage(20, 20) == ""
+        assert "needs 40 verdicts, has 39" in explain_shortage(20, 19)
+        assert "needs 5 verdicts that say complete, has 4" in explain_shortage(4, 60)
         scores, truth = clean(10)
         assert calibrate(scores, truth, scores).best is None
 
@@ -103,7 +109,9 @@ def test_every_figure_is_a_share(
     if found.best is not None:
         assert min(scores) < found.best <= max(scores)
     assert ((found.errors >= 0) & (found.errors <= 1)).all()
-    rate = completion_rate(found, states(len(judged), len(scores) + len(others), 500)).corrected
+    rate = estimate_completion_rate(
+        found, states(len(judged), len(scores) + len(others), 500)
+    ).corrected
     if rate is not None:
         assert 0 <= rate.low <= rate.value <= rate.high <= 1
 
@@ -142,7 +150,7 @@ def test_intervals_hold_the_truth(choose: Choose) -> None:
         found = calibrate(p[chosen], truth[chosen], p)
         assert found.best is not None
         above = int((p >= found.best).sum())
-        rate = completion_rate(found, states(above, len(p), len(p))).corrected
+        rate = estimate_completion_rate(found, states(above, len(p), len(p))).corrected
         assert rate is not None
         held += rate.low <= truth.mean() <= rate.high
         off.append(rate.value - truth.mean())

@@ -13,7 +13,7 @@ from engine.questions.service.example_probes import (
     Known,
     fit,
     rank_by_information,
-    word_features,
+    word_vectors,
 )
 
 
@@ -100,7 +100,7 @@ class TestTeach:
             np.unique([1, 2 + (side > 0), *random.integers(10, 40, 2)]).astype(np.uint16)
             for side in right.tolist()
         ]
-        words = word_features(columns)
+        words = word_vectors(columns)
         assert words[:, [1]].sum() == 0
         known = Known(np.zeros((200, 1), dtype=np.float32), words, np.zeros(200))
         p = fit(known, marked(right, 40), np.arange(40))

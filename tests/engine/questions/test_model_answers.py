@@ -11,7 +11,7 @@ from engine.model.chat import Call, ChatMessage
 from engine.model.endpoints.capabilities import ListedToken, Step
 from engine.model.endpoints.replies import value_probability
 from engine.model.interface import Sampling
-from engine.questions.model_answers import joined, log_parts, voted
+from engine.questions.model_answers import count_votes, join_part_answers, log_parts
 from engine.questions.question import Question, QuestionKind
 from engine.questions.records import MachineAnswer
 
@@ -47,7 +47,7 @@ def test_parts(
     kind: QuestionKind, parts: list[MachineAnswer], expected: tuple[str, float | None, object, str]
 ) -> None:
     """Answers on parts are joined by the rule of the kind, with the places and reasons of those that decide."""
-    whole = joined(Question("q", kind=kind, labels=LABELS), parts)
+    whole = join_part_answers(Question("q", kind=kind, labels=LABELS), parts)
     cites = tuple(index for index, _, _ in whole.cites)
     assert (whole.value, whole.p, cites, whole.explanation) == expected
     assert whole.note == f"read in {len(parts)} parts"
@@ -68,7 +68,9 @@ def test_votes(
     kind: QuestionKind, values: list[str | None], expected: tuple[str, float | None, str]
 ) -> None:
     """The answer of most votes counts, with its share of all votes, failed ones included, as the probability."""
-    whole = voted(Question("q", kind=kind, labels=LABELS), [answer(value) for value in values])
+    whole = count_votes(
+        Question("q", kind=kind, labels=LABELS), [answer(value) for value in values]
+    )
     assert (whole.value, whole.p, whole.note) == expected
 
 

@@ -9,7 +9,7 @@ import pytest
 from engine.base.conversation import Message, ToolCall
 from engine.base.errors import FormatError, UsageError
 from engine.questions.pattern_matching import MAX_CHARACTERS, PatternMatcher
-from engine.questions.question import Question, built_in, parse_question, slug
+from engine.questions.question import Question, make_slug, parse_question, read_built_in
 
 TALK = (
     Message("system", "Never say sorry."),
@@ -114,9 +114,9 @@ def test_a_file_that_is_no_question(file: str) -> None:
 
 def test_the_questions_of_the_program_can_be_asked() -> None:
     """Each can be read under its own name, and its patterns work."""
-    assert {"succeeded", "note", "refused", "diversity"} <= set(built_in())
-    for name, each in built_in().items():
-        assert (each.name, slug(name)) == (name, name)
+    assert {"succeeded", "note", "refused", "diversity"} <= set(read_built_in())
+    for name, each in read_built_in().items():
+        assert (each.name, make_slug(name)) == (name, name)
         if each.patterns:
             PatternMatcher(each)
 
@@ -144,7 +144,7 @@ def test_the_rubric_has_the_words_of_its_source() -> None:
         ),
     }
     for name, texts in rubrics.items():
-        assert dict(built_in()[name].labels) == dict(zip("012", texts, strict=True))
+        assert dict(read_built_in()[name].labels) == dict(zip("012", texts, strict=True))
 
 
 def test_answers_that_a_question_can_have() -> None:
@@ -154,7 +154,11 @@ def test_answers_that_a_question_can_have() -> None:
     assert several.answer("b, a") == "A,B"
     number = parse_question("q", 'text = "?"\nkind = "number"')
     assert number.answer(" -1.5 ") == "-1.5"
-    assert built_in()["succeeded"].answer("YES") == "yes"
-    for each, text in ((several, "C"), (number, "many"), (built_in()["succeeded"], "complete")):
+    assert read_built_in()["succeeded"].answer("YES") == "yes"
+    for each, text in (
+        (several, "C"),
+        (number, "many"),
+        (read_built_in()["succeeded"], "complete"),
+    ):
         with pytest.raises(UsageError):
             each.answer(text)

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from engine.training.events import EventLog, RunDirectory, locked
+from engine.training.events import EventLog, RunDirectory, lock_run
 
 LOCK_SECONDS = 5.0
 """Whoever asks whether the run is running holds its lock for a moment."""
@@ -27,7 +27,7 @@ def main() -> None:
         sys.exit("ImportError: libsomething.so: no such file")
     until = time.monotonic() + LOCK_SECONDS
     while time.monotonic() < until:
-        with locked(run) as had:
+        with lock_run(run) as had:
             if had:
                 run.lock.write_text(str(os.getpid()))
                 return work(run, kind)

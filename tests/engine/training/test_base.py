@@ -7,7 +7,7 @@ from dataclasses import replace as replaced
 import pytest
 from msgspec.structs import replace
 
-from engine.training.base import GIB, ROOM, Shape, advice_on, fitted, longest_log, memory_of
+from engine.training.base import GIB, ROOM, Shape, advice_on, fit_to_memory, longest_log, memory_of
 from engine.training.config import TrainConfig
 
 SMALL = Shape(30, 576, 1536, 9, 3, 64, 49152)
@@ -46,7 +46,7 @@ class TestFitted:
     def test_it_fits_the_memory(self, gigabytes: int, shape: Shape) -> None:
         """On a GPU with 24 GB and more both a small and an 8B base fit with what is chosen."""
         memory = gigabytes * GIB
-        config = fitted(PLAIN, shape, memory, 100_000, 100, gpu=GPU)
+        config = fit_to_memory(PLAIN, shape, memory, 100_000, 100, gpu=GPU)
 
         assert memory_of(shape, config, 100_000, 100, gpu=GPU).total <= ROOM * memory
 
@@ -54,7 +54,7 @@ class TestFitted:
         """Settings that a person chose do not change."""
         asked = replace(PLAIN, batch=6, rows=3, max_tokens=512)
         chosen = ("batch", "rows", "max_tokens")
-        config = fitted(asked, SMALL, 80 * GIB, 2_000, 40, gpu=GPU, chosen=chosen)
+        config = fit_to_memory(asked, SMALL, 80 * GIB, 2_000, 40, gpu=GPU, chosen=chosen)
 
         assert (config.batch, config.rows, config.max_tokens) == (6, 3, 512)
 

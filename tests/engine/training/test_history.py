@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.training.events import EventLog, RunDirectory, locked
+from engine.training.events import EventLog, RunDirectory, lock_run
 from engine.training.history import RunHistory
 from tests.engine.training.training_project import bare_run
 
@@ -70,7 +70,7 @@ class TestCurves:
         history = RunHistory(run)
         say(run, started(), step(10), ("validating", {"step": 10}))
         assert not history.row().validating
-        with locked(run) as had:
+        with lock_run(run) as had:
             assert had
             assert (history.row().validating, history.row().phase) == (True, "validating")
             say(run, valid(10, 0.7, True))
@@ -84,7 +84,7 @@ class TestCurves:
             say(run, (event[0], {**event[1], "time": time}))
             return history.row().seconds_left
 
-        with locked(run) as had:
+        with lock_run(run) as had:
             assert had
             assert at(100.0, started()) is None
             assert at(110.0, step(10)) == 60.0

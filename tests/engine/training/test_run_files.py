@@ -16,7 +16,7 @@ from engine.completeness.training_data import split, usable
 from engine.formats.records import Parsed
 from engine.project.project import Project
 from engine.training.config import TrainConfig
-from engine.training.events import RunDirectory, locked
+from engine.training.events import RunDirectory, lock_run
 from engine.training.run_files import (
     DataPlan,
     all_runs,
@@ -204,7 +204,7 @@ class TestFolders:
         Project.open(tmp_path / "p.wb", create=True).close()
         run = bare_run(tmp_path / "p.wb")
         (run.checkpoints / "5").mkdir(parents=True)
-        with locked(run), pytest.raises(UsageError, match="running"):
+        with lock_run(run), pytest.raises(UsageError, match="running"):
             delete(run)
         assert all_runs(tmp_path / "p.wb") == [RunDirectory(run.path)]
 

@@ -13,7 +13,7 @@ from engine.jobs.runner import JobDone, JobRunner, RunOutcome
 from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.trees import tables as trees
-from engine.trees.records import At, TreeOptions, TreeRow
+from engine.trees.records import TreeOptions, TreePlace, TreeRow
 from engine.trees.stages import TreeStage
 from tests.engine.completeness import scored
 
@@ -43,7 +43,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 
 def grow(
-    project: Project, process: ModelProcess, query: str = "", at: At = "last-answer"
+    project: Project, process: ModelProcess, query: str = "", at: TreePlace = "last-answer"
 ) -> RunOutcome:
     selection = Selection(parse_filter(query))
     stage = TreeStage(project, process, scored.model(), OPTIONS, at, selection=selection)

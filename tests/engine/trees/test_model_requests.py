@@ -7,7 +7,7 @@ import pytest
 from engine.base.conversation import Message, render_log
 from engine.base.errors import Cancelled
 from engine.trees.growth import Budget
-from engine.trees.model_requests import Grow, Place, grow_trees, places
+from engine.trees.model_requests import Grow, Place, find_places, grow_trees
 from engine.trees.records import TreeOptions
 from tests.engine.model.toy import ToyModel
 
@@ -37,13 +37,13 @@ TALK = render_log(
 class TestPlaces:
     def test_before_the_last_answer(self) -> None:
         """The prompt ends with the header of the assistant's last step, whose content is the recorded answer."""
-        (place,) = places(TALK, "last-answer")
+        (place,) = find_places(TALK, "last-answer")
 
         assert "".join(place.texts).endswith("Thanks\n\nTURN 3, STEP 5, assistant chat:\n")
         assert (place.step, place.answer, place.pinned_pieces) == (5, "Bye.", 1)
 
     def test_at_the_end(self) -> None:
         """At the end the prompt is the whole log, and there is no recorded answer."""
-        (place,) = places(TALK, "end")
+        (place,) = find_places(TALK, "end")
 
         assert (len(place.texts), place.answer, place.step) == (6, "", 6)

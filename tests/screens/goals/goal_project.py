@@ -114,11 +114,11 @@ def _add_clustering(project: Project, vector_config: str, payload: str) -> None:
     ]
     key = DecisionLog(project).add_clustering(
         config_hash="c0ffee", run_id=run_id, vector_config=vector_config, k=7, seed=0,
-        clusters=clusters, members=members, names=[],
+        clusters=clusters, members=members, labels=[],
     )  # fmt: skip
 
     def add_labels(conn: sqlite3.Connection) -> None:
-        clusterings.register_labels(conn, key, "labels")
+        clusterings.show_labels(conn, key, "labels")
         clusterings.add_labels(conn, key, "labels", run_id, labels)
         jaccard = dict(enumerate(STABILITY))
         measurements.add_repetition(conn, key, "stable", run_id, ("bootstrap", 0), 0.8, jaccard)

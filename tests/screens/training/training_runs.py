@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.training.config import TrainConfig
-from engine.training.events import Event, RunDirectory, locked
+from engine.training.events import Event, RunDirectory, lock_run
 from engine.training.process import Trainers
 from engine.training.run_files import machine_name, runs_folder
 
@@ -39,7 +39,7 @@ class HeldTrainers(Trainers):
     def hold(self, run: RunDirectory) -> None:
         """Makes a run look as if a process works on it."""
         stack = contextlib.ExitStack()
-        assert stack.enter_context(locked(run))
+        assert stack.enter_context(lock_run(run))
         self._held[run.path.name] = stack
 
     def end(self, name: str) -> None:

@@ -13,9 +13,9 @@ from engine.base.statistics.agreement import (
     MIN_CONVERSATIONS,
     OUTSIDE,
     Groups,
+    agreement_of_two,
     gold_agreement,
     krippendorff_alpha,
-    label_agreement,
 )
 from engine.results.validation.claims import correlate
 
@@ -25,7 +25,7 @@ PAIRS = st.lists(st.tuples(st.sampled_from(GRADES), st.sampled_from(GRADES)), mi
 
 def test_by_hand() -> None:
     """Of eight pairs six agree, and one half would agree by chance: kappa is one half."""
-    found = label_agreement(list("aaaabbbb"), list("aaabbbba"))
+    found = agreement_of_two(list("aaaabbbb"), list("aaabbbba"))
     assert found.accuracy.value == 0.75
     assert found.frequent == 0.5
     assert found.kappa is not None
@@ -38,7 +38,7 @@ def test_by_hand() -> None:
 def test_as_another_program_has_it(pairs: list[tuple[int, int]]) -> None:
     """Kappa equals scikit-learn's; where that is undefined, it is None."""
     one, other = [a for a, _ in pairs], [b for _, b in pairs]
-    kappa = label_agreement(one, other).kappa
+    kappa = agreement_of_two(one, other).kappa
     with np.errstate(all="ignore"):
         theirs = cohen_kappa_score(one, other, labels=list(GRADES))
     if np.isfinite(theirs):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import false_discovery_control, mannwhitneyu, norm
 
-from engine.base.statistics.ranking import auroc, holm, p_above_chance, p_difference, placements
+from engine.base.statistics.ranking import auroc, holm, p_against_chance, p_difference, placements
 
 LABELED = st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=30).filter(
     lambda pairs: len({label for _, label in pairs}) == 2
@@ -151,7 +151,7 @@ class TestDifferences:
         """With few of a kind the test against chance is the normal form of the rank sum test."""
         values, labels = [1, 2, 3, 4, 5, 6, 7, 8, 9.0], [n > 5 for n in range(9)]
         same = mannwhitneyu(values[6:], values[:6], method="asymptotic", use_continuity=False)
-        assert p_above_chance(placements(values, labels)) == pytest.approx(same.pvalue)
+        assert p_against_chance(placements(values, labels)) == pytest.approx(same.pvalue)
 
 
 class TestMany:

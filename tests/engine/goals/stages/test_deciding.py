@@ -10,7 +10,7 @@ import numpy as np
 from engine.base.conversation import Conversation, Message
 from engine.goals.records import Author, GoalDecision
 from engine.goals.stages.deciding import DecideStage, NameStage
-from engine.goals.tables.clusterings import shown_id, source_of, stored_clustering
+from engine.goals.tables.clusterings import goals_clustering_id, source_of, stored_clustering
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.runner import JobDone
@@ -36,7 +36,7 @@ class TestDecidingByProbability:
         goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=12))
         stage = self.decide(project, decision_log, 0.5)
         with project.reading() as conn:
-            stored = stored_clustering(conn, shown_id(conn))
+            stored = stored_clustering(conn, goals_clustering_id(conn))
             texts = source_of(stored).read(conn, list(range(1, 49)))
         kinds = {entry.conversation_id: entry.text.split()[3] for entry in texts}
         state = decision_log.state(stored.id)
@@ -58,7 +58,7 @@ class TestDecidingByProbability:
         """
         goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
         with project.reading() as conn:
-            key = stored_clustering(conn, shown_id(conn)).id
+            key = stored_clustering(conn, goals_clustering_id(conn)).id
         self.decide(project, decision_log, 1.0)
         groups = list(decision_log.state(key).current)
         stray, held = (int(decision_log.state(key).members(group)[0]) for group in groups[:2])
@@ -78,7 +78,7 @@ class TestDecidingByProbability:
         goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=12))
         self.decide(project, decision_log, 0.0)
         with project.reading() as conn:
-            key = stored_clustering(conn, shown_id(conn)).id
+            key = stored_clustering(conn, goals_clustering_id(conn)).id
         left = MergeQueueCache(project, decision_log).snapshot(key).table
         off_diagonal = left.mixing[~np.eye(len(left.keys), dtype=bool)]
         assert (off_diagonal < 0.4).all()
@@ -95,7 +95,7 @@ def clustered(project: Project, decision_log: DecisionLog, k: int) -> int:
     (outcome,) = goal_runs.run(project, [DecideStage(project, cache, threshold=0.5)])
     assert isinstance(outcome, JobDone)
     with project.reading() as conn:
-        return stored_clustering(conn, shown_id(conn)).id
+        return stored_clustering(conn, goals_clustering_id(conn)).id
 
 
 def labels(decision_log: DecisionLog, key: int) -> list[str]:
@@ -162,7 +162,7 @@ def test_rest(tmp_path: Path) -> None:
         decision_log = DecisionLog(project)
         goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=3))
         with project.reading() as conn:
-            key = stored_clustering(conn, shown_id(conn)).id
+            key = stored_clustering(conn, goals_clustering_id(conn)).id
         before = labels(decision_log, key)
         stage = name(project, decision_log)
         assert stage.joined == 2

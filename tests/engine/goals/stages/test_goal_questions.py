@@ -14,7 +14,7 @@ import pytest
 
 from engine.goals.stages import clustering
 from engine.goals.tables import clusterings, decisions
-from engine.goals.tables.clusterings import shown_id, source_of, stored_clustering
+from engine.goals.tables.clusterings import goals_clustering_id, source_of, stored_clustering
 from engine.goals.views.decision_log import DecisionLog
 from engine.jobs import contract
 from engine.jobs.runner import JobDone
@@ -95,7 +95,7 @@ class TestWhatIsWritten:
     def test_a_goal_or_a_reason(self, done: Project) -> None:
         """Every conversation has a goal, or a reply with the reason why it is none."""
         with done.reading() as conn:
-            stored = stored_clustering(conn, shown_id(conn))
+            stored = stored_clustering(conn, goals_clustering_id(conn))
             entries = source_of(stored).read(conn, list(range(1, 10)))
         assert all(entry.reason or entry.text for entry in entries)
         assert sum(1 for entry in entries if not entry.reason) >= 6
@@ -103,7 +103,7 @@ class TestWhatIsWritten:
     def test_labels(self, done: Project) -> None:
         """Every cluster has a label: the model's, or a phrase of its members with the reason."""
         with done.reading() as conn:
-            key = stored_clustering(conn, shown_id(conn)).id
+            key = stored_clustering(conn, goals_clustering_id(conn)).id
             clusters, phrases = (
                 clusterings.clusters(conn, key),
                 clusterings.phrase_labels(conn, key),
@@ -124,7 +124,7 @@ class TestWhatIsWritten:
     def test_answers_on_pairs(self, done: Project) -> None:
         """The asked pairs have the words of the model, found by the members of both sides."""
         with done.reading() as conn:
-            stored = stored_clustering(conn, shown_id(conn))
+            stored = stored_clustering(conn, goals_clustering_id(conn))
             answers = decisions.answers(conn, stored.pair_config)
         state = DecisionLog(done).state(stored.id)
         asked = [pair for pair in state.open_pairs() if state.sides_key(*pair) in answers]

@@ -14,7 +14,7 @@ from engine.goals.stages import clustering, embedding, validation
 from engine.goals.stages.assigning import AssignStage
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings, measurements, vectors
-from engine.goals.tables.clusterings import shown_id, source_of, stored_clustering
+from engine.goals.tables.clusterings import goals_clustering_id, source_of, stored_clustering
 from engine.goals.tables.texts import TextSource
 from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.decision_log import DecisionLog
@@ -83,7 +83,7 @@ class TestClustering:
         """Every conversation with a vector is in one cluster or an outlier; goals of one kind are in one cluster."""
         goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
         with project.reading() as conn:
-            stored = stored_clustering(conn, shown_id(conn))
+            stored = stored_clustering(conn, goals_clustering_id(conn))
             ids, numbers = clusterings.membership(conn, stored.id)
             clusters = clusterings.clusters(conn, stored.id)
             texts = source_of(stored).read(conn, list(ids))
@@ -123,7 +123,7 @@ class TestAssigning:
     def assign(self, project: Project, decision_log: DecisionLog) -> AssignStage:
         """Embeds and assigns later conversations."""
         with project.reading() as conn:
-            stored = stored_clustering(conn, shown_id(conn))
+            stored = stored_clustering(conn, goals_clustering_id(conn))
         embed = EmbedStage(
             project,
             goal_runs.tfidf(),
@@ -141,7 +141,7 @@ class TestAssigning:
         """Each later conversation is assigned to the group of its kind, an unusual one to none; members stay."""
         goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
         with project.reading() as conn:
-            key = stored_clustering(conn, shown_id(conn)).id
+            key = stored_clustering(conn, goals_clustering_id(conn)).id
             members = clusterings.membership(conn, key)
         strange = Conversation(
             "odd", (Message("user", "please account number people city flight"),)
@@ -152,7 +152,7 @@ class TestAssigning:
         with project.reading() as conn:
             found = {one.conversation_id: one for one in clusterings.assignments(conn, key)}
             assert clusterings.membership(conn, key) == members
-            texts = source_of(stored_clustering(conn, shown_id(conn))).read(
+            texts = source_of(stored_clustering(conn, goals_clustering_id(conn))).read(
                 conn, list(range(1, 58))
             )
         kinds = {entry.conversation_id: entry.text.split()[3] for entry in texts if entry.text}
@@ -178,7 +178,7 @@ class TestStability:
             stage = validation.StabilityStage(project)
             goal_runs.run(project, [stage])
         with project.reading() as conn:
-            key = stored_clustering(conn, shown_id(conn)).id
+            key = stored_clustering(conn, goals_clustering_id(conn)).id
             found = measurements.agreements(conn, key, stage.config_hash)
             jaccard = measurements.stability(conn, key)
             count = len(clusterings.clusters(conn, key))

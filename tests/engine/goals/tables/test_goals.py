@@ -141,7 +141,7 @@ class TestClusterings:
 
         def label(config: str, *entries: LabelEntry) -> None:
             def work(conn: sqlite3.Connection) -> None:
-                clusterings.register_labels(conn, key, config)
+                clusterings.show_labels(conn, key, config)
                 clusterings.add_labels(conn, key, config, run_id, entries)
 
             project.write(work)

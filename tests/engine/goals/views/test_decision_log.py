@@ -192,7 +192,7 @@ class TestClusteringAgain:
         second = decision_log.add_clustering(**reasons)
         assert decision_log.history(second) == []
         with project.reading() as conn:
-            assert (clusterings.shown_id(conn), clusterings.open_id(conn)) == (1, second)
+            assert (clusterings.goals_clustering_id(conn), clusterings.open_id(conn)) == (1, second)
         decision_log.decide(second, plans(GoalDecision("apart", ("c0", "c1"))))
         third = decision_log.add_clustering(**made(LABELS, 1, "third"))
         assert [row.kind for row in decision_log.history(third)] == ["merge"]
@@ -207,9 +207,9 @@ class TestClusteringAgain:
         decision_log.decide(1, plans(GoalDecision("apart", ("c0", "c1"))))
         second = decision_log.add_clustering(**made(LABELS, 1, "second"))
         decision_log.decide(second, plans(GoalDecision("never", ("c0", "c2"))))
-        project.write(lambda conn: clusterings.show(conn, 1))
+        project.write(lambda conn: clusterings.open_clustering(conn, 1))
         assert len(decision_log.history(1)) == 1
-        project.write(lambda conn: clusterings.show(conn, second))
+        project.write(lambda conn: clusterings.open_clustering(conn, second))
         for _ in range(2):
             decision_log.return_to(1)
             rows = decision_log.history(1)

@@ -12,7 +12,7 @@ import pytest
 from engine.base.conversation import Conversation, Message
 from engine.base.errors import Cancelled
 from engine.goals.tables import decisions
-from engine.goals.tables.clusterings import clusters, shown_id, stored_clustering
+from engine.goals.tables.clusterings import clusters, goals_clustering_id, stored_clustering
 from engine.model.endpoints.capabilities import text_pieces
 from engine.opener.model_previews import PromptTrial
 from engine.opener.open_project import OpenProject
@@ -165,7 +165,7 @@ def test_all_work_on_each_kind_of_server(kind: str, project: Path) -> None:
             assert done.returncode == 0, done.stderr.decode()
     lists_tokens = KINDS[kind].top > 0
     with OpenProject(project) as workspace, workspace.project.reading() as conn:
-        stored = stored_clustering(conn, shown_id(conn))
+        stored = stored_clustering(conn, goals_clustering_id(conn))
         assert stored.text == "summary"
         assert {cluster.label for cluster in clusters(conn, stored.id)} == {
             "Book a taxi", "Book a hotel", "Book a concert",

@@ -12,14 +12,14 @@ from engine.base.errors import FormatError, NotFound, UsageError
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
-from engine.questions.question import built_in, parse_question
+from engine.questions.question import parse_question, read_built_in
 from engine.questions.service.answer_tables import import_field_answers, import_file_answers
 from engine.questions.service.questions import QuestionService
 from tests.engine.project.support import fill, talk
 from workbench.cli import main
 
 COUNT = 6
-GOOD = built_in()["succeeded"]
+GOOD = read_built_in()["succeeded"]
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_a_name_answers_once(project: Project, tmp_path: Path) -> None:
 
 def test_a_check_ends_with_the_answers_that_it_checked(project: Project, tmp_path: Path) -> None:
     """Answers in place of others, though as many, are not reported with the check of the others."""
-    file, question = tmp_path / "judge.csv", built_in()["refused"]
+    file, question = tmp_path / "judge.csv", read_built_in()["refused"]
     file.write_text("id,answer\nc0,yes\nc1,no\n")
     import_file_answers(project, file, question)
     service = QuestionService(project)
@@ -121,7 +121,7 @@ def test_what_came_with_the_conversations(tmp_path: Path) -> None:
             for n, truth in enumerate(truths)
         ]
         fill(project, records)
-        detail, fact = built_in()["detail-level"], built_in()["invented-a-fact"]
+        detail, fact = read_built_in()["detail-level"], read_built_in()["invented-a-fact"]
         report = import_field_answers(project, "truth.rating.Detail Level", detail)
         assert report.outcomes.counts == {"taken": 1, "not_understood": 1}
         assert (report.without, report.name) == (2, "truth")

@@ -14,7 +14,7 @@ from engine.base.errors import FormatError
 from engine.opener.conversation_forms import labeling_config
 from engine.opener.exports import ExportFiles, answer_line
 from engine.project.project import Project
-from engine.questions.question import YES, built_in, parse_question
+from engine.questions.question import YES, parse_question, read_built_in
 from engine.questions.records import Act
 from engine.questions.service.answers import AnswerReport, import_answers
 from engine.questions.service.triage import TriageService
@@ -115,7 +115,7 @@ def test_label_studio(project: Project, tmp_path: Path) -> None:
 
 def test_questions_of_all_kinds(project: Project, tmp_path: Path) -> None:
     """People answer any question, one or several answers or a text; what a question cannot have is counted."""
-    asked = [built_in()[name] for name in ("detail-level", "intent", "refused")]
+    asked = [read_built_in()[name] for name in ("detail-level", "intent", "refused")]
     asked.append(parse_question("city", 'text = "Which city?"\nkind = "text"'))
     interface = labeling_config(asked)
     assert '<Choices name="intent" toName="dialogue" choice="multiple"' in interface

@@ -15,7 +15,7 @@ from engine.project import settings as project_settings
 from engine.project.project import Project
 from engine.project.schema import migrate
 from engine.questions import records
-from engine.questions.question import YES, slug
+from engine.questions.question import YES, make_slug
 from engine.questions.records import AnswerRow
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import answers, second_answers
@@ -132,7 +132,7 @@ def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]])
                     k for k in dict.fromkeys(keys) if (name in model.tags(k)) == (kind == "untag")
                 ]
                 value = YES if kind == "tag" else None
-                acts = [records.Act(key, slug(name), value) for key in keys]
+                acts = [records.Act(key, make_slug(name), value) for key in keys]
                 assert answers.change(conn, acts) == len(wanted)
                 if wanted:
                     model.append((kind, tuple(wanted), None, name))

@@ -9,7 +9,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import erfc
 
-from engine.results.associations.features import Incidence, adjusted_p, near_equal, odds_ratios
+from engine.results.associations.features import (
+    Incidence,
+    adjust_p_values,
+    group_near_equal,
+    odds_ratios,
+)
 
 Bools = NDArray[np.bool_]
 
@@ -63,7 +68,7 @@ class TestOddsRatios:
             is_first[rng.permutation(400)[: round(400 * share)]] = True
             odds = odds_ratios(incidence, 800, is_first, rng.integers(0, 4, 400))
             p = erfc(np.abs(odds.log_ratio / odds.error) / math.sqrt(2))
-            shown += bool((adjusted_p(p) < 0.05).any())
+            shown += bool((adjust_p_values(p) < 0.05).any())
         assert shown <= 9
 
 
@@ -72,5 +77,5 @@ class TestNearEqual:
         """What nearly the same conversations have joins the feature that comes first; a part of them does not."""
         has = np.zeros((3, 100), bool)
         has[0, :40] = has[1, :36] = has[2, :20] = True
-        groups = near_equal(incidence_of(has), np.array([1, 0, 2]), 100, 0.8)
+        groups = group_near_equal(incidence_of(has), np.array([1, 0, 2]), 100, 0.8)
         assert [group.tolist() for group in groups] == [[1, 0], [2]]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from engine.results.comparison.differences import share_difference, shares_differ
+from engine.results.comparison.differences import p_of_share_difference, share_difference
 
 counts = st.integers(1, 200).flatmap(lambda of: st.tuples(st.integers(0, of), st.just(of)))
 
@@ -33,7 +33,7 @@ class TestShares:
         alarms = covered = 0
         draws = [(random.binomial(60, 0.2), random.binomial(80, 0.2)) for _ in range(1500)]
         for one, two in draws:
-            alarms += shares_differ(one, 60, two, 80) < 0.05
+            alarms += p_of_share_difference(one, 60, two, 80) < 0.05
             found = share_difference(one, 60, two, 80)
             covered += found.low <= 0 <= found.high
         assert alarms / len(draws) < 0.06

@@ -23,7 +23,7 @@ from engine.questions.service.questions import QuestionService
 from engine.questions.tables import answers, example_probes, machine_answers
 from engine.results.comparison.differences import Comparison, Difference, Side, compare
 from engine.results.comparison.formatting import breakdown_table, comparison_table
-from engine.results.comparison.measured import Measured
+from engine.results.comparison.measures import Measures
 from engine.results.comparison.service import ComparisonService
 from engine.signs.stages import SignStage
 from tests.engine.goals.service.goal_project import cluster, stored_review, texts
@@ -117,7 +117,7 @@ class TestFilters:
     def test_random_halves(self, better: Project) -> None:
         """Of 200 random halves, at most 5 in 100 show a difference in what ended, and as many in anything else."""
         with better.reading() as conn:
-            every = Measured.read(conn, None)
+            every = Measures.read(conn, None)
         random = np.random.default_rng(3)
         alarms = other_alarms = 0
         for _ in range(200):

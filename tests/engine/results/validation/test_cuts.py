@@ -6,8 +6,8 @@ from engine.results.validation.completeness import (
     Place,
     Values,
     best_against_baseline,
+    cut_places,
     cut_test,
-    places,
     truth_tables,
 )
 
@@ -31,14 +31,14 @@ class TestPlaces:
             5: {1: 0.1, 3: 0.2, 5: 0.8, 7: 0.9},
         }
         del lacking[6]
-        found = places({"a": RISING, "b": lacking}, NAMES, seed=0)
+        found = cut_places({"a": RISING, "b": lacking}, NAMES, seed=0)
         assert found.keys() == NAMES.keys() - {2, 3, 4, 5, 6}
 
 
 class TestCut:
     def test_a_way_that_knows(self) -> None:
         """Scores that jump at the end separate whole from cut for all that can be cut."""
-        where = places({"a": RISING}, NAMES, 0)
+        where = cut_places({"a": RISING}, NAMES, 0)
         where[1] = Place(5, None, (5,))
         found = cut_test(RISING, where, 0.5).classification()
         assert found.auroc.value == found.f1.value == 1
@@ -73,7 +73,7 @@ class TestBaseline:
     def test_the_best_scores_are_set_against_the_best_baseline(self) -> None:
         """A perfect configuration is better than a useless baseline; without a baseline nothing is said."""
         ways = {"a": RISING, "b": FLAT, "rule": FLAT}
-        where = places(ways, NAMES, 0)
+        where = cut_places(ways, NAMES, 0)
         said = best_against_baseline(ways, where, ["rule"])
         assert said == "a 1.00 against rule .50: better (p < .001)."
         assert best_against_baseline(ways, where, []) == ""

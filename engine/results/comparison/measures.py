@@ -19,7 +19,7 @@ from engine.conversations.tables import facets
 from engine.conversations.tables.fields import SOURCES
 from engine.goals.records import NAMELESS
 from engine.goals.views.clustering_view import ClusteringView
-from engine.questions.calibration import Calibration, completion_rate, state_counts
+from engine.questions.calibration import Calibration, count_states, estimate_completion_rate
 from engine.questions.records import CompletionRate
 from engine.questions.service.calibration import CHOSEN_BY_SCORE, ScoredConversations
 from engine.questions.tables import example_probes
@@ -62,7 +62,7 @@ _SELECT_VALUES = {
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Measured:
+class Measures:
     """The measures of conversations; every array has shape (conversations,), in the order of ids.
 
     Attributes:
@@ -93,15 +93,15 @@ class Measured:
     calibration: Calibration
 
     @classmethod
-    def read(cls, conn: sqlite3.Connection, view: ClusteringView | None) -> Measured:
+    def read(cls, conn: sqlite3.Connection, view: ClusteringView | None) -> Measures:
         """Reads all conversations of a project, with the goals of a clustering or none; slow, see
         `ScoredConversations.read`."""
-        id_column, turns, characters = _columns(
+        id_column, turns, characters = _read_columns(
             conn, "SELECT id, turns, chars FROM conversation ORDER BY id"
         ).T
         ids: Ints = id_column.astype(np.int64)
         scored = ScoredConversations.read(conn)
-        tree_id_column, entropies, leaf_counts = _columns(
+        tree_id_column, entropies, leaf_counts = _read_columns(
             conn,
             "SELECT conversation_id, avg(entropy), avg(leaves) FROM tree"
             " WHERE config_hash = ? AND reason IS NULL GROUP BY 1 ORDER BY 1",
@@ -134,7 +134,7 @@ class Measured:
             calibration=scored.calibration,
         )
 
-    def part(self, chosen: Bools) -> Measured:
+    def part(self, chosen: Bools) -> Measures:
         """Returns the conversations for which `chosen`, of shape (conversations,), is true."""
         return replace(
             self,
@@ -149,7 +149,7 @@ class Measured:
             goal=self.goal[chosen],
         )
 
-    def of(self, ids: Ints) -> Measured:
+    def of(self, ids: Ints) -> Measures:
         """Returns the conversations with these ids."""
         return self.part(np.isin(self.ids, ids))
 
@@ -160,7 +160,7 @@ class Measured:
 
     def states(self) -> StateCounts:
         """Returns how many of them are in each state, and their rate of complete ones."""
-        return state_counts(self.score, self.rule)
+        return count_states(self.score, self.rule)
 
     def counts(self) -> tuple[int, int]:
         """Returns the number of scored conversations at or above the threshold, and of all scored ones."""
@@ -171,7 +171,7 @@ class Measured:
         """Returns the rate of complete conversations; `by_score` says that they were selected by score or verdict,
         where the errors of the scores are not those of the project."""
         why = CHOSEN_BY_SCORE if by_score else ""
-        return completion_rate(self.calibration, self.states(), why)
+        return estimate_completion_rate(self.calibration, self.states(), why)
 
 
 def goal_numbers(view: ClusteringView | None, ids: Ints) -> tuple[Ints, tuple[str, ...]]:
@@ -185,7 +185,7 @@ def goal_numbers(view: ClusteringView | None, ids: Ints) -> tuple[Ints, tuple[st
     return np.where(rank <= len(labels), rank - 1, NO_GOAL), labels
 
 
-def _columns(conn: sqlite3.Connection, sql: str, *values: object) -> Floats:
+def _read_columns(conn: sqlite3.Connection, sql: str, *values: object) -> Floats:
     """Returns the numbers that a query gives, of shape (rows, columns)."""
     cursor = conn.execute(sql, values)
     width = len(cursor.description)
