@@ -17,10 +17,11 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from engine.base.arrays import Bools, Floats
+from engine.base.arrays import Bools
 from engine.base.number_format import figure
 from engine.base.statistics.bootstrap import RANK_FIGURES, Resampling
-from engine.base.statistics.intervals import Z95, Interval
+from engine.base.statistics.correlation import Correlation, correlate
+from engine.base.statistics.intervals import Interval
 from engine.base.statistics.ranking import (
     SIGNIFICANCE_LEVEL,
     Placements,
@@ -38,19 +39,25 @@ MEASURES: Mapping[str, str] = {
     "entropy": "entropy at the tree's resolution, bits",
 }
 """Name of each measure and what it is."""
+
 BASELINES: Mapping[str, str] = {
     "length": "characters of the conversation",
     "perplexity": "of the recorded answer: e to minus the mean log-probability of its tokens",
 }
 """Figures that need no tree; perplexity after Jelinek et al. (1977). A measure is useful only if it beats them."""
+
 _MAX_LOG_PERPLEXITY = 700.0
 """Greatest logarithm of a perplexity that is finite in double precision."""
+
 _AP = RANK_FIGURES.index("average_precision")
 """Index of average precision among the rank figures."""
+
 _EITHER = "unanswerable or underspecified"
 """Name of the claim that holds where one of the two after it does."""
+
 JUDGED_FAILED = "verdict no"
 """Name of the claim that a person decides: the user did not get what they wanted."""
+
 CLAIMS: Mapping[str, str] = {
     "reward 0": "the reward is 0, against more",
     "reward below 1": "the reward is below 1, against 1",
@@ -62,17 +69,13 @@ CLAIMS: Mapping[str, str] = {
     JUDGED_FAILED: "a person said that the user did not get what they wanted, against did; people chose what to judge",
 }
 """Name of each claim, and what counts as yes and as no; other conversations are left out."""
+
 _ANSWERABILITY: Mapping[str, Mapping[str, bool]] = {
     "ANSWERABLE": {_EITHER: False, "unanswerable": False, "underspecified": False},
     "UNANSWERABLE": {_EITHER: True, "unanswerable": True},
     "UNDERSPECIFIED": {_EITHER: True, "underspecified": True},
 }
 """The claims that each value of `answerability` in truth decides."""
-
-MIN_PAIRS = 4
-"""Fewest pairs from which an interval is estimated."""
-_ROUNDING = 1e-12
-"""Largest distance to a correlation of 1 or -1 that counts as rounding of 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,53 +322,3 @@ def of_conversation(truth: Mapping[str, Any]) -> dict[str, bool]:
 def _is_number(value: Any) -> TypeGuard[int | float]:
     """Whether a value of truth is a number; a truth value is none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-@dataclass(frozen=True, slots=True)
-class Correlation:
-    """Correlation of two variables.
-
-    Attributes:
-        n: Number of pairs.
-        spearman: Rank correlation, with the 95% interval of Bonett & Wright (2000, Psychometrika 65).
-        pearson: Linear correlation.
-    """
-
-    n: int
-    spearman: Interval
-    pearson: float
-
-
-def correlate(first: Sequence[float], second: Sequence[float]) -> Correlation | None:
-    """Returns the correlations of finite numbers; None with few pairs (`MIN_PAIRS`) or when one variable is constant.
-
-    Raises:
-        ValueError: The lengths differ.
-    """
-    x, y = np.asarray(first, float), np.asarray(second, float)
-    if len(x) != len(y):
-        raise ValueError("Pairs are needed.")
-    n = len(x)
-    if n < MIN_PAIRS or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return None
-    # imported here: it takes half a second, and screens import this module
-    from scipy.stats import rankdata
-
-    rho = _pearson(rankdata(x), rankdata(y))
-    return Correlation(n, _with_interval(rho, n), _pearson(x, y))
-
-
-def _pearson(x: Floats, y: Floats) -> float:
-    """Returns the linear correlation, kept within [-1, 1] where rounding leaves it."""
-    a, b = x - x.mean(), y - y.mean()
-    correlation = float(a @ b) / math.sqrt(float(a @ a) * float(b @ b))
-    return max(-1.0, min(1.0, correlation))
-
-
-def _with_interval(rho: float, n: int) -> Interval:
-    """Returns a rank correlation over `n` pairs with its 95% interval."""
-    if abs(rho) > 1 - _ROUNDING:  # the Fisher transform is infinite, so there is no interval
-        return Interval(rho, rho, rho)
-    half = Z95 * math.sqrt((1 + rho * rho / 2) / (n - 3))
-    middle = math.atanh(rho)
-    return Interval(rho, math.tanh(middle - half), math.tanh(middle + half))
