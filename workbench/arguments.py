@@ -252,7 +252,6 @@ def _number_reader(
 
 
 share = _number_reader(float, lambda value: 0 < value <= 1, "above 0 and at most 1")
-unit_interval = _number_reader(float, lambda value: 0 <= value <= 1, "from 0 to 1")
 above_zero = _number_reader(float, lambda value: 0 < value < math.inf, "a number above 0")
 from_zero = _number_reader(float, lambda value: 0 <= value < math.inf, "a number from 0 on")
 positive = _number_reader(int, lambda value: 1 <= value <= LARGEST_WHOLE_NUMBER, must_be_whole(1))

@@ -83,7 +83,7 @@ COMMANDS = (
     Command("goals merge", "merge two groups", "goals:merge"),
     Command("goals apart", "keep two groups apart: refuse their merge", "goals:apart"),
     Command(
-        "goals decide", "merge all pairs above a probability, refuse all below one", "goals:decide"
+        "goals decide", "merge all pairs above a probability", "goals:decide"
     ),
     Command("goals split", "split a group", "goals:split"),
     Command("goals move", "move conversations to a group, or out of all", "goals:move"),
@@ -106,13 +106,13 @@ COMMANDS = (
     Command("ask", "ask a question of conversations: people, patterns, or a probe fitted to answers", "questions:ask"),
     Command("questions", "list, show, add and remove questions, and show agreement", "questions:questions"),
     Command("answers", "list, give, import and undo answers, such as verdicts, notes and tags", "questions:answers"),
-    Command("report", "write one document on a project, as HTML or Markdown", "reports:report"),
+    Command("report", "write one document on a project, as HTML", "reports:report"),
     Command("watch", "score logs as they grow, one line of JSON for each turn", "watching:watch"),
     Command("repair", "save what can be read of a damaged project file", "project_file:repair_project"),
     Command("backup", "copy a project beside itself, and keep the newest copies", "project_file:backup"),
     Command("restore", "list the backups of a project, or put one in its place", "project_file:restore_backup"),
     Command("calibrate", "compare the scores with the verdicts", "scoring:calibrate"),
-    Command("compare", "compare months, models, two filters or two projects", "reports:compare"),
+    Command("compare", "compare months, models or two filters", "reports:compare"),
     Command("why", "say which words, tools and properties go with failure, or with one of two filters", "reports:why"),
     Command("validate", "compare a metric with known outcomes", "validate:validate"),
     Command("simulate sharded", "instructions revealed shard by shard", "simulating:simulate_sharded"),

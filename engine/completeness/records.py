@@ -42,9 +42,6 @@ NO_TASK = "the model named no remaining task"
 NO_TASK_BUT_A_STEP = "the model expects another step and names no task"
 """Reason for no remaining tasks: the model goes on with the log, without a task."""
 
-NAMES_NO_TASK = (NO_OPEN_REQUEST, NO_TASK, NO_TASK_BUT_A_STEP)
-"""Reasons for no remaining tasks that come from the model; others are failures."""
-
 
 def mode_in_words(mode: Mode, features: ProbeFeatures | None) -> str:
     """Returns what scores were made by: their mode, or "probe on states" for a probe that reads no words."""

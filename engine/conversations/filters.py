@@ -259,7 +259,9 @@ def _parse_term(word: _Word) -> Term:
     values_start = start + head.end
     values = _split_values(text[head.end :], quoted[head.end :])
     if not values or not all(values):
-        raise FilterError(f"“{name}{head.sign}” needs a value.", usage_hint(field), values_start)
+        raise FilterError(
+            f"“{head.field}{head.sign}” needs a value.", usage_hint(field), values_start
+        )
     return _term_on_field(
         field,
         name,

@@ -408,6 +408,8 @@ class ReviewProgress:
         to_merge: How many of them are expected to be one goal, the sum of their merge probabilities.
         likely: Number of those of them whose merge probability is at least `LIKELY`.
         unasked: Number of the likely ones, as in the paper of all, that the model was not asked about.
+        can_ask: Whether the model for goals answers on pairs; as in the paper any does, else one that follows
+            instructions.
         calls: Number of model calls to ask about those.
         seconds: Estimated time of these calls in seconds, from the calls so far; None if there were none.
         agreement: Agreement of the model's answers with the decisions of the person.
@@ -427,6 +429,7 @@ class ReviewProgress:
     to_merge: float = 0.0
     likely: int = 0
     unasked: int = 0
+    can_ask: bool = False
     calls: int = 0
     seconds: float | None = None
     agreement: Agreement

@@ -24,6 +24,12 @@ WORKS: Final[dict[Work, str]] = {
 }
 """The kinds of work that a project can choose a model for, each with a description."""
 
+BUILT_IN_LIMITS: Final[dict[Work, str]] = {
+    "goals": "only as in the paper (--paper)",
+    "questions": "only with --anyway, near chance",
+}
+"""Where the built-in model does hardly anything of a kind of work: what it does."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelRow:

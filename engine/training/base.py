@@ -92,11 +92,6 @@ class Base:
     name: str
     shape: Shape | None
 
-    @property
-    def is_folder(self) -> bool:
-        """Whether it is a folder of weights, which llama.cpp cannot read."""
-        return self.path.is_dir()
-
 
 def base_for(catalog: Catalog, name: str) -> Base:
     """Returns the base with this name or path (file or folder); the default model if the name is empty.

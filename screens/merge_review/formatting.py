@@ -52,17 +52,19 @@ def _decided(progress: ReviewProgress) -> str:
 
 
 def status_content(progress: ReviewProgress) -> Content:
-    """Returns the agreement of model and person, and the model calls that are left."""
+    """Returns the agreement of model and person, and the model calls that are left, or that no model can be asked."""
     parts: list[Piece] = []
     if progress.agreement.n:
         parts += ["model agrees ", agreement_piece(progress.agreement)]
-    if progress.unasked:
+    gap = " · " if parts else ""
+    if not progress.can_ask:
+        parts.append((f"{gap}no model that follows instructions is in use: 8, u", "$tone-muted"))
+    elif progress.unasked:
         calls = number_format.counted(progress.calls, "model call")
         wait = (
             f", {number_format.duration(progress.seconds)}" if progress.seconds is not None else ""
         )
         pairs = number_format.counted(progress.unasked, "pair")
-        gap = " · " if parts else ""
         parts.append((f"{gap}model not asked about {pairs}: {calls}{wait}", "$tone-muted"))
     return Content.assemble(*parts)
 

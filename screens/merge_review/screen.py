@@ -216,6 +216,12 @@ class MergeDeskScreen(DecisionScreen):
         self._unwritten = 0
         self._preferred: Pair | None = None
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The key that asks the model works where that answers on pairs."""
+        if action == "ask":
+            return self.progress is not None and self.progress.can_ask
+        return super().check_action(action, parameters)
+
     def compose_body(self) -> ComposeResult:
         """Yields the counts, status, both groups, the evidence; or why there is no proposal."""
         yield Static(id="summary")

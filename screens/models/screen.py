@@ -87,8 +87,7 @@ def works_to_choose(rows: Sequence[ModelRow]) -> list[tuple[tuple[Work, ...], st
     """Returns the kinds of work that a model can be chosen for, each with the model in use."""
     now = {work: [name_of(row, 24) for row in rows if work in row.works] for work in WORKS}
     each: list[tuple[tuple[Work, ...], str]] = [
-        ((work,), f"{what} · now {', '.join(now[work]) or 'one that is gone'}")
-        for work, what in WORKS.items()
+        ((work,), f"{what} · now {', '.join(now[work]) or 'none'}") for work, what in WORKS.items()
     ]
     return [(tuple(WORKS), "everything this project does"), *each]
 

@@ -130,7 +130,7 @@ def _all_steps(now: ProjectProgress) -> Iterator[Step]:
         yield Step("calibrate", title, f"{proposal.now:.0%} → {proposal.then:.0%} ended")
     yield from _goals(now)
     after = "" if now.counts.scored else "after scoring"
-    yield Step("export", "Export scores, verdicts or goals", after=after)
+    yield Step("export", "Export scores, answers or clusters", after=after)
 
 
 def _import(counts: Counts) -> Step:

@@ -65,13 +65,6 @@ class Shell:
     forget_project: Callable[[str], None] = _nothing
 
 
-class ReadingOrder(NamedTuple):
-    """Ids of conversations in order, and the index of the one to read first."""
-
-    order: array[int]
-    at: int
-
-
 class NamedConversations(NamedTuple):
     """Ids of conversations, and what they have in common in words, such as the label of their goal.
 

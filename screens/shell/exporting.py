@@ -46,15 +46,6 @@ def copy(widget: Widget, text: str, what: str) -> None:
     widget.notify(message, markup=False)
 
 
-def copy_names(widget: Widget, names: Sequence[str]) -> None:
-    """Copies the names of conversations, a line each, and notifies."""
-    app: App[object] = widget.app
-    app.copy_to_clipboard("\n".join(names))
-    only_name = next(iter(names)) if len(names) == 1 else None
-    what = f"{len(names):,} names" if only_name is None else one_line(only_name, 60)
-    widget.notify(f"Copied {what}.", markup=False)
-
-
 def ask_file(
     screen: WorkbenchScreen[Any],
     title: str,

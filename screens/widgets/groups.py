@@ -282,9 +282,14 @@ def _model_pieces(evidence: Evidence, progress: ReviewProgress | None, gap: str)
     answer = evidence.answer
     yes, yes_reversed = answer.yes, answer.yes_reversed
     if yes is None:
-        asking = progress is not None and progress.asking
-        state = "is being asked …" if asking else "not asked yet; g asks it"
-        state = "gave no answer" if answer.model else state
+        if answer.model:
+            state = "gave no answer"
+        elif progress is not None and progress.asking:
+            state = "is being asked …"
+        elif progress is not None and progress.can_ask:
+            state = "not asked yet; g asks it"
+        else:
+            state = "not asked"
         return [("model  ", "$tone-muted"), (state, "$tone-muted")]
     if answer.spoken:
         pieces: list[Piece] = [("model  ", "$tone-muted"), ("said ", ""), (_word(yes), "bold")]

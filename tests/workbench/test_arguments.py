@@ -28,7 +28,6 @@ from workbench.arguments import (
     request_arguments,
     takes,
     titled,
-    unit_interval,
 )
 from workbench.arguments import argument as word
 from workbench.cli import build_parser
@@ -99,7 +98,7 @@ def test_a_value_that_cannot_be_is_refused_by_its_option(words: tuple[str, str])
     ("option", "text"),
     [
         (number("--limit", "so many"), "1" + 18 * "0"),
-        (word("--fall", type=unit_interval), "nan"),
+        (word("--price", type=from_zero), "nan"),
         (word("--price", type=from_zero), "inf"),
         (word("--file"), ""),
     ],

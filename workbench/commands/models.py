@@ -31,7 +31,7 @@ from engine.model.hub.pulls import (
 )
 from engine.model.memory_plan import machine_memory
 from engine.model.process.process import ModelProcess
-from engine.model.records import WORKS, HubRepository, ModelRow
+from engine.model.records import BUILT_IN_LIMITS, WORKS, HubRepository, ModelRow, Work
 from engine.model.service import service
 from engine.model.service.endpoints import Endpoints
 from engine.model.service.run_setup import ModelsInUse, adapter_in_use, bundled_logs
@@ -183,7 +183,11 @@ def use(arguments: argparse.Namespace) -> CommandResult:
             in_use.use(name, arguments.works or tuple(WORKS))
         chosen, adapter = in_use.chosen(), adapter_in_use(project)
     models = {work: chosen.get(work, DEFAULT_MODEL) for work in WORKS}
-    lines = [f"{work:<11} {one_line(models[work], 60):<30} {what}" for work, what in WORKS.items()]
+    does: dict[str, dict[Work, str]] = {DEFAULT_MODEL: WORKS | BUILT_IN_LIMITS}
+    lines = [
+        f"{work:<11} {one_line(name, 60):<30} {does.get(name, WORKS)[work]}"
+        for work, name in models.items()
+    ]
     if adapter is not None:
         lines.append(
             f"Mode `tuned` uses the adapter {one_line(adapter, 60)} and the model it was trained on."

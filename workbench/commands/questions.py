@@ -283,12 +283,13 @@ def _summary_json(row: QuestionSummary) -> dict[str, Any]:
 
 def _too_few_text(people: PeopleAgreement, name: str) -> str:
     """Returns why there is no agreement, where fewer than two answered, and how others come to answer."""
-    judged = sum(people.people.values())
-    who = "One person" if judged else "Nobody"
-    return (
-        f"{who} has judged {counted(judged, 'conversation')} by {name} here. Others answer in triage with `@` (their"
-        " name) and `b`, or their answers come by `workbench answers --import`."
-    )
+    how = "answer in triage with `@` (their name) and `b`, or their answers come by `workbench answers --import`."
+    for who, judged in people.people.items():
+        conversations = counted(judged, "conversation")
+        if who in people.machines:
+            return f"{one_line(who, 40)} answers {name} on {conversations} here, and no person does. People {how}"
+        return f"One person has judged {conversations} by {name} here. Others {how}"
+    return f"Nobody has answered {name} here. People {how}"
 
 
 # Answers

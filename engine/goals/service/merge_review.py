@@ -188,6 +188,7 @@ class MergeReviewService:
             to_merge=float(queue.probabilities(pairs).sum()),
             likely=len(likely),
             unasked=unasked,
+            can_ask=stored.paper or self._stages.follows_instructions(),
             calls=round(unasked * (cost[0] if cost else EXPECTED_CALLS_PER_PAIR)),
             seconds=unasked * cost[1] if cost else None,
             agreement=measure_agreement(model_and_person(active)),

@@ -94,9 +94,13 @@ class GoalStages:
             shown = clusterings.goals_clustering_id(conn)
             if shown is not None:
                 return stored_clustering(conn, shown).paper
+        return self.follows_instructions()
+
+    def follows_instructions(self) -> bool:
+        """Returns whether the model for goals follows instructions; one that is gone or broken does not."""
         try:
             return self.model_of_run().follows_instructions
-        except WorkbenchError:  # the form says what is wrong with the model
+        except WorkbenchError:  # a run says what is wrong with the model
             return False
 
     def first_request(self, model: LoadableModel) -> Mapping[str, Any] | None:
@@ -137,7 +141,9 @@ class GoalStages:
         if decided_by == "llm" and not (model and request.labels):
             raise UsageError(
                 "The model's answers cannot decide when no model is asked.",
-                "Leave out --no-labels, and choose a --model that follows instructions.",
+                "Choose a --model that follows instructions."
+                if request.labels
+                else "Leave out --no-labels.",
             )
         spending = model.spending if model else Spending(request.max_cost, request.fresh)
         stages = self.setup.tuning_before(model) if model else []

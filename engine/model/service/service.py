@@ -30,7 +30,7 @@ from engine.model.memory_plan import (
     plan_layers,
 )
 from engine.model.process.process import ModelProcess
-from engine.model.records import WORKS, Fact, ModelRow, Work
+from engine.model.records import BUILT_IN_LIMITS, WORKS, Fact, ModelRow, Work
 from engine.model.service.endpoints import endpoint_summary, work_lines
 from engine.model.service.run_setup import RunSetup
 
@@ -92,7 +92,8 @@ class ModelService:
     def _works(self, name: str) -> tuple[Work, ...]:
         """Returns the kinds of work that a model or an endpoint is used for."""
         chosen = self._in_use.chosen()
-        return tuple(work for work in WORKS if chosen.get(work, DEFAULT_MODEL) == name)
+        works = (work for work in WORKS if chosen.get(work, DEFAULT_MODEL) == name)
+        return tuple(work for work in works if name != DEFAULT_MODEL or work not in BUILT_IN_LIMITS)
 
     def removal(self, name: str) -> str:
         """Returns a sentence on what `remove` would do.

@@ -259,6 +259,7 @@ class PeopleAgreement:
 
     Attributes:
         people: Number of conversations that each of them judged, by name; the name of a person may be empty.
+        machines: The names of those of them that are no people.
         pairs: Every two of them, those with most conversations in common first.
         shared: Number of conversations that two or more of them judged.
         alpha: Krippendorff's alpha over those; None where there are none, or all verdicts are the same.
@@ -266,6 +267,7 @@ class PeopleAgreement:
     """
 
     people: dict[str, int]
+    machines: tuple[str, ...]
     pairs: tuple[PairAgreement, ...]
     shared: int
     alpha: Interval | None
@@ -331,6 +333,7 @@ def measure_people_agreement(project: Project, question: str = SUCCEEDED) -> Peo
     counts = _count_values(values_by_name)
     return PeopleAgreement(
         people,
+        tuple(machines),
         tuple(pairs),
         int((counts.sum(axis=1) > 1).sum()),
         agreement.krippendorff_alpha(counts),

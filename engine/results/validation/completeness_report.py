@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable, row_as_json
-from engine.base.statistics.intervals import Classification, Interval
+from engine.base.statistics.intervals import Interval
 from engine.base.text import one_line
 from engine.results.records import CompletenessTable, SeparationRow, TruthTable
-
-FIGURES = tuple(field.name for field in fields(Classification))
-"""Names of the metrics of a row."""
 
 MAX_NAME_CHARS = 44
 """Most characters of the name of a row."""

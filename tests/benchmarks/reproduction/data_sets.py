@@ -9,12 +9,12 @@ from statistics import median
 from typing import Any
 
 from engine.base.errors import UsageError
+from engine.base.statistics.correlation import Correlation, correlate
 from engine.base.statistics.intervals import Interval, wilson
 from engine.completeness.records import Mode
 from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.opener.open_project import OpenProject
 from engine.results.records import CompletenessTable, SeparationRow, TruncationTest
-from engine.results.validation.claims import Correlation, correlate
 from engine.results.validation.completeness import completeness_table, only_run
 from engine.training.run_files import all_runs
 from engine.trees.records import TreeItem

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.screens.driving import opened, press, text, until
 from tests.screens.goals.goal_project import LABELS, clustered, kinds
 from tests.screens.merge_review.test_merge_review import FIRST, answer
@@ -28,11 +30,23 @@ class TestPairs:
             assert kinds(support) == []
             assert len(support.goals.groups()) == len(LABELS)
 
-    async def test_what_is_left_to_the_end(self) -> None:
+    async def test_no_model_to_ask(self) -> None:
+        """Where the model for goals follows no instructions, the desk says what to do, counts no calls, and has no key
+        that asks."""
+        async with opened(clustered(), mode="6") as pilot:
+            assert "no model that follows instructions is in use: 8, u" in text(pilot)
+            assert "model call" not in text(pilot)
+            assert "g asks it" not in text(pilot)
+            assert "g" not in pilot.app.screen.active_bindings
+
+    async def test_what_is_left_to_the_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The desk says how many pairs are left and about how many of them are to be merged; only likely ones cost
-        model calls."""
+        model calls, of a model that follows instructions."""
+        monkeypatch.setattr("engine.model.catalog.CAPABLE_WEIGHTS", 0)
         support = clustered()
         async with opened(support, (160, 34), mode="6") as pilot:
+            assert "not asked yet; g asks it" in text(pilot)
+            assert "g" in pilot.app.screen.active_bindings
             left, likely = support.merge_review.progress().left, support.merge_review.above(0.05)
             assert len(likely) == 4
             assert f"{left} left, about 1 to merge" in text(pilot)

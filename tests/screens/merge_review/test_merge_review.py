@@ -95,7 +95,7 @@ class TestLooking:
         """The model's answer appears when it arrives; neither the pair nor the scroll position changes."""
         support = clustered()
         async with opened(support, (80, 24), mode="6") as pilot:
-            assert "not asked yet" in text(pilot)
+            assert "model  not asked" in text(pilot)
             pane = pilot.app.screen.query_one("#side-a VerticalScroll", VerticalScroll)
             pane.focus()
             await press(pilot, "down", "down")

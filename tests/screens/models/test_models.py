@@ -115,7 +115,7 @@ class TestDoing:
             await press(pilot, "down", "enter")
             assert "--model still names another" in " ".join(text(pilot).split())
             assert "for scoring, goals, trees ·" in row(pilot, "Qwen3-8B")
-            assert "for simulation, questions ·" in row(pilot, "smollm2-135m")
+            assert "for simulation ·" in row(pilot, "smollm2-135m")
             await press(pilot, "u", "enter")
             assert "for all work ·" in row(pilot, "Qwen3-8B")
 

@@ -207,3 +207,17 @@ def test_command_of_agreement(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out.startswith(
         "One person has judged 12 conversations by succeeded here."
     )
+
+
+def test_a_pattern_is_no_person(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where only a pattern answered, the command says so; before anybody did, that nobody has."""
+    path = tmp_path / "p.wb"
+    with Project.open(path, create=True) as project:
+        fill(project, [talk(f"c{number}", f"Lamp {number}, please.") for number in range(3)])
+    assert main(["questions", str(path), "--agreement", "refused"]) == 0
+    assert capsys.readouterr().out.startswith("Nobody has answered refused here.")
+    assert main(["ask", str(path), "refused", "--by", "pattern"]) == 0
+    capsys.readouterr()
+    assert main(["questions", str(path), "--agreement", "refused"]) == 0
+    said = capsys.readouterr().out
+    assert "answers refused on 3 conversations here, and no person does" in said
