@@ -1,6 +1,6 @@
 """Tables of results, the text of their cells, and their rows as JSON and as lines with tabs.
 
-The command line prints tables (`workbench.text_tables`), screens draw them (`screens.widgets.report_columns`), and
+The command line prints tables (`workbench.text_tables`), screens draw them (`screens.comparison`), and
 documents contain them (`engine.results.document`).
 """
 

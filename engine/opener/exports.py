@@ -69,8 +69,12 @@ class ExportFiles:
             ProjectError: A file is there already or cannot be written.
             WorkbenchError: pyarrow is needed and not installed.
         """
-        from engine.opener.annotation_tasks import settings_file
-        from engine.opener.form_files import form_lines, losses_in_words, write_form
+        from engine.opener.conversation_forms import (
+            form_lines,
+            losses_in_words,
+            settings_file,
+            write_form,
+        )
 
         target = new_file(path)
         files = [target]

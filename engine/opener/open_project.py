@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from engine.base import folders, network_guard
-from engine.base.errors import Cancelled, WorkbenchError
-from engine.base.events import DataChanged, Event, Listener, ModelRestarted
+from engine.base.errors import Cancelled, ProjectError, ProjectMoved, WorkbenchError
+from engine.base.events import DataChanged, Event, FileChanged, Listener, ModelRestarted
 from engine.completeness.tables import fields as completeness_fields
 from engine.conversations.service import SavedViews
 from engine.conversations.tables import fields as conversation_fields
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from engine.model.service.service import ModelService
     from engine.opener.exports import ExportFiles
     from engine.opener.jobs import JobService
-    from engine.opener.project_file import ProjectFileService
     from engine.questions.service.asking import AskingRuns
     from engine.questions.service.calibration import CalibrationService
     from engine.questions.service.example_probes import ExampleProbeService
@@ -58,23 +57,21 @@ if TYPE_CHECKING:
     from engine.training.service import TrainingService
     from engine.trees.service import TreeService
 
+LOOK_SECONDS = 1.0
+"""Time between two looks at the file."""
+
 T = TypeVar("T")
 """The value of a property that is made once."""
-
 _GUARD = threading.RLock()
 """Held while a part of any open project is made; a part may make others."""
-
 GOAL_STAGES = (
     "summarize", "embed", "cluster", "label", "propose", "decide", "name", "theme", "assign", "stability"
 )  # fmt: skip
 """Names of the stages that work on goals, which all change the same tables."""
-
 SAMPLE_CHARACTERS = 24_000
 """Characters of the logs that formats of a model are compared on."""
-
 MAX_SAMPLE_CONVERSATIONS = 64
 """Most conversations of the project that these logs are taken from."""
-
 TABLES_BY_STAGE = {
     "import": frozenset({"conversation", "message", "source"}),
     "signs": frozenset({"conversation"}),
@@ -92,6 +89,73 @@ TABLES_BY_STAGE = {
     **dict.fromkeys(GOAL_STAGES, frozenset({"goal"})),
 }
 """Names of the tables that a stage changes, by its name, so that screens know what to read again."""
+
+
+class ProjectFileService:
+    """Tells the screens what other programs wrote, and when the file was moved or can be written; saves a copy.
+
+    Attributes:
+        moved: What became of the file; None while it is what it was.
+    """
+
+    def __init__(
+        self, project: Project, emit: Callable[[Event], None], tables: frozenset[str]
+    ) -> None:
+        """`tables` are those that another program may have changed."""
+        self._project = project
+        self._emit = emit
+        self._tables = tables
+        self._version: int | None = None
+        self._is_free = False
+        self.moved: ProjectMoved | None = None
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Looks at the file every second from now on, until `close`."""
+        self._thread = threading.Thread(target=self._run, name="project-file", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Looks no more. May be called twice."""
+        self._closing.set()
+        if self._thread is not None:
+            self._thread.join(LOOK_SECONDS)
+
+    def _run(self) -> None:
+        """Looks every `LOOK_SECONDS` until it is closed, on a thread of its own."""
+        while not self._closing.wait(LOOK_SECONDS):
+            self.look()
+
+    def look(self) -> None:
+        """Looks at the file, and emits what has changed since the last look of the same thread."""
+        if self.moved is not None:
+            return
+        try:
+            self._project.check()
+            if self._project.read_only is not None:
+                self._look_for_changes()
+        except ProjectMoved as moved:
+            self.moved = moved
+            self._emit(FileChanged())
+        except ProjectError:
+            return  # closed, or what it cannot read, which whoever needs it says
+
+    def _look_for_changes(self) -> None:
+        """Emits what another writer has changed, and that it no longer writes."""
+        with self._project.reading() as conn:
+            (version,) = conn.execute("PRAGMA data_version").fetchone()
+        if self._version not in (None, version):
+            self._emit(DataChanged(self._tables))
+        self._version = version
+        is_free = self._project.waits_for_writer and not self._project.is_written()
+        if is_free and not self._is_free:
+            self._emit(FileChanged())
+        self._is_free = is_free
+
+    def save_copy(self, path: str) -> None:
+        """Writes all that is in the project to a new file; raises as `Project.save_copy`."""
+        self._project.save_copy(path)
 
 
 class cached_once(functools.cached_property[T]):
@@ -292,8 +356,6 @@ class OpenProject:
     @cached_once
     def file(self) -> ProjectFileService:
         """The project's file, and what others do to it."""
-        from engine.opener.project_file import ProjectFileService
-
         tables = frozenset[str]().union(
             *TABLES_BY_STAGE.values(), {"answer", "goal_decision", "run"}
         )

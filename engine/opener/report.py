@@ -20,8 +20,13 @@ from engine.completeness.service.sets import in_force, name_of, reliability
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.conversations.text_checks import KIND_NAMES, KINDS
 from engine.goals.records import themes_of
-from engine.opener.first_reading import FirstReading, conversations_to_read
-from engine.opener.key_figures import KeyFigures, imported_failures, month_change
+from engine.opener.key_figures import (
+    FirstReading,
+    KeyFigures,
+    conversations_to_read,
+    imported_failures,
+    month_change,
+)
 from engine.opener.open_project import OpenProject
 from engine.questions.question import NOTE, PEOPLE, YES
 from engine.results.associations.formatting import (

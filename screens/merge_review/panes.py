@@ -15,9 +15,17 @@ from textual.widgets import Input, Static
 from engine.base.text import one_line
 from engine.goals.records import GoalGroup, GroupExamples, Pair, Proposal, ReviewProgress
 from screens.widgets.controls import LineInput
-from screens.widgets.groups import DistinctMember, distinct, group_line, label_of, member_lines
+from screens.widgets.groups import (
+    DistinctMember,
+    distinct,
+    evidence_content,
+    group_line,
+    label_is_models,
+    label_of,
+    member_lines,
+    proposed_label,
+)
 from screens.widgets.keyed import Keyed
-from screens.widgets.merge_evidence import evidence_content, label_is_models, proposed_label
 
 MIN_PER_PAGE = 4
 """Least number of members of either kind on one page; more where they fit."""

@@ -37,8 +37,8 @@ from screens.shell.run_form import refusal_content
 from screens.shell.title_line import TitleLine
 from screens.widgets.background import background, write_in_order
 from screens.widgets.controls import Choices, LineInput
+from screens.widgets.groups import proposed_label
 from screens.widgets.jobs import EngineFeed
-from screens.widgets.merge_evidence import proposed_label
 
 AHEAD = 3
 """Proposals that are read in advance, so that the next one is shown at once after a key."""

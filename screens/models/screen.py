@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import ClassVar, TypeVar
 
@@ -11,21 +12,145 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
-from engine.model.records import Fact, ModelRow, Work
+from engine.model.records import WORKS, Fact, ModelRow, Work
 from engine.opener.open_project import OpenProject
-from screens.models import formatting as words
-from screens.models.formatting import model_columns
 from screens.shell.dialogs import ChoiceDialog, TextDialog, ask, confirm
 from screens.shell.exporting import copy
 from screens.shell.reading_dialogs import PromptTrialDialog
 from screens.shell.workbench_screen import WorkbenchScreen
+from screens.widgets.formatting import Look, facts_table
 from screens.widgets.jobs import EngineFeed
-from screens.widgets.row_table import ItemTable, RowTable
+from screens.widgets.row_table import Column, ItemTable, Piece, RowTable
+
+NAME_CHARACTERS = 48
+"""Most characters that are shown of a name."""
+FACT_CHARACTERS = 400
+"""Most characters that are shown of a fact about a model."""
+GET_MORE = "workbench models search WORDS finds more"
+"""How models come from the hub, which the screen does not ask."""
+DASH = "–"
+"""Stands for a figure that is unknown."""
+READY = Look("●", "ready", "complete")
+ADAPTER = Look("◆", "adapter", "accent")
+ENDPOINT = Look("⇄", "endpoint", "accent")
+BROKEN = Look("✗", "unusable", "incomplete")
+TOO_LARGE = Look("!", "too large", "borderline")
+"""How the states of models, adapters and endpoints are shown."""
 
 T = TypeVar("T")
 """What an act returns."""
+
+
+def name_of(row: ModelRow, limit: int = NAME_CHARACTERS) -> str:
+    """Returns a name on one line, display-safe."""
+    return one_line(row.name, limit)
+
+
+def look_of(row: ModelRow) -> Look:
+    """Returns how the state of a model is shown."""
+    if row.problem:
+        return BROKEN
+    if row.kind != "model":
+        return ADAPTER if row.kind == "adapter" else ENDPOINT
+    return TOO_LARGE if row.fits is False else READY
+
+
+def state_word(row: ModelRow) -> str:
+    """Returns the state in a word or two: of a model that can be used, the format that it runs as."""
+    look = look_of(row)
+    if look is not READY:
+        return look.word
+    return f"as {one_line(row.runs_as, 12)}" if row.runs_as else look.word
+
+
+def speed(value: float | None) -> str:
+    """Returns the tokens a second; a dash for None."""
+    return DASH if value is None else f"{value:,.0f} t/s"
+
+
+def model_content(facts: Sequence[Fact]) -> Content:
+    """Returns the facts about a model as a table."""
+    return facts_table([(fact.name, one_line(fact.value, FACT_CHARACTERS)) for fact in facts])
+
+
+def format_works(works: Sequence[Work]) -> str:
+    """Returns the kinds of work that a model is used for, in words; empty if there are none."""
+    if not works:
+        return ""
+    return "for all work" if len(works) == len(WORKS) else f"for {', '.join(works)}"
+
+
+def works_to_choose(rows: Sequence[ModelRow]) -> list[tuple[tuple[Work, ...], str]]:
+    """Returns the kinds of work that a model can be chosen for, each with the model in use."""
+    now = {work: [name_of(row, 24) for row in rows if work in row.works] for work in WORKS}
+    each: list[tuple[tuple[Work, ...], str]] = [
+        ((work,), f"{what} · now {', '.join(now[work]) or 'none'}") for work, what in WORKS.items()
+    ]
+    return [(tuple(WORKS), "everything this project does"), *each]
+
+
+def format_use(name: str, works: Sequence[Work]) -> str:
+    """Returns the notice after a model was chosen."""
+    text = "everything" if len(works) == len(WORKS) else ", ".join(WORKS[work] for work in works)
+    return f"{one_line(name, 60)} does {text} of this project; --model still names another."
+
+
+def summary(rows: Sequence[ModelRow], busy: str) -> Content:
+    """Returns the line above the list."""
+    kinds = Counter(row.kind for row in rows)
+    parts: list[tuple[str, str] | str] = [
+        (number_format.counted(kinds["model"], "model"), "bold"),
+        f" · {number_format.counted(kinds['adapter'], 'adapter')}",
+    ]
+    if kinds["endpoint"]:
+        parts.append(f" · {number_format.counted(kinds['endpoint'], 'endpoint')}")
+    if busy:
+        parts.append((f" · {one_line(busy)}", "$tone-accent"))
+    else:
+        parts.append((f" · {GET_MORE}", "$tone-muted"))
+    return Content.assemble(*parts)
+
+
+def as_text(row: ModelRow, facts: Sequence[Fact]) -> str:
+    """Returns a model as tab-separated lines, for the clipboard."""
+    return "\n".join([row.name, *(f"{fact.name}\t{fact.value}" for fact in facts)])
+
+
+def model_columns() -> list[Column[ModelRow]]:
+    """Returns the name, state, sizes, speed, and where it is from."""
+
+    def state(row: ModelRow) -> Sequence[Piece]:
+        """Returns the state with its sign."""
+        look = look_of(row)
+        return [(f"{look.glyph} {state_word(row)}", look.tone_class)]
+
+    def source(row: ModelRow) -> Sequence[Piece]:
+        """Returns the work that it is used for, and its note or origin."""
+        detail = (one_line(row.note or row.source, 120), "tone--muted")
+        works = format_works(row.works)
+        return [(f"{works} · ", "tone--accent"), detail] if works else [detail]
+
+    def memory(row: ModelRow) -> Sequence[Piece]:
+        """Returns the memory that the model needs, marked where the machine has less."""
+        tone = "tone--borderline" if row.fits is False else ""
+        return [(number_format.size(row.memory), tone if row.memory is not None else "tone--muted")]
+
+    return [
+        Column("name", "model", 16, lambda row: [(one_line(row.name, 200), "")], flexible=True),
+        Column("state", "status", 14, state),
+        Column("size", "on disk", 9, lambda row: [(number_format.size(row.size), "")],
+               right=True, keep=8),
+        Column("memory", "memory", 9, memory, right=True, keep=7),
+        Column("speed", "speed", 10, lambda row: [(speed(row.tokens_per_s), "")],
+               right=True, keep=6),
+        Column("origin", "from", 8, lambda row: [(one_line(row.origin, 20), "tone--muted")], keep=5),
+        Column("license", "license", 12,
+               lambda row: [(one_line(row.license, 30) or DASH, "tone--muted")], keep=4),
+        Column("source", "what it is", 34, source, keep=3),
+    ]  # fmt: skip
 
 
 class ModelsScreen(WorkbenchScreen[None]):
@@ -82,7 +207,7 @@ class ModelsScreen(WorkbenchScreen[None]):
 
     def _update_summary(self) -> None:
         """Shows the line above the list."""
-        self.query_one("#summary", Static).update(words.summary(self.rows, self._busy))
+        self.query_one("#summary", Static).update(summary(self.rows, self._busy))
 
     @property
     def here(self) -> ModelRow | None:
@@ -106,14 +231,14 @@ class ModelsScreen(WorkbenchScreen[None]):
         if item is None:
             facts_pane.update("")
         elif known_name == item.name:
-            facts_pane.update(words.model_content(known_facts))
+            facts_pane.update(model_content(known_facts))
         else:
             name = item.name
 
             def show(facts: list[Fact]) -> None:
                 self._facts = (name, facts)
                 if self.here is not None and self.here.name == name:
-                    facts_pane.update(words.model_content(facts))
+                    facts_pane.update(model_content(facts))
 
             self.in_background(
                 lambda: self.models.facts(name), show, group="facts", failed=self._show_problem
@@ -190,13 +315,13 @@ class ModelsScreen(WorkbenchScreen[None]):
 
         def on_choice(works: tuple[Work, ...]) -> None:
             self._act(
-                f"choosing {words.name_of(row)} …",
+                f"choosing {name_of(row)} …",
                 lambda: self.models.use(name, works),
-                lambda _: self.notify(words.format_use(name, works), markup=False),
+                lambda _: self.notify(format_use(name, works), markup=False),
             )
 
-        title = f"Use {words.name_of(row)} for"
-        ask(self, ChoiceDialog(title, words.works_to_choose(self.rows)), on_choice)
+        title = f"Use {name_of(row)} for"
+        ask(self, ChoiceDialog(title, works_to_choose(self.rows)), on_choice)
 
     def action_try(self) -> None:
         """Asks for a prompt, and shows what the model under the cursor replies to it."""
@@ -206,7 +331,7 @@ class ModelsScreen(WorkbenchScreen[None]):
         if row.kind == "adapter":
             self.notify("Training (7) chooses the adapter; r is for models.", markup=False)
             return
-        from engine.opener.prompt_trials import REPLY_FORMS, PromptTrial  # they bring numpy
+        from engine.opener.model_previews import REPLY_FORMS, PromptTrial  # they bring numpy
 
         def on_choice(prompt: str) -> None:
             self.app.push_screen(PromptTrialDialog(PromptTrial(self.services, prompt), row.name))
@@ -239,6 +364,6 @@ class ModelsScreen(WorkbenchScreen[None]):
         if row is not None:
             self.in_background(
                 lambda: self.models.facts(row.name),
-                lambda facts: copy(self, words.as_text(row, facts), words.name_of(row)),
+                lambda facts: copy(self, as_text(row, facts), name_of(row)),
                 group="copy",
             )

@@ -20,8 +20,13 @@ from engine.conversations.service import badly_read
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.goals.records import GoalGroup
 from engine.opener.conversations import Counts
-from engine.opener.first_reading import FirstReading
-from engine.opener.key_figures import KeyFigures, MonthChange, imported_failures, month_change
+from engine.opener.key_figures import (
+    FirstReading,
+    KeyFigures,
+    MonthChange,
+    imported_failures,
+    month_change,
+)
 from engine.opener.open_project import OpenProject
 from engine.questions.records import Agreement, CalibrationReport
 from screens.shell.workbench_screen import Figure

@@ -23,7 +23,7 @@ from engine.completeness.service.sets import in_force, reliability
 from engine.conversations.filters import Filter
 from engine.conversations.text_checks import replaced_text
 from engine.goals.records import GoalGroup, ReviewProgress
-from engine.opener.first_reading import FirstReading, conversations_to_read
+from engine.opener.key_figures import FirstReading, conversations_to_read
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
 from engine.questions.records import CalibrationReport

@@ -26,10 +26,9 @@ from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import background
 from screens.widgets.curve import Curve
 from screens.widgets.evidence import Facts, curve_data, load_facts, note_content, remaining_content
-from screens.widgets.finding import FindingView, FindLine, plain_pattern, words_pattern
+from screens.widgets.finding import FindingView, FindLine, TextPane, plain_pattern, words_pattern
 from screens.widgets.formatting import STATE_LOOKS, fitting
 from screens.widgets.jobs import EngineFeed
-from screens.widgets.text_pane import TextPane
 from screens.widgets.transcript import Transcript
 from screens.widgets.word_reasons import WordPanel
 

@@ -125,7 +125,7 @@ def _ask_form(screen: WorkbenchScreen[Any], ids: Sequence[int] | None) -> None:
         """Asks for the file of this form."""
         if form is None:
             return
-        from engine.opener.form_files import ENDINGS  # it brings all forms
+        from engine.opener.conversation_forms import ENDINGS  # it brings all forms
 
         ask_file(
             screen,

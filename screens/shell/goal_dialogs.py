@@ -28,13 +28,15 @@ from screens.widgets.background import background, write_in_order
 from screens.widgets.controls import Choices, LineInput
 from screens.widgets.groups import (
     GLYPHS,
+    NARROW_COLUMNS,
     decision_text,
+    evidence_content,
     group_line,
     has_words,
     label_of,
     member_lines,
+    proposed_label,
 )
-from screens.widgets.merge_evidence import NARROW_COLUMNS, evidence_content, proposed_label
 
 T = TypeVar("T")
 """What storing a decision returns."""

@@ -21,11 +21,10 @@ from engine.opener.open_project import OpenProject
 from screens.shell.dialogs import Dialog, hint_line
 from screens.shell.exporting import copy
 from screens.widgets.background import background
-from screens.widgets.finding import FindingView, FindLine, plain_pattern
-from screens.widgets.text_pane import TextPane
+from screens.widgets.finding import FindingView, FindLine, TextPane, plain_pattern
 
 if TYPE_CHECKING:
-    from engine.opener.prompt_trials import PromptTrial
+    from engine.opener.model_previews import PromptTrial
 
 MAX_RECORDS = 200
 """Most records that are shown; `workbench status` counts all."""
@@ -146,7 +145,7 @@ class EgressDialog(ReadingDialog):
 
         def read() -> str:
             """Returns what would be sent, in words."""
-            from engine.opener.egress_preview import egress_preview  # it brings numpy
+            from engine.opener.model_previews import egress_preview  # it brings numpy
 
             return "\n\n".join(egress_preview(self._services, self._address).lines())
 
@@ -186,7 +185,7 @@ class PromptTrialDialog(ReadingDialog):
 
         def read() -> str:
             """Returns the replies as lines."""
-            from engine.opener.prompt_trials import trial_lines  # it brings numpy
+            from engine.opener.model_previews import trial_lines  # it brings numpy
 
             replies = self._trial.replies([self._model], self.COUNT)
             return "\n".join(trial_lines(replies)) or "There is nothing to try it on."

@@ -15,16 +15,17 @@ from engine.base.line_files import write_file, write_lines
 from engine.base.number_format import counted
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.text_checks import Redactor, replaced_text
-from engine.opener.annotation_tasks import settings_file
-from engine.opener.conversation_forms import Companion, ConversationForm
-from engine.opener.exports import ExportKind, export_lines, redacted_lines
-from engine.opener.form_files import (
+from engine.opener.conversation_forms import (
     ENDINGS,
+    Companion,
+    ConversationForm,
     form_lines,
     losses_in_words,
+    settings_file,
     write_form,
     write_form_to_stream,
 )
+from engine.opener.exports import ExportKind, export_lines, redacted_lines
 from engine.opener.open_project import OpenProject
 from engine.opener.table_export import TableColumns, table_lines, write_table
 from workbench.arguments import FILTER, FORMULAS, PROJECT, REDACT, argument, switch, takes

@@ -27,8 +27,8 @@ from engine.conversations.stages import CheckStage, ImportStage
 from engine.goals.clustering_request import ClusteringRequest
 from engine.jobs.contract import Stage
 from engine.jobs.progress import TimeLeft
-from engine.opener.first_reading import MAX_TO_READ, FirstReading, conversations_to_read
 from engine.opener.jobs import import_stages
+from engine.opener.key_figures import MAX_TO_READ, FirstReading, conversations_to_read
 from engine.opener.open_project import OpenProject
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE
 from workbench.commands.goal_runs import shown_clustering

@@ -70,7 +70,7 @@ def prompts(arguments: argparse.Namespace) -> CommandResult | int:
 
 def _try_prompt(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
     """Shows the replies to a prompt, and to the built-in one, side by side; stores nothing."""
-    from engine.opener.prompt_trials import PromptTrial, trial_lines
+    from engine.opener.model_previews import PromptTrial, trial_lines
 
     trial = PromptTrial(workspace, arguments.name, _read(arguments.file))
     replies = trial.replies(arguments.model or [None], arguments.on)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from engine.base.conversation import SUCCEEDED, State, Verdict
 from engine.base.number_format import counted, figure, figure_range
-from engine.base.statistics import label_agreement
+from engine.base.statistics import agreement
 from engine.base.statistics.intervals import Interval
 from engine.base.statistics.ranking import auroc
 from engine.completeness.records import DecisionRule
@@ -250,7 +250,7 @@ class PairAgreement:
 
     one: str
     other: str
-    found: label_agreement.LabelAgreement | None
+    found: agreement.LabelAgreement | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,15 +280,15 @@ class PeopleAgreement:
             if name is not None and name not in (pair.one, pair.other):
                 continue
             both = f"{pair.one or NO_NAME} and {pair.other or NO_NAME}"
-            agreement = pair.found
-            if agreement is None:
+            measured = pair.found
+            if measured is None:
                 sentences.append(f"{both} judged no conversation in common.")
                 continue
             kappa = ""
-            if agreement.kappa is not None and agreement.count >= MIN_CONVERSATIONS_FOR_KAPPA:
-                kappa = f", κ {_text_with_ends(agreement.kappa)}"
-            common = counted(agreement.count, "conversation")
-            share = f"{100 * agreement.accuracy.value:.0f}%"
+            if measured.kappa is not None and measured.count >= MIN_CONVERSATIONS_FOR_KAPPA:
+                kappa = f", κ {_text_with_ends(measured.kappa)}"
+            common = counted(measured.count, "conversation")
+            share = f"{100 * measured.accuracy.value:.0f}%"
             sentences.append(f"{both} agree on {share} of {common}{kappa}.")
         return sentences
 
@@ -325,11 +325,9 @@ def measure_people_agreement(project: Project, question: str = SUCCEEDED) -> Peo
     people = dict(sorted(people.items(), key=lambda row: -row[1]))
     pairs = []
     for one, other in combinations(people, 2):
-        first, second = label_agreement.shared_labels(values_by_name[one], values_by_name[other])
+        first, second = agreement.shared_labels(values_by_name[one], values_by_name[other])
         pairs.append(
-            PairAgreement(
-                one, other, label_agreement.agreement_of_two(first, second) if first else None
-            )
+            PairAgreement(one, other, agreement.agreement_of_two(first, second) if first else None)
         )
     pairs.sort(key=lambda pair: -(pair.found.count if pair.found else 0))
     counts = _count_values(values_by_name)
@@ -338,7 +336,7 @@ def measure_people_agreement(project: Project, question: str = SUCCEEDED) -> Peo
         tuple(machines),
         tuple(pairs),
         int((counts.sum(axis=1) > 1).sum()),
-        label_agreement.krippendorff_alpha(counts),
+        agreement.krippendorff_alpha(counts),
         disagreements,
     )
 

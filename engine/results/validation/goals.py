@@ -16,7 +16,7 @@ import numpy as np
 from engine.base.errors import NotYet, UsageError
 from engine.base.number_format import counted
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable, row_as_json
-from engine.base.statistics.gold_agreement import OUTSIDE, GoldAgreement, Groups, gold_agreement
+from engine.base.statistics.agreement import OUTSIDE, GoldAgreement, Groups, gold_agreement
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import selecting

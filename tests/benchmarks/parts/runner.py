@@ -14,7 +14,7 @@ from engine.base.errors import NotFound
 from engine.model.catalog import Catalog
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Machine
-from engine.project.health import sqlite_facts
+from engine.opener.doctor import sqlite_facts
 from tests.benchmarks.parts.completeness import bench_completeness
 from tests.benchmarks.parts.goals import SIZES, bench_goals
 from tests.benchmarks.parts.importing import bench_import

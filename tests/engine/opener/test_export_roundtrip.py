@@ -17,9 +17,14 @@ from engine.formats.inputs import open_inputs
 from engine.formats.json_values import json_text
 from engine.formats.leaks import guard
 from engine.formats.records import Parsed, Rejected
-from engine.opener.conversation_forms import ConversationForm, Exported
+from engine.opener.conversation_forms import (
+    ENDINGS,
+    WRITERS,
+    ConversationForm,
+    Exported,
+    write_form,
+)
 from engine.opener.exports import conversation_line
-from engine.opener.form_files import ENDINGS, WRITERS, write_form
 from tests.engine.formats.test_golden import INPUTS
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine.base.conversation import Verdict
 from engine.conversations.filters import parse_filter
-from engine.opener.first_reading import MAX_TO_READ, conversations_to_read
+from engine.opener.key_figures import MAX_TO_READ, conversations_to_read
 from engine.opener.open_project import OpenProject
 from engine.signs.stages import SignStage
 from tests.engine.goals.service.goal_project import run

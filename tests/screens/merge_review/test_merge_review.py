@@ -20,8 +20,7 @@ from engine.goals.tables import decisions
 from engine.goals.tables.decisions import AnswerEntry
 from screens.goals.members_screen import GoalMembersScreen
 from screens.merge_review.screen import MergeDeskScreen
-from screens.widgets.groups import distinct
-from screens.widgets.merge_evidence import proposed_label
+from screens.widgets.groups import distinct, proposed_label
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.goals.goal_project import LABELS, clustered, group_id, kinds
 from tests.screens.project import ScreenProject

@@ -12,7 +12,7 @@ from engine.base import folders, number_format
 from engine.model.catalog_files import read_manifest
 from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.endpoint_book import EndpointEntry
-from engine.opener import prompt_trials
+from engine.opener import model_previews
 from screens.shell.dialogs import ErrorDialog
 from tests.screens.driving import Size, lines, opened, press, text, until
 from tests.screens.models.catalog import BUILT_IN, PULLED, known_machine, stocked, weights
@@ -137,10 +137,13 @@ class TestDoing:
             def interrupt(self) -> None:
                 interrupted.append(self.name)
 
-        monkeypatch.setattr(prompt_trials, "PromptTrial", Trial)
+        monkeypatch.setattr(model_previews, "PromptTrial", Trial)
         async with opened(stocked(), mode="8") as pilot:
             await press(
-                pilot, "r", *["down"] * list(prompt_trials.REPLY_FORMS).index("merge-json"), "enter"
+                pilot,
+                "r",
+                *["down"] * list(model_previews.REPLY_FORMS).index("merge-json"),
+                "enter",
             )
             await until(pilot, lambda: "merge-json: same goal" in text(pilot))
             assert f"merge-json with {BUILT_IN}" in text(pilot)

@@ -7,7 +7,7 @@ import re
 from textual.app import ComposeResult
 from textual.screen import Screen
 
-from screens.widgets.text_pane import TextPane
+from screens.widgets.finding import TextPane
 from tests.screens.driving import opened, settle, text
 from tests.screens.project import project
 

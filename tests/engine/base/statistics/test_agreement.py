@@ -9,9 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
+from engine.base.statistics.agreement import (
+    MIN_CONVERSATIONS,
+    OUTSIDE,
+    Groups,
+    agreement_of_two,
+    gold_agreement,
+    krippendorff_alpha,
+)
 from engine.base.statistics.correlation import correlate
-from engine.base.statistics.gold_agreement import MIN_CONVERSATIONS, OUTSIDE, Groups, gold_agreement
-from engine.base.statistics.label_agreement import agreement_of_two, krippendorff_alpha
 
 GRADES = (1, 2, 3, 4, 5)
 PAIRS = st.lists(st.tuples(st.sampled_from(GRADES), st.sampled_from(GRADES)), min_size=1)

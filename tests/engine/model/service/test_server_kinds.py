@@ -14,8 +14,8 @@ from engine.base.errors import Cancelled
 from engine.goals.tables import decisions
 from engine.goals.tables.clusterings import clusters, goals_clustering_id, stored_clustering
 from engine.model.endpoints.capabilities import text_pieces
+from engine.opener.model_previews import PromptTrial
 from engine.opener.open_project import OpenProject
-from engine.opener.prompt_trials import PromptTrial
 from engine.simulate.demo import write_jsonl
 from tests.command_line import data, workbench
 from tests.engine.model.endpoints.scripted_server import KINDS, scripted

@@ -11,7 +11,7 @@ import pytest
 
 from engine.base.conversation import Verdict
 from engine.base.errors import FormatError
-from engine.opener.annotation_tasks import labeling_config
+from engine.opener.conversation_forms import labeling_config
 from engine.opener.exports import ExportFiles, answer_line
 from engine.project.project import Project
 from engine.questions.question import YES, parse_question, read_built_in
