@@ -51,7 +51,6 @@ LONGEST = (
     "engine/completeness/test_real_model.py",
     "screens/reader/test_reader.py",
     "screens/models/test_models.py",
-    "screens/validation/test_validation.py",
     "workbench/test_simulate_forms.py",
     "screens/trees/test_list.py",
     "engine/simulate/test_stages.py",

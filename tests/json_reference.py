@@ -43,7 +43,6 @@ goals themes d/demo.wb
 goals split d/demo.wb 1
 goals undo d/demo.wb
 goals move d/demo.wb 2 desk-0004 desk-0005 desk-0006 desk-0007
-filters d/demo.wb --save open state:broken-off
 scores d/demo.wb
 answers d/demo.wb succeeded --give desk-0004 yes --annotator Ada
 answers d/demo.wb succeeded
