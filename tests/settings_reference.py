@@ -17,7 +17,6 @@ from typing import Any
 
 from engine.completeness.records import DecisionRule
 from engine.model.endpoints.endpoint_book import EndpointEntry
-from screens.shell.keymap import PRESETS
 from workbench.launcher import PreferenceValues
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -52,11 +51,6 @@ def page() -> str:
         _table(
             ("name", "default", "meaning"),
             [
-                (
-                    "`[preset]` `name`",
-                    "none",
-                    f"a set of keys that is added: {_listed(PRESETS)}",
-                ),
                 (
                     "`[keys]` `NAME`",
                     "of the table",
@@ -163,10 +157,6 @@ def _written(value: object) -> str:
 def _project_rows() -> Iterator[tuple[str, str]]:
     for name, meaning in project_settings().items():
         yield ", ".join(f"`{each}`" for each in name.split(", ")), meaning
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

@@ -6,7 +6,6 @@ A place is a class with bindings: the app, a screen, a dialog, a pane. An action
 
 from __future__ import annotations
 
-import difflib
 import pkgutil
 import re
 import tomllib
@@ -44,33 +43,11 @@ Written by `workbench keys --markdown`: the program's own table. The last column
 the config folder (`workbench keys` says where) gives an action other keys:
 
 ```toml
-[preset]
-name = "vim"
-
 [keys]
 "app.help" = "question_mark,f1"
 ```
 """
 """The beginning of the page with the table."""
-PRESETS: dict[str, dict[str, str]] = {
-    "vim": {
-        "table.first-row": "g",
-        "table.last-row": "G",
-        "table.page-up": "ctrl+b,ctrl+u",
-        "table.page-down": "ctrl+f,ctrl+d",
-        "table.open": "l",
-        "choices.first": "g",
-        "choices.last": "G",
-        "choices.page-up": "ctrl+b,ctrl+u",
-        "choices.page-down": "ctrl+f,ctrl+d",
-        "choices.select": "l",
-        "transcript.page-up": "ctrl+b,ctrl+u",
-        "transcript.page-down": "ctrl+f,ctrl+d",
-        "transcript.end": "G",
-        "reader.leave": "h",
-    }
-}
-"""Keys that a named set adds to the default ones; `k` and `j` are among the defaults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,13 +215,10 @@ class _Reader:
         self.problems: list[str] = []
 
     def read(self, content: dict[str, object]) -> None:
-        """Takes over the keys of the preset, then those of the file, which go before them."""
+        """Takes over the keys of the file."""
         for section in content:
-            if section not in ("preset", "keys"):
-                self._complain(
-                    section, f"there is no section [{section}]", "[preset] and [keys] are"
-                )
-        self._read_preset(content)
+            if section != "keys":
+                self._complain(section, f"there is no section [{section}]", "[keys] is")
         keys = content.get("keys", {})
         if not isinstance(keys, dict):
             self._complain("keys", "[keys] is no table", 'write lines like "app.help" = "f1"')
@@ -252,25 +226,12 @@ class _Reader:
         for action, value in _flat(keys):
             self._read_entry(action, value)
 
-    def _read_preset(self, content: dict[str, object]) -> None:
-        """Adds the keys of the named set to the default ones."""
-        preset = content.get("preset", {})
-        chosen = preset.get("name") if isinstance(preset, dict) else preset
-        if chosen is not None:
-            if isinstance(chosen, str) and chosen in PRESETS:
-                for action, more in PRESETS[chosen].items():
-                    self.keys[action] = ",".join([*self._defaults[action], *normal_keys(more)])
-            else:
-                self._complain(
-                    "name", f"there is no preset {chosen!r}", f"try {', '.join(PRESETS)}"
-                )
-
     def _read_entry(self, action: str, value: object) -> None:
         """Takes the keys of one action over, or says what is wrong with them."""
         if action not in self._defaults:
-            near = next(iter(difflib.get_close_matches(action, self._defaults, 1)), None)
-            hint = f"did you mean {near}?" if near else "`workbench keys` lists the names"
-            self._complain(action, f"there is no action {action!r}", hint)
+            self._complain(
+                action, f"there is no action {action!r}", "`workbench keys` lists the names"
+            )
             return
         keys = normal_keys(value) if isinstance(value, str) else ()
         wrong = next((key for key in keys if not is_key(key)), None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import inspect
 import re
 import sys
@@ -77,12 +76,9 @@ def explain(arguments: argparse.Namespace) -> CommandResult:
     name = " ".join(arguments.topic)
     topics = topics_of(name)
     if not topics:
-        topic_names = [ALL_TOPICS, ALL_ERRORS, *error_classes(), *glossary(), *FIELDS, *pages()]
-        similar_names = difflib.get_close_matches(name, topic_names, n=3)
-        suggestion = f"Similar: {', '.join(similar_names)}. " if similar_names else ""
         raise NotFound(
             f"Nothing is known of “{one_line(name, 60)}”.",
-            f"{suggestion}`workbench help topics` lists what is.",
+            "`workbench help topics` lists what is.",
         )
     text = "\n".join(topic.text for topic in topics)
     drawings: list[RenderableType] = []

@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, get_args
@@ -185,11 +184,9 @@ def _print_counts(
         field = f"{QUESTION_FIELD}.{field}"
     if field not in COUNTABLE_FIELDS:
         if field.partition(".")[0] not in FIELDS_WITH_KEYS or not field.partition(".")[2]:
-            near = get_close_matches(field, COUNTABLE_FIELDS, 3)
             raise UsageError(
                 f"Conversations cannot be counted by “{field}”.",
-                (f"Do you mean {' or '.join(near)}? " if near else "")
-                + f"Fields: {', '.join(COUNTABLE_FIELDS)}, meta.KEY, truth.KEY, the names of questions.",
+                f"Fields: {', '.join(COUNTABLE_FIELDS)}, meta.KEY, truth.KEY, the names of questions.",
             )
         workspace.conversations.ids(ListQuery(Filter((Term(field, ":", (ANY_VALUE,)),))))
     values = workspace.conversations.values(field, filter)[:limit]
