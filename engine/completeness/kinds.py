@@ -18,8 +18,8 @@ import numpy as np
 
 from engine.base.arrays import Ints
 from engine.base.conversation import LogPiece
-from engine.completeness.boundary_words import BoundaryWords
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE
+from engine.completeness.words import BoundaryWords
 from engine.conversations.records import Origin
 
 MIN_COSINE = 0.5

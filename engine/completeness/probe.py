@@ -37,7 +37,6 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from engine.base.arrays import Bools, Floats, Ints
-from engine.completeness.boundary_words import BoundaryWords
 from engine.completeness.probe_calibration import (
     FOLDS,
     SEED,
@@ -45,7 +44,7 @@ from engine.completeness.probe_calibration import (
     assign_folds,
     even_weights,
 )
-from engine.completeness.words import DISTANCES
+from engine.completeness.words import DISTANCES, BoundaryWords
 
 States = NDArray[np.float32]
 """Hidden states as regressions compute with them, shape (boundaries, dimensions)."""

@@ -12,11 +12,10 @@ import numpy as np
 from engine.base.arrays import Bools, Floats, Ints
 from engine.base.conversation import LogPiece, render_log
 from engine.completeness.boundaries import boundaries, no_boundary_reason
-from engine.completeness.boundary_words import BoundaryWords, MessageWords
 from engine.completeness.kinds import Roles
 from engine.completeness.tables.hidden_states import BoundaryPlace
 from engine.completeness.truncation import sounds_complete
-from engine.completeness.words import DISTANCES
+from engine.completeness.words import DISTANCES, BoundaryWords, MessageWords
 from engine.conversations import shingle_overlap
 from engine.conversations.tables import conversations
 from engine.project.project import Project

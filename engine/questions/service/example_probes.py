@@ -34,13 +34,12 @@ from engine.base.conversation import SUCCEEDED
 from engine.base.errors import WorkbenchError
 from engine.base.statistics.intervals import wilson
 from engine.base.statistics.ranking import auroc
-from engine.completeness.boundary_words import MessageWords
 from engine.completeness.conversation_logs import logs_of
 from engine.completeness.probe import REPEATS, States
 from engine.completeness.probe_calibration import FOLDS, SEED
 from engine.completeness.records import DecisionRule
 from engine.completeness.tables import hidden_states
-from engine.completeness.words import COLUMNS
+from engine.completeness.words import COLUMNS, MessageWords
 from engine.conversations import shingle_overlap
 from engine.project.project import Project
 from engine.project.sql import snapshot

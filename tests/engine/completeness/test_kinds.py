@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from engine.base.conversation import LogPiece, Role, step_header
-from engine.completeness.boundary_words import BoundaryWords, MessageWords
 from engine.completeness.kinds import Kinds, Roles, find_kinds
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE as ENOUGH
-from engine.completeness.words import DISTANCES
+from engine.completeness.words import DISTANCES, BoundaryWords, MessageWords
 from engine.conversations.records import Origin
 
 CHAT = Roles(tools=False, one_request=False)

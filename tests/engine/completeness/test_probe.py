@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from engine.base.conversation import Message, render_log
 from engine.base.statistics.ranking import auroc
 from engine.completeness import probe
-from engine.completeness.boundary_words import BoundaryWords, MessageWords
 from engine.completeness.probe import (
     INVERSE_STRENGTHS_OF_WORDS,
     REPEATS,
@@ -20,7 +19,7 @@ from engine.completeness.probe import (
     stack,
 )
 from engine.completeness.probe_calibration import Calibration, even_weights
-from engine.completeness.words import DISTANCES
+from engine.completeness.words import DISTANCES, BoundaryWords, MessageWords
 
 Labels = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 Made = tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.int64]]

@@ -10,9 +10,16 @@ from hypothesis import strategies as st
 
 from engine.base.arrays import Floats
 from engine.base.conversation import LogPiece, Message, Role, ToolCall, render_log
-from engine.completeness.boundary_words import BoundaryWords, MessageWords
 from engine.completeness.word_reasons import BoundaryWeights, Reason, ScoreReasons, explain
-from engine.completeness.words import COLUMNS, DISTANCES, END_LENGTH, split_words, word_columns
+from engine.completeness.words import (
+    COLUMNS,
+    DISTANCES,
+    END_LENGTH,
+    BoundaryWords,
+    MessageWords,
+    split_words,
+    word_columns,
+)
 
 TEXTS = st.text(
     st.one_of(st.sampled_from("ab ?.İΣ你 好\n\t\x00\ud800é'"), st.characters()), max_size=40

@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 
 from engine.base.arrays import Ints
 from engine.base.conversation import ROLES, Kind, LogPiece, Role, ToolCall, step_header, with_calls
-from engine.completeness.boundary_words import BoundaryWords, MessageWords
-from engine.completeness.words import COLUMNS, DISTANCES, END_LENGTH, split_words, text_to_read
+from engine.completeness.words import (
+    COLUMNS,
+    DISTANCES,
+    END_LENGTH,
+    BoundaryWords,
+    MessageWords,
+    split_words,
+    text_to_read,
+)
 
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=40)
 """Any text, unpaired surrogates and NUL among it."""
@@ -113,7 +120,7 @@ class TestMessages:
         pieces = [piece(text, role) for text, role in messages]
         whole = MessageWords.from_pieces(pieces)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("engine.completeness.boundary_words.MAX_CHARACTERS_PER_PASS", size)
+            patch.setattr("engine.completeness.words.MAX_CHARACTERS_PER_PASS", size)
             in_passes = MessageWords.from_pieces(pieces)
         for name in ("columns", "starts", "runs", "run_starts"):
             assert getattr(whole, name).tolist() == getattr(in_passes, name).tolist()
