@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from engine.base.errors import WorkbenchError
     from workbench.api.messages import ConversationScore, Probability, complete, end_model, score
     from workbench.api.project import ImportResult, Project, open
-    from workbench.api.scorer_for_inspect import inspect_scorer
 
 _MODULES = {
     "open": "workbench.api.project",
@@ -24,7 +23,6 @@ _MODULES = {
     "end_model": "workbench.api.messages",
     "ConversationScore": "workbench.api.messages",
     "Probability": "workbench.api.messages",
-    "inspect_scorer": "workbench.api.scorer_for_inspect",
     "WorkbenchError": "engine.base.errors",
 }
 """The module of each public name."""
@@ -37,7 +35,6 @@ __all__ = [
     "WorkbenchError",
     "complete",
     "end_model",
-    "inspect_scorer",
     "open",
     "score",
 ]
@@ -50,14 +47,7 @@ def __getattr__(name: str) -> Any:
         return version()
     if name not in _MODULES:
         raise AttributeError(f"module 'workbench' has no attribute {name!r}")
-    try:
-        member = getattr(import_module(_MODULES[name]), name)
-    except ModuleNotFoundError as error:
-        if name != "inspect_scorer" or (error.name or "").partition(".")[0] != "inspect_ai":
-            raise
-        from engine.base.errors import PackageMissing
-
-        raise PackageMissing("Inspect is not installed.", "pip install inspect-ai") from error
+    member = getattr(import_module(_MODULES[name]), name)
     globals()[name] = member
     return member
 

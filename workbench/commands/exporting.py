@@ -30,8 +30,8 @@ from engine.opener.open_project import OpenProject
 from engine.opener.table_export import TableColumns, table_lines, write_table
 from workbench.arguments import FILTER, FORMULAS, PROJECT, REDACT, argument, switch, takes
 from workbench.command_result import EXIT_DONE, CommandResult
-from workbench.commands.summaries import narrate_set
 from workbench.narration import narrate
+from workbench.text_tables import narrate_set
 
 KINDS_WITHOUT_FILTER = ("clusters", "decisions")
 """What is exported of all conversations only, so that no filter applies."""

@@ -33,8 +33,8 @@ from engine.opener.open_project import OpenProject
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE
 from workbench.commands.goal_runs import shown_clustering
 from workbench.commands.importing import map_command, with_command
-from workbench.commands.summaries import counts_json, headline, rate_line, set_lines, sets_json
 from workbench.narration import Narrator, narrate, print_json, print_text, run_stages
+from workbench.text_tables import counts_json, headline, rate_line, set_lines, sets_json
 
 if TYPE_CHECKING:
     # Only the demo needs it, and it brings the texts of the samples.

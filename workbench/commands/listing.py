@@ -31,9 +31,15 @@ from engine.project.project import Project
 from engine.project.records import RunRow
 from workbench.arguments import FILTER, PROJECT, argument, number, switch, takes
 from workbench.command_result import EXIT_DONE, CommandResult
-from workbench.commands.summaries import counts_json, headline, narrate_set, set_lines, sets_json
 from workbench.narration import narrate, print_text
-from workbench.text_tables import cell_lines
+from workbench.text_tables import (
+    cell_lines,
+    counts_json,
+    headline,
+    narrate_set,
+    set_lines,
+    sets_json,
+)
 
 ROWS_PER_BATCH = 500
 """Rows read at once; the columns of the table are as wide as the first of these need."""

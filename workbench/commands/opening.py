@@ -31,9 +31,9 @@ from workbench.arguments import (
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.commands import first_look
 from workbench.commands.first_look import show_rest
-from workbench.commands.summaries import counts_json, headline
 from workbench.narration import print_result, run_stages
 from workbench.surroundings import on_terminal
+from workbench.text_tables import counts_json, headline
 
 FOLDER = "workbench-demo"
 """Folder of the project where none is named."""

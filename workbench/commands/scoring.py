@@ -35,8 +35,11 @@ from workbench.arguments import (
 )
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.commands.goals import conversation
-from workbench.commands.summaries import (
+from workbench.narration import narrate, run_stages
+from workbench.text_tables import (
+    cell_lines,
     counts_json,
+    fact_lines,
     headline,
     narrate_set,
     set_json,
@@ -44,8 +47,6 @@ from workbench.commands.summaries import (
     set_text,
     sets_json,
 )
-from workbench.narration import narrate, run_stages
-from workbench.text_tables import cell_lines, fact_lines
 
 
 @takes(
