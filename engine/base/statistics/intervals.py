@@ -50,10 +50,6 @@ def wilson_ends(share: float, of: float) -> tuple[float, float]:
     return 0.0 if share == 0 else middle - half, 1.0 if share == 1 else middle + half
 
 
-Curve = tuple[tuple[float, float], ...]
-"""The (x, y) points of a curve, by rising x."""
-
-
 @dataclass(frozen=True, slots=True)
 class Classification:
     """How well a value separates complete from incomplete conversations; each figure has a 95% bootstrap interval.

@@ -18,9 +18,6 @@ from engine.base.statistics.intervals import Z95, Interval
 MIN_GROUPS = 10
 """Least number of groups of each class for a variance estimate; with fewer it can be far too small by chance."""
 
-MAX_POINTS = 200
-"""Most points of a curve, evenly spaced; a terminal shows no more."""
-
 SIGNIFICANCE_LEVEL = 0.05
 """Significance level: a difference is significant when its corrected p value is below."""
 
