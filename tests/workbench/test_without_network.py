@@ -146,7 +146,7 @@ ONLY_ON = {
     "goals": "goal of 11 conversations",
     "desk": "N Never",
     "training": "0 runs",
-    "models": "only s and p use the network",
+    "models": "0 adapters",
 }
 """Words that one screen alone shows on the demo's project."""
 
