@@ -80,11 +80,8 @@ run complete m/demo.wb --no-remaining
 run trees m/demo.wb --limit 1 --alpha .5 --max-tokens 2
 models list
 doctor m/demo.wb
-answers m/demo.wb succeeded --all yes --filter draw<.4 --yes --annotator Ada
-answers m/demo.wb succeeded --all no --filter draw>=.6 --yes --annotator Ada
-answers m/demo.wb succeeded --all yes --filter draw<.3 --yes --annotator Bo --blind
-answers m/demo.wb rude --all yes --filter draw<.3 --yes
-answers m/demo.wb rude --all no --filter draw>.7 --yes
+answers m/demo.wb succeeded --from truth.complete --annotator Ada
+answers m/demo.wb rude --from truth.complete
 questions m/demo.wb --agreement succeeded
 ask m/demo.wb succeeded --by examples
 ask m/demo.wb rude --by examples
@@ -146,8 +143,6 @@ ELSEWHERE = {
     "train start": "with `--estimate` tokens, steps, memory and seconds; else the run, as in `train status`",
     "train stop": "the run, as in `train status`",
     "train use": "`adapter`, the name of the run; null for that of the program",
-    "trees": "`shown`, the hash of the set that is shown, and `sets`, a list with `config_hash`, `alpha`, `mode`,"
-    " `place`, `model`, `adapter` and `trees` of each",
     "watch": "one line of JSON for each turn: [watch](../watch.md)",
 }
 """Commands whose results the page does not list by name."""
