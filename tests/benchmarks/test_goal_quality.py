@@ -38,7 +38,7 @@ def test_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(read(str(path), ["nobody has this"])[1]) == len(texts)
 
 
-@pytest.mark.parametrize(("k1", "groups"), [(7, 7), (12, 6)])
+@pytest.mark.parametrize(("k1", "groups"), [(7, 7), (12, 7)])
 def test_the_program_does_what_is_measured(tmp_path: Path, k1: int, groups: int) -> None:
     """Automatic merging in a project ends with the groups that the measurement ends with, from the same clusters, or
     with some of them joined; two halves of a kind that do not mix stay apart."""

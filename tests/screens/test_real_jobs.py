@@ -18,12 +18,11 @@ from engine.model.endpoints.endpoint_book import EndpointEntry
 from engine.model.endpoints.sender import Prices
 from engine.opener.open_project import OpenProject
 from engine.simulate.demo import sample_conversations, write_jsonl
+from screens.conversations.ask_form import AskForm
 from screens.shell.run_form import ScoringForm
-from screens.widgets.controls import Cycle
 from tests.engine.model.tuned import tune
 from tests.engine.project.support import fill, talk
 from tests.screens.driving import press, settle, text, until
-from tests.screens.stand_ins import RecordedJobs
 from workbench.app import WorkbenchApp
 
 SECONDS = 300.0
@@ -93,8 +92,8 @@ async def test_import_estimate_and_score(workspace: Path, tmp_path: Path) -> Non
 
 
 async def test_what_leaves_the_machine_is_shown_before_the_first_request(tmp_path: Path) -> None:
-    """Scoring over an endpoint on another machine shows what would be sent, one request in full, with pseudonyms in
-    place of personal data; `a` allows it for the project, and the run begins with the limit that was given."""
+    """Asking a model on another machine shows what would be sent, one request in full, with pseudonyms in place of
+    personal data; `a` allows it for the project, and the run begins."""
     entry = EndpointEntry(
         "far",
         "http://far.example:9/v1#big",
@@ -113,27 +112,22 @@ async def test_what_leaves_the_machine_is_shown_before_the_first_request(tmp_pat
     (folders.data_dir() / "endpoints.json").write_text(json.dumps({"far": entry.as_params()}))
     with OpenProject(tmp_path / "p.wb", create=True) as opened:
         fill(opened.project, [talk("c1", "Write to ada@example.org.", "Done.")])
-        opened.models_in_use.use("far", ["scoring"])
         async with screens_of(opened) as pilot:
-            await press(pilot, "2", "r")
-            await choose_mode(pilot, "a model with an adapter")
+            await press(pilot, "2", "Q")
+            await pilot.press(*"refused")
+            await press(pilot, "down", "right")
             form = pilot.app.screen
-            assert isinstance(form, ScoringForm)
-            form.query_one("#max_cost", Input).value = "2"
-            form.query_one("#fresh", Cycle).action_step(1)
-            await until(pilot, lambda: form._estimated_request == form.request())
-            assert "enter shows what would be sent" in text(pilot)
+            assert isinstance(form, AskForm)
+            form.query_one("#model", Input).value = "far"
+            await shown(pilot, lambda seen: "with far (endpoint)" in seen)
             await press(pilot, "enter")
             await shown(pilot, lambda seen: "http://far.example:9/v1" in seen and "[email " in seen)
             assert "ada@" not in text(pilot)
             assert opened.jobs.history() == []
 
-            opened.jobs = recorded = RecordedJobs(opened.project)
             await press(pilot, "a")
-            await until(pilot, lambda: bool(recorded.started))
-        assert opened.egress.allows(entry.address)
-    (request,) = recorded.requests
-    assert (request.mode, request.max_cost, request.fresh) == ("tuned", 2, True)
+            await until(pilot, lambda: opened.egress.allows(entry.address))
+            await until(pilot, lambda: bool(opened.jobs.history()))
 
 
 async def test_a_question(tmp_path: Path) -> None:

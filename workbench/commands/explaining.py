@@ -7,6 +7,7 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
@@ -76,9 +77,12 @@ def explain(arguments: argparse.Namespace) -> CommandResult:
     name = " ".join(arguments.topic)
     topics = topics_of(name)
     if not topics:
+        names = (*pages(), *glossary(), *FIELDS, *error_classes())
+        similar = " or ".join(get_close_matches(name, names, n=3))
+        question = f"Did you mean {similar}? " if similar else ""
         raise NotFound(
             f"Nothing is known of “{one_line(name, 60)}”.",
-            "`workbench help topics` lists what is.",
+            f"{question}`workbench help topics` lists what is.",
         )
     text = "\n".join(topic.text for topic in topics)
     drawings: list[RenderableType] = []

@@ -7,10 +7,10 @@ no cluster because it is too far from its nearest center; a later row of that ki
 Clusters come from spherical k-means: rows and centers have length 1, similarity is the cosine (Dhillon & Modha 2001,
 Concept Decompositions, Machine Learning 42). Centers are initialized by greedy k-means++ (Arthur & Vassilvitskii 2007).
 
-Rows are first sorted by a hash of their bits and the seed, so the same rows give the same partition bit for bit in any
-order. Up to `FULL_BATCH_ROWS` rows one thread does the work, so the number of cores does not matter either.
-scikit-learn's k-means sums the results of its threads in the order in which they finish, so with more than two threads
-it is not reproducible.
+Rows are first sorted along a random direction and shuffled by the seed, so the same rows give the same partition bit
+for bit in any order. Up to `FULL_BATCH_ROWS` rows one thread does the work, so the number of cores does not matter
+either. scikit-learn's k-means sums the results of its threads in the order in which they finish, so with more than two
+threads it is not reproducible.
 
 Stability per cluster after Hennig (2007, Cluster-wise assessment of cluster stability, Comput. Stat. Data Anal. 52):
 the mean over bootstraps of the Jaccard similarity with the most similar cluster of the bootstrap. He takes a mean of
@@ -39,7 +39,7 @@ from engine.model.embedders.vectors import (
     Vectors,
     blocks,
     has_vector,
-    row_keys,
+    row_heights,
     unit_rows,
 )
 
@@ -134,10 +134,11 @@ def solve(
 
 
 def canonical_order(vectors: Vectors, rows: Indices, seed: int) -> Indices:
-    """Returns `rows`, shape (n,), sorted by a hash of their vectors and the seed, so that the order of the input does
-    not matter."""
-    keys = row_keys(vectors, seed)[rows]
-    return rows[np.argsort(keys, kind="stable")]
+    """Returns `rows`, shape (n,), shuffled by the seed from an order that their vectors give, so that the order of the
+    input does not matter."""
+    heights = row_heights(vectors, seed)[rows]
+    shuffled = np.random.default_rng(seed).permutation(len(rows))
+    return rows[np.argsort(heights, kind="stable")][shuffled]
 
 
 def seed_centers(rows: Vectors, k: int, rng: np.random.Generator) -> Vectors:

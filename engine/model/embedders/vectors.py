@@ -33,11 +33,11 @@ Floats = npt.NDArray[np.float32]
 BLOCK = 16_384
 """Rows in a block; fixed, because rounding of sums depends on the blocks."""
 
-HASH_BLOCK = 4096
-"""Rows in a block whose hashes are computed."""
+HEIGHT_BLOCK = 4096
+"""Rows in a block whose heights are computed."""
 
-HASH_SALT = 0x6B657973
-"""Second part of the seed of the hashes, so that they do not repeat other draws with the same seed; `keys` in ASCII."""
+DIRECTION_SALT = 0x6B657973
+"""Second part of the seed of the direction, so that it repeats no other draw with the same seed; `keys` in ASCII."""
 
 BATCH = 64
 """Texts that are sent to an embedding model at once, unless it takes more."""
@@ -95,28 +95,18 @@ def same_space(*fingerprints: str) -> str:
     return fingerprint
 
 
-def row_keys(vectors: Vectors, seed: int) -> npt.NDArray[np.uint64]:
-    """Returns a pseudorandom hash of each row that depends only on its bits and the seed, shape (n,).
+def row_heights(vectors: Vectors, seed: int) -> npt.NDArray[np.float64]:
+    """Returns how far each row reaches along a random direction, shape (n,).
 
-    Rows sorted by it are in an order that does not depend on their original order, and the first ones are a random
-    sample. Arithmetic modulo 2**64 is exact, so the blocks do not matter.
-
-    The bits of each number are mixed by shifts and an odd factor; each column then gets a random odd factor, and the
-    sum over the row is mixed again.
+    Rows sorted by it are in an order that does not depend on their original order. Another machine, whose vectors
+    differ in the last bits, sorts them alike; by a hash of the bits it would not.
     """
-    rng = np.random.default_rng([seed, HASH_SALT])
-    factors = rng.integers(0, 2**63, size=vectors.shape[1], dtype=np.uint64) * 2 + 1
-    keys = np.empty(len(vectors), dtype=np.uint64)
-    for block in blocks(len(vectors), HASH_BLOCK):
-        bits = np.ascontiguousarray(vectors[block], dtype=np.float32).view(np.uint32)
-        mixed = bits.astype(np.uint64)
-        mixed ^= mixed >> np.uint64(15)
-        mixed *= np.uint64(0x9E3779B97F4A7C15)
-        mixed ^= mixed >> np.uint64(29)
-        sums = (mixed * factors).sum(axis=1, dtype=np.uint64)
-        sums ^= sums >> np.uint64(32)
-        keys[block] = sums * np.uint64(0xD6E8FEB86659FD93)
-    return keys
+    direction = np.random.default_rng([seed, DIRECTION_SALT]).random(vectors.shape[1]) - 0.5
+    heights = np.empty(len(vectors))
+    for block in blocks(len(vectors), HEIGHT_BLOCK):
+        # Not a matrix product: its rounding depends on where a row stands.
+        heights[block] = (vectors[block] * direction).sum(axis=1)
+    return heights
 
 
 def embed_in_batches(

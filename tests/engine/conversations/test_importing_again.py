@@ -226,8 +226,8 @@ class TestGrown:
         assert triage.current(1) is None
 
     def test_a_request_by_its_answer(self, project: Project, tmp_path: Path) -> None:
-        """Requests of a batch that were imported before their answers arrived grow by them; read again they are known,
-        and another file with a conversation of that id replaces nothing."""
+        """Requests of a batch that were imported before their answers arrived grow by them when both are imported;
+        another file with a conversation of that id replaces nothing."""
         asked = {"role": "user", "content": "how many"}
         requests, answers = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
         body = {"model": "m", "messages": [asked]}
@@ -236,8 +236,7 @@ class TestGrown:
         said = {"role": "assistant", "content": "four"}
         response = {"body": {"choices": [{"message": said}]}}
         answers.write_text(json.dumps({"id": "b", "custom_id": "r", "response": response}) + "\n")
-        assert counted(read(project, answers)) == {"grew": 1}
-        assert counted(read(project, requests)) == {"unchanged": 1}
+        assert counted(read(project, requests, answers)) == {"grew": 1}
         assert texts(project) == {"r": ["how many", "four"]}
         other = write(tmp_path / "other.jsonl", ("r", ["how many", "four", "why"]))
         assert counted(read(project, other)) == {"new": 1}

@@ -37,7 +37,7 @@ from screens.shell.dialogs import ChoiceDialog
 from screens.shell.reading_dialogs import QuarantineDialog
 from screens.triage.screen import TriageScreen
 from screens.widgets.controls import Choices
-from tests.engine.project.support import fill, give_scores, talk
+from tests.engine.project.support import fill, talk
 from tests.screens.driving import lines, opened, press, text, until
 from tests.screens.project import ScreenProject, project, project_of
 from tests.screens.samples import conversation
@@ -131,9 +131,7 @@ class TestNext:
     async def test_the_report_can_be_redacted(self, tmp_path: Path) -> None:
         """`p` asks whether personal data is replaced, then for the file; what was replaced is counted."""
         support = project()
-        fill(support.file, [talk("mail", "I am a.person@example.org", "Thanks.")], "mail.jsonl")
-        [mail] = support.services().conversations.ids(ListQuery(parse_filter("name:mail")))
-        give_scores(support.file, {mail: 0.1})
+        fill(support.file, [talk("mail", "Hello?", "Thanks.")], "a.person@example.org.jsonl")
         path, said = tmp_path / "r.html", "Replaced e-mail address: 1."
         async with opened(support, size=(80, 24), mode="1") as pilot:
             await press(pilot, "p")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.simulate.sharded.instruction import read_instructions
+from engine.simulate.sharded.instruction import TASKS, read_instructions
 from engine.simulate.sharded.play import Condition
 from tests.engine.simulate.sharded.scripted import ScriptedReplies, attempt, played, scenario
 from tests.shared_data import original_files
@@ -18,7 +18,11 @@ GOLDEN = Path(__file__).parent / "golden_logs.jsonl"
 PUBLISHED = [
     path for path in original_files("lost_in_conversation") if path.name.startswith("logs")
 ]
-INSTRUCTIONS = [path for path in original_files("lost_in_conversation") if path not in PUBLISHED]
+INSTRUCTIONS = [
+    path
+    for path in original_files("lost_in_conversation")
+    if path not in PUBLISHED and json.loads(path.read_text("utf-8"))[0]["task"] in TASKS
+]
 TEXTS = {
     "user": "[[CONVERSATION_SO_FAR]] [[SHARDS_REVEALED]] [[SHARDS_NOT_REVEALED]]",
     "classify": "[[INITIAL_SHARD]] [[SHARDS]] [[ANSWER_DESCRIPTION]] [[CONVERSATION_SO_FAR]]",
