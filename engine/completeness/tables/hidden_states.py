@@ -12,7 +12,6 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 from itertools import accumulate
-from typing import NamedTuple
 
 from engine.base.conversation import LogPiece
 from engine.conversations.tables import earlier_states
@@ -56,7 +55,7 @@ class StateEntry:
     Attributes:
         places: Its boundaries in order; empty when it has none or could not be read.
         states: The state at each boundary, one after another, in little-endian float16; empty without boundaries.
-        reason: Why there are none, or what is special about them; required without boundaries.
+        reason: Why there are no states, or what is special about them; required without boundaries.
         tokens: Number of tokens that the model read for it.
     """
 
@@ -65,20 +64,6 @@ class StateEntry:
     states: bytes
     reason: str | None
     tokens: int
-
-
-class LastBoundary(NamedTuple):
-    """The last boundary of one conversation.
-
-    Attributes:
-        boundaries: Number of boundaries of the conversation.
-        state: The hidden state there, in little-endian float16.
-    """
-
-    conversation_id: int
-    boundaries: int
-    place: BoundaryPlace
-    state: bytes
 
 
 def register_config(
@@ -142,17 +127,15 @@ def boundary_counts(conn: sqlite3.Connection, config_hash: str) -> dict[int, int
     return dict(rows.fetchall())
 
 
-def last_boundaries(conn: sqlite3.Connection, config_hash: str) -> Iterator[LastBoundary]:
-    """Yields the last boundary of every conversation with states, in id order."""
-    # `$[#-1]` is the last place; the last state is the last of as many equal parts of the bytes as there are places.
-    rows = conn.execute(
-        "SELECT conversation_id, json_array_length(boundaries), json_extract(boundaries, '$[#-1]'),"
-        " substr(states, -length(states) / json_array_length(boundaries)) FROM hidden_state"
-        " WHERE config_hash = ? AND length(states) > 0 ORDER BY conversation_id",
+def last_states(conn: sqlite3.Connection, config_hash: str) -> list[tuple[int, bytes]]:
+    """Returns (conversation id, hidden state at its last boundary) of every conversation with states, in id order; a
+    state is in little-endian float16."""
+    # The last state is the last of as many equal parts of the bytes as there are boundaries.
+    return conn.execute(
+        "SELECT conversation_id, substr(states, -length(states) / json_array_length(boundaries))"
+        " FROM hidden_state WHERE config_hash = ? AND length(states) > 0 ORDER BY conversation_id",
         (config_hash,),
-    )
-    for conversation_id, count, place, state in rows:
-        yield LastBoundary(conversation_id, count, BoundaryPlace(*json.loads(place)), state)
+    ).fetchall()
 
 
 def ids_with_entry(conn: sqlite3.Connection, config_hash: str) -> array[int]:
@@ -189,6 +172,7 @@ def entries_of_conversations(
 
 
 def _parse_entry(row: tuple[int, str, bytes, str | None, int]) -> StateEntry:
+    """Returns the entry in a row, whose boundaries are JSON."""
     conversation_id, places, states, reason, tokens = row
     boundaries = tuple(BoundaryPlace(*place) for place in json.loads(places))
     return StateEntry(conversation_id, boundaries, states, reason, tokens)

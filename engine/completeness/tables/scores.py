@@ -34,10 +34,9 @@ NO_PROBABILITY = "the model gives neither an end nor a continuation any probabil
 
 @dataclass(frozen=True, slots=True)
 class ScoreEntry:
-    """The result for one conversation.
+    """The scores of one conversation, or the reason why it has none.
 
     Attributes:
-        conversation_id: Its id.
         curve: The points of its boundaries in order, the last of which is its score; empty when it is unscored.
         reason: Why it is unscored, or what is special about the score; required without a curve.
         tokens: Number of tokens that the model read for it.
@@ -70,63 +69,40 @@ def add(
     Raises:
         ValueError: An unscored entry has no reason.
     """
-    score_rows: list[tuple[Any, ...]] = []
-    curve_rows: list[tuple[Any, ...]] = []
-    for entry in entries:
-        p_end = p_continue = score = None
-        reason = entry.reason
-        if entry.curve:
-            last = entry.curve[-1]
-            p_end, p_continue = last.p_end, last.p_continue
-            score = normalized(p_end, p_continue)
-            if score is None:
-                reason = NO_PROBABILITY
-        elif not reason:
-            raise ValueError(f"conversation {entry.conversation_id} is unscored without a reason")
-        score_rows.append(
-            (
-                entry.conversation_id,
-                config_hash,
-                run_id,
-                p_end,
-                p_continue,
-                score,
-                reason,
-                entry.tokens,
-            )
-        )
-        curve_rows.extend(
-            (
-                entry.conversation_id,
-                config_hash,
-                point.message,
-                point.step,
-                point.turn,
-                point.p_end,
-                point.p_continue,
-            )
-            for point in entry.curve
-        )
     conn.executemany(
         "INSERT INTO score (conversation_id, config_hash, run_id, p_end, p_continue,"
         " p_end_normalised, reason, tokens) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        score_rows,
+        [_score_row(entry, config_hash, run_id) for entry in entries],
     )
+    points = [(entry.conversation_id, point) for entry in entries for point in entry.curve]
     conn.executemany(
         "INSERT INTO boundary_score (conversation_id, config_hash, message, step, turn, p_end,"
         " p_continue) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        curve_rows,
+        [
+            (key, config_hash, at.message, at.step, at.turn, at.p_end, at.p_continue)
+            for key, at in points
+        ],
     )
-    add_generated_ends(
-        conn,
-        config_hash,
-        (
-            (entry.conversation_id, point.message, point.generated)
-            for entry in entries
-            for point in entry.curve
-            if point.generated is not None
-        ),
-    )
+    known = [(key, at.message, at.generated) for key, at in points if at.generated is not None]
+    add_generated_ends(conn, config_hash, known)
+
+
+def _score_row(entry: ScoreEntry, config_hash: str, run_id: int) -> tuple[Any, ...]:
+    """Returns the row of `score` of an entry.
+
+    Raises:
+        ValueError: The entry is unscored and has no reason.
+    """
+    key, reason = entry.conversation_id, entry.reason
+    if not entry.curve:
+        if not reason:
+            raise ValueError(f"conversation {key} is unscored without a reason")
+        return key, config_hash, run_id, None, None, None, reason, entry.tokens
+    p_end, p_continue = entry.curve[-1].p_end, entry.curve[-1].p_continue
+    score = normalized(p_end, p_continue)
+    if score is None:
+        reason = NO_PROBABILITY
+    return key, config_hash, run_id, p_end, p_continue, score, reason, entry.tokens
 
 
 def ids_without_score(conn: sqlite3.Connection, config_hash: str) -> array[int]:
@@ -178,7 +154,7 @@ def current(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, ScoreRow]
         rule = score_sets.rule(conn)
         for keys in chunks(ids):
             curves = _curves(conn, config_hash, keys)
-            ends = _last_generated_ends(conn, config_hash, keys)
+            generated = generated_curves(conn, config_hash, keys)
             rows = conn.execute(
                 "SELECT s.conversation_id, s.run_id, s.reason, s.p_end, s.p_end_normalised,"
                 " g.mode, g.model, g.adapter, g.noise, g.features"
@@ -188,6 +164,7 @@ def current(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, ScoreRow]
             )
             for key, run_id, reason, p_end, p_end_normalised, *config_values in rows:
                 mode, model, adapter, noise, features = config_values
+                ends = generated.get(key)
                 score_by_id[key] = ScoreRow(
                     conversation_id=key,
                     config_hash=config_hash,
@@ -202,7 +179,7 @@ def current(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, ScoreRow]
                     adapter=adapter,
                     noise=noise,
                     features=features,
-                    generated=ends.get(key),
+                    generated=None if ends is None else bool(ends[max(ends)]),
                 )
     return score_by_id
 
@@ -269,8 +246,8 @@ def normalized_scores(
 
 
 def mean_distances_from_even(conn: sqlite3.Connection, config_hash: str) -> dict[int, float]:
-    """Returns by how much the probabilities of an end at the boundaries of a conversation differ from .5, their mean,
-    for each conversation with a curve under a configuration."""
+    """Returns the mean distance from .5 of the probabilities of an end at the boundaries of a conversation, for each
+    that has a curve under a configuration."""
     rows = conn.execute(
         "SELECT conversation_id, avg(abs(p_end / (p_end + p_continue) - 0.5)) FROM boundary_score"
         " WHERE config_hash = ? AND p_end + p_continue > 0 GROUP BY conversation_id",
@@ -335,14 +312,6 @@ def generated_curves(
         ):
             curves.setdefault(key, {})[message] = float(ends)
     return curves
-
-
-def _last_generated_ends(
-    conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]
-) -> dict[int, bool]:
-    """Returns whether the end is generated at the last boundary of these conversations, where that is known."""
-    curves = generated_curves(conn, config_hash, ids)
-    return {key: bool(curve[max(curve)]) for key, curve in curves.items()}
 
 
 def generated_counts(conn: sqlite3.Connection, config_hash: str) -> tuple[int, int]:

@@ -443,16 +443,15 @@ class ExampleProbeService:
         with self._project.reading() as conn, snapshot(conn):
             signs = sign_tables.values(conn)
             config = hidden_states.config_with_most_states(conn)
-            boundaries = [] if config is None else list(hidden_states.last_boundaries(conn, config))
+            last_states = [] if config is None else hidden_states.last_states(conn, config)
             score_by_id = dict(zip(*answers.scored_values(conn), strict=True))
         scores = standard_scores(signs.values)
         states = None
-        if boundaries:
-            read = np.stack([np.frombuffer(boundary.state, dtype="<f2") for boundary in boundaries])
+        if last_states:
+            ids, packed_states = zip(*last_states, strict=True)
+            read = np.stack([np.frombuffer(packed, dtype="<f2") for packed in packed_states])
             states = np.full((len(signs.ids), read.shape[1]), np.nan, dtype=np.float32)
-            states[
-                np.searchsorted(signs.ids, [boundary.conversation_id for boundary in boundaries])
-            ] = read
+            states[np.searchsorted(signs.ids, ids)] = read
         columns = self._read_words(signs.ids.tolist())
         known = Known(
             weight_features(scores, states),

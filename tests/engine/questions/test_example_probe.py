@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.base.arrays import Floats, Ints
 from engine.base.statistics.ranking import auroc
-from engine.completeness.probe import States
+from engine.completeness.regression import States
 from engine.questions.service.example_probes import (
     EXAMPLES_PER_FIT,
     TYPICAL_EXAMPLES,

@@ -29,8 +29,8 @@ from engine.completeness.service.word_reasons import WordReasons
 from engine.completeness.stages import fitting as fitting_stage
 from engine.completeness.stages import reading_states
 from engine.completeness.stages.fitting import FittingStage
-from engine.completeness.stages.learning import AT_CHANCE
 from engine.completeness.stages.reading_states import ReadingStage
+from engine.completeness.stages.training_set import AT_CHANCE
 from engine.completeness.tables import hidden_states, score_sets, scores, word_weights
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.conversations.filters import parse_filter
