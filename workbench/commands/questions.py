@@ -238,7 +238,7 @@ def questions(arguments: argparse.Namespace) -> CommandResult:
             sentences = people.sentences() or [_too_few_text(people, name)]
             return CommandResult(
                 [*sentences, *(line for check in checks for line in check.sentences())],
-                {**people.as_json(), "checks": [asdict(check) for check in checks]},
+                {**asdict(people), "checks": [asdict(check) for check in checks]},
             )
         if arguments.rates:
             question = service.find(arguments.rates)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -116,7 +115,7 @@ class CalibrationService:
                 area = auroc(judged.scores, judged.complete)
             proposal, not_proposed = _propose(calibrated.best, area, judged, scored.scores, rule)
             matching = np.asarray(selecting.ids(conn, query), np.int64)
-            states = calibration.count_states(scored.scores[_is_among(scored.ids, matching)], rule)
+            states = calibration.count_states(scored.scores[np.isin(scored.ids, matching)], rule)
             states = replace(states, unscored=len(matching) - states.scored)
             by_score = any(query.filter.of(field) for field in FIELDS_BY_SCORE)
             return CalibrationReport(
@@ -211,16 +210,6 @@ def _propose(
     return Proposal(new, now.above / now.scored, then.above / then.scored), ""
 
 
-def _is_among(
-    ids: npt.NDArray[np.int64], known_ids: npt.NDArray[np.int64]
-) -> npt.NDArray[np.bool_]:
-    """Returns for each id whether it is among others; by a table, as ids are small and there may be a million."""
-    table = np.zeros(int(max(ids.max(initial=0), known_ids.max(initial=0))) + 1, bool)
-    table[known_ids] = True
-    is_among: npt.NDArray[np.bool_] = table[ids]
-    return is_among
-
-
 def _agreement_with_model(conn: sqlite3.Connection, rule: DecisionRule) -> Agreement:
     """Returns how the verdicts yes and no agree with the rule's decisions, without borderline and unscored
     conversations."""
@@ -291,10 +280,6 @@ class PeopleAgreement:
             share = f"{100 * measured.accuracy.value:.0f}%"
             sentences.append(f"{both} agree on {share} of {common}{kappa}.")
         return sentences
-
-    def as_json(self) -> dict[str, Any]:
-        """Returns the agreement as JSON values."""
-        return asdict(self)
 
     def sentences(self) -> list[str]:
         """Returns the agreement in sentences; none if fewer than two answered."""
