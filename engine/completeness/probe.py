@@ -130,11 +130,6 @@ class CrossFit:
         each = [self.calibration.true_end_probability(row) for row in self.log_odds]
         return np.asarray(np.std(each, axis=0))
 
-    @property
-    def broken(self) -> float:
-        """Estimated share of the conversations that broke off, so that their last boundary is no true end."""
-        return self.calibration.broken
-
     def at(self, rows: Ints) -> CrossFit:
         """Returns the scores of some of the boundaries, given by their indices."""
         return replace(self, log_odds=self.log_odds[:, rows], folds=self.folds[:, rows])

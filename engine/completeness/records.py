@@ -7,7 +7,7 @@ the normalized one at its last boundary.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Literal
 
 from engine.base.conversation import State
@@ -95,13 +95,7 @@ class StateCounts:
 
     def __add__(self, other: StateCounts) -> StateCounts:
         """Returns the counts of the conversations of both."""
-        return StateCounts(
-            self.complete + other.complete,
-            self.incomplete + other.incomplete,
-            self.borderline + other.borderline,
-            self.unscored + other.unscored,
-            self.above + other.above,
-        )
+        return StateCounts(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
     @property
     def scored(self) -> int:

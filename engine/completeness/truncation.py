@@ -61,13 +61,9 @@ def truncate(curves: Mapping[str, Sequence[float]], seed: int) -> tuple[list[flo
         curves: For each conversation, by its id in the source, the normalized score at every boundary, in order.
         seed: Seed of the cuts.
     """
-    whole_scores, cut_scores = [], []
-    for conversation, curve in curves.items():
-        place = cut_at(seed, conversation, len(curve))
-        if place is not None:
-            whole_scores.append(curve[-1])
-            cut_scores.append(curve[place])
-    return whole_scores, cut_scores
+    cuts = draw_cuts(list(curves), [len(curve) for curve in curves.values()], seed)
+    scores = [score for curve in curves.values() for score in curve]
+    return [scores[index] for index in cuts.whole], [scores[index] for index in cuts.cut]
 
 
 @dataclass(frozen=True, slots=True)

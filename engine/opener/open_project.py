@@ -521,7 +521,7 @@ class OpenProject:
     def answer_changed(self) -> None:
         """Notifies the listeners that a person answered a question, or took an answer back."""
         self._emit(DataChanged(frozenset({"answer"})))
-        self.example_probes.noticed()
+        self.example_probes.refit_soon()
 
     # Runs
 

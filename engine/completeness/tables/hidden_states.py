@@ -15,6 +15,7 @@ from itertools import accumulate
 
 from engine.base.conversation import LogPiece
 from engine.conversations.tables import earlier_states
+from engine.project.idset import read_ids
 from engine.project.sql import chunks, placeholders, to_json
 
 
@@ -100,12 +101,12 @@ def add(
 
 def ids_without_states(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     """Returns the ids of the conversations without an entry under a configuration, rising."""
-    rows = conn.execute(
+    return read_ids(
+        conn,
         "SELECT id FROM conversation WHERE NOT EXISTS (SELECT 1 FROM hidden_state"
         " WHERE conversation_id = conversation.id AND config_hash = ?) ORDER BY id",
         (config_hash,),
     )
-    return array("q", (row[0] for row in rows))
 
 
 def config_with_most_states(conn: sqlite3.Connection) -> str | None:
@@ -140,11 +141,11 @@ def last_states(conn: sqlite3.Connection, config_hash: str) -> list[tuple[int, b
 
 def ids_with_entry(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     """Returns the ids of the conversations with an entry under a configuration, rising."""
-    rows = conn.execute(
+    return read_ids(
+        conn,
         "SELECT conversation_id FROM hidden_state WHERE config_hash = ? ORDER BY conversation_id",
         (config_hash,),
     )
-    return array("q", (row[0] for row in rows))
 
 
 def fingerprint(conn: sqlite3.Connection, read_ids: array[int]) -> str:

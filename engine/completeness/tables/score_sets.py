@@ -87,8 +87,13 @@ def register(conn: sqlite3.Connection, config: ScoreConfig) -> None:
 
 
 def begin_set(conn: sqlite3.Connection, config: ScoreConfig) -> None:
-    """Registers a set whose scores take several transactions. The set stays hidden until `finish_set`."""
-    drop_unfinished(conn)
+    """Registers a set whose scores take several transactions, and deletes one that was begun and never finished.
+
+    The set stays hidden until `finish_set`.
+    """
+    unfinished = settings.get(conn, UNFINISHED_SETTING)
+    if unfinished is not None:
+        drop(conn, unfinished)
     register(conn, config)
     settings.put(conn, UNFINISHED_SETTING, config.config_hash)
 
@@ -100,14 +105,6 @@ def finish_set(conn: sqlite3.Connection, scored: int, read: int) -> None:
         (scored, read, settings.get(conn, UNFINISHED_SETTING)),
     )
     settings.put(conn, UNFINISHED_SETTING, None)
-
-
-def drop_unfinished(conn: sqlite3.Connection) -> None:
-    """Deletes a set that was begun and never finished, if there is one."""
-    config_hash = settings.get(conn, UNFINISHED_SETTING)
-    if config_hash is not None:
-        drop(conn, config_hash)
-        settings.put(conn, UNFINISHED_SETTING, None)
 
 
 def configs(conn: sqlite3.Connection) -> list[ScoreConfig]:

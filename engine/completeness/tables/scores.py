@@ -26,6 +26,7 @@ from engine.completeness.records import (
 from engine.completeness.tables import score_sets
 from engine.conversations.tables.conversations import imported
 from engine.formats.records import Imported
+from engine.project.idset import read_ids
 from engine.project.sql import chunks, id_pages, placeholders, snapshot
 
 NO_PROBABILITY = "the model gives neither an end nor a continuation any probability"
@@ -107,12 +108,12 @@ def _score_row(entry: ScoreEntry, config_hash: str, run_id: int) -> tuple[Any, .
 
 def ids_without_score(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     """Returns the ids of the conversations that have no score, nor a reason for none, under a configuration, rising."""
-    rows = conn.execute(
+    return read_ids(
+        conn,
         "SELECT id FROM conversation WHERE NOT EXISTS (SELECT 1 FROM score"
         " WHERE conversation_id = id AND config_hash = ?) ORDER BY id",
         (config_hash,),
     )
-    return array("q", (row[0] for row in rows))
 
 
 def forget_failures(conn: sqlite3.Connection, config_hash: str) -> None:
@@ -131,12 +132,12 @@ def forget_no_remaining(conn: sqlite3.Connection, config_hash: str) -> None:
 
 def below_threshold(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     """Returns the ids of the conversations whose score is below the threshold of its set, rising."""
-    rows = conn.execute(
+    return read_ids(
+        conn,
         "SELECT conversation_id FROM score WHERE config_hash = ? AND p_end_normalised < ?"
         " ORDER BY conversation_id",
         (config_hash, score_sets.rule(conn, config_hash).threshold),
     )
-    return array("q", (row[0] for row in rows))
 
 
 def score(conn: sqlite3.Connection, conversation_id: int) -> ScoreRow | None:
@@ -190,16 +191,28 @@ def _curves(
     """Returns the curves of these conversations by id, without the boundaries where neither answer has any
     probability."""
     curves: dict[int, list[CurvePoint]] = {}
-    for key, *values in conn.execute(
-        "SELECT conversation_id, message, step, turn, p_end, p_continue FROM boundary_score"
-        f" WHERE config_hash = ? AND conversation_id IN ({placeholders(keys)})"
-        " ORDER BY conversation_id, message",
-        (config_hash, *keys),
-    ):
+    columns = "message, step, turn, p_end, p_continue FROM boundary_score"
+    for key, *values in _rows_at_boundaries(conn, columns, config_hash, keys):
         point = CurvePoint(*values)
         if normalized(point.p_end, point.p_continue) is not None:
             curves.setdefault(key, []).append(point)
     return curves
+
+
+def _rows_at_boundaries(
+    conn: sqlite3.Connection, columns: str, config_hash: str, ids: Sequence[int]
+) -> Iterator[tuple[Any, ...]]:
+    """Yields (conversation id, columns) of the boundaries of these conversations under a configuration, in order.
+
+    Args:
+        columns: The columns with their table, as SQL.
+    """
+    for keys in chunks(ids):
+        yield from conn.execute(
+            f"SELECT conversation_id, {columns} WHERE config_hash = ?"
+            f" AND conversation_id IN ({placeholders(keys)}) ORDER BY conversation_id, message",
+            (config_hash, *keys),
+        )
 
 
 def normalized_curves(
@@ -210,14 +223,9 @@ def normalized_curves(
     Conversations without a curve are left out. A value is None where neither end nor continuation has a probability.
     """
     curves: dict[int, dict[int, float | None]] = {}
-    for keys in chunks(ids):
-        for key, message, p_end, p_continue in conn.execute(
-            "SELECT conversation_id, message, p_end, p_continue FROM boundary_score"
-            f" WHERE config_hash = ? AND conversation_id IN ({placeholders(keys)})"
-            " ORDER BY conversation_id, message",
-            (config_hash, *keys),
-        ):
-            curves.setdefault(key, {})[message] = normalized(p_end, p_continue)
+    columns = "message, p_end, p_continue FROM boundary_score"
+    for key, message, p_end, p_continue in _rows_at_boundaries(conn, columns, config_hash, ids):
+        curves.setdefault(key, {})[message] = normalized(p_end, p_continue)
     return curves
 
 
@@ -303,14 +311,9 @@ def generated_curves(
     Conversations for which nothing is known are left out.
     """
     curves: dict[int, dict[int, float | None]] = {}
-    for keys in chunks(ids):
-        for key, message, ends in conn.execute(
-            "SELECT conversation_id, message, ends FROM generated_end"
-            f" WHERE config_hash = ? AND conversation_id IN ({placeholders(keys)})"
-            " ORDER BY conversation_id, message",
-            (config_hash, *keys),
-        ):
-            curves.setdefault(key, {})[message] = float(ends)
+    columns = "message, ends FROM generated_end"
+    for key, message, ends in _rows_at_boundaries(conn, columns, config_hash, ids):
+        curves.setdefault(key, {})[message] = float(ends)
     return curves
 
 

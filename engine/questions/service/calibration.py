@@ -144,8 +144,33 @@ class CalibrationService:
             return model, _agreement_of_repeats(conn, question)
 
     def people(self, question: str = SUCCEEDED) -> PeopleAgreement:
-        """Returns the agreement of those who answered a question. Slow with many answers."""
-        return measure_people_agreement(self._project, question)
+        """Returns how far those agree who answered a question: people, patterns, models and files. Slow with many
+        answers: draws bootstrap samples."""
+        with self._project.reading() as conn, snapshot(conn):
+            values_by_name = second_answers.values_by_person(conn, question)
+            machines = machine_answers.values_by_name(conn, question)
+            values_by_name.update(reversed(machines.items()))
+            disagreements = len(second_answers.disagreements(conn, question))
+        people = {name: len(values) for name, values in values_by_name.items()}
+        people = dict(sorted(people.items(), key=lambda row: -row[1]))
+        pairs = []
+        for one, other in combinations(people, 2):
+            first, second = agreement.shared_labels(values_by_name[one], values_by_name[other])
+            pairs.append(
+                PairAgreement(
+                    one, other, agreement.agreement_of_two(first, second) if first else None
+                )
+            )
+        pairs.sort(key=lambda pair: -(pair.found.count if pair.found else 0))
+        counts = _count_values(values_by_name)
+        return PeopleAgreement(
+            people,
+            tuple(machines),
+            tuple(pairs),
+            int((counts.sum(axis=1) > 1).sum()),
+            agreement.krippendorff_alpha(counts),
+            disagreements,
+        )
 
     def use(self, rule: DecisionRule) -> DecisionRule:
         """Puts a rule in force, such as a proposed one, and returns it.
@@ -296,34 +321,6 @@ class PeopleAgreement:
                 f"{counted(self.disagreements, 'conversation')} to decide on (disagreement:people)."
             )
         return sentences
-
-
-def measure_people_agreement(project: Project, question: str = SUCCEEDED) -> PeopleAgreement:
-    """Returns how far those agree who answered a question: people, patterns, models and files. Slow with many
-    answers: draws bootstrap samples."""
-    with project.reading() as conn, snapshot(conn):
-        values_by_name = second_answers.values_by_person(conn, question)
-        machines = machine_answers.values_by_name(conn, question)
-        values_by_name.update(reversed(machines.items()))
-        disagreements = len(second_answers.disagreements(conn, question))
-    people = {name: len(values) for name, values in values_by_name.items()}
-    people = dict(sorted(people.items(), key=lambda row: -row[1]))
-    pairs = []
-    for one, other in combinations(people, 2):
-        first, second = agreement.shared_labels(values_by_name[one], values_by_name[other])
-        pairs.append(
-            PairAgreement(one, other, agreement.agreement_of_two(first, second) if first else None)
-        )
-    pairs.sort(key=lambda pair: -(pair.found.count if pair.found else 0))
-    counts = _count_values(values_by_name)
-    return PeopleAgreement(
-        people,
-        tuple(machines),
-        tuple(pairs),
-        int((counts.sum(axis=1) > 1).sum()),
-        agreement.krippendorff_alpha(counts),
-        disagreements,
-    )
 
 
 def _count_values(

@@ -52,7 +52,6 @@ CLOSE_TIMEOUT = 3.0
 COMPARED_CONVERSATIONS = 500
 """Number of conversations, drawn at random, that the examples are compared with to find near-duplicates."""
 
-
 MAX_WORD_CONVERSATIONS = 20_000
 """Number of conversations of a project up to which their words are read; a kilobyte of memory each."""
 
@@ -61,6 +60,10 @@ READ_MESSAGES = 20
 
 PAGE = 500
 """Number of conversations whose words are read at a time."""
+
+
+_MARKS = {True: 1, False: -1, None: 0}
+"""Mark of a positive example, of a negative one and of no example, as `fit_to_examples` takes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ class _Conversations:
 class ExampleProbeService:
     """Fits example probes on one project and answers what they predict.
 
-    Methods that fit take a second or more. After `noticed`, a thread fits again what has enough new examples.
+    Methods that fit take a second or more. After `refit_soon`, a thread fits again what has enough new examples.
     """
 
     def __init__(self, project: Project, changed: Callable[[], None] = lambda: None) -> None:
@@ -95,12 +98,12 @@ class ExampleProbeService:
         self._words: dict[int, NDArray[np.uint16]] = {}
         self._state = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._asked = self._busy = self._closing = False
+        self._has_new_acts = self._busy = self._closing = False
 
     # Reading
 
     def in_force(self, subject: str = SUCCEEDED) -> ExampleProbe | None:
-        """Quick. Returns the newest probe of a subject; None where there is none."""
+        """Returns the newest probe of a subject, quickly; None where there is none."""
         with self._project.reading() as conn:
             return store.get(conn, subject)
 
@@ -124,12 +127,13 @@ class ExampleProbeService:
         if self._project.read_only is None:
             self._fit(self._read_conversations(), subject)
 
-    def noticed(self) -> None:
-        """Quick. To be called after every act of a person: fits anew in the background what has enough new examples."""
+    def refit_soon(self) -> None:
+        """Lets the background fit anew what has enough new examples; quick, and to be called after every act of a
+        person."""
         if self._project.read_only is not None:
             return
         with self._state:
-            self._asked = True
+            self._has_new_acts = True
             if self._thread is None and not self._closing:
                 self._thread = threading.Thread(
                     target=self._work, name="example probes", daemon=True
@@ -140,7 +144,7 @@ class ExampleProbeService:
     def wait(self) -> None:
         """Waits until nothing is fitted in the background."""
         with self._state:
-            self._state.wait_for(lambda: self._closing or not (self._asked or self._busy))
+            self._state.wait_for(lambda: self._closing or not (self._has_new_acts or self._busy))
 
     def close(self) -> None:
         """Ends the work in the background; a fit that runs long is given up, and new acts start none."""
@@ -157,17 +161,17 @@ class ExampleProbeService:
             with self._state:
                 self._busy = False
                 self._state.notify_all()
-                self._state.wait_for(lambda: self._closing or self._asked)
+                self._state.wait_for(lambda: self._closing or self._has_new_acts)
                 if self._closing:
                     return
-                self._asked, self._busy = False, True
+                self._has_new_acts, self._busy = False, True
             # Where the file cannot be read or written just now, the next act tries again, and `fit` says why.
             with contextlib.suppress(WorkbenchError):
                 self._fit_due()
 
     def _fit_due(self) -> None:
         """Fits the probes whose examples changed enough."""
-        due = self._due()
+        due = self._find_due()
         if not due:
             return
         conversations = self._read_conversations()
@@ -177,7 +181,7 @@ class ExampleProbeService:
         if not self._closing:
             self._changed()
 
-    def _due(self) -> list[str]:
+    def _find_due(self) -> list[str]:
         """Returns the subjects whose examples changed enough since their newest fit."""
         with self._project.reading() as conn, snapshot(conn):
             tags = [
@@ -241,35 +245,24 @@ class ExampleProbeService:
         proposals for each conversation."""
         with self._project.reading() as conn, snapshot(conn):
             example_by_id = store.examples(conn, subject)
-        mark = np.array(
-            [
-                (example_by_id[key] * 2 - 1) if key in example_by_id else 0
-                for key in conversations.ids.tolist()
-            ],
-            np.int64,
-        )
-        marked = conversations.ids[mark != 0].tolist()
-        group = self._groups(conversations, marked)
+        ids = conversations.ids.tolist()
+        marks = np.array([_MARKS[example_by_id.get(key)] for key in ids], np.int64)
+        groups = self._group_examples(conversations, conversations.ids[marks != 0].tolist())
         known = conversations.known
         if subject != SUCCEEDED:
-            known = known._replace(guess=np.zeros(len(mark)))
-        p = fit_to_examples(known, mark, group)
-        place = np.full(len(mark), -1)
-        order = rank_by_information(known.features, mark, p, conversations.scores)
-        place[order] = np.arange(len(order))
-        probe = ExampleProbe(subject, len(example_by_id), None if p is None else _test(p, mark))
+            known = known._replace(guess=np.zeros(len(marks)))
+        p = fit_to_examples(known, marks, groups)
+        ranked = rank_by_information(known.features, marks, p, conversations.scores)
+        place_by_index = {index: place for place, index in enumerate(ranked.tolist())}
+        probe = ExampleProbe(subject, len(example_by_id), None if p is None else _test(p, marks))
         values = [
-            (
-                key,
-                None if p is None else float(p[index]),
-                None if mark[index] else int(place[index]),
-            )
-            for index, key in enumerate(conversations.ids.tolist())
+            (key, None if p is None else float(p[index]), place_by_index.get(index))
+            for index, key in enumerate(ids)
         ]
         self._project.write(lambda conn: store.put(conn, probe, values))
         return probe
 
-    def _groups(self, conversations: _Conversations, marked: Sequence[int]) -> Ints:
+    def _group_examples(self, conversations: _Conversations, example_ids: Sequence[int]) -> Ints:
         """Returns a group for each example, which nearly equal ones share.
 
         They are compared among others as well: among a few alone, what all conversations have in common, such as the
@@ -277,14 +270,14 @@ class ExampleProbeService:
         """
         random = np.random.default_rng(SEED)
         among = sorted(
-            {*marked, *random.permutation(conversations.ids)[:COMPARED_CONVERSATIONS].tolist()}
+            {*example_ids, *random.permutation(conversations.ids)[:COMPARED_CONVERSATIONS].tolist()}
         )
         missing = [key for key in among if key not in self._shingles]
         for log in logs_of(self._project, missing):
             self._shingles[log.id] = shingle_overlap.log_shingles(log.pieces)
         groups = shingle_overlap.groups([self._shingles[key] for key in among])
-        group = dict(zip(among, groups.tolist(), strict=True))
-        return np.array([group[key] for key in marked], dtype=np.int64)
+        group_by_id = dict(zip(among, groups.tolist(), strict=True))
+        return np.array([group_by_id[key] for key in example_ids], dtype=np.int64)
 
 
 def _is_due(newest: ExampleProbe | None, marks: int) -> bool:
@@ -292,22 +285,24 @@ def _is_due(newest: ExampleProbe | None, marks: int) -> bool:
     return abs(marks - (0 if newest is None else newest.marks)) >= EXAMPLES_PER_FIT
 
 
-def _test(p: Floats, mark: Ints) -> ExampleProbeTest:
-    """Returns how well the probabilities p separate the examples. `mark` is 1, -1 or 0 (no example) for each
+def _test(p: Floats, marks: Ints) -> ExampleProbeTest:
+    """Returns how well the probabilities p separate the examples. `marks` is 1, -1 or 0 (no example) for each
     conversation; both have the shape (conversations,)."""
-    marked = mark != 0
-    label, values = mark[marked] > 0, p[marked]
+    is_example = marks != 0
+    is_positive, values = marks[is_example] > 0, p[is_example]
     above = values >= YES_FROM
-    calibrated = calibration.calibrate(values, label, p, YES_FROM)
+    calibrated = calibration.calibrate(values, is_positive, p, YES_FROM)
     rule = DecisionRule(YES_FROM, band=0.0)
     return ExampleProbeTest(
-        positive=int(label.sum()),
-        negative=int((~label).sum()),
-        auroc=auroc(values.tolist(), label.tolist()),
-        agreement=wilson(int((above == label).sum()), len(label)),
-        precision=(wilson(int((above & label).sum()), int(above.sum())) if above.any() else None),
+        positive=int(is_positive.sum()),
+        negative=int((~is_positive).sum()),
+        auroc=auroc(values.tolist(), is_positive.tolist()),
+        agreement=wilson(int((above == is_positive).sum()), len(is_positive)),
+        precision=(
+            wilson(int((above & is_positive).sum()), int(above.sum())) if above.any() else None
+        ),
         above=int((p >= YES_FROM).sum()),
         conversations=len(p),
-        proposed=int((p[~marked] >= YES_FROM).sum()),
+        proposed=int((p[~is_example] >= YES_FROM).sum()),
         rate=calibration.estimate_completion_rate(calibrated, calibration.count_states(p, rule)),
     )

@@ -88,10 +88,7 @@ class FormScores:
         def count(name: str) -> Count | None:
             """Returns a stored pair of counts; None if it is not there."""
             pair = run.get(name)
-            if pair is None:
-                return None
-            part, total = pair
-            return int(part), int(total)
+            return None if pair is None else (int(pair[0]), int(pair[1]))
 
         return cls(
             length=int(run["length"]),

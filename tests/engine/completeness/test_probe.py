@@ -191,7 +191,7 @@ class TestBrokenOff:
         states, end, group = made(300, signal=4.0)
         kept, label = broken_off(end, group, share)
         found = cross_fit(states[kept], label[kept], group[kept])
-        assert found.broken == pytest.approx(share, abs=0.1)
+        assert found.calibration.broken == pytest.approx(share, abs=0.1)
 
     def test_true_ends_are_told_as_well_as_without(self) -> None:
         """With 40 in 100 broken off, ends and others at the threshold are as often right as with whole

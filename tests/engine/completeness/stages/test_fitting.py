@@ -109,8 +109,8 @@ def cancelled_while_storing(
     stage = fitting(project, features)
     add = scores.add
 
-    def cancelled(*data: object) -> None:
-        add(*data)  # type: ignore[arg-type]
+    def cancelled(*data: Any, **named: Any) -> None:
+        add(*data, **named)
         stage.interrupt()
 
     with monkeypatch.context() as patched:
