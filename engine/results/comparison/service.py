@@ -10,6 +10,7 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from itertools import islice
 from statistics import fmean, stdev
 from typing import Any
 
@@ -31,15 +32,18 @@ from engine.questions.answer_check import AnswerCheck, is_stale, report, within
 from engine.questions.question import PEOPLE, Question
 from engine.questions.service.calibration import FIELDS_BY_SCORE
 from engine.questions.tables import answers, machine_answers, questions
+from engine.signs import tables as signs
 from engine.results.comparison.differences import (
     AnswerChange,
     Breakdown,
     Comparison,
     Part,
     Side,
+    SignChange,
     compare,
     completion_change,
     interval_difference,
+    p_of_share_differences,
 )
 from engine.results.comparison.measures import (
     TIME_FIELDS,
@@ -195,7 +199,8 @@ class ComparisonService:
         comparison = _compare_parts(names, texts, parts, by_score=by_score)
         with self._project.reading() as conn, snapshot(conn):
             changes = _answer_changes(conn, set(first_ids.tolist()), set(second_ids.tolist()))
-        return replace(comparison, answer_changes=tuple(changes))
+            (sign_changes,) = _sign_changes(conn, [parts])
+            return replace(comparison, answer_changes=tuple(changes), sign_changes=sign_changes)
 
     def by(self, field: str, filter: Filter = NO_FILTER) -> Breakdown:
         """Returns the completion by the values of a field, over the conversations of a filter. A value
@@ -225,7 +230,7 @@ class ComparisonService:
         compared_values = order[-MAX_VALUES:] if in_time else order[:MAX_VALUES]
         unlisted_values = set(order) - set(compared_values)
         ids_with_value = np.unique(np.concatenate(list(members.values())))
-        parts = []
+        parts, sides = [], []
         previous_value = ""
         for value in compared_values:
             if in_time:
@@ -243,10 +248,15 @@ class ComparisonService:
                     by_score=self.goes_by_score(filter),
                 )
             )
+            sides.append((measures.of(other_ids), measures.of(members[value])))
             previous_value = value
+        is_mirrored = not in_time and len(members) == 2
+        with self._project.reading() as conn, snapshot(conn):
+            sign_changes = _sign_changes(conn, sides, mirrored=is_mirrored)
+        parts = [replace(part, sign_changes=changes) for part, changes in zip(parts, sign_changes, strict=True)]
         return Breakdown(
             field,
-            tuple(_correct_p_values(parts, mirrored=not in_time and len(members) == 2)),
+            tuple(_correct_p_values(parts, mirrored=is_mirrored)),
             without=len(measures.ids) - len(ids_with_value),
             left_out=(
                 len(unlisted_values),
@@ -355,6 +365,28 @@ def _answer_changes(
             if before.corrected is not None and after.corrected is not None:
                 change = interval_difference(before.corrected, after.corrected)
             yield AnswerChange(name, by, before.value, (before, after), change)
+
+
+def _sign_changes(
+    conn: sqlite3.Connection, sides: Sequence[tuple[Measures, Measures]], *, mirrored: bool = False
+) -> list[tuple[SignChange, ...]]:
+    """Returns for each pair of sides how many conversations show any sign of trouble, then each sign.
+
+    Args:
+        mirrored: Whether there are two pairs, the second one the first turned round, which are one test.
+    """
+    ids_by_sign = signs.ids_by_sign(conn)
+    counts = []
+    for pair in sides:
+        first, second = (set(side.ids[~np.isnan(side.trouble)].tolist()) for side in pair)
+        counts += [
+            (len(first & ids), len(first), len(second & ids), len(second))
+            for ids in ids_by_sign.values()
+        ]
+    tested = counts[: len(ids_by_sign)] if mirrored else counts
+    ps = p_of_share_differences(tested) * (2 if mirrored else 1)
+    changes = map(SignChange, list(ids_by_sign) * len(sides), counts, ps)
+    return [tuple(islice(changes, len(ids_by_sign))) for _ in sides]
 
 
 def _compare_parts(
