@@ -179,7 +179,7 @@ class WatchStage(Stage):
         ):  # all that is there is stored as reported, so that only what comes later is
             rows = [WatchedEntry(key, count, None) for key, count in counts.items()]
             began = self._utc(0)
-            self._project.write(lambda conn: watched.store_first_watch(conn, rows, began))
+            self._project.write(lambda conn: watched.put(conn, rows, began, ended=True))
             reported = counts
         unreported = [key for key, count in counts.items() if reported.get(key, -1) < count]
         past.clear()  # hidden states take much memory, and the watch may run for days
@@ -339,7 +339,9 @@ class WatchStage(Stage):
                     self.reported += 1
                 reported[key] = len(curve)
                 row = WatchedEntry(key, len(curve), curve[-1] if curve else None)
-                self._project.write(partial(watched.put_reported, entries=[row], now=self._utc(0)))
+                self._project.write(
+                    partial(watched.put, entries=[row], now=self._utc(0), ended=False)
+                )
 
     def _report_ended(self) -> None:
         """Reports the end of each conversation that has not grown for long."""
