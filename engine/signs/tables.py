@@ -174,8 +174,8 @@ def counts(conn: sqlite3.Connection) -> tuple[int, int, Counter[Sign]]:
 
 
 def ids_by_sign(conn: sqlite3.Connection) -> dict[str, set[int]]:
-    """Returns the ids of the conversations with any sign, under `ANY_SIGN`, then of those with each sign that some have;
-    empty where none has a sign."""
+    """Returns the ids of the conversations with any sign, under `ANY_SIGN`, then of those with each sign that some
+    have; empty where none has a sign."""
     by_sign: dict[str, set[int]] = {}
     for key, sign in conn.execute("SELECT conversation_id, sign FROM sign WHERE score > 0"):
         by_sign.setdefault(sign, set()).add(key)

@@ -86,8 +86,8 @@ class SignChange:
     Attributes:
         sign: The sign as filters have it; `any` for any sign.
         counts: How many show it on the first side, how many were read there, and both numbers of the second side.
-        corrected: The p value of the hypothesis that the shares are equal, by Holm's method over the signs of all that is
-            compared; 1 where a side has no conversation.
+        corrected: The p value of the hypothesis that the shares are equal, by Holm's method over the signs of all
+            that is compared; 1 where a side has no conversation.
     """
 
     sign: str

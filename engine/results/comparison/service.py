@@ -32,7 +32,6 @@ from engine.questions.answer_check import AnswerCheck, is_stale, report, within
 from engine.questions.question import PEOPLE, Question
 from engine.questions.service.calibration import FIELDS_BY_SCORE
 from engine.questions.tables import answers, machine_answers, questions
-from engine.signs import tables as signs
 from engine.results.comparison.differences import (
     AnswerChange,
     Breakdown,
@@ -53,6 +52,7 @@ from engine.results.comparison.measures import (
     goal_numbers,
     term_of,
 )
+from engine.signs import tables as signs
 
 ALL = "all"
 """Name of the only row where no field is named."""
@@ -253,7 +253,10 @@ class ComparisonService:
         is_mirrored = not in_time and len(members) == 2
         with self._project.reading() as conn, snapshot(conn):
             sign_changes = _sign_changes(conn, sides, mirrored=is_mirrored)
-        parts = [replace(part, sign_changes=changes) for part, changes in zip(parts, sign_changes, strict=True)]
+        parts = [
+            replace(part, sign_changes=changes)
+            for part, changes in zip(parts, sign_changes, strict=True)
+        ]
         return Breakdown(
             field,
             tuple(_correct_p_values(parts, mirrored=is_mirrored)),

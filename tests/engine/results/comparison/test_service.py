@@ -233,9 +233,9 @@ class TestFilters:
         assert sign_sentences(months) == [f"2026-02 against 2026-01: {'; '.join(clauses)}."]
         rates = [row.cells[5] for row in breakdown_table(months).rows]
         assert rates == ["10% [4, 21]", "100% [93, 100]"]
-        assert [
-            [change.corrected for change in part.sign_changes] for part in teams.parts
-        ] == 2 * [[change.corrected for change in both.sign_changes]]
+        assert [[change.corrected for change in part.sign_changes] for part in teams.parts] == 2 * [
+            [change.corrected for change in both.sign_changes]
+        ]
 
 
 class TestFields:
