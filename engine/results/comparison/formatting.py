@@ -290,6 +290,7 @@ def sign_sentences(breakdown: Breakdown) -> list[str]:
 
 def _breakdown_notes(breakdown: Breakdown) -> Iterator[str]:
     """Yields what is not listed, and how the table is to be read."""
+    yield from sign_sentences(breakdown)
     values, conversations = breakdown.left_out
     if values:
         yield f"... {counted(values, 'further value')} with {counted(conversations, 'conversation')}"
@@ -302,6 +303,5 @@ def _breakdown_notes(breakdown: Breakdown) -> Iterator[str]:
             f"Change: against {against_name}. Intervals 95%; p by Holm's method over the rows; * below .05."
         )
     if any(part.sign_changes for part in breakdown.parts):
-        yield "With signs: the share that shows a sign of trouble. Signs whose share differs, by Holm's method:"
-    yield from sign_sentences(breakdown)
+        yield "With signs: the share with a sign of trouble. Signs are named whose share differs, by Holm's method."
     yield ENDED
