@@ -510,7 +510,7 @@ class CheckStage(CpuStage):
             ids = facets.unchecked_ids(conn)
             shared = shared_text.stored(conn)
         look_at = partial(self._look_at_batch, shared=shared)
-        yield from self._each_batch(
+        yield from self._run_batches(
             run_id, ids, CHECK_BATCH_CONVERSATIONS, look_at, facets.put_checks
         )
 
@@ -539,7 +539,7 @@ class CheckStage(CpuStage):
         Raises:
             Cancelled: `interrupt` was called.
         """
-        self._check()  # whether the run was cancelled
+        self._raise_if_cancelled()  # whether the run was cancelled
         rows = facets.checked_texts(conn, key)
         personal = frozenset(
             kind for _, content, calls in rows for kind in kinds(content) | kinds(calls)

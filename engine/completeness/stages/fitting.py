@@ -417,7 +417,7 @@ class FittingStage(CpuStage):
             packed: bytes | None,
         ) -> None:
             """Stores one part; the first one begins the set, and the last one finishes it."""
-            self._check()  # a thread that was cancelled runs on until here
+            self._raise_if_cancelled()  # a thread that was cancelled runs on until here
             if first:
                 score_sets.begin_set(conn, config)
             scores.add(conn, key, run_id, entries)

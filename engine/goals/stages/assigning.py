@@ -62,7 +62,7 @@ class AssignStage(CpuStage):
             UsageError: Nothing was clustered yet.
             Cancelled: `interrupt` was called.
         """
-        self._check()
+        self._raise_if_cancelled()
         stored = self._stored
         with self._project.reading() as conn:
             missing = clusterings.ids_without_assignment(conn, stored.id, stored.vector_config)
@@ -89,7 +89,7 @@ class AssignStage(CpuStage):
             yield Progress(0, total, note)
         ((groups, membership),) = learned_groups
         for start in range(0, total, CONVERSATIONS_PER_BATCH):
-            self._check()
+            self._raise_if_cancelled()
             batch = ids[start : start + CONVERSATIONS_PER_BATCH]
             batches: list[list[Assignment]] = []
             work = partial(self._assign, batch, groups, membership)

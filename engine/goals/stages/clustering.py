@@ -140,7 +140,7 @@ class ClusterStage(CpuStage):
             UsageError: No conversation has a vector, or more clusters are asked for than the conversations fill.
             Cancelled: `interrupt` was called.
         """
-        self._check()
+        self._raise_if_cancelled()
         if self.is_stored():
             assert self.clustering_id is not None
             self._decision_log.return_to(self.clustering_id)
@@ -149,7 +149,7 @@ class ClusterStage(CpuStage):
         results: list[_NewClustering] = []
         for done, note in self._run_on_thread(self._cluster_vectors, results.append):
             yield Progress(done, None, note)
-        self._check()
+        self._raise_if_cancelled()
         (new,) = results
         self._store(new, run_id)
         count = len(new.ids)

@@ -204,7 +204,7 @@ class DecideStage(OnClustering, CpuStage):
         if self._asking is not None:
             self._asking.show_answers()
         while True:
-            self._check()
+            self._raise_if_cancelled()
             snapshot = self._queue_cache.snapshot(self._stored.id)
             pairs = (
                 snapshot.mixing(snapshot.ordered_pairs("probability"))
@@ -249,7 +249,7 @@ class DecideStage(OnClustering, CpuStage):
 
         def note(what: str, done: int, total: int) -> None:
             """Reports how far it is; raises Cancelled if the run was interrupted."""
-            self._check()
+            self._raise_if_cancelled()
             report(self.merged, f"{text}: {done:,} of {total:,} {what}")
 
         view = self._queue_cache.view(self._stored.id)
@@ -334,11 +334,11 @@ class OneActStage(OnClustering, CpuStage):
             UsageError: Nothing was clustered yet, or somebody changed the groups meanwhile.
             Cancelled: `interrupt` was called.
         """
-        self._check()
+        self._raise_if_cancelled()
         results: list[Plan] = []
         for done, note in self._run_on_thread(self._find_decisions, results.append):
             yield Progress(done, None, note)
-        self._check()
+        self._raise_if_cancelled()
         (plan,) = results
         count = len(self._queue_cache.decision_log.decide(self._stored.id, plan))
         self._project.write(lambda conn: runs.count(conn, run_id, count, count))

@@ -50,7 +50,7 @@ class StabilityStage(OnClustering, CpuStage):
             UsageError: Nothing was clustered yet.
             Cancelled: `interrupt` was called.
         """
-        self._check()
+        self._raise_if_cancelled()
         repetitions: list[measurements.RepetitionKey] = [
             *(("seed", number) for number in range(SEEDS)),
             *(("bootstrap", number) for number in range(BOOTSTRAPS)),
@@ -67,7 +67,7 @@ class StabilityStage(OnClustering, CpuStage):
             yield Progress(0, len(missing))
         ((rows, labels),) = inputs
         for repetition in missing:
-            self._check()
+            self._raise_if_cancelled()
             results: list[Repetition] = []
             repeat = partial(self._repeat, rows, labels, repetition)
             for _ in self._run_on_thread(repeat, results.append):
