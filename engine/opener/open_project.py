@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from engine.questions.service.questions import QuestionService
     from engine.results.associations.service import AssociationService
     from engine.results.comparison.service import ComparisonService
-    from engine.results.watch.watching import WatchService
+    from engine.results.watch.service import WatchService
     from engine.simulate.service import SimulationService
     from engine.training.service import TrainingService
     from engine.trees.service import TreeService
@@ -417,7 +417,7 @@ class OpenProject:
     @cached_once
     def watches(self) -> WatchService:
         """Watches files that grow."""
-        from engine.results.watch.watching import WatchService
+        from engine.results.watch.service import WatchService
 
         return WatchService(
             self.project,

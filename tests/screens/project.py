@@ -45,7 +45,7 @@ from engine.questions.service.triage import TriageService
 from engine.questions.tables.answers import IS_ANSWER
 from engine.results.associations.service import AssociationService
 from engine.results.comparison.service import ComparisonService
-from engine.results.watch.watching import WatchService
+from engine.results.watch.service import WatchService
 from engine.training.base import Machine
 from engine.training.run_files import runs_folder
 from engine.training.service import TrainingService

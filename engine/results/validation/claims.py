@@ -303,7 +303,7 @@ def claim_pairs(cases: Sequence[Case]) -> tuple[Pair, ...]:
     return tuple(correlated)
 
 
-def of_conversation(truth: Mapping[str, Any]) -> dict[str, bool]:
+def claims_of(truth: Mapping[str, Any]) -> dict[str, bool]:
     """Returns the claims about a conversation that its truth decides."""
     claims: dict[str, bool] = {}
     reward, success = truth.get("reward"), truth.get("success")

@@ -12,21 +12,16 @@ had ended when the watch began.
 from __future__ import annotations
 
 import datetime
-import math
-import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.base.errors import Cancelled, FormatError, NotFound, NotYet, UsageError
+from engine.base.errors import Cancelled, FormatError, NotYet, UsageError
 from engine.base.number_format import counted
-from engine.base.request_options import Option, declare_option, switch
 from engine.completeness import probe
 from engine.completeness.conversation_logs import logs_of
 from engine.completeness.probe import States
@@ -41,21 +36,16 @@ from engine.conversations.tables.watched import WatchedEntry
 from engine.goals.tables import clusterings
 from engine.goals.tables import groups as goal_groups
 from engine.jobs.contract import Lane, Progress, Stage
-from engine.jobs.runner import JobRunner
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.results.watch.watched_inputs import WatchedFiles
 
 if TYPE_CHECKING:
-    from engine.completeness.service.runs import ScoringRuns
-    from engine.goals.service.runs import GoalStages
+    pass
 
 LOGS_PER_READ = 50
 """Logs that are in memory at a time."""
-
-MAX_EVENTS = 2_000
-"""Events that are kept; older ones are forgotten."""
 
 
 def states_of(entry: StateEntry) -> States:
@@ -418,152 +408,3 @@ def _events(
             "change": round(p - curve[number - 1], PROBABILITY_DIGITS) if number else None,
             "state": str(rule.state(p)),
         }
-
-
-@dataclass(frozen=True, slots=True)
-class LiveEvent:
-    """An event as it came.
-
-    Attributes:
-        number: 1 for the first since the project was opened.
-        conversation_id: None for a file that could not be read.
-        values: As docs/watch.md lists them; texts come from logs and are not display-safe.
-    """
-
-    number: int
-    conversation_id: int | None
-    values: Event
-
-
-class LiveEvents:
-    """Takes events from the thread of a watch and gives them to others."""
-
-    def __init__(self) -> None:
-        """Begins without events; `_count` is the number of the newest one."""
-        self._guard = threading.Lock()
-        self._events: deque[LiveEvent] = deque(maxlen=MAX_EVENTS)
-        self._count = 0
-
-    def add(self, event: Event) -> None:
-        """Takes an event."""
-        name = event["event"]
-        conversation_id = None
-        if name is not None:
-            conversation_text, _, _ = name.partition(":")
-            conversation_id = int(conversation_text)
-        with self._guard:
-            self._count += 1
-            self._events.append(LiveEvent(self._count, conversation_id, event))
-
-    def after(self, number: int) -> list[LiveEvent]:
-        """Returns the events that came after the one of this number, oldest first; takes no time."""
-        with self._guard:
-            if self._count == number:
-                return []
-            return [event for event in self._events if event.number > number]
-
-
-@dataclass(frozen=True, slots=True)
-class WatchRequest:
-    """A watch that is to be started.
-
-    Attributes:
-        model: Name or path; None is the one that the project uses for scoring.
-        every: Seconds between two looks.
-        idle: Seconds without growth after which a conversation is quiet.
-        once: Look once, report what is new, and end.
-    """
-
-    model: str | None = declare_option(
-        None, Option("name or path of the model", default="that of the project")
-    )
-    every: float = declare_option(
-        2.0,
-        Option(
-            "seconds between two looks",
-            metavar="SECONDS",
-            convert=float,
-            allowed=lambda value: 0 < value < math.inf,
-            must="above 0",
-        ),
-    )
-    idle: float = declare_option(
-        600.0,
-        Option(
-            "a conversation that has not grown for so long is quiet",
-            default="10",
-            metavar="MINUTES",
-            convert=lambda text: 60 * float(text),
-            allowed=lambda value: 0 < value < math.inf,
-            must="above 0",
-        ),
-    )
-    once: bool = switch("report what is new now, and end")
-
-
-class WatchService:
-    """Watches for one project.
-
-    Attributes:
-        live: The events of watches that were started here.
-    """
-
-    def __init__(
-        self,
-        project: Project,
-        runner: JobRunner,
-        scoring: Callable[[], ScoringRuns],
-        goals: Callable[[], GoalStages],
-    ) -> None:
-        """`scoring` and `goals` are called when a watch is made: what they need takes long to import."""
-        self._project, self._runner = project, runner
-        self._scoring, self._goals = scoring, goals
-        self.live = LiveEvents()
-
-    def stage(
-        self, request: WatchRequest, watched_files: WatchedFiles, emit: Callable[[Event], None]
-    ) -> WatchStage:
-        """Returns a watch, not started, that calls `emit` with each event."""
-        from engine.completeness.scoring_request import ScoringRequest
-
-        scoring = ScoringRequest(
-            mode="probe", features="states", model=request.model, remaining=False, tune=False
-        )
-        reading = self._scoring().make_run(scoring).reading
-        assert reading is not None
-        return WatchStage(
-            self._project,
-            watched_files,
-            cast(ReadingStage, reading.stage),
-            lambda: self._goals().assign_stages(None),
-            emit,
-            every=request.every,
-            idle=request.idle,
-            once=request.once,
-        )
-
-    def start(self, path: str, request: WatchRequest) -> int:
-        """Starts to watch a file or a folder in the background; returns the job id. Its events are in `live`.
-
-        Raises:
-            UsageError: There is no such file or folder.
-        """
-        place = os.path.expanduser(path)
-        return self._runner.start([self.stage(request, files_to_watch([place]), self.live.add)])
-
-
-def files_to_watch(
-    paths: list[str], format: str | None = None, most_unpacked: int | None = None
-) -> WatchedFiles:
-    """Returns the input of a watch on files and folders, of which each may unpack to `most_unpacked` bytes.
-
-    None stands for the usual limit.
-
-    Raises:
-        UsageError: One of them does not exist.
-    """
-    missing = [path for path in paths if not os.path.exists(path)]
-    if missing:
-        first, *_ = missing
-        raise NotFound(f"There is no file or folder {first}.", "Make it first; it may be empty.")
-    return WatchedFiles(paths, format, most_unpacked)
