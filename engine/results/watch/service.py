@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from engine.goals.service.runs import GoalStages
 
 MAX_EVENTS = 2_000
-"""Events that are kept; older ones are forgotten."""
+"""Most events that are kept; older ones are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveEvent:
-    """An event as it came.
+    """An event with its number.
 
     Attributes:
-        number: 1 for the first since the project was opened.
-        conversation_id: None for a file that could not be read.
-        values: As docs/watch.md lists them; texts come from logs and are not display-safe.
+        number: Number of the event, 1 for the first one since the project was opened.
+        conversation_id: Id of the conversation; None for the event of a file that could not be read.
+        values: The event; its texts come from logs and are not display-safe.
     """
 
     number: int
@@ -43,7 +43,7 @@ class LiveEvent:
 
 
 class LiveEvents:
-    """Takes events from the thread of a watch and gives them to others."""
+    """Keeps the newest events of watches; threads may add and read at the same time."""
 
     def __init__(self) -> None:
         """Begins without events; `_count` is the number of the newest one."""
@@ -52,7 +52,7 @@ class LiveEvents:
         self._count = 0
 
     def add(self, event: Event) -> None:
-        """Takes an event."""
+        """Adds an event."""
         name = event["event"]
         conversation_id = None
         if name is not None:
@@ -63,7 +63,7 @@ class LiveEvents:
             self._events.append(LiveEvent(self._count, conversation_id, event))
 
     def after(self, number: int) -> list[LiveEvent]:
-        """Returns the events that came after the one of this number, oldest first; takes no time."""
+        """Returns the events after the one with a number, oldest first; quick."""
         with self._guard:
             if self._count == number:
                 return []
@@ -72,13 +72,13 @@ class LiveEvents:
 
 @dataclass(frozen=True, slots=True)
 class WatchRequest:
-    """A watch that is to be started.
+    """What a person asks of a watch.
 
     Attributes:
-        model: Name or path; None is the one that the project uses for scoring.
+        model: Name or path of the model; None for the one that the project uses for scoring.
         every: Seconds between two looks.
-        idle: Seconds without growth after which a conversation is quiet.
-        once: Look once, report what is new, and end.
+        idle: Seconds without growth after which a conversation counts as ended.
+        once: Whether to look once, report what is new, and end.
     """
 
     model: str | None = declare_option(
@@ -109,10 +109,10 @@ class WatchRequest:
 
 
 class WatchService:
-    """Watches for one project.
+    """Makes and starts the watches of one project.
 
     Attributes:
-        live: The events of watches that were started here.
+        live: The events of the watches that `start` started.
     """
 
     def __init__(
@@ -122,7 +122,12 @@ class WatchService:
         scoring: Callable[[], ScoringRuns],
         goals: Callable[[], GoalStages],
     ) -> None:
-        """`scoring` and `goals` are called when a watch is made: what they need takes long to import."""
+        """Makes nothing yet.
+
+        Args:
+            scoring, goals: Return what makes scoring runs and stages of goals; they are called only when a watch is
+                made, because their imports take long.
+        """
         self._project, self._runner = project, runner
         self._scoring, self._goals = scoring, goals
         self.live = LiveEvents()
@@ -150,7 +155,7 @@ class WatchService:
         )
 
     def start(self, path: str, request: WatchRequest) -> int:
-        """Starts to watch a file or a folder in the background; returns the job id. Its events are in `live`.
+        """Starts to watch a file or a folder in the background; returns the job id. The events go to `live`.
 
         Raises:
             UsageError: There is no such file or folder.
@@ -162,12 +167,14 @@ class WatchService:
 def files_to_watch(
     paths: list[str], format: str | None = None, most_unpacked: int | None = None
 ) -> WatchedFiles:
-    """Returns the input of a watch on files and folders, of which each may unpack to `most_unpacked` bytes.
+    """Returns the inputs of a watch on files and folders.
 
-    None stands for the usual limit.
+    Args:
+        format: Name of the format; None to recognize it.
+        most_unpacked: Bytes to which a file may unpack; None for the usual limit.
 
     Raises:
-        UsageError: One of them does not exist.
+        UsageError: A file or folder does not exist.
     """
     missing = [path for path in paths if not os.path.exists(path)]
     if missing:
