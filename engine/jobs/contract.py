@@ -13,7 +13,7 @@ import queue
 import resource
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -238,15 +238,15 @@ class CpuStage(Stage):
             yield Progress(done, len(ids))
 
     def _run_on_thread(
-        self, work: Callable[[OnProgress], Result], take_result: Callable[[Result], None]
-    ) -> Iterator[tuple[int, str]]:
-        """Runs `work` on a thread of its own and yields each (count, note) that it reports.
+        self, work: Callable[[OnProgress], Result], progress: Callable[[int, str], Progress]
+    ) -> Generator[Progress, None, Result]:
+        """Runs `work` on a thread of its own, yields the progress at each of its reports, and returns its result.
 
         Native code cannot be stopped, so after `interrupt` the thread runs on and its result is dropped.
 
         Args:
             work: Called with a callback for reports, which raises Cancelled after `interrupt`.
-            take_result: Called with the return value of `work` before the iterator ends.
+            progress: Returns the progress of the stage from the count and the note of a report.
 
         Raises:
             OutOfMemory: The limit on the address space of the process is too low for a computation.
@@ -268,8 +268,8 @@ class CpuStage(Stage):
         threaded_work = ThreadedWork(run_work)
         for report in threaded_work.reports():
             self._raise_if_cancelled()
-            yield report
-        take_result(threaded_work.result())
+            yield progress(*report)
+        return threaded_work.result()
 
 
 def _check_address_space() -> None:

@@ -22,7 +22,7 @@ from engine.completeness.tables.fields import state_selection_sql
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.records import CheckCounts, LeakRow, MessageRow, QuarantineRow
 from engine.conversations.shared_text import SharedText
-from engine.conversations.tables import facets, imports, selecting, shared_text
+from engine.conversations.tables import facets, selecting, shared_text, sources
 from engine.conversations.tables.conversations import (
     by_name,
     dates,
@@ -239,7 +239,7 @@ class ConversationService:
                 verdicts=_count(
                     conn, matching_ids, f"SELECT conversation_id FROM ({CURRENT_VERDICTS})"
                 ),
-                quarantined=imports.count_quarantined(conn),
+                quarantined=sources.count_quarantined(conn),
             )
 
     def in_trouble(self, filter: Filter) -> tuple[int, int]:
@@ -250,7 +250,7 @@ class ConversationService:
     def reports(self) -> list[str]:
         """Returns the account of each source that was read completely, as JSON, in the order of the first imports."""
         with self._project.reading() as conn:
-            return imports.source_reports(conn)
+            return sources.reports(conn)
 
     def checks(self) -> CheckCounts | None:
         """Returns counts of languages and personal data; None before the first check."""
@@ -260,7 +260,7 @@ class ConversationService:
     def quarantined(self, limit: int) -> list[QuarantineRow]:
         """Returns the first records that could not be imported, in the order of import."""
         with self._project.reading() as conn:
-            return imports.quarantine_rows(conn, limit=limit)
+            return sources.quarantine_rows(conn, limit)
 
     def values(self, field: str, filter: Filter) -> Sequence[tuple[str, int | None]]:
         """Returns values of a field with the number of conversations that also match a filter.
@@ -277,7 +277,7 @@ class ConversationService:
     def sources(self) -> list[str]:
         """Returns the labels of the sources, in the order of import."""
         with self._project.reading() as conn:
-            return imports.source_labels(conn)
+            return sources.labels(conn)
 
     def shared_text(self) -> SharedText:
         """Returns the text that many conversations share, as the last import determined it."""

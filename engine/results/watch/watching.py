@@ -169,7 +169,7 @@ class WatchStage(Stage):
             # all present boundaries are stored as reported, so that only later ones are reported
             rows = [WatchedEntry(key, count, None) for key, count in counts.items()]
             began = self._utc(0)
-            self._project.write(lambda conn: watched.store_first_watch(conn, rows, began))
+            self._project.write(lambda conn: watched.put(conn, rows, began, ended=True))
             reported = counts
         unreported = [key for key, count in counts.items() if reported.get(key, -1) < count]
         past.clear()  # hidden states take much memory, and the watch may run for days
@@ -329,7 +329,9 @@ class WatchStage(Stage):
                     self.reported += 1
                 reported[key] = len(curve)
                 row = WatchedEntry(key, len(curve), curve[-1] if curve else None)
-                self._project.write(partial(watched.put_reported, entries=[row], now=self._utc(0)))
+                self._project.write(
+                    partial(watched.put, entries=[row], now=self._utc(0), ended=False)
+                )
 
     def _report_ended(self) -> None:
         """Emits an event for the end of each conversation that has not grown for `idle` seconds."""
