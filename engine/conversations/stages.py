@@ -290,7 +290,7 @@ class ImportStage(Stage):
             shared = shared_text.find(conn)
             pages = [] if shared.digest == before.digest else list(id_pages(conn))
         for page in pages:
-            self._raise_if_cancelled()
+            self._check()
             self._project.write(partial(shared_text.renew_openings, ids=page, shared=shared))
             yield progress
         self._project.write(lambda conn: shared_text.put(conn, shared))
@@ -313,7 +313,7 @@ class ImportStage(Stage):
         size = 0
         began = time.monotonic()
         for record in source.records():
-            self._raise_if_cancelled()
+            self._check()
             if isinstance(record, Parsed):
                 if record.conversation.external_id in ids:  # it goes on with one of this batch
                     # `began` stays: the time that passed counts for the next batch too, so that it ends no later.

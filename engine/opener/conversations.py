@@ -38,7 +38,7 @@ from engine.project.idset import IdSet
 from engine.project.project import Project
 from engine.project.sql import chunks, placeholders, snapshot
 from engine.questions.tables import example_probes
-from engine.questions.tables.answers import CURRENT_VERDICTS, tags_of
+from engine.questions.tables.answers import CURRENT_VERDICTS, tags, tags_of
 from engine.signs import tables as sign_tables
 
 
@@ -288,6 +288,11 @@ class ConversationService:
         """Returns the decision rule in force."""
         with self._project.reading() as conn:
             return score_sets.rule(conn)
+
+    def tags(self) -> list[tuple[str, int]]:
+        """Returns the tags in force in alphabetical order, each with its number of conversations."""
+        with self._project.reading() as conn:
+            return tags(conn)
 
     def histogram(self, query: ListQuery | None, bins: int) -> Histogram:
         """Returns a histogram of the normalized scores of the project, or of the conversations that a query matches.

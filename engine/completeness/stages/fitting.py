@@ -287,7 +287,7 @@ class FittingStage(CpuStage):
         Args:
             tested: The conversations that the probe is tested on.
         """
-        texts = LogTexts.read(self._project, ids, self._check, tested)
+        texts = LogTexts.read(self._project, ids, self._raise_if_cancelled, tested)
         with self._project.reading() as conn:
             entries = {
                 entry.conversation_id: entry

@@ -7,7 +7,7 @@ import pytest
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
-from engine.questions.tables.answers import tags, tags_of
+from engine.questions.tables.answers import tags_of
 from tests.engine.project.support import fill, give_scores, mark, talk, with_tools
 
 
@@ -34,8 +34,7 @@ class TestTags:
             mark(project, key, "tag", tag)
         mark(project, 3, "untag", "odd")
         mark(project, 2, "note", "spam, surely")
-        with project.reading() as conn:
-            assert tags(conn) == [("late", 1), ("spam", 2)]
+        assert store.tags() == [("late", 1), ("spam", 2)]
         assert [row.tags for row in store.rows([3, 2, 1])] == [(), ("spam",), ("late", "spam")]
         assert list(store.ids(ListQuery(parse_filter("tag:spam -tag:late")))) == [2]
 
@@ -50,8 +49,7 @@ class TestTags:
                 " VALUES (1, '', 'undo', '2026', 2), (2, '', 'undo', '2026', 3)"
             )
         )
-        with project.reading() as conn:
-            assert tags(conn) == [("spam", 1)]
+        assert store.tags() == [("spam", 1)]
         assert [row.tags for row in store.rows([1, 2])] == [("spam",), ()]
 
     def test_rows_are_read_by_key(self, store: ConversationService) -> None:
