@@ -1,4 +1,4 @@
-"""Comparisons as tables."""
+"""Makes tables and sentences of comparisons and breakdowns, for the command line, screens and documents."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ from engine.results.comparison.differences import (
 )
 
 MAX_GOALS_LISTED = 12
-"""Most differences of goals that text lists, those without a significant one; significant ones are all
-listed."""
+"""Most differences of goals that text lists; significant ones are all listed."""
 
 _SHARES: tuple[Measure, ...] = ("completion", "share of goal", "completion in goal")
 """Measures that are shares of conversations; the others are means."""
 
 ENDED = "Ended: a score at or above the threshold; an open one counts on its side of it."
-"""Explains the word to a reader of a rate."""
+"""A note that explains the word `ended` below a table."""
 
 _MEASURE_NAMES: Mapping[Measure, str] = {
     "completion": "ended",
@@ -38,7 +37,8 @@ _MEASURE_NAMES: Mapping[Measure, str] = {
     "completion in goal": "ended in",
     "trouble in goal": "trouble in",
 }
-"""How measures are called where that differs from their value in JSON; those of a goal are followed by its label."""
+"""Names of measures that differ from their names in JSON; the label of the goal follows a name of a measure in
+goals."""
 
 _SIDE_NAME_CELLS = 60
 """Most cells of the terminal for the name of a side."""
@@ -67,14 +67,14 @@ def difference_cells(difference: Difference) -> tuple[str, str, str, str, str]:
 
 
 def _difference_name(difference: Difference) -> str:
-    """Returns the measure, with the label of the goal where it is one of a goal."""
+    """Returns the name of the measure, with the label of the goal for a measure in a goal."""
     if difference.goal is None:
         return _MEASURE_NAMES.get(difference.measure, difference.measure)
     return f"{_MEASURE_NAMES[difference.measure]} “{difference.goal}”"
 
 
 def _side_text(side: Side) -> str:
-    """Returns a side with its numbers of conversations and the share that ended."""
+    """Returns the name of a side with its numbers of conversations and the share that ended."""
     rate = side.rate
     apparent, corrected = _format_rates(rate)
     counts = f"{counted(rate.conversations, 'conversation')}, {rate.scored:,} scored"
@@ -92,7 +92,7 @@ def _format_value(difference: Difference, side: int) -> str:
 
 
 def _format_change(difference: Difference) -> str:
-    """Returns a change with its 95% interval in brackets; of shares in points of percent."""
+    """Returns a change with its 95% interval in brackets; changes of shares are in percentage points."""
     change = difference.change
     if difference.measure in _SHARES:
         return f"{_format_points(change.value)} ({_format_points(change.low)} to {_format_points(change.high)})"
@@ -112,13 +112,12 @@ def _format_p(difference: Difference) -> str:
 
 
 def _format_points(share: float) -> str:
-    """Returns a difference of shares in points of percent with its sign."""
+    """Returns a difference of shares in percentage points with its sign."""
     return f"{100 * share:+.1f}".replace("-", "−")
 
 
 def _format_rates(rate: CompletionRate) -> tuple[str, str]:
-    """Returns the rate of ended conversations, and the corrected one with its interval; a dash where there is
-    none."""
+    """Returns the rate of ended conversations, and the corrected rate with its interval; a dash where it is unknown."""
     apparent = format_rate(rate.above, rate.scored)
     if rate.corrected is None:
         return apparent, "–"
@@ -129,15 +128,17 @@ def _format_rates(rate: CompletionRate) -> tuple[str, str]:
     )
 
 
-# Tables, which the command line prints, screens draw and documents contain
+# Tables
 
 
 def comparison_table(comparison: Comparison, most_goals: int | None = None) -> ReportTable:
-    """Returns every measure with its change, its interval and its p, significant goals first, then what machines
-    answered; the filter behind a row is in its details.
+    """Returns a table with a row for each difference and for each answer of a machine.
+
+    Differences over all conversations come first, then significant ones of goals. The details of a row have the filter
+    that selects its conversations.
 
     Args:
-        most_goals: Most differences of goals that are listed beside significant ones; None lists all.
+        most_goals: Most differences of goals that are listed; significant ones always are. None lists all.
     """
     goals = [difference for difference in comparison.differences if difference.goal is not None]
     significant = [difference for difference in goals if difference.significant]
@@ -158,14 +159,14 @@ def comparison_table(comparison: Comparison, most_goals: int | None = None) -> R
 
 
 def _columns(titles: Sequence[str]) -> tuple[ReportColumn, ...]:
-    """Returns columns of texts, of which all but the first are figures."""
+    """Returns columns with these titles; the first has texts, all others have figures."""
     return tuple(
         ReportColumn(title, "number" if index else "text") for index, title in enumerate(titles)
     )
 
 
 def _difference_row(difference: Difference, comparison: Comparison) -> ReportRow:
-    """Returns a difference as a row."""
+    """Returns the row of a difference."""
     filter = comparison.sides[_side_to_read(difference)].filter
     if filter is not None and difference.goal is not None:
         goal = Filter().with_choice("goal", difference.goal)
@@ -175,8 +176,10 @@ def _difference_row(difference: Difference, comparison: Comparison) -> ReportRow
 
 
 def _side_to_read(difference: Difference) -> int:
-    """Returns the side, 0 or 1, whose conversations show the difference: of shares that ended the lower one, which
-    shows what went wrong, of shares of a goal the higher one."""
+    """Returns the side, 0 or 1, whose conversations show the difference best.
+
+    For a share that ended it is the lower side, which shows what went wrong; for the share of a goal the higher one.
+    """
     if difference.measure == "share of goal":
         return int(difference.change.value > 0)
     if difference.measure in _SHARES:
@@ -185,7 +188,7 @@ def _side_to_read(difference: Difference) -> int:
 
 
 def _answer_row(change: AnswerChange) -> ReportRow:
-    """Returns how often an answer was given on both sides, corrected where both sides allow it."""
+    """Returns the row on how often an answer was given on both sides, corrected where that is possible on both."""
     first, second = change.shares
     name = f"{change.question}: {change.value} ({change.by}"
     if change.change is None:
@@ -202,7 +205,13 @@ def _answer_row(change: AnswerChange) -> ReportRow:
 def _comparison_notes(
     comparison: Comparison, goals: int, significant: int, others: int
 ) -> Iterator[str]:
-    """Yields how many goals were tested, and how the table is to be read."""
+    """Yields notes on how many goals were tested, and on how to read the table.
+
+    Args:
+        goals: Number of differences of goals.
+        significant: Number of the significant ones.
+        others: Number of the others that are listed.
+    """
     if goals:
         sentence = f"{counted(significant, 'difference')} of goals found among {goals:,} tested"
         hidden = goals - significant - others
@@ -224,8 +233,7 @@ def _comparison_notes(
 
 
 def side_sentences(comparison: Comparison) -> list[str]:
-    """Returns both sides, then the change of the share that ended without the errors of the scores, where it is
-    known."""
+    """Returns a sentence on each side, then one on the corrected change of the share that ended where it is known."""
     sentences = [
         f"{letter}  {_side_text(side)}" for letter, side in zip("AB", comparison.sides, strict=True)
     ]
@@ -241,8 +249,10 @@ def side_sentences(comparison: Comparison) -> list[str]:
 def breakdown_table(
     breakdown: Breakdown, caption: str = "p corrected for all tests"
 ) -> ReportTable:
-    """Returns the values of a field with the share that ended and its changes; the filter behind a row is in its
-    details."""
+    """Returns a table with a row for each value of a field: the share that ended, and its change.
+
+    The details of a row have the filter that selects its conversations.
+    """
     field = breakdown.field
     return ReportTable(
         f"Ended by {field}; {caption}",
@@ -255,7 +265,7 @@ def breakdown_table(
 
 
 def _completion_row(part: Part) -> ReportRow:
-    """Returns a value of a field with the share that ended."""
+    """Returns the row of a value of a field with the share that ended."""
     apparent, corrected = _format_rates(part.rate)
     conversations, scored = f"{part.rate.conversations:,}", f"{part.rate.scored:,}"
     change = (
@@ -289,7 +299,7 @@ def sign_sentences(breakdown: Breakdown) -> list[str]:
 
 
 def _breakdown_notes(breakdown: Breakdown) -> Iterator[str]:
-    """Yields what is not listed, and how the table is to be read."""
+    """Yields notes on what is not listed, and on how to read the table."""
     yield from sign_sentences(breakdown)
     values, conversations = breakdown.left_out
     if values:
