@@ -91,7 +91,6 @@ class FittingStage(CpuStage):
         self._features, self._selection = features, selection
         self._model, self._states_key = model, states_key
         self._on_states = features == "states"
-        self._scored = self._read_count = 0
         self._summary = ""
 
     @property
@@ -160,19 +159,18 @@ class FittingStage(CpuStage):
                 raise
             self._summary = error.message
             return
-        # how many conversations have a score, and how many of these one by states too
-        self._scored, self._read_count = yield from self._run_on_thread(
+        scored_count, read_count = yield from self._run_on_thread(
             partial(self._store, run_id, key, ids, fits),
             lambda _count, note: Progress(STEPS, STEPS, note),
         )
         drawn = len(fits.training_set.external_ids) if len(ids) > probe.MAX_CONVERSATIONS else None
         self._summary = (
-            f"Scored {counted(self._scored, 'conversation')} {_summary_text(fits, drawn)}."
+            f"Scored {counted(scored_count, 'conversation')} {_summary_text(fits, drawn)}."
         )
         if self._part and fits.test is not None:
             # This fit is one of several; the sentence has only what changes from one to the next.
             figures = _auroc_text(fits.test)
-            self._summary = f"After {self._read_count:,} of {self._scored:,} read: {figures}."
+            self._summary = f"After {read_count:,} of {scored_count:,} read: {figures}."
         yield Progress(STEPS, STEPS)
 
     def summary(self) -> str:
