@@ -50,15 +50,13 @@ class _Summary(NamedTuple):
     """What a model says that a user wants.
 
     Attributes:
-        goal: One sentence, or in the paper's form the whole reply; empty where there is none.
-        reason: Why there is none; None where there is one.
-        reply: The reply as written.
+        text: One sentence, or in the paper's form the whole reply; the reply as it came where that says no goal.
+        reason: Why it says no goal; None where it says one.
         shortened: Whether the model read a part of the log only.
     """
 
-    goal: str
+    text: str
     reason: str | None
-    reply: str
     shortened: bool
 
 
@@ -155,13 +153,11 @@ class SummarizeStage(BlockStage[int, GoalEntry]):
         answers = self._work.each(
             [summary_item(messages) for _, messages in rows],
             partial(self._ask, report=report),
-            lambda reason: _Summary("", reason, "", False),
+            lambda reason: _Summary("", reason, False),
         )
         self._shortened += sum(answer.shortened for answer in answers)
         return [
-            GoalEntry(
-                conversation_id, answer.reply if answer.reason else answer.goal, answer.reason
-            )
+            GoalEntry(conversation_id, answer.text, answer.reason)
             for (conversation_id, _), answer in zip(rows, answers, strict=True)
         ]
 
@@ -188,11 +184,17 @@ class SummarizeStage(BlockStage[int, GoalEntry]):
 
 
 def _summary(goal: str, reply: str, shortened: bool, error: str = "") -> _Summary:
-    """Returns what a model says that a user wants, where it says so in words; `error` is why its reply has no
-    fields."""
+    """Returns the summary of a log.
+
+    Args:
+        goal: What the model says that the user wants; without letters and digits it says no goal.
+        reply: The reply as it came.
+        shortened: Whether the model read a part of the log only.
+        error: Why the reply has no fields; empty where it has.
+    """
     if any(map(str.isalnum, goal)):
-        return _Summary(goal, None, reply, shortened)
-    return _Summary("", error or "the model named no goal", reply, shortened)
+        return _Summary(goal, None, shortened)
+    return _Summary(reply, error or "the model named no goal", shortened)
 
 
 def summary_item(messages: Sequence[Message]) -> SummaryItem:
