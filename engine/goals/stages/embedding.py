@@ -1,5 +1,9 @@
 """The stages that make goal texts and their vectors: a model summarizes what the user of each conversation wants, and
-an embedder computes a vector of each text. An embedder that needs fitting is fitted once and stored in the project."""
+an embedder computes a vector of each text.
+
+An embedder such as TF-IDF has to be *fitted*: it learns from all texts of a run what it needs to compute vectors. That
+is done once, and its state is stored in the project.
+"""
 
 from __future__ import annotations
 
@@ -342,12 +346,7 @@ class EmbedStage(CpuStage):
             Cancelled: `interrupt` was called.
         """
         self._check()
-        key = self.vector_key
-        with self._project.reading() as conn:
-            config = vectors.config(conn, key)
-            missing = set(self.ids)
-            if config is not None:
-                missing.intersection_update(vectors.ids_without_vector(conn, key))
+        config, missing = self._read_stored()
         embedder = self._embedder
         if config is not None and config.state is not None:
             embedder = embedder_from_state(config.embedder, config.state)
@@ -400,6 +399,16 @@ class EmbedStage(CpuStage):
             yield Progress(done, total)
         if config is None:
             raise NotYet("No conversation has a text to go by.", "Choose another --text.")
+
+    def _read_stored(self) -> tuple[VectorConfig | None, set[int]]:
+        """Returns the configuration of the vectors, None before the first are stored; and the ids of the conversations
+        of this run that are still to embed."""
+        with self._project.reading() as conn:
+            config = vectors.config(conn, self.vector_key)
+            missing = set(self.ids)
+            if config is not None:
+                missing.intersection_update(vectors.ids_without_vector(conn, self.vector_key))
+        return config, missing
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""

@@ -20,10 +20,10 @@ from engine.goals.questions import (
     LABEL_PROMPT,
     GoalLabel,
     Named,
-    choose,
     clean_label,
-    lists,
+    draw_sample,
     numbered_lists,
+    paper_lists,
     read_description,
 )
 from engine.goals.records import Ids
@@ -226,7 +226,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
     def _supported(self, number: int, name: Named) -> Named:
         """Returns a name with its support; with a reason against it where too few members say what it says."""
         ids, numbers = self._members
-        members = choose(ids[numbers == number].tolist(), MAX_TEXTS_PER_CLUSTER, self._stored.seed)
+        members = self._draw(ids[numbers == number], MAX_TEXTS_PER_CLUSTER)
         with self._project.reading() as conn:
             entries = source_of(self._stored).shown.read(conn, members)
         support = support_of(name.label, [entry.text for entry in entries])
@@ -246,7 +246,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         ids, numbers = self._members
         inside = numbers == number
         samples = (
-            choose(ids[inside].tolist(), self._most_members, self._stored.seed),
+            self._draw(ids[inside], self._most_members),
             self._outside(number, inside),
         )
         with self._project.reading() as conn:
@@ -263,13 +263,17 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         """Returns the lists of the label question, as much of each as there is room for; as in the paper without
         labels."""
         if self._is_paper:
-            return lists(("GROUP", members), ("NOT IN GROUP", others))
+            return paper_lists(("GROUP", members), ("NOT IN GROUP", others))
         return numbered_lists(
             self._work.room(self._prompt),
             other_labels=other_labels[:LABEL_EXAMPLES],
             not_in_group=others,
             group=members,
         )
+
+    def _draw(self, ids: Ids, count: int) -> list[int]:
+        """Returns up to `count` of some conversations, the same for the same ids."""
+        return draw_sample(ids.tolist(), count, self._stored.seed)
 
     @property
     def _is_paper(self) -> bool:
@@ -291,7 +295,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         """
         ids, _ = self._members
         if self._is_paper:
-            return choose(ids[~inside].tolist(), OUTSIDE_EXAMPLES, self._stored.seed)
+            return self._draw(ids[~inside], OUTSIDE_EXAMPLES)
         center = np.frombuffer(self._clusters[number].center, dtype="<f4")
         cosines = self._vectors @ center
         cosines[inside] = -np.inf

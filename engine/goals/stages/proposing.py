@@ -24,10 +24,10 @@ from engine.goals.questions import (
     VERDICT_EXAMPLES,
     MergeQuestion,
     MergeVerdict,
-    choose,
     clean_label,
-    lists,
+    draw_sample,
     numbered_lists,
+    paper_lists,
     read_description,
     read_merge,
 )
@@ -195,7 +195,7 @@ class PairQuestions:
 
     def _sample(self, ids: Sequence[int], seed: int) -> list[int]:
         """Returns a random sample of these conversations, the same for the same ids and seed."""
-        return choose(ids, EXAMPLES if self._paper else VERDICT_EXAMPLES, seed)
+        return draw_sample(ids, EXAMPLES if self._paper else VERDICT_EXAMPLES, seed)
 
     def _read_texts(self, samples: Sequence[Sequence[int]]) -> Mapping[int, str]:
         """Returns the texts of all conversations of some samples, by id."""
@@ -213,7 +213,7 @@ def _question_lists(question: MergeQuestion, max_chars: int) -> str:
 
 def _paper_question_lists(question: MergeQuestion) -> str:
     """Returns the lists of a question as the paper prints them."""
-    return lists(
+    return paper_lists(
         ("GROUP 1", question.first),
         ("GROUP 2", question.second),
         ("NOT IN GROUP", question.others),

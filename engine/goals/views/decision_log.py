@@ -45,7 +45,9 @@ class DecisionLog:
     states."""
 
     def __init__(self, project: Project) -> None:
+        """Reads nothing yet."""
         self._project = project
+        # each cached state stands behind what it was made from; it is valid while that is the same
         self._clusters: tuple[int, MergeState] | None = None
         self._state: tuple[_Version, MergeState] | None = None
 

@@ -150,6 +150,7 @@ class MergeQueueCache:
     """
 
     def __init__(self, project: Project, decision_log: DecisionLog) -> None:
+        """Reads nothing yet."""
         self._project, self.decision_log = project, decision_log
         self._tables = PairTables(project)
         self._guard, self._reading_space = threading.Lock(), threading.Lock()
