@@ -287,13 +287,13 @@ class ImportStage(Stage):
             shared = shared_text.find(conn)
             pages = [] if shared.digest == before.digest else list(id_pages(conn))
         for page in pages:
-            self._check()
+            self._raise_if_cancelled()
             self._project.write(partial(shared_text.renew_openings, ids=page, shared=shared))
             yield progress
         self._project.write(lambda conn: shared_text.put(conn, shared))
         self._shared = shared
 
-    def _check(self) -> None:
+    def _raise_if_cancelled(self) -> None:
         """Raises Cancelled after `interrupt`."""
         if self._interrupted.is_set():
             raise Cancelled("The import was cancelled.")
@@ -310,7 +310,7 @@ class ImportStage(Stage):
         size = 0
         began = time.monotonic()
         for record in source.records():
-            self._check()
+            self._raise_if_cancelled()
             if isinstance(record, Parsed):
                 if record.conversation.external_id in ids:  # it goes on with one of this batch
                     # `began` stays: the time that passed counts for the next batch too, so that it ends no later.
@@ -414,7 +414,7 @@ class CheckStage(CpuStage):
             ids = facets.unchecked_ids(conn)
             shared = shared_text.stored(conn)
         check = partial(self._check_batch, shared=shared)
-        yield from self._each_batch(
+        yield from self._run_batches(
             run_id, ids, CHECK_BATCH_CONVERSATIONS, check, facets.put_checks
         )
 
@@ -445,7 +445,7 @@ class CheckStage(CpuStage):
         Raises:
             Cancelled: `interrupt` was called.
         """
-        self._check()  # whether the run was cancelled
+        self._raise_if_cancelled()  # whether the run was cancelled
         rows = facets.checked_texts(conn, conversation_id)
         personal = frozenset(
             kind for _, content, calls in rows for kind in find_kinds(content) | find_kinds(calls)

@@ -345,7 +345,7 @@ class EmbedStage(CpuStage):
             UsageError: No conversation has a text, or the embedder differs from that of the stored vectors.
             Cancelled: `interrupt` was called.
         """
-        self._check()
+        self._raise_if_cancelled()
         config, missing = self._read_stored()
         embedder = self._embedder
         if config is not None and config.state is not None:
@@ -370,7 +370,7 @@ class EmbedStage(CpuStage):
             missing_ids = missing.intersection(batch)
             if not missing_ids:
                 continue
-            self._check()
+            self._raise_if_cancelled()
             embed_batch = partial(self._embed, embedder, batch)
             entries, rows = yield from self._run_on_thread(embed_batch, progress)
             done += len(missing_ids)
