@@ -417,7 +417,7 @@ class CheckStage(CpuStage):
             ids = facets.unchecked_ids(conn)
             shared = shared_text.stored(conn)
         check = partial(self._check_batch, shared=shared)
-        yield from self._each_batch(
+        yield from self._run_batches(
             run_id, ids, CHECK_BATCH_CONVERSATIONS, check, facets.put_checks
         )
 
@@ -448,7 +448,7 @@ class CheckStage(CpuStage):
         Raises:
             Cancelled: `interrupt` was called.
         """
-        self._check()  # whether the run was cancelled
+        self._raise_if_cancelled()  # whether the run was cancelled
         rows = facets.checked_texts(conn, conversation_id)
         personal = frozenset(
             kind for _, content, calls in rows for kind in find_kinds(content) | find_kinds(calls)

@@ -287,7 +287,7 @@ class FittingStage(CpuStage):
         Args:
             tested: The conversations that the probe is tested on.
         """
-        texts = LogTexts.read(self._project, ids, self._check, tested)
+        texts = LogTexts.read(self._project, ids, self._raise_if_cancelled, tested)
         with self._project.reading() as conn:
             entries = {
                 entry.conversation_id: entry
@@ -417,7 +417,7 @@ class FittingStage(CpuStage):
             packed: bytes | None,
         ) -> None:
             """Stores one part; the first one begins the set, and the last one finishes it."""
-            self._check()  # a thread that was cancelled runs on until here
+            self._raise_if_cancelled()  # a thread that was cancelled runs on until here
             if first:
                 score_sets.begin_set(conn, config)
             scores.add(conn, key, run_id, entries)

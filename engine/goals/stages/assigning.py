@@ -70,7 +70,7 @@ class AssignStage(CpuStage):
             UsageError: Nothing was clustered yet.
             Cancelled: `interrupt` was called.
         """
-        self._check()
+        self._raise_if_cancelled()
         stored = self._stored
         with self._project.reading() as conn:
             missing = clusterings.ids_without_assignment(conn, stored.id, stored.vector_config)
@@ -98,7 +98,7 @@ class AssignStage(CpuStage):
 
         groups, membership = yield from self._run_on_thread(self._membership, progress)
         for start in range(0, total, CONVERSATIONS_PER_BATCH):
-            self._check()
+            self._raise_if_cancelled()
             batch = ids[start : start + CONVERSATIONS_PER_BATCH]
             assign_batch = partial(self._assign, batch, groups, membership)
             assigned = yield from self._run_on_thread(assign_batch, progress)

@@ -135,7 +135,7 @@ class ClusterStage(CpuStage):
             UsageError: No conversation has a vector, or more clusters are asked for than the conversations fill.
             Cancelled: `interrupt` was called.
         """
-        self._check()
+        self._raise_if_cancelled()
         if self.is_stored():
             assert self.clustering_id is not None
             self._decision_log.return_to(self.clustering_id)
@@ -144,7 +144,7 @@ class ClusterStage(CpuStage):
         new = yield from self._run_on_thread(
             self._cluster_vectors, lambda done, note: Progress(done, None, note)
         )
-        self._check()
+        self._raise_if_cancelled()
         self._store(new, run_id)
         count = len(new.ids)
         self._project.write(lambda conn: runs.count(conn, run_id, count, count))

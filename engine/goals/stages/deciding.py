@@ -185,7 +185,7 @@ class DecideStage(OnClustering, CpuStage):
         if self._asking is not None:
             self._asking.show_answers()
         while True:
-            self._check()
+            self._raise_if_cancelled()
             snapshot = self._queue_cache.snapshot(self._stored.id)
             pairs = (
                 snapshot.mixing(snapshot.ordered_pairs("probability"))

@@ -339,7 +339,7 @@ class EmbedStage(CpuStage):
             UsageError: No conversation has a text, or the embedder differs from that of the stored vectors.
             Cancelled: `interrupt` was called.
         """
-        self._check()
+        self._raise_if_cancelled()
         key = self.vector_key
         with self._project.reading() as conn:
             config = vectors.config(conn, key)
@@ -369,7 +369,7 @@ class EmbedStage(CpuStage):
             missing_ids = missing.intersection(batch)
             if not missing_ids:
                 continue
-            self._check()
+            self._raise_if_cancelled()
             embed_batch = partial(self._embed, embedder, batch)
             entries, rows = yield from self._run_on_thread(embed_batch, progress)
             done += len(missing_ids)

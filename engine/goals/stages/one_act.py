@@ -45,11 +45,11 @@ class OneActStage(OnClustering, CpuStage):
             UsageError: Nothing was clustered yet, or somebody changed the groups meanwhile.
             Cancelled: `interrupt` was called.
         """
-        self._check()
+        self._raise_if_cancelled()
         plan = yield from self._run_on_thread(
             self._find_decisions, lambda done, note: Progress(done, None, note)
         )
-        self._check()
+        self._raise_if_cancelled()
         count = len(self._queue_cache.decision_log.decide(self._stored.id, plan))
         self._project.write(lambda conn: runs.count(conn, run_id, count, count))
         yield Progress(count, count)

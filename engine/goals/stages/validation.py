@@ -51,7 +51,7 @@ class StabilityStage(OnClustering, CpuStage):
             UsageError: Nothing was clustered yet.
             Cancelled: `interrupt` was called.
         """
-        self._check()
+        self._raise_if_cancelled()
         repetitions: list[measurements.RepetitionKey] = [
             *(("seed", number) for number in range(SEEDS)),
             *(("bootstrap", number) for number in range(BOOTSTRAPS)),
@@ -68,7 +68,7 @@ class StabilityStage(OnClustering, CpuStage):
             self._read, lambda _count, _note: Progress(0, total)
         )
         for repetition in missing:
-            self._check()
+            self._raise_if_cancelled()
             result = yield from self._run_on_thread(
                 partial(self._repeat, rows, labels, repetition),
                 lambda _count, _note: Progress(self.done, total),
