@@ -11,9 +11,10 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,7 +145,8 @@ def read_signs(messages: Sequence[Message]) -> list[SignReading]:
     return list(_SignReader(messages).signs())
 
 
-class _Entry(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Entry:
     """A message that models read.
 
     Attributes:
@@ -219,13 +221,13 @@ class _SignReader:
 
     def _refusals(self) -> Iterator[SignReading]:
         """Yields the signs of answers in which the assistant is sorry or refuses."""
-        refusals = [index for index, _, text in self.assistant if _is_refusal(text)]
+        refusals = [entry.index for entry in self.assistant if _is_refusal(entry.text)]
         if not refusals:
             return
         reason = f"{counted(len(refusals), 'answer')} with a refusal or an apology"
         share = len(refusals) / len(self.assistant)
         yield SignReading(Sign.REFUSED, share, tuple(refusals), reason)
-        answers = [index for index, _, text in self.assistant if text]
+        answers = [entry.index for entry in self.assistant if entry.text]
         if answers[-1] == refusals[-1]:
             reason = "refusal or apology in the last answer"
             yield SignReading(Sign.REFUSED_LAST, 1, (answers[-1],), reason)
@@ -233,14 +235,14 @@ class _SignReader:
     def _result_signs(self) -> Iterator[SignReading]:
         """Yields the signs of results of tools that are errors or empty."""
         total = len(self.results)
-        errors = [index for index, _, text in self.results if _is_error(text)]
+        errors = [entry.index for entry in self.results if _is_error(entry.text)]
         if errors:
             reason = f"{len(errors):,} of {counted(total, 'result')} an error"
             yield SignReading(Sign.ERRORS, len(errors) / total, tuple(errors), reason)
             if errors[-1] == self.results[-1].index:
                 reason = "error in the last result"
                 yield SignReading(Sign.ERROR_LAST, 1, (errors[-1],), reason)
-        empty = [index for index, _, text in self.results if text.strip() in _EMPTY_RESULTS]
+        empty = [entry.index for entry in self.results if entry.text.strip() in _EMPTY_RESULTS]
         if empty:
             reason = counted(len(empty), "empty result")
             yield SignReading(Sign.EMPTY_RESULTS, len(empty) / total, tuple(empty), reason)
@@ -248,29 +250,29 @@ class _SignReader:
     def _complaints(self) -> Iterator[SignReading]:
         """Yields the sign of complaints of the user about the assistant, after the first request."""
         hits = [
-            (index, text, hit.start())
-            for index, _, text in self.user[1:]
-            if (hit := _find("complaint", text))
+            (entry, hit.start())
+            for entry in self.user[1:]
+            if (hit := _find("complaint", entry.text)) is not None
         ]
         if hits:
-            _, text, start = hits[-1]
-            sentence = re.split(r"[.!?\n。！？]", text[start:], maxsplit=1)[0]
+            last, start = hits[-1]
+            sentence = re.split(r"[.!?\n。！？]", last.text[start:], maxsplit=1)[0]
             quoted = " ".join(sentence.split())
             if len(quoted) > MAX_QUOTED:
                 quoted = f"{quoted[:MAX_QUOTED].rsplit(' ', 1)[0]}…"
             share = len(hits) / (len(self.user) - 1)
-            messages = tuple(index for index, _, _ in hits)
+            messages = tuple(entry.index for entry, _ in hits)
             yield SignReading(Sign.COMPLAINT, share, messages, f"user: {quoted}")
 
     def _repeats(self) -> Iterator[SignReading]:
         """Yields the sign of answers and calls that the assistant made before."""
         counts: Counter[tuple[str, str]] = Counter()  # by tool and arguments, or "" and the text
         repeats = []
-        for index, message, text in self.assistant:
-            keys = [(call.name, call.arguments) for call in message.tool_calls]
-            keys = keys or [("", " ".join(text.split()))]
+        for entry in self.assistant:
+            keys = [(call.name, call.arguments) for call in entry.message.tool_calls]
+            keys = keys or [("", " ".join(entry.text.split()))]
             if any(key in counts for key in keys):
-                repeats.append(index)
+                repeats.append(entry.index)
             counts.update(keys)
         if repeats:
             ((tool, _), times) = counts.most_common(1)[0]
@@ -283,16 +285,16 @@ class _SignReader:
         """Yields the sign of requests that the user nearly made before."""
         before: list[frozenset[str]] = []
         repeats = []
-        for index, _, text in self.user:
-            words = frozenset(_WORD.findall(text))
+        for entry in self.user:
+            words = frozenset(_WORD.findall(entry.text))
             if len(words) < MIN_WORDS:
                 continue
-            is_short_reply = index in self.replies and len(words) <= MAX_REPLY_WORDS
+            is_short_reply = entry.index in self.replies and len(words) <= MAX_REPLY_WORDS
             if not is_short_reply and any(
                 len(words & other) >= MIN_SAME_WORDS * min(len(words), len(other))
                 for other in before[-COMPARED_MESSAGES:]
             ):
-                repeats.append(index)
+                repeats.append(entry.index)
             before.append(words)
         if repeats:
             times = len(repeats)
