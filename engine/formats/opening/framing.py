@@ -12,10 +12,10 @@ import codecs
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from engine.formats.json_values import MAX_DEPTH, BadRecord, nested_deeper, storable
+from engine.formats.json_values import MAX_DEPTH, BadRecord, is_nested_too_deep, storable
 from engine.formats.opening.source import CHUNK, Source
 
 _BLANK_OR_COMMA = re.compile(r"[ \t\r\n,]*")
@@ -172,6 +172,14 @@ def joined_frame(
     return Frame(number, b"\n".join(frame.raw for frame in frames), value, name=name)
 
 
+def group_frames(groups: Mapping[str, Sequence[Frame]], key: str) -> Iterator[Frame]:
+    """Yields one frame for each group: an object with the name of the group as `id`, and the values of its frames under
+    a key."""
+    for name, members in groups.items():
+        value = {"id": name, key: [member.value for member in members]}
+        yield joined_frame(members, value, number=members[0].number, name=name or None)
+
+
 def load(raw: bytes, unit: str) -> Any:
     """Returns the JSON value of one record.
 
@@ -211,7 +219,7 @@ def checked(raw: bytes, value: Any) -> Any:
     Raises:
         BadRecord: It is nested too deep.
     """
-    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and nested_deeper(value, MAX_DEPTH):
+    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and is_nested_too_deep(value):
         raise BadRecord("nesting too deep")
     if b"\\ud" in raw or b"\\uD" in raw:
         return storable(value)

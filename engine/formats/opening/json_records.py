@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from engine.formats.json_values import MAX_DEPTH, BadRecord, json_text, nested_deeper, storable
+from engine.formats.json_values import BadRecord, is_nested_too_deep, json_text, storable
 from engine.formats.opening.framing import (
     DECODER,
     KEPT_OF_OVERSIZED,
@@ -349,5 +349,5 @@ def _slice_frame(value: dict[str, Any], before: int) -> Frame:
         raw = json_text(value).encode()
     except RecursionError:
         return Frame(None, b"", None, "nesting too deep", before=before)
-    reason = "nesting too deep" if nested_deeper(value, MAX_DEPTH) else None
+    reason = "nesting too deep" if is_nested_too_deep(value) else None
     return Frame(None, raw, value, reason, before=before)

@@ -15,7 +15,7 @@ import numpy as np
 
 from engine.base.errors import NotYet, UsageError
 from engine.base.number_format import counted
-from engine.goals.clusters.clustering import split
+from engine.goals.clusters.kmeans import split
 from engine.goals.labels.distinctive_words import distinctive_words
 from engine.goals.labels.phrase_labels import phrase_labels
 from engine.goals.merges.merge_state import MergeState

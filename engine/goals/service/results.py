@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from engine.conversations.tables.conversations import imported
-from engine.goals.clusters.clustering import DISSOLVED, STABLE, membership_of
+from engine.goals.clusters.cluster_stability import DISSOLVED, STABLE
+from engine.goals.clusters.clustering import membership_of
 from engine.goals.records import GoalDecision, GoalGroup
 from engine.goals.stages.validation import StabilityStage
 from engine.goals.tables import clusterings, measurements, vectors

@@ -15,7 +15,7 @@ from typing import Any
 from engine.base.errors import NotYet, UsageError, WorkbenchError
 from engine.conversations.selection import ALL, Selection
 from engine.goals.clustering_request import MAX_ASKED_PAIRS, ClusteringRequest
-from engine.goals.clusters.clustering import proposed_range
+from engine.goals.clusters.cluster_count import proposed_range
 from engine.goals.questions import (
     LABEL_EXAMPLES,
     LABEL_PROMPT,
@@ -26,9 +26,11 @@ from engine.goals.questions import (
 from engine.goals.records import EXPLANATION, GOAL_TEXTS
 from engine.goals.stages.assigning import AssignStage
 from engine.goals.stages.clustering import ClusterStage, GroupForecast, LabelStage
-from engine.goals.stages.deciding import DecideStage, NameStage, ThemeStage
+from engine.goals.stages.deciding import DecideStage
 from engine.goals.stages.embedding import EmbedStage, SummarizeStage, Vectorizer
+from engine.goals.stages.naming import NameStage
 from engine.goals.stages.proposing import ProposeStage
+from engine.goals.stages.theming import ThemeStage
 from engine.goals.stages.validation import StabilityStage
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import source_of, stored_clustering

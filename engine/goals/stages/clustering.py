@@ -14,13 +14,8 @@ import numpy as np
 
 from engine.base.errors import UsageError
 from engine.base.number_format import counted
-from engine.goals.clusters.clustering import (
-    MIN_MEMBERS,
-    OUTLIER_DEVIATIONS,
-    Clusters,
-    cluster,
-    propose_k,
-)
+from engine.goals.clusters.cluster_count import propose_k
+from engine.goals.clusters.clustering import MIN_MEMBERS, OUTLIER_DEVIATIONS, Clusters, cluster
 from engine.goals.labels.distinctive_words import distinctive_words
 from engine.goals.labels.member_texts import LEAST_SUPPORT
 from engine.goals.labels.phrase_labels import MAX_TEXTS_PER_CLUSTER, phrase_labels, support_of
@@ -140,17 +135,16 @@ class ClusterStage(CpuStage):
             UsageError: No conversation has a vector, or more clusters are asked for than the conversations fill.
             Cancelled: `interrupt` was called.
         """
-        self._check()
+        self._raise_if_cancelled()
         if self.is_stored():
             assert self.clustering_id is not None
             self._decision_log.return_to(self.clustering_id)
             self._summary = "This was clustered before; it is shown again."
             return
-        results: list[_NewClustering] = []
-        for done, note in self._run_on_thread(self._cluster_vectors, results.append):
-            yield Progress(done, None, note)
-        self._check()
-        (new,) = results
+        new = yield from self._run_on_thread(
+            self._cluster_vectors, lambda done, note: Progress(done, None, note)
+        )
+        self._raise_if_cancelled()
         self._store(new, run_id)
         count = len(new.ids)
         self._project.write(lambda conn: runs.count(conn, run_id, count, count))

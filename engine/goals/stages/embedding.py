@@ -339,7 +339,7 @@ class EmbedStage(CpuStage):
             UsageError: No conversation has a text, or the embedder differs from that of the stored vectors.
             Cancelled: `interrupt` was called.
         """
-        self._check()
+        self._raise_if_cancelled()
         key = self.vector_key
         with self._project.reading() as conn:
             config = vectors.config(conn, key)
@@ -351,52 +351,50 @@ class EmbedStage(CpuStage):
             embedder = embedder_from_state(config.embedder, config.state)
         total, done = len(missing), 0
         if not embedder.fitted:
-            for count, _ in self._run_on_thread(partial(self._fit, embedder), lambda _: None):
-                yield Progress(0, total, f"fitting, {count:,} texts read")
+            yield from self._run_on_thread(
+                partial(self._fit, embedder),
+                lambda count, _note: Progress(0, total, f"fitting, {count:,} texts read"),
+            )
         if config is not None:
             same_space(config.fingerprint, embedder.fingerprint)
-        waiting: list[GoalEntry] = []  # without a text; stored once the length of a vector is known
+
+        def progress(_count: int, _note: str) -> Progress:
+            """Returns the progress after the batches so far."""
+            return Progress(done, total)
+
+        textless: list[GoalEntry] = []  # stored once the length of a vector is known
         size = {"tfidf": QUICK_BATCH, "http": SERVED_BATCH}.get(embedder.kind, SLOW_BATCH)
         for start in range(0, len(self.ids), size):
             batch = self.ids[start : start + size]
             missing_ids = missing.intersection(batch)
             if not missing_ids:
                 continue
-            self._check()
-            results: list[tuple[list[GoalEntry], Vectors]] = []
-            for _ in self._run_on_thread(partial(self._embed, embedder, batch), results.append):
-                yield Progress(done, total)
-            entries, rows = results[0]
+            self._raise_if_cancelled()
+            embed_batch = partial(self._embed, embedder, batch)
+            entries, rows = yield from self._run_on_thread(embed_batch, progress)
             done += len(missing_ids)
-            if config is None and not rows.shape[1]:
-                waiting += entries
-                continue
+            _, dimensions = rows.shape  # 0 where no conversation of the batch has a text
             if config is None:
-                config = VectorConfig(
-                    key,
-                    self._source.kind,
-                    self._source.goal_config,
-                    self._vectorizer.name,
-                    embedder.fingerprint,
-                    rows.shape[1],
-                    embedder.state(),
-                )
-            if not rows.shape[1]:
+                if not dimensions:
+                    textless += entries
+                    continue
+                config = self._new_config(embedder, dimensions)
+            if not dimensions:
                 rows = np.zeros((len(entries), config.dimensions), dtype=np.float32)
             is_missing = np.array([entry.conversation_id in missing_ids for entry in entries])
-            no_vectors = np.zeros((len(waiting), config.dimensions), dtype=np.float32)
+            no_vectors = np.zeros((len(textless), config.dimensions), dtype=np.float32)
             self._project.write(
                 partial(
                     self._commit,
                     config=config,
                     run_id=run_id,
-                    entries=[*waiting, *compress(entries, is_missing)],
+                    entries=[*textless, *compress(entries, is_missing)],
                     rows=np.concatenate([no_vectors, rows[is_missing]]),
                     done=done,
                     total=total,
                 )
             )
-            waiting = []
+            textless = []
             yield Progress(done, total)
         if config is None:
             raise NotYet("No conversation has a text to go by.", "Choose another --text.")
@@ -407,6 +405,18 @@ class EmbedStage(CpuStage):
         text += f"; {self.without:,} have no vector." if self.without else "."
         cost = self._vectorizer.spent()
         return f"{text} {cost}." if cost else text
+
+    def _new_config(self, embedder: Embedder, dimensions: int) -> VectorConfig:
+        """Returns the configuration of the vectors that this run makes, with the state of the fitted embedder."""
+        return VectorConfig(
+            self.vector_key,
+            self._source.kind,
+            self._source.goal_config,
+            self._vectorizer.name,
+            embedder.fingerprint,
+            dimensions,
+            embedder.state(),
+        )
 
     def _fit(self, embedder: Embedder, report: OnProgress) -> None:
         """Fits the embedder on all texts of the run; runs on a thread of its own."""

@@ -72,8 +72,8 @@ def read(project: Project, *paths: Path, **options: Any) -> ImportStage:
 def counted(stage: ImportStage) -> dict[str, int]:
     """The counts that are not zero; they add up to the records read."""
     names = ("new", "grew", "changed", "unchanged", "duplicate", "quarantined")
-    counts = {name: getattr(stage, name) for name in names}
-    assert sum(counts.values()) == stage.read
+    counts = {name: getattr(stage.counts, name) for name in names}
+    assert sum(counts.values()) == stage.counts.read
     return {name: count for name, count in counts.items() if count}
 
 
