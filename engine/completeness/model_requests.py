@@ -28,7 +28,7 @@ class ModelScorer:
         """Returns the scores of the conversations of a request, in their order."""
         if self._scorer is None or self._scorer.model is not session.model:
             self._scorer = BoundaryScorer(session.model)
-        session.take(self._scorer)
+        session.claim_shared(self._scorer)
         return score_block(self._scorer, request.items, request.question, session.progress())
 
 
