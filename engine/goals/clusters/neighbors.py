@@ -46,8 +46,8 @@ SETTLE_ROUNDS = 3
 """Most rounds in which rows move."""
 
 MIN_FRAGMENT_MIXING = 0.25
-"""How much two clusters mix, in (0, 1], that are fragments of one goal. Where a goal is in many clusters the nearest
-rows of each are spread over the others, so it is less than the rule on merges asks for."""
+"""Least share, in (0, 1], by which two clusters mix that are fragments of one goal. Where a goal is in many clusters
+the nearest rows of each are spread over the others, so it is less than the rule on merges asks for."""
 
 MIN_LOOSE_SHARE = 0.5
 """Share of a cluster's members whose nearest rows outside are in clusters without a common request, from which it is

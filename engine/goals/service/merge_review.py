@@ -149,7 +149,7 @@ class MergeReviewService:
             why="the model merged these; n takes them apart"
             if merged
             else "the model kept these apart; y merges them",
-            decided=decision,
+            reviewed_decision=decision,
         )
 
     def above(self, probability: float) -> list[Proposal]:
@@ -232,7 +232,7 @@ class MergeReviewService:
             label: Of the merged group; None takes the proposed one unless a group is pinned, or else that of the larger
                 group.
         """
-        decided = shown.decided
+        decided = shown.reviewed_decision
         if decided is None:
             return self._decide(_merge(shown, label))
 
@@ -240,7 +240,7 @@ class MergeReviewService:
             """Yields the review, and a rename where the person wrote another label."""
             if decided.kind == "merge":
                 yield _agreement(decided)
-                (name, description), (made,) = decided.names[0], decided.made
+                (name, description), (made,) = decided.names[0], decided.made_groups
                 if label and label != name and made in state.current:
                     yield GoalDecision("rename", (made,), ((label, description),))
             else:
@@ -252,7 +252,7 @@ class MergeReviewService:
         """Refuses a pair and stores the proposal as the person saw it; `never` refuses it in later clusterings too.
         Where a model merged the two, that merge and all that was decided on the merged group are no longer in force;
         where it refused, the person agrees."""
-        decided = shown.decided
+        decided = shown.reviewed_decision
         if decided is not None and decided.kind == "apart" and not never:
             return self._decide(_agreement(decided))
         refusal = GoalDecision(
@@ -274,7 +274,7 @@ class MergeReviewService:
                 evidence = dict(decision.evidence or {}, at_once=probability)
                 evidence.pop("features")
                 first, second = (state.current_of(key) for key in decision.sides)
-                if first and second and first != second and not state.decided(first, second):
+                if first and second and first != second and not state.is_kept_apart(first, second):
                     yield replace(decision, sides=(first, second), evidence=evidence)
 
         return len(self._act(plan))

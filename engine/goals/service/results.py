@@ -1,4 +1,4 @@
-"""The clustering that is open as JSON values: the lines of exports, and the results of runs on goals."""
+"""Returns the clustering that is open as JSON values: the lines of exports, and the results of runs on goals."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def decision_line(decision: GoalDecision, reason: str | None = None) -> dict[str
         "clusters": list(decision.sides),
         "labels": list(decision.labels),
         "names": [name for name, _ in decision.names],
-        "made": list(decision.made),
+        "made": list(decision.made_groups),
         "author": decision.decided_by,
         "model": decision.model,
         "probability": decision.probability,
