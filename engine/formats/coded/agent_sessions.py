@@ -40,7 +40,7 @@ _OPENCLAW_EVENT_TYPES = ("message.", "agent.", "tool.", "llm.", "session.")
 _OPENCLAW_SUB_AGENT = ":subagent:"
 """Part of the key of a session that a sub-agent has."""
 
-_OPENCLAW_OTHER_SESSION = "[Inter-session message]"
+_OPENCLAW_SESSION_PROMPT = "[Inter-session message]"
 """Beginning of a prompt that another session wrote."""
 
 _OPENCLAW_ROLES = {"toolResult": "tool", "custom": "system", "bashExecution": "tool"}
@@ -60,7 +60,7 @@ def _recognize_cline(record: Any) -> str | None:
     return None
 
 
-def _read_cline(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_cline(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation as a draft.
 
     Raises:
@@ -146,13 +146,13 @@ def _arrange_openclaw(frames: Iterable[Frame]) -> Iterator[Frame]:
     yield from group_frames(sessions, "events")
 
 
-def _read_openclaw(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_openclaw(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation of the events of a session as a draft.
 
     Raises:
         BadRecord: No event has a message.
     """
-    events = [entry for entry in as_object(record).get("events", ()) if isinstance(entry, dict)]
+    events = objects_in(as_object(record).get("events"))
     lengths = [len(_history_of(event)) for event in events]
     longest = lengths.index(max(lengths)) if any(lengths) else 0
     items = [_message_of_history(entry) for entry in _history_of(events[longest])] if events else []
@@ -180,7 +180,11 @@ def _history_of(event: dict[str, Any]) -> list[Any]:
 
 
 def _message_of_history(item: Any) -> ChatMessage:
-    """Returns an entry of a session's history in the form of a chat API."""
+    """Returns an entry of a session's history in the form of a chat API.
+
+    Raises:
+        BadRecord: It is no object.
+    """
     if not isinstance(item, dict):
         raise BadRecord("a message of the history is no object")
     role = item.get("role")
@@ -194,11 +198,11 @@ def _message_of_history(item: Any) -> ChatMessage:
 
 
 def _message_of_event(event: dict[str, Any]) -> ChatMessage | None:
-    """Returns the message that an event tells; None if it tells none."""
+    """Returns the message of an event in the form of a chat API; None if the event is no message."""
     kind = event.get("type")
     if kind == "agent.start" and event.get("prompt"):
         prompt = event["prompt"]
-        role = "system" if str(prompt).startswith(_OPENCLAW_OTHER_SESSION) else "user"
+        role = "system" if str(prompt).startswith(_OPENCLAW_SESSION_PROMPT) else "user"
         return {"role": role, "content": prompt}
     if kind == "tool.start" and event.get("toolName"):
         call = {
@@ -217,9 +221,9 @@ def _message_of_event(event: dict[str, Any]) -> ChatMessage | None:
     return None
 
 
-def _is_repeated(message: ChatMessage, other: ChatMessage) -> bool:
-    """Returns whether a message tells an earlier one again; equal calls and results of tools are ones of their own."""
-    return message == other and message["role"] != "tool" and "tool_calls" not in message
+def _is_repeated(message: ChatMessage, earlier: ChatMessage) -> bool:
+    """Returns whether a message repeats an earlier one; equal calls and results of tools are messages of their own."""
+    return message == earlier and message["role"] != "tool" and "tool_calls" not in message
 
 
 OPENCLAW = Reader(

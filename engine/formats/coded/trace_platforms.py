@@ -309,7 +309,7 @@ def _reader(
     return Reader(
         name,
         recognize,
-        lambda record, fallback_id, _: draft_of_spans(read, record, fallback_id),
+        lambda record, fallback_id, _outer: draft_of_spans(read, record, fallback_id),
         arrange=lambda frames: arrange_spans(
             read, explode, opentelemetry.with_logs_together(frames)
         ),
