@@ -16,7 +16,14 @@ from typing import Any
 
 from engine.base.conversation import Conversation
 from engine.formats.accounting import MessageTexts
-from engine.formats.json_values import BadRecord, as_object, json_text, objects_in, without_keys
+from engine.formats.json_values import (
+    BadRecord,
+    as_object,
+    json_text,
+    object_or_empty,
+    objects_in,
+    without_keys,
+)
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.inserted import with_context_apart
 from engine.formats.messages.normalize import looks_like_message, read_in_turn
@@ -68,21 +75,21 @@ def _read_cline(record: Any, fallback_id: str, _outer: Any = None) -> ParsedReco
     """
     if not isinstance(record, list):
         raise BadRecord("it is no list of messages")
-    entries = map(_with_tool_role, record)
     messages = read_in_turn(
         message
-        for entry in entries
-        for message in (with_context_apart(entry) if isinstance(entry, dict) else [entry])
+        for item in record
+        for message in (
+            with_context_apart(_with_tool_role(item)) if isinstance(item, dict) else [item]
+        )
     )
-    first = record[0]
-    began = created_at({"timestamp": first.get("ts")}) if isinstance(first, dict) else None
-    return ParsedRecord(Conversation(fallback_id, tuple(messages), created_at=began))
+    start_time = created_at({"timestamp": object_or_empty(record[0]).get("ts")})
+    return ParsedRecord(Conversation(fallback_id, tuple(messages), created_at=start_time))
 
 
-def _with_tool_role(item: Any) -> ChatMessage:
+def _with_tool_role(item: ChatMessage) -> ChatMessage:
     """Returns a message with the role `tool` if it is the result of a tool, and with the name of that tool."""
-    if not isinstance(item, dict) or item.get("role") != "user":
-        return item  # type: ignore[no-any-return]
+    if item.get("role") != "user":
+        return item
     texts = texts_of(item.get("content"))
     if _has_result(item.get("content")) and all(text.startswith(_CLINE_DETAILS) for text in texts):
         return {**item, "role": "tool"}
