@@ -17,7 +17,7 @@ from typing import Any
 from engine.base.errors import FormatError, TooMuch, UnknownFormat
 from engine.formats.accounting import strings
 from engine.formats.json_values import json_text, kind_of
-from engine.formats.mappings.arranging import split
+from engine.formats.mappings.arranging import split_records
 from engine.formats.messages.normalize import looks_like_message, looks_like_messages
 from engine.formats.opening import tables, text_turns
 from engine.formats.opening.containers import Content
@@ -159,7 +159,7 @@ def _unwrapping_reader(reader: Reader, path: Path) -> Reader:
 
     def arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
         """Yields the records at the path, arranged as the reader wants them."""
-        records = split((path,), frames)
+        records = split_records((path,), frames)
         return records if inner is None else inner(records)
 
     def recognize(value: Any) -> str | None:
@@ -230,7 +230,7 @@ class Records:
         try:
             self.reader, self.detection = self._examine(suffix, format_name)
         finally:
-            if not content.once:
+            if not content.read_once:
                 self.close()
 
     @property
@@ -248,7 +248,7 @@ class Records:
             OSError: The content cannot be opened again.
         """
         reader = self.reader
-        if not self._content.once:
+        if not self._content.read_once:
             self._source = self._content.source()
         frames = _read_frames(self._content, self._source, self._framing, reader)
         if join is not None:
@@ -291,18 +291,18 @@ class Records:
                 self._content.label,
             )
         reader, why = chosen
-        if self._source is not None and self._source.guessed:
-            why += f"; the text is not UTF-8 and was read as {self._source.guessed}"
+        if self._source is not None and self._source.guessed_encoding:
+            why += f"; the text is not UTF-8 and was read as {self._source.guessed_encoding}"
         return reader, Detection(reader.name, why)
 
     def _first_records(self) -> list[Frame]:
         """Returns the first records, as they are framed, and goes back to the beginning."""
         if self._source is not None:
-            self._source.keep()
+            self._source.mark_beginning()
         frames = _read_frames(self._content, self._source, self._framing, None)
         sample = _first_frames(frames, RECORDS_LOOKED_AT, BYTES_LOOKED_AT)
         if self._source is not None:
-            while self._source.held_back and sample and sample[-1].reason:
+            while self._source.is_look_cut_off and sample and sample[-1].reason:
                 sample.pop()  # its end was not looked at
             self._source.rewind()
         return sample
@@ -350,13 +350,13 @@ def all_records(content: Content, suffix: str) -> Generator[Frame]:
 
 def _framing_of(source: Source, suffix: str) -> Framing:
     """Returns how the records are framed; the source is rewound."""
-    source.keep()
+    source.mark_beginning()
     head = _read_head(source)
     source.rewind()
     framing = _detect_framing(head, suffix)
     if framing == "values" and len(head) >= BYTES_LOOKED_AT:
-        source.keep()
-        framing = "slices" if Slices(source).needed() else framing
+        source.mark_beginning()
+        framing = "slices" if Slices(source).is_needed() else framing
         source.rewind()
     return framing
 

@@ -104,12 +104,5 @@ def import_stages(
     # these. from engine.conversations.stages import CheckStage, ImportStage
     from engine.signs.stages import SignStage
 
-    reading = ImportStage(
-        project,
-        paths,
-        format=request.format,
-        stdin=stdin,
-        replace=request.replace,
-        most_unpacked=request.most_unpacked,
-    )
+    reading = ImportStage(project, paths, request, stdin=stdin)
     return reading, SignStage(project), CheckStage(project)

@@ -122,6 +122,7 @@ class _Members:
     """
 
     def __init__(self, queue_cache: MergeQueueCache, view: ClusteringView) -> None:
+        """Reads the members of the current groups of a view."""
         space, state = queue_cache.space(view.stored), view.state
         ids, group_indices = state.group_indices(list(state.current))
         has_vector = np.isin(ids, space.ids, assume_unique=True)
