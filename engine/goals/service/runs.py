@@ -15,7 +15,7 @@ from typing import Any
 from engine.base.errors import NotYet, UsageError, WorkbenchError
 from engine.conversations.selection import ALL, Selection
 from engine.goals.clustering_request import MAX_ASKED_PAIRS, ClusteringRequest
-from engine.goals.clusters.cluster_count import proposed_range
+from engine.goals.clusters.cluster_count import range_of_proposals
 from engine.goals.questions import (
     LABEL_EXAMPLES,
     LABEL_PROMPT,
@@ -270,7 +270,7 @@ class GoalStages:
             entries = TextSource(request.goal_text).shown.read(conn, ids[:LABEL_EXAMPLES])
         texts = [entry.text for entry in entries if entry.text]
         texts = texts or [SUMMARY_LIKE_OTHERS] * LABEL_EXAMPLES
-        least, most = (request.k, request.k) if request.k else proposed_range(len(ids))
+        least, most = (request.k, request.k) if request.k else range_of_proposals(len(ids))
         return GroupForecast(least, max(least, most), len(ids), texts)
 
     def bodies(self, model: LoadableModel, prompt: Prompt, count: int) -> dict[str, str]:
