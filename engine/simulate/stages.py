@@ -18,7 +18,7 @@ from engine.base.errors import RequestRefused
 from engine.base.number_format import counted
 from engine.conversations.tables import imports, sources
 from engine.formats.records import Rejected
-from engine.formats.registry import parse_made
+from engine.formats.registry import parse_own_record
 from engine.jobs.contract import Lane, OnProgress, Progress, Stage
 from engine.model import tables as model_replies
 from engine.model.catalog import LoadableModel
@@ -329,7 +329,7 @@ class PlayStage(Stage):
             format,
             "it was simulated",
         )
-        parsed = parse_made(record, format, played.key)
+        parsed = parse_own_record(record, format, played.key)
         if isinstance(parsed, Rejected):
             sources.put_rejected(conn, source_id, [parsed])
             return None, f"its record is no conversation: {parsed.reason}"

@@ -28,7 +28,7 @@ from engine.completeness.service.runs import ModelReading, ScoringRun, ScoringRu
 from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.stages.scoring import curve_of, score_logs
 from engine.formats.records import Rejected
-from engine.formats.registry import parse_made
+from engine.formats.registry import parse_own_record
 from engine.model.service.run_setup import RunSetup
 from engine.model.stages import ModelWork
 
@@ -179,7 +179,7 @@ def read_messages(messages: Sequence[Mapping[str, Any]]) -> tuple[tuple[Message,
     """
     hint = 'Give a list such as [{"role": "user", "content": "…"}, …].'
     try:
-        parsed = parse_made([dict(message) for message in messages], "messages", "messages")
+        parsed = parse_own_record([dict(message) for message in messages], "messages", "messages")
     except (TypeError, ValueError) as error:
         raise FormatError(f"The messages are not JSON: {error}.", hint) from error
     if isinstance(parsed, Rejected):

@@ -262,7 +262,7 @@ class _PromptWriter:
             return self._sent_text(log), None
         await tokenizer.request([*texts, GAP])
         if self.is_raw and can.ids:
-            around = await tokenizer.request_frame(self.prompt)
+            around = await tokenizer.request_around(self.prompt)
             room = self.room - len(around.head) - len(around.tail)
             tokens, note = log_tokens(tokenizer, texts, leading_pieces, room)
             return [*around.head, *tokens, *around.tail], note
