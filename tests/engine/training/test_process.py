@@ -198,5 +198,5 @@ class TestSeveralGpus:
             trainers.start(run)
         assert "conversation-workbench[gpu]" in caught.value.hint
         assert "--set eight_bit=false" in caught.value.hint
-        process.check_libraries(TrainConfig(base="b", eight_bit=False), 1)
-        process.check_libraries(TrainConfig(base="b"), 0)
+        trainers.check_libraries(TrainConfig(base="b", eight_bit=False))
+        Trainers(gpus=lambda: 0).check_libraries(TrainConfig(base="b"))
