@@ -131,7 +131,7 @@ class TestStopping:
         trainers = fake_trainers()
         trainers.start(run)
         wait_for(lambda: steps(run) > 2)
-        monkeypatch.setattr(process, "_last_event", lambda run: 0.0)
+        monkeypatch.setattr(process, "_last_event_time", lambda run: 0.0)
         trainers.stop(run)
         wait_for_end(run)
 
