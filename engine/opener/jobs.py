@@ -100,8 +100,8 @@ def import_stages(
         paths: Files and folders; `-` stands for `stdin`.
         request: How they are imported.
     """
-    # Imported here, because they import all readers and numpy, and screens that only show jobs should not wait for
-    # these. from engine.conversations.stages import CheckStage, ImportStage
+    # imported here, because these import all readers and numpy, for which screens that only show jobs should not wait
+    from engine.conversations.stages import CheckStage, ImportStage
     from engine.signs.stages import SignStage
 
     reading = ImportStage(
