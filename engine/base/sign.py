@@ -64,6 +64,10 @@ _AT_THE_END = {Sign.REFUSED: Sign.REFUSED_LAST, Sign.ERRORS: Sign.ERROR_LAST}
 """Signs of any message -> the same signs of the last message."""
 
 
+ANY_SIGN = "any"
+"""Stands for any sign where each sign has its name."""
+
+
 @dataclass(frozen=True, slots=True)
 class SignReading:
     """A sign that a conversation has.

@@ -44,11 +44,13 @@ class MonthChange(NamedTuple):
     Attributes:
         first, last: The two months, such as `2026-03`.
         differences: The significant differences.
+        signs: The signs of trouble that significantly more or fewer conversations show, in words.
     """
 
     first: str
     last: str
     differences: tuple[Difference, ...]
+    signs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +128,10 @@ class KeyFigures:
         """Returns clauses on the last month: what differs significantly from the month before, or that nothing does."""
         if self.change is None:
             return [f"no two months with {MIN_IN_MONTH} conversations each"]
-        first, last, differences = self.change
-        if not differences:
+        first, last, differences, signs = self.change
+        clauses = [*map(_change_text, differences), *signs]
+        if not clauses:
             return [f"{last} against {first}: no real change"]
-        clauses = [_change_text(difference) for difference in differences]
         return [f"{last} against {first}: {clauses[0]}", *clauses[1:]]
 
 
@@ -182,11 +184,14 @@ def month_change(project: OpenProject, filter: Filter) -> MonthChange | None:
     first_side, last_side = (
         Filter((*filter.terms, Term("date", ":", (month,)))) for month in (first, last)
     )
+    from engine.results.comparison.formatting import sign_clauses
+
     comparison = project.comparison.compare(first_side, last_side)
     return MonthChange(
         first,
         last,
         tuple(difference for difference in comparison.differences if difference.significant),
+        tuple(sign_clauses(comparison.sign_changes)),
     )
 
 

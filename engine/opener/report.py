@@ -38,7 +38,7 @@ from engine.results.associations.formatting import (
     side_lines,
 )
 from engine.results.associations.records import Associations
-from engine.results.comparison.formatting import breakdown_table
+from engine.results.comparison.formatting import breakdown_table, sign_sentences
 from engine.results.comparison.measures import NO_GOAL, Measures
 from engine.results.document import (
     Bar,
@@ -508,6 +508,7 @@ class _Report:
             self._unknown.append("The conversations have no dates, so nothing is said of months.")
             return
         yield breakdown_table(months, "change against the month before, p corrected for all tests")
+        yield from map(Paragraph, sign_sentences(months))
         if months.without:
             yield Paragraph(f"{counted(months.without, 'conversation')} without a date.")
 

@@ -508,7 +508,7 @@ class OverviewScreen(WorkbenchScreen[None]):
             self.app.switch_mode("triage")
             return
         if key == "change" and self._later.change is not None:
-            first, last, differences = self._later.change
+            first, last, differences, _ = self._later.change
             # What goes with the last month in the goal that changed most, where one did.
             goal = next((difference.goal for difference in differences if difference.goal), None)
             side, other = (

@@ -82,6 +82,22 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class SignChange:
+    """How many conversations show a sign of trouble on the two sides.
+
+    Attributes:
+        sign: The sign as filters have it; `any` for any sign.
+        counts: How many show it on the first side, how many were read there, and both numbers of the second side.
+        corrected: The p value of the hypothesis that the shares are equal, by Holm's method over the signs of all
+            that is compared; 1 where a side has no conversation.
+    """
+
+    sign: str
+    counts: tuple[int, int, int, int]
+    corrected: float
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerChange:
     """How often one answer to a question was given on the two sides.
 
@@ -110,6 +126,7 @@ class Comparison:
         differences: All tests: those of measures over all conversations first, then those of goals by p value.
         untested: Number of goals with too few conversations for a test.
         answer_changes: How often machines gave each answer on both sides.
+        sign_changes: How many show any sign of trouble, then each sign; empty where no conversation shows one.
     """
 
     sides: tuple[Side, Side]
@@ -117,6 +134,7 @@ class Comparison:
     differences: tuple[Difference, ...]
     untested: int
     answer_changes: tuple[AnswerChange, ...] = ()
+    sign_changes: tuple[SignChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +147,7 @@ class Part:
         rate: Their number, and the share of them that is complete.
         against: The part with which this one is compared: the value before, or `the others`; empty without one.
         change: Difference of the completion rate from that part; None where one of the two has no scores.
+        sign_changes: As of a comparison, with that part as the first side.
     """
 
     value: str
@@ -136,6 +155,7 @@ class Part:
     rate: CompletionRate
     against: str
     change: Difference | None
+    sign_changes: tuple[SignChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +231,7 @@ def p_of_share_differences(pairs: Sequence[tuple[int, int, int, int]]) -> list[f
         pairs: The arguments of `p_of_share_difference` for each pair.
     """
     ps = [
-        p_of_share_difference(part, of, other_part, other_of) if of and other_of else 1.0
+        p_of_share_difference(part, of, other_part, other_of) if of and other_of else None
         for part, of, other_part, other_of in pairs
     ]
     return [1.0 if p is None else p for p in holm(ps)]

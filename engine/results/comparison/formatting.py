@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from engine.base.number_format import counted, is_few
 from engine.base.number_format import rate as format_rate
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable
+from engine.base.sign import ANY_SIGN, Sign
 from engine.base.text import one_line
 from engine.conversations.filters import Filter, parse_filter
 from engine.questions.records import MEAN, CompletionRate
@@ -18,6 +19,7 @@ from engine.results.comparison.differences import (
     Measure,
     Part,
     Side,
+    SignChange,
 )
 
 MAX_GOALS_LISTED = 12
@@ -220,6 +222,8 @@ def _comparison_notes(
         "Intervals 95%. p of what ended is that of its test alone, the others by Holm's method; * below .05."
         " Conversations count as independent."
     )
+    if clauses := sign_clauses(comparison.sign_changes):
+        yield f"B against A: {'; '.join(clauses)}."
     if comparison.answer_changes:
         yield (
             "Corrected: without the errors of what answered, as people's checks of it on both sides show them"
@@ -252,7 +256,9 @@ def breakdown_table(
     field = breakdown.field
     return ReportTable(
         f"Ended by {field}; {caption}",
-        _columns((field, "conv.", "ended", "change in points", "p", "corrected", "scored")),
+        _columns(
+            (field, "conv.", "ended", "change in points", "p", "with signs", "corrected", "scored")
+        ),
         tuple(map(_completion_row, breakdown.parts)),
         tuple(_breakdown_notes(breakdown)),
     )
@@ -265,13 +271,36 @@ def _completion_row(part: Part) -> ReportRow:
     change = (
         ("", "") if part.change is None else (_format_change(part.change), _format_p(part.change))
     )
-    cells = (part.value, conversations, apparent, *change, corrected, scored)
+    with_signs = format_rate(*part.sign_changes[0].counts[2:]) if part.sign_changes else "–"
+    cells = (part.value, conversations, apparent, *change, with_signs, corrected, scored)
     faint = (2,) if is_few(part.rate.scored) else ()
     return ReportRow(cells, details={"filter": part.filter}, faint=faint)
 
 
+def sign_clauses(changes: Sequence[SignChange]) -> list[str]:
+    """Returns the signs of trouble that significantly more or fewer conversations of the second side show, each with
+    the shares of the second and of the first side."""
+    clauses = []
+    for change in changes:
+        if change.corrected < 0.05:
+            first, first_read, second, second_read = change.counts
+            name = "signs of trouble" if change.sign == ANY_SIGN else f"“{Sign(change.sign).words}”"
+            clauses.append(f"{name} in {second / second_read:.0%} against {first / first_read:.0%}")
+    return clauses
+
+
+def sign_sentences(breakdown: Breakdown) -> list[str]:
+    """Returns for each value which signs of trouble differ significantly from those of what it is compared with."""
+    return [
+        f"{part.value} against {part.against}: {'; '.join(clauses)}."
+        for part in breakdown.parts
+        if (clauses := sign_clauses(part.sign_changes))
+    ]
+
+
 def _breakdown_notes(breakdown: Breakdown) -> Iterator[str]:
     """Yields notes on what is not listed, and on how to read the table."""
+    yield from sign_sentences(breakdown)
     values, conversations = breakdown.left_out
     if values:
         yield f"... {counted(values, 'further value')} with {counted(conversations, 'conversation')}"
@@ -283,4 +312,6 @@ def _breakdown_notes(breakdown: Breakdown) -> Iterator[str]:
         yield (
             f"Change: against {against_name}. Intervals 95%; p by Holm's method over the rows; * below .05."
         )
+    if any(part.sign_changes for part in breakdown.parts):
+        yield "With signs: the share with a sign of trouble. Signs are named whose share differs, by Holm's method."
     yield ENDED

@@ -12,6 +12,7 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from itertools import islice
 from statistics import fmean, stdev
 from typing import Any
 
@@ -29,7 +30,7 @@ from engine.goals.views.clustering_view import ClusteringView
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.questions.answer_check import AnswerCheck, is_stale, report, within
+from engine.questions.answer_check import AnswerCheck, is_stale, report, restrict
 from engine.questions.question import PEOPLE, Question
 from engine.questions.service.calibration import FIELDS_BY_SCORE
 from engine.questions.tables import answers, machine_answers, questions
@@ -39,9 +40,11 @@ from engine.results.comparison.differences import (
     Comparison,
     Part,
     Side,
+    SignChange,
     compare,
     completion_change,
     interval_difference,
+    p_of_share_differences,
 )
 from engine.results.comparison.measures import (
     TIME_FIELDS,
@@ -51,6 +54,7 @@ from engine.results.comparison.measures import (
     goal_numbers,
     term_of,
 )
+from engine.signs import tables as signs
 
 ALL = "all"
 """Name of the only row of a table of rates without a field."""
@@ -107,7 +111,8 @@ class ComparisonService:
         comparison = compare((first_side, second_side), *parts)
         with self._project.reading() as conn, snapshot(conn):
             changes = _answer_changes(conn, set(first_ids.tolist()), set(second_ids.tolist()))
-        return replace(comparison, answer_changes=tuple(changes))
+            (sign_changes,) = _sign_changes(conn, [parts])
+            return replace(comparison, answer_changes=tuple(changes), sign_changes=sign_changes)
 
     def by(self, field: str, filter: Filter = NO_FILTER) -> Breakdown:
         """Returns the completion rates by the values of a field, over the conversations of a filter.
@@ -141,7 +146,7 @@ class ComparisonService:
         compared_values = order[-MAX_VALUES:] if in_time else order[:MAX_VALUES]
         unlisted_values = set(order) - set(compared_values)
         ids_with_value = np.unique(np.concatenate(list(members.values())))
-        parts = []
+        parts, sides = [], []
         against = "" if in_time else OTHERS_NAME
         for value in compared_values:
             part = measures.of(members[value])
@@ -156,11 +161,19 @@ class ComparisonService:
                     change=completion_change(measures.of(other_ids), part),
                 )
             )
+            sides.append((measures.of(other_ids), part))
             if in_time:
                 against = value
+        is_mirrored = not in_time and len(members) == 2
+        with self._project.reading() as conn, snapshot(conn):
+            sign_changes = _sign_changes(conn, sides, mirrored=is_mirrored)
+        parts = [
+            replace(part, sign_changes=changes)
+            for part, changes in zip(parts, sign_changes, strict=True)
+        ]
         return Breakdown(
             field,
-            tuple(_correct_p_values(parts, mirrored=not in_time and len(members) == 2)),
+            tuple(_correct_p_values(parts, mirrored=is_mirrored)),
             without=len(measures.ids) - len(ids_with_value),
             left_out=(
                 len(unlisted_values),
@@ -244,13 +257,35 @@ def _answer_changes(
         if not all(sides):
             continue
         before_report, after_report = (
-            report(within(check, side), question, people) for side in sides
+            report(restrict(check, side), question, people) for side in sides
         )
         for before, after in zip(before_report.shares, after_report.shares, strict=True):
             change = None
             if before.corrected is not None and after.corrected is not None:
                 change = interval_difference(before.corrected, after.corrected)
             yield AnswerChange(name, by, before.value, (before, after), change)
+
+
+def _sign_changes(
+    conn: sqlite3.Connection, sides: Sequence[tuple[Measures, Measures]], *, mirrored: bool = False
+) -> list[tuple[SignChange, ...]]:
+    """Returns for each pair of sides how many conversations show any sign of trouble, then each sign.
+
+    Args:
+        mirrored: Whether there are two pairs, the second one the first turned round, which are one test.
+    """
+    ids_by_sign = signs.ids_by_sign(conn)
+    counts = []
+    for pair in sides:
+        first, second = (set(side.ids[~np.isnan(side.trouble)].tolist()) for side in pair)
+        counts += [
+            (len(first & ids), len(first), len(second & ids), len(second))
+            for ids in ids_by_sign.values()
+        ]
+    tested = counts[: len(ids_by_sign)] if mirrored else counts
+    ps = p_of_share_differences(tested) * (2 if mirrored else 1)
+    changes = map(SignChange, list(ids_by_sign) * len(sides), counts, ps)
+    return [tuple(islice(changes, len(ids_by_sign))) for _ in sides]
 
 
 def _correct_p_values(parts: list[Part], *, mirrored: bool) -> list[Part]:
