@@ -100,16 +100,10 @@ def import_stages(
         paths: Files and folders; `-` stands for `stdin`.
         request: How they are imported.
     """
-    # imported here, because these import all readers and numpy, for which screens that only show jobs should not wait
+    # Imported here, because they import all readers and numpy, and screens that only show jobs should not wait for
+    # these.
     from engine.conversations.stages import CheckStage, ImportStage
     from engine.signs.stages import SignStage
 
-    reading = ImportStage(
-        project,
-        paths,
-        format=request.format,
-        stdin=stdin,
-        replace=request.replace,
-        most_unpacked=request.most_unpacked,
-    )
+    reading = ImportStage(project, paths, request, stdin=stdin)
     return reading, SignStage(project), CheckStage(project)
