@@ -383,8 +383,8 @@ def _cut_finish_calls(messages: list[Message], index: int, leaks: list[Leak]) ->
         return
     others = [call for call in message.tool_calls if call not in finishing]
     text = message.content if message.model_view is None else _STOP_TOKEN.sub("", message.content)
-    named = [call for call in finishing if _normalized_name(call.name) in FINISH_CALLS]
-    parts = [text, *(_STOP_TOKEN.sub("", _answer_in(call.arguments)) for call in named)]
+    named_calls = [call for call in finishing if _normalized_name(call.name) in FINISH_CALLS]
+    parts = [text, *(_STOP_TOKEN.sub("", _answer_in(call.arguments)) for call in named_calls)]
     view = "\n".join(part for part in parts if part)
     leaks.extend(Leak(index, "finish-marker", _call_as_text(call)) for call in finishing)
     messages[index] = _with_view(message, with_calls(view, others) if others else view)
