@@ -1,6 +1,8 @@
-"""Tables of conversations: a row is a message, a question with its answer, or a whole conversation.
+"""Reads tables of conversations: a row is a message, a question with its answer, or a whole conversation.
 
-Columns are found by their usual names, whatever their case and the signs between their words.
+A *row* is an object, a *column* one of its keys. Columns are recognized by their usual names, whatever the case and the
+signs between their words. An *exchange* is a question with its answer, a *transcript* a conversation as text or as a
+list of turns.
 """
 
 from __future__ import annotations
@@ -524,8 +526,7 @@ def _read_conversation(record: Any, fallback_id: str, _outer: Any = None) -> Par
         other_copies = {key for key in record if key not in keys and _turn_count(key, record[key])}
     id_key = named_column(record, ("id", *IDS), (str, int))
     external_id = str(record[id_key]) if id_key else fallback_id
-    keys |= {id_key} | other_copies
-    rest = without_keys(record, *keys)
+    rest = without_keys(record, id_key, *keys, *other_copies)
     conversation = Conversation(external_id, tuple(messages), created_at=created_at(record))
     left_out = frozenset((id(record), key) for key in other_copies)
     return ParsedRecord(conversation, {**rest, **fields}, left_out=left_out, unknown=tuple(unread))
@@ -534,7 +535,7 @@ def _read_conversation(record: Any, fallback_id: str, _outer: Any = None) -> Par
 def _read_exchanges(
     record: dict[str, Any], place: _ConversationPlace
 ) -> tuple[list[Message], set[str]]:
-    """Returns the messages of questions with their answers, after the system prompt, and the columns that have them."""
+    """Returns the messages of the exchanges of a record, after its system prompt, and the columns that have them."""
     messages: list[Message] = []
     keys: set[str] = set()
     if system := named_column(record, _SYSTEM_PROMPT_COLUMNS, str):
