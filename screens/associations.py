@@ -24,8 +24,8 @@ from engine.results.associations.formatting import (
 )
 from engine.results.associations.records import Association, Associations, Split
 from screens.shell.exporting import copy
+from screens.shell.figures import ask_sides
 from screens.shell.result_screen import ResultScreen
-from screens.shell.workbench_screen import ask_sides
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.evidence import Preview
 from screens.widgets.jobs import EngineFeed
@@ -59,7 +59,6 @@ class AssociationScreen(ResultScreen[Associations]):
 
     def on_mount(self) -> None:
         """Looks for what goes with the sides."""
-        super().on_mount()
         self.action_again()
 
     def companions(self) -> Iterable[Widget]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.timer import Timer
 from textual.widgets import Static
 
 from engine.base import number_format
@@ -37,8 +36,8 @@ from screens.conversations.query import (
 from screens.shell.dialogs import TicksDialog, ask, ask_order
 from screens.shell.exporting import ask_export
 from screens.shell.marking import Marking, Marks, ask_tags
-from screens.shell.workbench_screen import REFRESH_SECONDS, WorkbenchScreen, edit_filter
-from screens.widgets.background import write_in_order
+from screens.shell.workbench_screen import REFRESH_SECONDS, WorkbenchScreen
+from screens.widgets.background import DelayedCall, write_in_order
 from screens.widgets.evidence import Preview
 from screens.widgets.filter_line import FilterLine
 from screens.widgets.finding import words_pattern
@@ -97,8 +96,9 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         Binding("q", "app.quit", "Quit"),
     ]
 
-    def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
-        super().__init__(services, feed)
+    def __init__(self, services: OpenProject, feed: EngineFeed, mode: str = "") -> None:
+        """Lists nothing yet; `mode` is as in `WorkbenchScreen`."""
+        super().__init__(services, feed, mode)
         self.query_shown = ListQuery()
         self.columns_shown: Sequence[str] = DEFAULT_COLUMNS
         self.marks = Marks()
@@ -107,7 +107,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         self._restored = False
         self._reading = False
         self._again = False
-        self._cursor_timer: Timer | None = None
+        self._remember_later = DelayedCall(self, CURSOR_REST, self._remember)
         self._columns = ListColumns()
         self.table = RowTable[ConversationRow](
             self._columns.chosen(self.columns_shown),
@@ -158,7 +158,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
             lambda: (*saved.view(), saved.columns() or self._default_columns()),
             on_result,
             group="listing",
-            failed=on_failure,
+            on_error=on_failure,
         )
 
     def _default_columns(self) -> Sequence[str]:
@@ -190,7 +190,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
                 self.table.move_to_id(place)
             if listing.counts is None:
                 self.in_background(
-                    lambda: with_count(listing), complete, group="listing", failed=on_failure
+                    lambda: with_count(listing), complete, group="listing", on_error=on_failure
                 )
             else:
                 on_done()
@@ -212,7 +212,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
                 pause = max(REFRESH_SECONDS, REFRESH_SHARE * (time.monotonic() - start_time))
                 self.set_timer(pause, self.refresh_data)
 
-        self.in_background(read, on_result, group="listing", failed=on_failure)
+        self.in_background(read, on_result, group="listing", on_error=on_failure)
 
     def _show_listing(self, listing: Listing) -> None:
         query = listing.query
@@ -278,10 +278,6 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         """Lists the conversations that match the filter that was typed."""
         self.ask(replace(self.query_shown, filter=message.filter))
 
-    def on_filter_line_exited(self) -> None:
-        """Back to the list."""
-        self.table.focus()
-
     def listed(self) -> Filter:
         """Returns the filter of the list."""
         return self.query_shown.filter
@@ -290,14 +286,6 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         """Lists the conversations that match a filter."""
         self.query_one(FilterLine).put(filter)
         self.ask(replace(self.query_shown, filter=filter))
-
-    def action_edit_filter(self) -> None:
-        """Goes into the filter line."""
-        edit_filter(self)
-
-    def action_search(self) -> None:
-        """Opens the filter line to add words to search for."""
-        edit_filter(self, words=True)
 
     def action_clear(self) -> None:
         """Clears the filter; without a filter clears the marks."""
@@ -328,12 +316,10 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
     def action_columns(self) -> None:
         """Asks which columns are shown."""
 
-        def on_choice(keys: list[str] | None) -> None:
-            if keys is None:
-                return
-            self.show_columns([*keys, FIXED])
+        def on_choice(keys: list[str]) -> None:
+            saved, columns = self.services.saved, [*keys, FIXED]
+            self.show_columns(columns)
             if self.services.read_only is None:
-                saved, columns = self.services.saved, [*keys, FIXED]
                 write_in_order(
                     self, lambda: saved.save_columns(columns), lambda _: None, self.show_error
                 )
@@ -341,13 +327,13 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
                 self.notify("Read-only: the columns are not remembered.", markup=False)
 
         choices = [(key, title) for key, title in COLUMN_TITLES.items() if key != FIXED]
-        self.app.push_screen(TicksDialog("Columns", choices, self.columns_shown), on_choice)
+        ask(self, TicksDialog("Columns", choices, self.columns_shown), on_choice)
 
     # Actions on the marked conversations, else on the one under the cursor
 
     def action_tag(self) -> None:
         """Asks for tags, and adds or removes them."""
-        ask_tags(self, self._meant(), lambda done: self.notify(done, markup=False))
+        ask_tags(self, self._marked_or_cursor(), lambda done: self.notify(done, markup=False))
 
     def action_judge(self) -> None:
         """Goes to triage of the marked conversations, else of all listed ones."""
@@ -387,18 +373,11 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter opens the reader; afterwards the cursor is on the conversation that was read last."""
         table = self.table
-
-        def back(row_id: int | None) -> None:
-            if row_id is not None:
-                table.move_to_id(row_id)
-
-        self.open_reader(table.ids, table.cursor_index, back, words=self._words)
+        self.open_reader(table.ids, table.cursor_index, table.move_to_id, words=self._words)
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
         """Shows the conversation under the cursor beside the list."""
-        if self._cursor_timer is not None:
-            self._cursor_timer.stop()
-        self._cursor_timer = self.set_timer(CURSOR_REST, self._remember)
+        self._remember_later.restart()
         self.query_one(Preview).follow(message.row_id, self._words)
 
 
@@ -411,8 +390,7 @@ class ConversationsBehindScreen(ConversationsScreen):
     ]
 
     def __init__(self, services: OpenProject, feed: EngineFeed, filter: Filter, mode: str) -> None:
-        super().__init__(services, feed)
-        self.MODE = mode  # type: ignore[misc]
+        super().__init__(services, feed, mode)
         self._filter = filter
 
     def _restore(self) -> None:

@@ -17,7 +17,8 @@ from engine.conversations.filters import Filter, Term
 from engine.goals.records import GoalGroup, GroupPeriod
 from engine.opener.open_project import OpenProject
 from engine.results.comparison.differences import p_of_share_differences
-from screens.shell.workbench_screen import Figure, WorkbenchScreen, choose_figure
+from screens.shell.figures import Figure, choose_figure
+from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.formatting import rate_piece
 from screens.widgets.groups import goal_value, label_of
@@ -118,8 +119,7 @@ class GoalDriftScreen(WorkbenchScreen[None]):
     ]
 
     def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
-        super().__init__(services, feed)
-        self.MODE = mode  # type: ignore[misc]
+        super().__init__(services, feed, mode)
         self._names: list[str] = []
         self.table = ItemTable(
             [

@@ -14,7 +14,6 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.base.errors import WorkbenchError
 from engine.base.text import display_safe
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.goals.clustering_request import ClusteringRequest
@@ -33,7 +32,7 @@ from screens.goals.drift_screen import GoalDriftScreen
 from screens.goals.formatting import clustering_line, group_columns, is_theme, summary_content
 from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.run_form import GoalRunForm
-from screens.shell.dialogs import ChoiceDialog, ask_column
+from screens.shell.dialogs import ChoiceDialog, ask, ask_column
 from screens.shell.goal_dialogs import (
     DecisionScreen,
     GroupPicker,
@@ -41,7 +40,6 @@ from screens.shell.goal_dialogs import (
     ask_label,
     split_group,
 )
-from screens.shell.workbench_screen import edit_filter
 from screens.widgets.empty_state import CLUSTER
 from screens.widgets.filter_line import FilterLine
 from screens.widgets.groups import (
@@ -140,13 +138,12 @@ class GoalsScreen(DecisionScreen):
             groups = [] if shown is None else goals.groups(filter)
             return shown, other_titles, groups, score_sets.name_in_force()
 
-        def on_failure(error: WorkbenchError) -> None:
-            if filter:
-                self.query_one(FilterLine).complain(error)
-            else:
-                self.show_error(error)
-
-        self.in_background(read, lambda parts: self._show(*parts), group="goals", failed=on_failure)
+        self.in_background(
+            read,
+            lambda parts: self._show(*parts),
+            group="goals",
+            on_error=self.query_one(FilterLine).complain if filter else None,
+        )
 
     def _columns(self, noun: str) -> list[Column[GoalGroup]]:
         """Returns the columns of the list; `noun` is what a group is."""
@@ -328,14 +325,14 @@ class GoalsScreen(DecisionScreen):
     def action_clustering(self) -> None:
         """Asks which clustering is shown."""
 
-        def show_clustering(number: int | None) -> None:
-            if number is not None and self.may_write():
-                self.write(lambda: self.goals.show(number))
+        def show_clustering(clustering_id: int) -> None:
+            if self.may_write():
+                self.write(lambda: self.goals.show(clustering_id))
 
         def ask_which(rows: list[ClusteringSummary]) -> None:
             shown_id = self.clustering.clustering.id if self.clustering is not None else None
             choices = [(row.clustering.id, clustering_line(row)) for row in rows]
-            self.app.push_screen(ChoiceDialog("Clustering", choices, shown_id), show_clustering)
+            ask(self, ChoiceDialog("Clustering", choices, shown_id), show_clustering)
 
         if self._is_clustered():
             self.in_background(self.goals.clusterings, ask_which, group="clusterings")
@@ -347,10 +344,6 @@ class GoalsScreen(DecisionScreen):
             self._apply_filter(Filter())
 
     # Filter
-
-    def action_edit_filter(self) -> None:
-        """Goes into the filter line."""
-        edit_filter(self)
 
     def filter_by(self, filter: Filter) -> None:
         """Counts only conversations that match a filter."""
@@ -366,10 +359,6 @@ class GoalsScreen(DecisionScreen):
     def on_filter_line_applied(self, message: FilterLine.Applied) -> None:
         """Counts only conversations that match the filter that was typed."""
         self._apply_filter(message.filter)
-
-    def on_filter_line_exited(self) -> None:
-        """Puts the focus back on the list."""
-        self.table.focus()
 
     # Decisions
 
@@ -395,18 +384,15 @@ class GoalsScreen(DecisionScreen):
         rows = [theme.as_group for theme in themes_of(self.groups)]
         others = [row for row in rows if row.id != group.id and row.theme != (group.theme or None)]
 
-        def place_group(key: str | None) -> None:
-            if key is None:
-                return
-            other = next((row for row in others if row.id == key), None)
+        def place_group(row_id: str) -> None:
+            """Puts the group under a theme, or under a new one together with another group; an empty id is no theme."""
+            other = next((row for row in others if row.id == row_id), None)
             placed = [group.id] if other is None or is_theme(other) else [group.id, other.id]
             theme = "" if other is None else other.label
             self.write(lambda: self.review.place(placed, theme), self._notify_decision)
 
         title = f"Put “{label_of(group, 40)}” under"
-        self.app.push_screen(
-            GroupPicker(title, others, "no theme" if group.theme else ""), place_group
-        )
+        ask(self, GroupPicker(title, others, "no theme" if group.theme else ""), place_group)
 
     def action_pin(self) -> None:
         """Pins the group under the cursor, or unpins it."""
@@ -427,22 +413,20 @@ class GoalsScreen(DecisionScreen):
         if group is None or not self.may_write():
             return
 
-        def show_evidence(other: str | None) -> None:
-            if other:
-                self.in_background(
-                    lambda: self.review.pair(group.id, other), open_dialog, group="pair"
-                )
+        def read_pair(other_id: str) -> None:
+            self.in_background(
+                lambda: self.review.pair(group.id, other_id), ask_label_of_both, group="pair"
+            )
 
-        def open_dialog(proposal: Proposal) -> None:
-            self.app.push_screen(MergeDialog(proposal), partial(merge, proposal))
+        def ask_label_of_both(proposal: Proposal) -> None:
+            ask(self, MergeDialog(proposal), partial(merge, proposal))
 
-        def merge(proposal: Proposal, label: str | None) -> None:
-            if label is not None:
-                self.write(lambda: self.review.merge(proposal, label), self._notify_decision)
+        def merge(proposal: Proposal, label: str) -> None:
+            self.write(lambda: self.review.merge(proposal, label), self._notify_decision)
 
         others = [other for other in self.groups if other.id != group.id]
         title = f"Merge “{label_of(group, 40)}” with"
-        self.app.push_screen(GroupPicker(title, others), show_evidence)
+        ask(self, GroupPicker(title, others), read_pair)
 
     def _notify_decision(self, decision: GoalDecision) -> None:
         """Says what was decided."""
@@ -455,14 +439,13 @@ class GoalsScreen(DecisionScreen):
         if not self.may_write():
             return
 
-        def start_run(request: ClusteringRequest | None) -> None:
-            if request is not None:
-                self._start(lambda: self.runner.start(self.goal_runs.cluster_stages(request)))
+        def start_run(request: ClusteringRequest) -> None:
+            self._start(lambda: self.runner.start(self.goal_runs.cluster_stages(request)))
 
         def open_form(result: tuple[list[str], bool]) -> None:
             questions, paper = result
             form = GoalRunForm(self.goal_runs.estimate, self.clustering, questions, paper=paper)
-            self.app.push_screen(form, start_run)
+            ask(self, form, start_run)
 
         self.in_background(
             lambda: (self.services.questions.answered(), self.goal_runs.proposes_paper()),

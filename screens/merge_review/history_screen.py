@@ -41,8 +41,7 @@ class MergeHistoryScreen(DecisionScreen):
     ]
 
     def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
-        super().__init__(services, feed)
-        self.MODE = mode  # type: ignore[misc]
+        super().__init__(services, feed, mode)
         self.table = ItemTable(
             [
                 Column(

@@ -31,7 +31,7 @@ from engine.opener.open_project import OpenProject
 from screens.merge_review import formatting
 from screens.merge_review.history_screen import MergeHistoryScreen
 from screens.merge_review.panes import MergedPane, SidePane
-from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.dialogs import Dialog, ask, hint_line
 from screens.shell.goal_dialogs import DecisionScreen
 from screens.shell.run_form import refusal_content
 from screens.shell.title_line import TitleLine
@@ -265,7 +265,7 @@ class MergeDeskScreen(DecisionScreen):
             lambda: read_review(self.review, skipped, pair),
             on_result,
             group="desk",
-            failed=on_failure,
+            on_error=on_failure,
         )
 
     def write(
@@ -420,23 +420,22 @@ class MergeDeskScreen(DecisionScreen):
         if not self.may_write():
             return
 
-        def on_choice(listed: ListedPairs | None) -> None:
-            if listed is not None:
-                self.cursor.put(None)  # the pair that is shown may be among them
-                self.write(
-                    lambda: self.review.merge_all(listed.pairs, listed.probability),
-                    lambda count: self.notify(
-                        f"Merged {number_format.counted(count, 'pair')}; u undoes all of it.",
-                        markup=False,
-                    ),
-                )
+        def merge_all(listed: ListedPairs) -> None:
+            self.cursor.put(None)  # the pair that is shown may be among them
+            self.write(
+                lambda: self.review.merge_all(listed.pairs, listed.probability),
+                lambda count: self.notify(
+                    f"Merged {number_format.counted(count, 'pair')}; u undoes all of it.",
+                    markup=False,
+                ),
+            )
 
-        self.app.push_screen(MergeAllDialog(self.review), on_choice)
+        ask(self, MergeAllDialog(self.review), merge_all)
 
     # Undo
 
-    def undone(self, decision: GoalDecision) -> None:
-        """Brings the pair that was decided to the front again."""
+    def after_undo(self, decision: GoalDecision) -> None:
+        """Brings the pair that the decision was about to the front again."""
         if decision.kind in ("merge", "apart", "never", "agree") and len(decision.sides) == 2:
             self.read((decision.sides[0], decision.sides[1]))
 
@@ -475,7 +474,7 @@ class ListedPairs:
     probability: float
 
 
-class MergeAllDialog(Dialog[ListedPairs | None]):
+class MergeAllDialog(Dialog[ListedPairs]):
     """Lists the pairs with at least a merge probability, to merge them all; answers with the list when it is
     accepted."""
 

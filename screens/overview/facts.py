@@ -29,7 +29,7 @@ from engine.opener.key_figures import (
 )
 from engine.opener.open_project import OpenProject
 from engine.questions.records import Agreement, CalibrationReport
-from screens.shell.workbench_screen import Figure
+from screens.shell.figures import Figure
 from screens.widgets.curve import BINS
 from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS, fitting, rate_piece
 from screens.widgets.groups import label_of

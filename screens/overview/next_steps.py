@@ -15,7 +15,7 @@ from engine.completeness.records import ScoreSet
 from engine.opener.conversations import Counts
 from engine.project.records import Estimate, RunRow
 from engine.questions.records import Proposal
-from screens.widgets.jobs import stage_name, work_of
+from screens.widgets.jobs import interruption, stage_name, work_of
 
 Kind = Literal[
     "import",
@@ -209,7 +209,5 @@ def _latest_of_each_work(runs: Sequence[RunRow]) -> list[RunRow]:
 
 def _resume(run: RunRow) -> Step:
     """Returns the step of resuming an interrupted run."""
-    of = f" of {run.total:,}" if run.total is not None else ""
-    progress = f" at {run.done:,}{of}" if run.done else ""
-    title = f"Resume {one_line(stage_name(run.stage), MAX_STAGE_CHARS)}, interrupted{progress}"
-    return Step("resume", title, run=run)
+    stage = one_line(stage_name(run.stage), MAX_STAGE_CHARS)
+    return Step("resume", f"Resume {stage}, {interruption(run)}", run=run)

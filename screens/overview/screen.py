@@ -46,10 +46,11 @@ from screens.overview.facts import (
     verdicts_content,
 )
 from screens.overview.next_steps import PATH, Kind, ProjectProgress, Step, done_of_path, next_steps
-from screens.shell.dialogs import ChoiceDialog
+from screens.shell.dialogs import ChoiceDialog, ask
 from screens.shell.exporting import ask_export, ask_file
+from screens.shell.figures import choose_figure
 from screens.shell.reading_dialogs import QuarantineDialog, SharedTextDialog
-from screens.shell.workbench_screen import WorkbenchScreen, choose_figure
+from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.controls import Card, Choices
 from screens.widgets.curve import Histogram
 from screens.widgets.evidence import Preview
@@ -156,7 +157,10 @@ class OverviewScreen(WorkbenchScreen[None]):
             return
         self._reading = True
         self.in_background(
-            lambda: load_overview(self.services), self._show, group="overview", failed=self._failed
+            lambda: load_overview(self.services),
+            self._show,
+            group="overview",
+            on_error=self._failed,
         )
 
     def _show(self, overview: Overview) -> None:
@@ -325,7 +329,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._cost_for = unscored
 
         self.in_background(
-            self._cost_of_scoring, self._take_cost, group="estimate", failed=self._take_refusal
+            self._cost_of_scoring, self._take_cost, group="estimate", on_error=self._take_refusal
         )
 
     def _cost_of_scoring(self) -> tuple[Mode, Estimate]:
@@ -432,15 +436,15 @@ class OverviewScreen(WorkbenchScreen[None]):
             if (lacks := REPORT_LACKS.get(step.kind)) and not step.done and not step.after
         ]
 
-        def go_on(answer: bool | Step | None) -> None:
-            """Does the step that was chosen, or writes the report with or without personal data."""
-            if isinstance(answer, Step):
-                self._do(answer)
-            elif answer is not None:
+        def go_on(choice: bool | Step) -> None:
+            """Does the step that was chosen, or writes the report, with or without personal data."""
+            if isinstance(choice, Step):
+                self._do(choice)
+            else:
                 title = "Write the report to (file.html)"
-                ask_file(self, title, "report.html", lambda path: self._write_report(path, answer))
+                ask_file(self, title, "report.html", lambda path: self._write_report(path, choice))
 
-        self.app.push_screen(ChoiceDialog("The report", choices), go_on)
+        ask(self, ChoiceDialog("The report", choices), go_on)
 
     def _write_report(self, path: str, redact: bool) -> str:
         """Writes the report and returns what is to be said of it; takes seconds."""
@@ -477,9 +481,11 @@ class OverviewScreen(WorkbenchScreen[None]):
             self.notify(f"No scores yet; {starts} scores.", markup=False)
             return
 
-        def put_in_force(key: str | None) -> None:
+        now_key = None if now is None else now.config_hash
+
+        def put_in_force(key: str) -> None:
             """Puts a set in force, by its config hash, unless it is already."""
-            if key is not None and (now is None or key != now.config_hash):
+            if key != now_key:
                 self.in_background(
                     lambda: self.services.score_sets.use(key),
                     lambda _: self.refresh_data(),
@@ -487,8 +493,7 @@ class OverviewScreen(WorkbenchScreen[None]):
                 )
 
         title = "Scores in force; no run, and choosing again goes back"
-        choices, key = set_choices(sets), None if now is None else now.config_hash
-        self.app.push_screen(ChoiceDialog(title, choices, key), put_in_force)
+        ask(self, ChoiceDialog(title, set_choices(sets), now_key), put_in_force)
 
     def action_calibration(self) -> None:
         """Shows what the verdicts say about the scores."""

@@ -23,10 +23,9 @@ from screens.shell.exporting import copy
 from screens.shell.reading_dialogs import ReadingDialog, reading_keys
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
-from screens.widgets.background import background
 from screens.widgets.curve import Curve
 from screens.widgets.evidence import Facts, curve_data, load_facts, note_content, remaining_content
-from screens.widgets.finding import FindingView, FindLine, TextPane, plain_pattern, words_pattern
+from screens.widgets.finding import FindingView, FindLine, plain_pattern, words_pattern
 from screens.widgets.formatting import STATE_LOOKS, fitting
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.transcript import Transcript
@@ -88,8 +87,7 @@ class ReaderScreen(WorkbenchScreen[int]):
         words: Sequence[str] = (),
     ) -> None:
         """Opens the conversation at place `at` of `order`; `words` are highlighted from the start."""
-        super().__init__(services, feed)
-        self.MODE = mode  # type: ignore[misc]
+        super().__init__(services, feed, mode)
         self._facts: Facts | None = None
         self._order = order
         self._at = at
@@ -275,7 +273,7 @@ class ReaderScreen(WorkbenchScreen[int]):
 class OriginalDialog(ReadingDialog):
     """The record byte for byte, shown safe."""
 
-    WHAT = "the record"
+    TEXT_NAME = "the record"
     TITLE = "The record as imported"
     BINDINGS: ClassVar[list[BindingType]] = reading_keys("o")
 
@@ -284,15 +282,9 @@ class OriginalDialog(ReadingDialog):
         self._conversations = conversations
         self._conversation_id = conversation_id
 
-    def on_mount(self) -> None:
-        """Reads the record."""
-        background(
-            self,
-            lambda: self._conversations.original(self._conversation_id).decode(errors="replace"),
-            self.query_one(TextPane).show,
-            self.show_error,
-            group="original",
-        )
+    def read_text(self) -> str:
+        """Returns the record; a byte that is not UTF-8 becomes a replacement character."""
+        return self._conversations.original(self._conversation_id).decode(errors="replace")
 
 
 def _summary(facts: Facts) -> Content:

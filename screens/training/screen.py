@@ -100,8 +100,7 @@ class TrainingScreen(WorkbenchScreen[None]):
         yield Static(classes="empty")
 
     def on_mount(self) -> None:
-        """Reads for the first time and starts the timer."""
-        super().on_mount()
+        """Reads what is read once, and starts the timer."""
         self.query_one(RunPane).display = False
         self.in_background(self.training.choices, self._show_choices, group="choices")
         counts = self.services.conversations.counts
@@ -149,7 +148,7 @@ class TrainingScreen(WorkbenchScreen[None]):
             self._show_read_error(error)
             self._finish_read()
 
-        self.in_background(read, show_result, group="runs", failed=show_failure)
+        self.in_background(read, show_result, group="runs", on_error=show_failure)
 
     def _finish_read(self) -> None:
         """Ends a read, and reads again if that was asked for meanwhile."""
@@ -198,7 +197,7 @@ class TrainingScreen(WorkbenchScreen[None]):
                 lambda: self.training.detail(run.name),
                 self._show_detail,
                 group="detail",
-                failed=self._show_read_error,
+                on_error=self._show_read_error,
             )
 
     def _notify_ends(self, runs: Sequence[TrainingRun]) -> None:
@@ -306,7 +305,7 @@ class TrainingScreen(WorkbenchScreen[None]):
 
         self._show_starting(True)
         self.in_background(
-            lambda: self.training.start(request), show_start, group="start", failed=show_failure
+            lambda: self.training.start(request), show_start, group="start", on_error=show_failure
         )
 
     def action_stop(self) -> None:

@@ -13,7 +13,6 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.base import number_format
-from engine.base.errors import WorkbenchError
 from engine.base.request_options import Option, options_of
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
@@ -22,9 +21,9 @@ from engine.project.records import Estimate
 from engine.trees.measures import Deciles
 from engine.trees.records import Growth, TreeItem, TreeOptions, TreePlace, TreeRequest, TreeRow
 from engine.trees.service import TreeService
-from screens.shell.dialogs import ask_column
+from screens.shell.dialogs import ask, ask_column
 from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
-from screens.shell.workbench_screen import WorkbenchScreen, edit_filter
+from screens.shell.workbench_screen import WorkbenchScreen
 from screens.trees.screen import TreeScreen, format_growth
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.filter_line import FilterLine
@@ -174,15 +173,12 @@ class TreeSetScreen(WorkbenchScreen[None]):
     def refresh_data(self) -> None:
         """Reads the trees of the query."""
         query, trees = self._query, self.services.trees
-
-        def on_failure(error: WorkbenchError) -> None:
-            if query.filter:
-                self.query_one(FilterLine).complain(error)
-            else:
-                self.show_error(error)
-
+        complain = self.query_one(FilterLine).complain
         self.in_background(
-            lambda: trees.items(query), self._show_items, group="listing", failed=on_failure
+            lambda: trees.items(query),
+            self._show_items,
+            group="listing",
+            on_error=complain if query.filter else None,
         )
 
     def _show_items(self, items: list[TreeItem]) -> None:
@@ -252,18 +248,6 @@ class TreeSetScreen(WorkbenchScreen[None]):
         """Lists what matches the filter that was entered."""
         self._ask(replace(self._query, filter=message.filter))
 
-    def on_filter_line_exited(self) -> None:
-        """Puts the focus on the list."""
-        self.table.focus()
-
-    def action_edit_filter(self) -> None:
-        """Goes into the filter line."""
-        edit_filter(self)
-
-    def action_search(self) -> None:
-        """Goes into the filter line to add words to search for."""
-        edit_filter(self, words=True)
-
     def action_clear(self) -> None:
         """Clears the filter."""
         if self._query.filter:
@@ -300,13 +284,12 @@ class TreeSetScreen(WorkbenchScreen[None]):
         """Shows how many trees a run would grow, and starts it."""
         if not self.may_write():
             return
-        query, trees = self._query, self.services.trees
+        trees = self.services.trees
 
-        def on_choice(request: TreeRequest | None) -> None:
-            if request is not None:
-                self._start(lambda: trees.start(request))
+        def start_run(request: TreeRequest) -> None:
+            self._start(lambda: trees.start(request))
 
-        self.app.push_screen(TreeRunForm(trees, query), on_choice)
+        ask(self, TreeRunForm(trees, self._query), start_run)
 
 
 def columns(deciles: Callable[[], Deciles]) -> list[Column[TreeItem]]:

@@ -20,7 +20,7 @@ from engine.trees.measures import Answer
 from engine.trees.records import OpenTree, PropertyBounds, TreeItem, TreeRow
 from engine.trees.service import TreeService
 from engine.trees.tree import Kind
-from screens.shell.dialogs import Dialog, TextDialog, hint_line
+from screens.shell.dialogs import Dialog, TextDialog, ask, hint_line
 from screens.shell.exporting import copy
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
@@ -47,7 +47,7 @@ def kinds_text(answers: Sequence[Answer]) -> str:
     return " · ".join(parts)
 
 
-class AnswersDialog(Dialog[int | None]):
+class AnswersDialog(Dialog[int]):
     """Lists the texts of the leaves with their probabilities; returns the node of the chosen one."""
 
     PLACE = "answers"
@@ -299,8 +299,7 @@ class TreeScreen(WorkbenchScreen[None]):
         self, services: OpenProject, feed: EngineFeed, conversation_id: int, step: int, mode: str
     ) -> None:
         """Opens the tree at a step, under the configuration that is shown."""
-        super().__init__(services, feed)
-        self.MODE = mode  # type: ignore[misc]
+        super().__init__(services, feed, mode)
         self._place = (conversation_id, step)
         self._steps: Sequence[int] = ()
 
@@ -360,14 +359,9 @@ class TreeScreen(WorkbenchScreen[None]):
     def action_answers(self) -> None:
         """Lists the complete answers and goes to the one that is chosen."""
         pane = self.pane
-        if pane.opened is None:
-            return
-
-        def on_choice(node: int | None) -> None:
-            if node is not None:
-                pane.view.go_to_node(node)
-
-        self.app.push_screen(AnswersDialog(self.services.trees, pane.opened.item), on_choice)
+        if pane.opened is not None:
+            dialog = AnswersDialog(self.services.trees, pane.opened.item)
+            ask(self, dialog, pane.view.go_to_node)
 
     def action_copy_path(self) -> None:
         """Copies the text of the path to the cursor."""
@@ -381,20 +375,18 @@ class TreeScreen(WorkbenchScreen[None]):
         """Asks for a property and shows bounds on its probability; an empty text hides them."""
         bounds = self.pane.bounds
 
-        def on_choice(text: str | None) -> None:
-            if text is not None and text.strip():
+        def on_text(text: str) -> None:
+            if text.strip():
                 self._prove(text.strip())
-            elif text is not None:
+            else:
                 self.pane.prove(None)
 
-        self.app.push_screen(
-            TextDialog(
-                "Bounds on the probability that the response …",
-                value=bounds.text if bounds is not None else "",
-                placeholder="contains two years · equals yes · regex ^\\d+$ · json order.id=7",
-            ),
-            on_choice,
+        dialog = TextDialog(
+            "Bounds on the probability that the response …",
+            value=bounds.text if bounds is not None else "",
+            placeholder="contains two years · equals yes · regex ^\\d+$ · json order.id=7",
         )
+        ask(self, dialog, on_text)
 
     def _prove(self, text: str) -> None:
         """Computes bounds on a property, and shows them."""

@@ -35,11 +35,10 @@ def ask_note(
     triage = screen.services.triage
     current = triage.current(conversation)
 
-    def store_note(text: str | None) -> None:
-        if text is not None:
-            write_in_order(screen, lambda: triage.note(conversation, text), show, screen.show_error)
+    def store_note(text: str) -> None:
+        write_in_order(screen, lambda: triage.note(conversation, text), show, screen.show_error)
 
-    screen.app.push_screen(TextDialog("Note", value=current.note if current else ""), store_note)
+    ask(screen, TextDialog("Note", value=current.note if current else ""), store_note)
 
 
 def ask_question(screen: WorkbenchScreen[Any], current: str, choose: Callable[[str], None]) -> None:
@@ -103,16 +102,15 @@ def ask_round(
         if has_few:
             own_answers = []
 
-        def begin_round(of_others: bool | None) -> None:
-            if of_others is not None:
-                begin(BlindRound(others if of_others else own_answers, of_others=of_others))
+        def begin_round(of_others: bool) -> None:
+            begin(BlindRound(others if of_others else own_answers, of_others=of_others))
 
         if own_answers and others:
             choices = [
                 (True, f"{len(others)} that other people judged"),
                 (False, f"{len(own_answers)} that you judged"),
             ]
-            screen.app.push_screen(ChoiceDialog("Judge blind", choices), begin_round)
+            ask(screen, ChoiceDialog("Judge blind", choices), begin_round)
         elif own_answers or others:
             begin_round(not own_answers)
         elif has_few:

@@ -189,7 +189,6 @@ class WatchScreen(WorkbenchScreen[None]):
 
     def on_mount(self) -> None:
         """Looks at the events every `LISTEN_SECONDS`."""
-        super().on_mount()
         self.set_interval(LISTEN_SECONDS, self.listen)
         self._show_events()
         self.listen()
@@ -314,7 +313,7 @@ class WatchScreen(WorkbenchScreen[None]):
         ask(self, TextDialog(title, value=self._filter, placeholder="all events"), list_with)
 
 
-class WatchDialog(Dialog[tuple[str, WatchRequest] | None]):
+class WatchDialog(Dialog[tuple[str, WatchRequest]]):
     """Asks what to watch; answers with the path and the request. What cannot be understood stays, to be mended."""
 
     PLACE = "watch-dialog"

@@ -1,4 +1,8 @@
-"""Search in a text that a view draws: the hits, the line to type in, the views that go from hit to hit, colors."""
+"""Search in a text that a view draws: the hits, the line to type in, the views that go from hit to hit, colors.
+
+A view shows items, such as the messages of a conversation; an item has parts, and a part is a text. A hit is a stretch
+of such a text that a pattern matches.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +23,11 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
-from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from engine.base.errors import WorkbenchError
 from engine.base.text import CJK
-from screens.widgets.background import background
+from screens.widgets.background import DelayedCall, background
 from screens.widgets.controls import LineInput
 from screens.widgets.keyed import Keyed
 from screens.widgets.messages import LineBounds, Span, break_lines, safe_text
@@ -198,8 +201,8 @@ class FindLine(Keyed, Horizontal):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._timer: Timer | None = None
-        self._text = ""  # what was asked for last
+        self._post_later = DelayedCall(self, TYPING_REST_SECONDS, self._post_text)
+        self._text = ""  # the text that was posted last
 
     def compose(self) -> ComposeResult:
         """Yields the mark, the input and the count."""
@@ -223,47 +226,41 @@ class FindLine(Keyed, Horizontal):
 
     def show_words(self, words: str) -> None:
         """Shows words that are searched for already, without starting a search."""
-        self._text = words
-        box = self.query_one(Input)
-        with box.prevent(Input.Changed):
-            box.value = words
+        self._put_text(words)
         self.add_class("-open")
 
     def close(self) -> None:
         """Forgets what was typed and hides the line."""
-        self._stop_timer()
-        box = self.query_one(Input)
-        with box.prevent(Input.Changed):
-            box.value = ""
-        self._text = ""
+        self._post_later.cancel()
+        self._put_text("")
         self.remove_class("-open")
         self.post_message(self.Changed(""))
         self.post_message(self.Exited())
 
-    def _stop_timer(self) -> None:
-        """Forgets that a search is to follow."""
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
+    def _put_text(self, text: str) -> None:
+        """Puts a text into the line as if it had been posted."""
+        self._text = text
+        box = self.query_one(Input)
+        with box.prevent(Input.Changed):
+            box.value = text
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Searches once no key was pressed for a moment."""
         event.stop()
-        self._stop_timer()
-        self._timer = self.set_timer(TYPING_REST_SECONDS, self._send)
+        self._post_later.restart()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter looks at once and goes to the text; with nothing typed it closes the line."""
+        """Enter searches at once and goes to the text; with nothing typed it closes the line."""
         event.stop()
         if not event.value.strip():
             self.close()
             return
-        self._send()
+        self._post_text()
         self.post_message(self.Exited())
 
-    def _send(self) -> None:
+    def _post_text(self) -> None:
         """Asks for a search if the text is another one than before."""
-        self._stop_timer()
+        self._post_later.cancel()
         text = self.query_one(Input).value
         if text != self._text:
             self._text = text
