@@ -1,4 +1,7 @@
-"""The reader: the turns of one conversation, and beside them the completeness curve."""
+"""The reader: the turns of one conversation, and beside them the completeness curve.
+
+It reads through an order of conversations, such as a list; the place is the index of the present one in that order.
+"""
 
 from __future__ import annotations
 
@@ -82,24 +85,24 @@ class ReaderScreen(WorkbenchScreen[int]):
         services: OpenProject,
         feed: EngineFeed,
         order: array[int],
-        at: int,
+        place: int,
         mode: str,
         words: Sequence[str] = (),
     ) -> None:
-        """Opens the conversation at place `at` of `order`; `words` are highlighted from the start."""
+        """Opens the conversation at a place in `order`, with `words` highlighted."""
         super().__init__(services, feed, mode)
         self._facts: Facts | None = None
         self._order = order
-        self._at = at
+        self._place = place
         self._words = tuple(words)
 
     @property
     def conversation_id(self) -> int:
-        """The conversation that is shown."""
-        return self._order[self._at]
+        """Id of the conversation that is shown."""
+        return self._order[self._place]
 
     def compose_body(self) -> ComposeResult:
-        """Yields the summary, turns, curve, find line."""
+        """Yields the summary, the turns, what is beside them, and the find line."""
         yield Static(id="summary")
         with Horizontal(id="main"):
             yield Transcript(id="text")
@@ -120,7 +123,7 @@ class ReaderScreen(WorkbenchScreen[int]):
         yield FindLine()
 
     def on_mount(self) -> None:
-        """Highlights the words that led here."""
+        """Highlights the words that the conversation was opened with."""
         pattern = words_pattern(self._words)
         if pattern is not None:
             self.query_one(FindLine).show_words(" ".join(self._words))
@@ -128,25 +131,17 @@ class ReaderScreen(WorkbenchScreen[int]):
 
     def refresh_data(self) -> None:
         """Reads the conversation and what is known about it."""
-        shown = self.conversation_id
+        conversation_id = self.conversation_id
         self.in_background(
-            lambda: load_facts(self.services, shown), self._show_facts, group="facts"
+            lambda: load_facts(self.services, conversation_id), self._show_facts, group="facts"
         )
 
     def _show_facts(self, facts: Facts) -> None:
+        """Shows a conversation and what is known about it; the transcript of the same one keeps its place."""
         same = self._facts is not None and self._facts.row.id == facts.row.id
         self._facts = facts
-        summary = [_summary(facts)]
-        if facts.goal is not None:
-            goal = one_line(facts.goal, 60)
-            summary.append(Content.assemble(("goal  ", "$tone-muted"), (goal, "bold")))
-        if facts.row.signs:
-            words = fitting(
-                in_words(facts.row.signs).split(" · "), self.size.width - len(" ! ") - 1
-            )
-            summary.append(Content.styled(f"! {words}", "$tone-borderline"))
-        self.query_one("#summary", Static).update(Content("\n").join(summary))
-        place = f"{self._at + 1:,} of {len(self._order):,}"
+        self.query_one("#summary", Static).update(summary_content(facts, self.size.width))
+        place = f"{self._place + 1:,} of {len(self._order):,}"
         self.query_one(TitleLine).say(Content.styled(place, "$tone-muted"))
         data = curve_data(facts)
         curve = self.query_one(Curve)
@@ -177,7 +172,7 @@ class ReaderScreen(WorkbenchScreen[int]):
         self.query_one(FindLine).open()
 
     def action_hit(self, delta: int) -> None:
-        """Goes to another hit, or to the next conversation when nothing is looked for."""
+        """Goes to another hit; when nothing is looked for, to the next conversation."""
         if self.query_one(FindLine).is_open:
             self.query_one(Transcript).go_to_hit(delta)
         elif delta > 0:
@@ -211,9 +206,9 @@ class ReaderScreen(WorkbenchScreen[int]):
 
     def action_go(self, delta: int) -> None:
         """Reads the next or the previous conversation of the order."""
-        message_index = self._at + delta
-        if 0 <= message_index < len(self._order):
-            self._at = message_index
+        place = self._place + delta
+        if 0 <= place < len(self._order):
+            self._place = place
             self.refresh_data()
         else:
             word = "last" if delta > 0 else "first"
@@ -223,19 +218,21 @@ class ReaderScreen(WorkbenchScreen[int]):
         """Opens the response tree at the current turn, or at the nearest step that has one."""
         if self._facts is None or self.query_one(Transcript).message is None:
             return
-        shown, read = self.conversation_id, self.query_one(Transcript).last_of_turn + 1
-        step = sum(not message.hidden for message in self._facts.messages[:read])
+        conversation_id, end = self.conversation_id, self.query_one(Transcript).last_of_turn + 1
+        # A step is the number of messages before a tree, without those that are kept from models.
+        step = sum(not message.hidden for message in self._facts.messages[:end])
 
-        def on_result(steps: list[int]) -> None:
+        def open_nearest(steps: list[int]) -> None:
             if not steps:
                 self.notify(
                     "No response tree was grown here; 4 and then r grows them.", markup=False
                 )
                 return
             nearest = min(steps, key=lambda tree_step: abs(tree_step - step))
-            self.app.push_screen(self.routes.tree(shown, nearest, self.MODE))
+            self.app.push_screen(self.routes.tree(conversation_id, nearest, self.MODE))
 
-        self.in_background(lambda: self.services.trees.steps(shown), on_result, group="trees")
+        read_steps = self.services.trees.steps
+        self.in_background(lambda: read_steps(conversation_id), open_nearest, group="trees")
 
     def action_words(self) -> None:
         """Opens or closes the words for and against an end at the current turn."""
@@ -271,7 +268,7 @@ class ReaderScreen(WorkbenchScreen[int]):
 
 
 class OriginalDialog(ReadingDialog):
-    """The record byte for byte, shown safe."""
+    """Shows the record of a conversation as it was imported, made safe for the terminal."""
 
     TEXT_NAME = "the record"
     TITLE = "The record as imported"
@@ -287,15 +284,27 @@ class OriginalDialog(ReadingDialog):
         return self._conversations.original(self._conversation_id).decode(errors="replace")
 
 
-def _summary(facts: Facts) -> Content:
-    """Returns the state, figure, name and source on one line; the goals follow on the next."""
+def summary_content(facts: Facts, width: int) -> Content:
+    """Returns what a conversation is on one line, and on further lines its goal and its signs of trouble, if any."""
+    lines = [_first_line(facts)]
+    if facts.goal is not None:
+        goal = one_line(facts.goal, 60)
+        lines.append(Content.assemble(("goal  ", "$tone-muted"), (goal, "bold")))
+    if facts.row.signs:
+        words = fitting(in_words(facts.row.signs).split(" · "), width - len(" ! ") - 1)
+        lines.append(Content.styled(f"! {words}", "$tone-borderline"))
+    return Content("\n").join(lines)
+
+
+def _first_line(facts: Facts) -> Content:
+    """Returns the state, score, reason, name, source and number of turns of a conversation."""
     row = facts.row
     look = STATE_LOOKS[row.state]
     p = row.p_end_normalised
-    number = f" {number_format.bar(p)} {facts.shown(p)}" if p is not None else ""
+    score = f" {number_format.bar(p)} {facts.score_text(p)}" if p is not None else ""
     reason = f" ({one_line(row.reason, 60)})" if row.reason else ""
     return Content.assemble(
-        (f"{look.glyph} {look.word}{number}", look.tone_variable),
+        (f"{look.glyph} {look.word}{score}", look.tone_variable),
         (f"{reason} · ", "$tone-muted"),
         (one_line(row.external_id, 60), "bold"),
         (
@@ -306,6 +315,6 @@ def _summary(facts: Facts) -> Content:
 
 
 def message_text(message: MessageRow) -> str:
-    """Returns one message as imported, its calls below it."""
+    """Returns a message as imported, its tool calls below it, for the clipboard."""
     text = message.content
     return without_surrogates(with_calls(text, message.tool_calls) if message.tool_calls else text)
