@@ -20,7 +20,7 @@ from screens.widgets.groups import (
     distinct,
     evidence_content,
     group_line,
-    label_is_models,
+    is_label_of_model,
     label_of,
     member_lines,
     proposed_label,
@@ -220,7 +220,7 @@ class MergedPane(VerticalScroll):
         self._proposal, self._progress, self._written_label = proposal, progress, written_label
         label = proposed_label(proposal) if written_label is None else written_label
         whose = "yours" if written_label is not None else "that of the larger group"
-        if written_label is None and label_is_models(proposal):
+        if written_label is None and is_label_of_model(proposal):
             whose = "the model's"
         self.border_title = Content(f"Merged · label: {whose}")
         tone = "bold $tone-bright" if written_label is not None else "bold"

@@ -49,7 +49,14 @@ from screens.overview.facts import (
     set_content,
     verdicts_content,
 )
-from screens.overview.next_steps import PATH, Kind, ProjectProgress, Step, done_of_path, next_steps
+from screens.overview.next_steps import (
+    PATH,
+    Kind,
+    ProjectProgress,
+    Step,
+    count_done_of_path,
+    next_steps,
+)
 from screens.shell.dialogs import ChoiceDialog, ask
 from screens.shell.exporting import ask_export, ask_file
 from screens.shell.figures import choose_figure
@@ -365,7 +372,7 @@ class OverviewScreen(WorkbenchScreen[None]):
             (number for number, step in enumerate(steps) if kind is not None and step.kind == kind),
             0,
         )
-        title = f"Next · {done_of_path(steps)} of {len(PATH)} done"
+        title = f"Next · {count_done_of_path(steps)} of {len(PATH)} done"
         self.query_one("#next-card").border_title = Content(title)
 
     def _progress(self, overview: Overview) -> ProjectProgress:

@@ -1,4 +1,8 @@
-"""The screen of one response tree: shows it, and proves what it says."""
+"""The screen of one response tree: shows it, lists its answers, and proves bounds on the probability of a property.
+
+The mass of nodes is the sum of their probabilities. Of all mass a tree covers that of its leaves; the rest was pruned,
+because it is below the limit alpha, or not expanded yet.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +52,7 @@ def kinds_text(answers: Sequence[Answer]) -> str:
 
 
 class AnswersDialog(Dialog[int]):
-    """Lists the texts of the leaves with their probabilities; returns the node of the chosen one."""
+    """Lists the texts of the leaves with their probabilities; answers with the node of the chosen one."""
 
     PLACE = "answers"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -165,14 +169,14 @@ class TreePane(Vertical):
         self.view = TreeView()
 
     def compose(self) -> ComposeResult:
-        """Yields the probability, measures, tree and segment."""
+        """Yields the masses, the measures, the tree, and the figures of the segment under the cursor."""
         yield Static(classes="account")
         yield Static(classes="measures")
         yield self.view
         yield Static(classes="under")
 
     def show(self, opened: OpenTree, folding: Folding) -> None:
-        """Shows a tree."""
+        """Shows a tree; `folding` has its segments."""
         self.opened = opened
         self.query_one(".account", Static).update(account_content(opened.item.row))
         self.view.show(folding)
@@ -216,7 +220,11 @@ def account_content(row: TreeRow) -> Content:
 
 
 def measures_content(row: TreeRow, kinds: Sequence[Kind], bounds: PropertyBounds | None) -> Content:
-    """Returns the figures of the tree on one line, given the kinds of its nodes; bounds on a property come first."""
+    """Returns the figures of the tree on one line, after the bounds on a property, if there are any.
+
+    Args:
+        kinds: The kinds of all nodes.
+    """
     proved: list[Content | tuple[str, str] | str] = []
     if bounds is not None:
         proved = [(format_bounds(bounds), "bold $tone-accent"), " · "]
@@ -251,6 +259,7 @@ def segment_content(segment: Segment) -> Content:
 
 
 def _log(probability: float) -> str:
+    """Returns the logarithm of a probability as text; minus infinity for 0."""
     return number_format.log_probability(math.log(probability)) if probability > 0 else "−∞"
 
 
@@ -298,9 +307,9 @@ class TreeScreen(WorkbenchScreen[None]):
     def __init__(
         self, services: OpenProject, feed: EngineFeed, conversation_id: int, step: int, mode: str
     ) -> None:
-        """Opens the tree at a step, under the configuration that is shown."""
+        """Shows the tree at a step of a conversation, of the configuration that trees are shown of now."""
         super().__init__(services, feed, mode)
-        self._place = (conversation_id, step)
+        self._place = (conversation_id, step)  # of the tree
         self._steps: Sequence[int] = ()
 
     def compose_body(self) -> ComposeResult:
@@ -320,6 +329,7 @@ class TreeScreen(WorkbenchScreen[None]):
         shown = pane.opened
 
         def read() -> tuple[OpenTree, Folding | None, list[int]]:
+            """Returns the tree, its segments unless it is shown already, and the steps that have trees."""
             opened, steps = trees.open(*place), trees.steps(place[0])
             if shown is not None and shown.item == opened.item:
                 return opened, None, steps
@@ -329,14 +339,14 @@ class TreeScreen(WorkbenchScreen[None]):
             opened, folding, self._steps = result
             if folding is not None:
                 pane.show(opened, folding)
-                self._title(opened)
+                self._show_title(opened)
                 if pane.bounds is not None:
                     self._prove(pane.bounds.text)
 
         self.in_background(read, on_result, group="tree")
 
-    def _title(self, opened: OpenTree) -> None:
-        """Shows the step and the name of the conversation in the title."""
+    def _show_title(self, opened: OpenTree) -> None:
+        """Shows the step and the name of the conversation in the title line."""
         item = opened.item
         self.query_one(TitleLine).say(
             Content.assemble(f"step {item.row.step} of ", (one_line(item.name, 60), "bold"))
@@ -345,7 +355,7 @@ class TreeScreen(WorkbenchScreen[None]):
     # Along the conversation
 
     def action_step(self, delta: int) -> None:
-        """Goes to the tree of another step of the conversation."""
+        """Goes to the tree of the next (1) or the previous (-1) step of the conversation that has one."""
         conversation_id, step = self._place
         index = self._steps.index(step) + delta if step in self._steps else -1
         if 0 <= index < len(self._steps):
