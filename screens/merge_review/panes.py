@@ -114,18 +114,27 @@ class SidePane(Vertical):
 
     def _fitting_page_size(self, width: int, height: int) -> int:
         """Returns the most members of either kind that fit on the first page, at least `MIN_PER_PAGE`."""
-        central_ids, central_heights = _heights(self._central, width, doubtful=False)
-        doubtful_ids, doubtful_heights = _heights(self._doubtful, width, doubtful=True)
+
+        def measured(members: Sequence[DistinctMember], *, doubtful: bool) -> list[tuple[int, int]]:
+            """Returns the conversation of each member, and how many lines the member fills."""
+            return [
+                (
+                    member.conversation_id,
+                    len(member_lines(member, width, doubtful=doubtful, copies=copies)),
+                )
+                for member, copies in members
+            ]
+
+        central = measured(self._central, doubtful=False)
+        doubtful = measured(self._doubtful, doubtful=True)
         size = MIN_PER_PAGE
-        while size < max(len(central_ids), len(doubtful_ids)):
-            larger = size + 1
-            above = set(central_ids[:larger])
-            below = zip(doubtful_ids[:larger], doubtful_heights[:larger], strict=True)
-            heights_below = [lines for member_id, lines in below if member_id not in above]
-            titles = 1 + bool(heights_below)
-            if sum(central_heights[:larger]) + sum(heights_below) + titles > height:
+        while size < max(len(central), len(doubtful)):
+            above = dict(central[: size + 1])
+            below = [lines for key, lines in doubtful[: size + 1] if key not in above]
+            titles = 1 + bool(below)
+            if sum(above.values()) + sum(below) + titles > height:
                 break
-            size = larger
+            size += 1
         return size
 
     def _content(self, width: int) -> Content:
@@ -145,18 +154,6 @@ class SidePane(Vertical):
             for member, copies in members:
                 lines += member_lines(member, width, doubtful=name == "doubtful", copies=copies)
         return Content("\n").join(lines)
-
-
-def _heights(
-    members: Sequence[DistinctMember], width: int, *, doubtful: bool
-) -> tuple[list[int], list[int]]:
-    """Returns the ids of the conversations of members, and how many lines each member fills."""
-    ids = [shown.member.conversation_id for shown in members]
-    heights = [
-        len(member_lines(member, width, doubtful=doubtful, copies=copies))
-        for member, copies in members
-    ]
-    return ids, heights
 
 
 class LabelInput(Keyed, LineInput):

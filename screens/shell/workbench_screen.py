@@ -339,13 +339,11 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
 
     def ask_scoring(self, mode: Mode, listed: Filter | None = None) -> None:
         """Asks how to score which conversations, and starts that; `mode` and `listed` are proposed."""
-
-        def on_choice(request: ScoringRequest) -> None:
-            self._start(lambda: self.services.jobs.start_scoring(request))
-
         from screens.shell.run_form import ScoringForm  # the first frame needs none
 
-        ask(self, ScoringForm(self.services.jobs, mode, listed or Filter()), on_choice)
+        jobs = self.services.jobs
+        form = ScoringForm(jobs, mode, listed or Filter())
+        ask(self, form, lambda request: self._start(lambda: jobs.start_scoring(request)))
 
     def listed(self) -> Filter | None:
         """Returns the filter of the conversations that the screen lists; None where it is no list."""

@@ -131,13 +131,14 @@ class TrainingScreen(WorkbenchScreen[None]):
             self._must_read_again = True
             return
         self._is_reading = True
-        training, cursor = self.training, self._run_to_select or self._name_here()
+        training, here = self.training, self.table.here
+        name_to_show = self._run_to_select or (None if here is None else here.name)
 
         def read() -> tuple[list[TrainingRun], RunDetail | None]:
             """Returns the runs of the project, and the one at the cursor or the first."""
             runs = training.runs()
             names = [run.name for run in runs]
-            name = cursor if cursor in names else next(iter(names), None)
+            name = name_to_show if name_to_show in names else next(iter(names), None)
             if name is None:
                 return runs, None
             detail = training.detail(name)
@@ -182,7 +183,7 @@ class TrainingScreen(WorkbenchScreen[None]):
 
     def _show_detail(self, detail: RunDetail | None) -> None:
         """Shows a run below the list; reads again if the cursor has moved, or the run has ended, meanwhile."""
-        here = self.run_here
+        here = self.table.here
         if detail is not None and here is not None:
             if detail.run.name != here.name:
                 self._read_detail()
@@ -195,7 +196,7 @@ class TrainingScreen(WorkbenchScreen[None]):
 
     def _read_detail(self) -> None:
         """Reads and shows the run under the cursor."""
-        run = self.run_here
+        run = self.table.here
         if run is not None:
             self.in_background(
                 lambda: self.training.detail(run.name),
@@ -246,16 +247,6 @@ class TrainingScreen(WorkbenchScreen[None]):
 
     # The list
 
-    def _name_here(self) -> str | None:
-        """Returns the name of the run under the cursor."""
-        run = self.run_here
-        return None if run is None else run.name
-
-    @property
-    def run_here(self) -> TrainingRun | None:
-        """The run under the cursor."""
-        return self.table.here
-
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
         """Shows the run under the cursor."""
         self._read_detail()
@@ -277,7 +268,7 @@ class TrainingScreen(WorkbenchScreen[None]):
 
     def _writable_run(self) -> TrainingRun | None:
         """Returns the run under the cursor; None where there is none or the project is read-only."""
-        run = self.run_here
+        run = self.table.here
         return run if run is not None and self.may_write() else None
 
     def action_new(self) -> None:

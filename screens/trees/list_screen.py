@@ -288,11 +288,8 @@ class TreeSetScreen(WorkbenchScreen[None]):
         if not self.may_write():
             return
         trees = self.services.trees
-
-        def start_run(request: TreeRequest) -> None:
-            self._start(lambda: trees.start(request))
-
-        ask(self, TreeRunForm(trees, self._query), start_run)
+        form = TreeRunForm(trees, self._query)
+        ask(self, form, lambda request: self._start(lambda: trees.start(request)))
 
 
 def columns(deciles: Callable[[], Deciles]) -> list[Column[TreeItem]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
@@ -445,52 +446,66 @@ class TriageScreen(WorkbenchScreen[None]):
 
     def action_undo(self) -> None:
         """Undoes the newest act; the conversation of an undone answer is shown again."""
-        if not self.may_write():
-            return
 
-        def show(row: AnswerRow | None) -> None:
-            if row is None:
-                self.notify("There is nothing to undo.", markup=False)
-                return
-            if row.count > 1 and row.question == self.question.name:
-                self._show_imported(row, "taken back")
-            elif row.question == self.question.name and not row.blind and self.blind is None:
+        def go_back(row: AnswerRow) -> bool:
+            """Goes back to the conversation of an undone answer; returns whether the act was such an answer."""
+            if self.blind is not None:
+                if row.blind:
+                    self.blind.back_to(row.conversation_id)
+                return row.blind
+            if self._is_answer(row):
                 self.queue.bring_back(row.conversation_id, "you took its answer back")
-                self.show_new_place()
-            elif row.blind and self.blind is not None:
-                self.blind.back_to(row.conversation_id)
-                self.show_new_place()
-            else:
-                self.notify(formatting.act_notice(row, "taken back"), markup=False)
-            self._show_written(row)
+            return self._is_answer(row)
 
-        write_in_order(self, self.services.triage.undo, show, self.show_error)
+        self._change_acts(self.services.triage.undo, "undo", "taken back", go_back)
 
     def action_redo(self) -> None:
-        """Redoes what was undone last."""
+        """Redoes the act that was undone last."""
+
+        def go_on(row: AnswerRow) -> bool:
+            """Passes the conversation of a redone answer; returns whether the act was such an answer."""
+            if self._is_answer(row):
+                self.queue.settle(row.conversation_id)
+            return self._is_answer(row)
+
+        self._change_acts(self.services.triage.redo, "redo", "given again", go_on)
+
+    def _is_answer(self, row: AnswerRow) -> bool:
+        """Returns whether an act is a first answer to the question that is answered."""
+        return row.question == self.question.name and not row.blind
+
+    def _change_acts(
+        self,
+        change: Callable[[], AnswerRow | None],
+        verb: str,
+        done: str,
+        move: Callable[[AnswerRow], bool],
+    ) -> None:
+        """Undoes or redoes an act, and shows what changed.
+
+        Args:
+            change: Undoes or redoes the act and returns it; None where there is none.
+            verb: What it does, for the notice that there is nothing to do.
+            done: What it did, for the notice that it is done.
+            move: Moves in the queue for the act, and returns whether that shows enough; else there is a notice.
+        """
         if not self.may_write():
             return
 
         def show(row: AnswerRow | None) -> None:
             if row is None:
-                self.notify("There is nothing to redo.", markup=False)
+                self.notify(f"There is nothing to {verb}.", markup=False)
                 return
-            if row.count > 1 and row.question == self.question.name:
-                self._show_imported(row, "given again")
-            elif row.question == self.question.name and not row.blind:
-                self.queue.settle(row.conversation_id)
+            is_imported = row.count > 1 and row.question == self.question.name
+            if not is_imported and move(row):
                 self.show_new_place()
             else:
-                self.notify(formatting.act_notice(row, "given again"), markup=False)
+                self.notify(formatting.act_notice(row, done), markup=False)
+            if is_imported and self.blind is None:
+                self._ask_anew()
             self._show_written(row)
 
-        write_in_order(self, self.services.triage.redo, show, self.show_error)
-
-    def _show_imported(self, row: AnswerRow, done: str) -> None:
-        """Notifies that imported answers on many conversations were undone or redone, and reads the queue again."""
-        self.notify(formatting.act_notice(row, done), markup=False)
-        if self.blind is None:
-            self._ask_anew()
+        write_in_order(self, change, show, self.show_error)
 
     # Question, order and filter
 
