@@ -312,7 +312,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
                 return
             target = os.path.expanduser(path.strip())
             try:
-                await in_thread(lambda: self._services.file.save_copy(target))
+                await in_thread(lambda: self._services.project.save_copy(target))
             except WorkbenchError as error:
                 self.push_screen(ErrorDialog(error))
                 return

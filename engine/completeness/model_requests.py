@@ -32,7 +32,7 @@ class ModelScorer:
         """Returns a scorer on the model of the session, which has what this one left in its cache."""
         if self._scorer is None or self._scorer.model is not session.model:
             self._scorer = BoundaryScorer(session.model)
-        session.take(self._scorer)
+        session.claim_shared(self._scorer)
         return self._scorer
 
 

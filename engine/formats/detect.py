@@ -17,7 +17,7 @@ from typing import Any
 from engine.base.errors import FormatError, TooMuch, UnknownFormat
 from engine.formats.accounting import strings
 from engine.formats.json_values import json_text, kind_of
-from engine.formats.mappings.arranging import split
+from engine.formats.mappings.arranging import split_records
 from engine.formats.messages.normalize import looks_like_message, looks_like_messages
 from engine.formats.opening import tables, text_turns
 from engine.formats.opening.containers import Content
@@ -26,7 +26,7 @@ from engine.formats.opening.json_records import Slices, Values
 from engine.formats.opening.source import LEAST_OF_RECORD, RAISED, Source
 from engine.formats.paths import Path, json_within, read_path
 from engine.formats.records import Detection, Parsed, Reader
-from engine.formats.registry import all_readers, is_recognized, parse_record, reader_named
+from engine.formats.registry import all_readers, is_whole_record, parse_record, reader_named
 
 _LEAST_SPOKEN = 1 / 3
 """Share of the text that the preferred reader must take for what was said; below it the others are tried too."""
@@ -41,6 +41,9 @@ _ENTRIES_LOOKED_AT = 3
 
 _LEAST_WRAPPED = 0.5
 """Share of the JSON of an object that its wrapped records must be; the object is something else otherwise."""
+
+_READERS_OF_ENTRIES = ("conversation_rows", "message_lines")
+"""Names of readers for which the entries of a list within a record look like records."""
 
 RECORDS_LOOKED_AT = 20
 """Number of records by which a format is detected."""
@@ -76,11 +79,8 @@ def choose_reader(values: list[Any], looked_at: int) -> tuple[Reader, str] | Non
     if not candidates:
         wrapped = next(filter(None, map(_wrapped_reader, values)), None)
         # of several objects with a list of messages or questions each is a conversation, not each entry
-        of_entries = wrapped is not None and wrapped[0].name in (
-            "conversation_rows",
-            "message_lines",
-        )
-        return None if of_entries and len(values) > 1 else wrapped
+        reads_entries = wrapped is not None and wrapped[0].name in _READERS_OF_ENTRIES
+        return None if reads_entries and len(values) > 1 else wrapped
     candidates.sort(key=lambda candidate: -candidate[0])
     count, reader, why = candidates[0]
     if len(candidates) > 1:
@@ -112,19 +112,13 @@ def _spoken_share(reader: Reader, values: list[Any]) -> float:
     return sum(map(len, spoken)) / (sum(map(len, strings(values))) or 1)
 
 
-def reader_of_one(value: Any, own: Reader) -> Reader | None:
+def reader_of_odd_record(value: Any, file_reader: Reader) -> Reader | None:
     """Returns a reader for a record of another shape than its file's; None if the file's reader recognizes it, or if no
     reader does that takes one record as one conversation."""
-    if not isinstance(value, dict | list) or own.recognize(value) is not None:
+    if not isinstance(value, dict | list) or file_reader.recognize(value) is not None:
         return None
-    return next(
-        (
-            reader
-            for reader in all_readers()
-            if reader.arrange is None and reader.recognize(value) is not None
-        ),
-        None,
-    )
+    readers = (reader for reader in all_readers() if reader.arrange is None)
+    return next((reader for reader in readers if reader.recognize(value) is not None), None)
 
 
 def _wrapped_reader(value: Any) -> tuple[Reader, str] | None:
@@ -146,9 +140,10 @@ def _wrapped_records(value: Any) -> tuple[str, Reader, str] | None:
         if inner and len(json_text(inner)) >= least
     ]
     for path, inner in large:
+        entries = inner[:_ENTRIES_LOOKED_AT]
         for reader in all_readers():
-            reasons = list(filter(None, map(reader.recognize, inner[:_ENTRIES_LOOKED_AT])))
-            are_fields = path.endswith("{}") and 2 * len(reasons) < len(inner[:_ENTRIES_LOOKED_AT])
+            reasons = list(filter(None, map(reader.recognize, entries)))
+            are_fields = path.endswith("{}") and 2 * len(reasons) < len(entries)
             if reasons and not are_fields:
                 return path, reader, reasons[0]
     for path, inner in large:
@@ -164,7 +159,7 @@ def _unwrapping_reader(reader: Reader, path: Path) -> Reader:
 
     def arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
         """Yields the records at the path, arranged as the reader wants them."""
-        records = split((path,), frames)
+        records = split_records((path,), frames)
         return records if inner is None else inner(records)
 
     def recognize(value: Any) -> str | None:
@@ -219,23 +214,23 @@ class Records:
         content: Content,
         suffix: str,
         format_name: str | None,
-        lines: bool = False,
+        are_lines: bool = False,
     ) -> None:
         """
         Args:
             suffix: Suffix of the file's name without that of a compression; used only if the content does not decide.
             format_name: The format that the user chose; None to detect it.
-            lines: Whether each line is a record, without a look at how they are framed.
+            are_lines: Whether each line is a record, without a look at how they are framed.
         """
         self._content = content
-        self._lines = lines
+        self._are_lines = are_lines
         self._source = content.source()
         self._framing: Framing = "lines"
         self.first: Any = None
         try:
             self.reader, self.detection = self._examine(suffix, format_name)
         finally:
-            if not content.once:
+            if not content.read_once:
                 self.close()
 
     @property
@@ -253,7 +248,7 @@ class Records:
             OSError: The content cannot be opened again.
         """
         reader = self.reader
-        if not self._content.once:
+        if not self._content.read_once:
             self._source = self._content.source()
         frames = _read_frames(self._content, self._source, self._framing, reader)
         if join is not None:
@@ -267,7 +262,7 @@ class Records:
 
     def _examine(self, suffix: str, format_name: str | None) -> tuple[Reader, Detection]:
         """Returns the reader of the format and why it was chosen; sets the framing and the first record."""
-        if self._source is not None and not self._lines:
+        if self._source is not None and not self._are_lines:
             self._framing = _framing_of(self._source, suffix)
         sample = self._first_records()
         if self._framing == "slices" and not _holds_several_records(sample, format_name):
@@ -296,18 +291,18 @@ class Records:
                 self._content.label,
             )
         reader, why = chosen
-        if self._source is not None and self._source.guessed:
-            why += f"; the text is not UTF-8 and was read as {self._source.guessed}"
+        if self._source is not None and self._source.guessed_encoding:
+            why += f"; the text is not UTF-8 and was read as {self._source.guessed_encoding}"
         return reader, Detection(reader.name, why)
 
     def _first_records(self) -> list[Frame]:
         """Returns the first records, as they are framed, and goes back to the beginning."""
         if self._source is not None:
-            self._source.keep()
+            self._source.mark_beginning()
         frames = _read_frames(self._content, self._source, self._framing, None)
         sample = _first_frames(frames, RECORDS_LOOKED_AT, BYTES_LOOKED_AT)
         if self._source is not None:
-            while self._source.held_back and sample and sample[-1].reason:
+            while self._source.is_look_cut_off and sample and sample[-1].reason:
                 sample.pop()  # its end was not looked at
             self._source.rewind()
         return sample
@@ -355,13 +350,13 @@ def all_records(content: Content, suffix: str) -> Generator[Frame]:
 
 def _framing_of(source: Source, suffix: str) -> Framing:
     """Returns how the records are framed; the source is rewound."""
-    source.keep()
+    source.mark_beginning()
     head = _read_head(source)
     source.rewind()
     framing = _detect_framing(head, suffix)
     if framing == "values" and len(head) >= BYTES_LOOKED_AT:
-        source.keep()
-        framing = "slices" if Slices(source).needed() else framing
+        source.mark_beginning()
+        framing = "slices" if Slices(source).is_needed() else framing
         source.rewind()
     return framing
 
@@ -399,7 +394,7 @@ def _frames_of_source(source: Source, framing: Framing, reader: Reader | None) -
         """Returns whether a value is a record of the format, or of any if that is not known; a message may be a part of
         the broken one."""
         if reader is None:
-            return is_recognized(value, "message_lines")
+            return is_whole_record(value)
         return reader.recognize(value) is not None
 
     return iter(Values(source, framing == "list", is_record))
@@ -428,7 +423,7 @@ def _read_head(source: Source) -> bytes:
 
 
 def _detect_framing(head: bytes, suffix: str) -> Framing:
-    """Detects how the records are framed.
+    """Returns how the records are framed.
 
     Text that does not begin as JSON is a table if its lines have equally many cells, or text if it has turns.
     JSON Lines: the first line is complete JSON and more lines follow, or most lines are closed objects or lists (then
@@ -445,15 +440,15 @@ def _detect_framing(head: bytes, suffix: str) -> Framing:
     first_is_json = first[:1] in _OPENING and _is_json(first)
     if first_is_json and len(rows) > 1 and (first[:1] == b"{" or rows[1][:1] in _OPENING):
         return "lines"
-    closed = sum(row[:1] in _OPENING and row[-1:] in (b"}", b"]") for row in rows)
-    if len(rows) > 1 and 2 * closed > len(rows):
+    closed_count = sum(row[:1] in _OPENING and row[-1:] in (b"}", b"]") for row in rows)
+    if len(rows) > 1 and 2 * closed_count > len(rows):
         return "lines"
     if first[:1] not in _OPENING:
         if suffix not in (".csv", ".tsv") and text_turns.style_of(head):
             return "text"
         return "table" if tables.delimiter_of(head) else "lines"
-    spread_out = first.strip(b"[{ \t") == b"" and len(rows) > 1
-    if suffix in (".jsonl", ".ndjson") and not spread_out and any(map(_is_json, rows)):
+    is_spread_out = first.strip(b"[{ \t") == b"" and len(rows) > 1
+    if suffix in (".jsonl", ".ndjson") and not is_spread_out and any(map(_is_json, rows)):
         return "list" if len(rows) == 1 and first[:1] == b"[" else "lines"
     return "list" if first[:1] == b"[" else "values"
 
@@ -491,7 +486,7 @@ def _is_one_conversation(values: list[Any], format_name: str | None) -> bool:
     if format_name is not None:
         return format_name == "messages" and isinstance(values[0], dict)
     message = next(filter(looks_like_message, values[:2]), None)
-    return looks_like_messages(values) and not is_recognized(message, "message_lines")
+    return looks_like_messages(values) and not is_whole_record(message)
 
 
 def _describe_content(values: list[Any], sample: list[Frame]) -> str:

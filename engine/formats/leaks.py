@@ -19,7 +19,7 @@ from itertools import islice
 from typing import Any
 
 from engine.base.conversation import Conversation, Message, ToolCall, with_calls
-from engine.formats.json_values import MAX_DEPTH, nested_deeper, storable
+from engine.formats.json_values import is_nested_too_deep, storable, without_keys
 from engine.formats.records import Leak
 
 STOP_TOKENS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")
@@ -417,11 +417,11 @@ def _answer_in(arguments: str) -> str:
         value = storable(json.loads(arguments))
     except (ValueError, RecursionError):
         return arguments.strip()
-    if nested_deeper(value, MAX_DEPTH):
+    if is_nested_too_deep(value):
         return arguments.strip()
     if isinstance(value, dict):
         named = next((value[key] for key in _ANSWER_ARGUMENTS if key in value), None)
-        others = {key: entry for key, entry in value.items() if key not in _OUTCOME_ARGUMENTS}
+        others = without_keys(value, *_OUTCOME_ARGUMENTS)
         value = (
             named
             if named is not None

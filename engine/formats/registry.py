@@ -12,19 +12,18 @@ from engine.base.conversation import MAX_MESSAGES
 from engine.base.errors import FormatError
 from engine.base.folders import config_dir
 from engine.formats.accounting import account
-from engine.formats.coded.agent_sessions import (
-    CLINE_HISTORY,
-    OPENCLAW,
+from engine.formats.coded.agent_sessions import CLINE_HISTORY, OPENCLAW
+from engine.formats.coded.chat_logs import CHAT_LOGS, LANGCHAIN
+from engine.formats.coded.claude_code import CLAUDE_CODE
+from engine.formats.coded.codex import CODEX
+from engine.formats.coded.message_lines import MESSAGE_LINES, STREAMS
+from engine.formats.coded.prepared_records import (
     copilot_lines,
     gemini_cli_lines,
     tau2_ticks,
     with_likeliest,
     with_turns,
 )
-from engine.formats.coded.chat_logs import CHAT_LOGS, LANGCHAIN
-from engine.formats.coded.claude_code import CLAUDE_CODE
-from engine.formats.coded.codex import CODEX
-from engine.formats.coded.message_lines import MESSAGE_LINES, STREAMS
 from engine.formats.coded.swe_agents import MINI_SWE_AGENT, OPENHANDS, SWE_AGENT, SWE_INSTANCES
 from engine.formats.coded.table_rows import CONVERSATION_ROWS, ROWS
 from engine.formats.coded.task_dialogues import RECLLMSIM, SGD, SHARDED_LOGS, TASKMASTER_CALLS
@@ -118,9 +117,11 @@ def reader_named(name: str) -> Reader:
     raise FormatError(f"There is no format {name!r}.", f"Choose one of {names}.")
 
 
-def is_recognized(record: Any, but: str = "") -> bool:
-    """Returns whether a value is a record of any format, but for the one of this name."""
-    return any(reader.recognize(record) for reader in all_readers() if reader.name != but)
+def is_whole_record(value: Any) -> bool:
+    """Returns whether a value is a record of any format but `message_lines`, for which a message within a record looks
+    like a record too."""
+    readers = (reader for reader in all_readers() if reader.name != MESSAGE_LINES.name)
+    return any(reader.recognize(value) for reader in readers)
 
 
 def _own_readers() -> tuple[tuple[Reader, ...], tuple[FormatError, ...]]:

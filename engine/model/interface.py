@@ -37,13 +37,13 @@ class Span:
         tokens: Token ids; at least one.
         position: Position of the first token in its sequences.
         sequences: Sequences that all of these tokens belong to; with several, they share the cells.
-        wanted: Offsets into `tokens` after which the logits of the next token are wanted, rising.
+        logit_offsets: Offsets into `tokens` after which the logits of the next token are computed, rising.
     """
 
     tokens: Sequence[int]
     position: int
     sequences: tuple[int, ...]
-    wanted: tuple[int, ...] = ()
+    logit_offsets: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,8 @@ class TokenModel(Tokenizer, Protocol):
         """Decodes spans as one batch.
 
         Returns:
-            Logits of shape (wanted rows, vocabulary), rows in order of spans and offsets; valid until the next call.
+            Logits of shape (rows, vocabulary), a row for each logit offset in the order of spans and offsets; valid
+            until the next call.
 
         Raises:
             Cancelled: The request was cancelled while decoding; all sequences are cleared.
@@ -186,7 +187,7 @@ class TokenModel(Tokenizer, Protocol):
         """Returns the last hidden state, after the final norm, behind each row that `decode` returned last.
 
         Returns:
-            Shape (wanted rows, dimensions).
+            Shape (rows, dimensions).
 
         Raises:
             ModelError: They were not kept.

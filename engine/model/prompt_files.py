@@ -8,13 +8,12 @@ The prompts of plays are text files with places in double brackets, `[[LIKE_THIS
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from importlib import resources
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
@@ -87,9 +86,7 @@ def prompt_text(name: str) -> str:
         UsageError: There is no such prompt.
     """
     if name not in prompt_names():
-        raise NotFound(
-            f"There is no prompt {name!r}.", f"Prompts are: {', '.join(prompt_names())}."
-        )
+        raise _no_prompt(name, prompt_names())
     return (resources.files("engine.model") / "prompts" / f"{name}.toml").read_text("utf-8")
 
 
@@ -100,17 +97,17 @@ def parse_prompt(name: str, text: str) -> Prompt:
         UsageError: The text is not TOML, or a field is missing, unknown or of the wrong type.
     """
     try:
-        fields = tomllib.loads(text)
+        values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"The prompt {name} is not valid TOML: {error}.") from error
-    known = [field.name for field in dataclasses.fields(Prompt) if field.name != "name"]
-    if unknown := sorted(set(fields) - set(known)):
+    known = [field.name for field in fields(Prompt) if field.name != "name"]
+    if unknown := sorted(set(values) - set(known)):
         raise UsageError(
             f"The prompt {name} has unknown fields: {', '.join(unknown)}.",
             f"Fields are: {', '.join(known)}.",
         )
     try:
-        return msgspec.convert({**fields, "name": name}, Prompt)
+        return msgspec.convert({**values, "name": name}, Prompt)
     except msgspec.ValidationError as error:
         raise UsageError(f"The prompt {name} is none: {error}.") from error
 
@@ -124,7 +121,7 @@ class Frame:
 
 
 def frame(prompt: Prompt | None, tokenizer: TextTokenizer) -> Frame:
-    """Lays a prompt around a log; None is the bare log, as a tuned model reads it.
+    """Returns the tokens of a prompt around a log; None is the bare log, as a tuned model reads it.
 
     Only the program's own text is read with control tokens, so a transcript cannot forge a chat turn.
     """
@@ -203,10 +200,13 @@ def shipped_prompt(name: str) -> str:
         return prompt_text(name)
     text = prompt_texts(kind).get(name_in_kind) if kind in prompt_kinds() else None
     if text is None:
-        raise NotFound(
-            f"There is no prompt {name!r}.", f"Prompts are: {', '.join(all_prompt_names())}."
-        )
+        raise _no_prompt(name, all_prompt_names())
     return text
+
+
+def _no_prompt(name: str, known: Sequence[str]) -> NotFound:
+    """Returns the error for a name that no prompt has."""
+    return NotFound(f"There is no prompt {name!r}.", f"Prompts are: {', '.join(known)}.")
 
 
 def places(text: str) -> frozenset[str]:

@@ -26,7 +26,7 @@ from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions, Span, TokenModel
 from engine.model.llamacpp.files import gpu_offload, quantize
 from engine.model.llamacpp.model import LlamaModel
-from engine.model.memory_plan import busy
+from engine.model.memory_plan import is_machine_busy, system_memory
 
 AS_SHIPPED = "as is"
 """Name of the format of the file as shipped, whatever it is."""
@@ -157,7 +157,7 @@ def tune(
     """
     create_private_folder(folder)
     cores = os.cpu_count() or 1
-    is_busy = busy(cores)  # before this program makes load itself
+    is_busy = is_machine_busy(cores)  # before this program makes load itself
     with temporary_private_folder(folder) as unfinished:
         comparison = _Comparison(
             source, unfinished, text, cores, cancelled=cancelled, report=report
@@ -303,8 +303,8 @@ def _expandable(source: Path, folder: Path) -> bool:
     """Whether the F32 expansion of a file takes an acceptable share of memory and of the folder's disk."""
     # Four bits a weight is the least that is shipped, so eight times the file is the most F32 can take.
     need = source.stat().st_size * 8
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return need < min(memory, shutil.disk_usage(folder).free) * MAX_F32_SHARE
+    free_on_disk = shutil.disk_usage(folder).free
+    return need < min(system_memory() or free_on_disk, free_on_disk) * MAX_F32_SHARE
 
 
 def _load(path: Path, cancelled: Callable[[], bool], threads: int | None = None) -> LlamaModel:

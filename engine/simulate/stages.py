@@ -16,7 +16,7 @@ from typing import Any
 from engine.base.conversation import without_surrogates
 from engine.base.errors import RequestRefused
 from engine.base.number_format import counted
-from engine.conversations.tables import imports
+from engine.conversations.tables import imports, sources
 from engine.formats.records import Rejected
 from engine.formats.registry import parse_made
 from engine.jobs.contract import Lane, OnProgress, Progress, Stage
@@ -322,7 +322,7 @@ class PlayStage(Stage):
         record, format = played.ending.record, played.ending.format
         if record is None:
             return None, played.reason
-        source_id = imports.put_source(
+        source_id = sources.put_source(
             conn,
             f"simulated:{self._kind}:{format}:{self.config_hash}",
             self.source,
@@ -331,7 +331,7 @@ class PlayStage(Stage):
         )
         parsed = parse_made(record, format, played.key)
         if isinstance(parsed, Rejected):
-            imports.put_rejected(conn, source_id, [parsed])
+            sources.put_rejected(conn, source_id, [parsed])
             return None, f"its record is no conversation: {parsed.reason}"
         imports.add_records(conn, source_id, [parsed])
         return imports.find_by_messages(conn, parsed.conversation.messages), played.reason

@@ -515,7 +515,7 @@ class OverviewScreen(WorkbenchScreen[None]):
             self.app.switch_mode("triage")
             return
         if key == "change" and self._slow_figures.change is not None:
-            first_month, last_month, differences = self._slow_figures.change
+            first_month, last_month, differences, _ = self._slow_figures.change
             # What goes with the last month in the goal that changed most, where one did.
             goal = next((difference.goal for difference in differences if difference.goal), None)
             of_goal = Filter().with_choice("goal", goal)

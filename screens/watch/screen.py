@@ -21,7 +21,7 @@ from engine.base.conversation import State
 from engine.base.number_format import bar, counted, difference, probability
 from engine.base.text import end_of_path, one_line
 from engine.opener.open_project import OpenProject
-from engine.results.watch.watching import MAX_EVENTS, LiveEvent, WatchRequest
+from engine.results.watch.service import MAX_EVENTS, LiveEvent, WatchRequest
 from screens.shell.dialogs import Dialog, TextDialog, ask, hint_line
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.controls import LineInput

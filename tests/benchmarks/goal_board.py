@@ -21,7 +21,8 @@ from engine.goals.merges.merge_probability import (
     refit,
     standardize,
 )
-from engine.goals.views.merge_queue import MAX_MIXED_MEMBERS, MIN_MIXING
+from engine.goals.views.merge_queue import MIN_MIXING
+from engine.goals.views.pair_table import MAX_MIXED_MEMBERS
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Indices, Numbers, Vectors
 
@@ -40,10 +41,15 @@ class Board:
     """
 
     def __init__(
-        self, vectors: Vectors, clusters: Clusters, texts: Sequence[str], embedder: Embedder
+        self,
+        vectors: Vectors,
+        clusters: Clusters,
+        seed: int,
+        texts: Sequence[str],
+        embedder: Embedder,
     ) -> None:
         self.labels = clusters.labels.copy()
-        self._granularity = granularity(vectors, self.labels, clusters.seed)
+        self._granularity = granularity(vectors, self.labels, seed)
         self.threshold = self._granularity.threshold
         k, inside = clusters.k, np.flatnonzero(self.labels >= 0)
         own = self.labels[inside]
@@ -60,7 +66,7 @@ class Board:
             rng = np.random.default_rng(0)
             mixed = np.sort(rng.choice(mixed, MAX_MIXED_MEMBERS, replace=False))
         self._mixed, self._cosines = mixed, vectors[mixed] @ vectors[mixed].T
-        words = distinctive_words(texts, clusters.labels, WORDS, clusters.seed)
+        words = distinctive_words(texts, clusters.labels, WORDS, seed)
         said = embedder.embed([" ".join(words[number]) + ". " for number in range(k)])
         self._label_vectors = np.asarray(said, dtype=float)
         self._description_scale = RobustScale.of(

@@ -284,7 +284,7 @@ class _FirstLook:
         """Returns the exit code: with gaps where something is unscored, rejected or not read."""
         unscored = self._workspace.conversations.counts().unscored
         lost = any(source.account.warns for source in import_stage.sources)
-        return EXIT_INCOMPLETE if unscored or import_stage.quarantined or lost else EXIT_DONE
+        return EXIT_INCOMPLETE if unscored or import_stage.counts.quarantined or lost else EXIT_DONE
 
     # Words
 

@@ -18,7 +18,7 @@ from engine.model.catalog_files import Manifest
 from engine.model.endpoints.client import REQUEST_SECONDS
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.endpoints.sender import Prices
-from engine.model.hub.access import Hub, hub_from_environment, look_at, search
+from engine.model.hub.access import Hub, hub_from_environment
 from engine.model.hub.pulls import (
     PullPlan,
     PullProgress,
@@ -29,6 +29,7 @@ from engine.model.hub.pulls import (
     refuse_without_room,
     unfinished,
 )
+from engine.model.hub.repositories import read_repository, search
 from engine.model.memory_plan import machine_memory
 from engine.model.process.process import ModelProcess
 from engine.model.records import BUILT_IN_LIMITS, WORKS, HubRepository, ModelRow, Work
@@ -302,7 +303,7 @@ def search_hub(arguments: argparse.Namespace) -> CommandResult:
     words = " ".join(arguments.words).strip()
     hub = hub_from_environment()
     if "/" in words:
-        return _list_files(look_at(hub, words))
+        return _list_files(read_repository(hub, words))
     repositories = search(hub, words, arguments.limit)
     lines = []
     for repository in repositories:
@@ -340,7 +341,7 @@ def pull(arguments: argparse.Namespace) -> CommandResult:
             )
     else:
         hub = hub_from_environment()
-        repository = look_at(hub, arguments.repository, arguments.revision)
+        repository = read_repository(hub, arguments.repository, arguments.revision)
         if repository.gated:
             narrate(
                 f"{repository.name} is gated: its owners give it only to those who accept their terms."

@@ -159,22 +159,26 @@ class FittingStage(CpuStage):
                 return
             ids = self._ids_to_score(conn)
         yield Progress(0, STEPS)
-        results: list[KindFits] = []
         done = 0
-        work = partial(self._learn_and_test, ids)
+
+        def progress(count: int, note: str) -> Progress:
+            """Returns the progress after further steps."""
+            nonlocal done
+            done += count
+            return Progress(min(done, STEPS), STEPS, note)
+
         try:
-            for count, note in self._run_on_thread(work, results.append):
-                done += count
-                yield Progress(min(done, STEPS), STEPS, note)
+            fits = yield from self._run_on_thread(partial(self._learn_and_test, ids), progress)
         except NotYet as error:
             if self._required:
                 raise
             self._summary = error.message
             return
-        (fits,) = results
-        store = partial(self._store, run_id, key, ids, fits)
-        for _, note in self._run_on_thread(store, self._note_counts):
-            yield Progress(STEPS, STEPS, note)
+        # how many conversations have a score, and how many of these one by states too
+        self._scored, self._read_count = yield from self._run_on_thread(
+            partial(self._store, run_id, key, ids, fits),
+            lambda _count, note: Progress(STEPS, STEPS, note),
+        )
         drawn = len(fits.training_set.external_ids) if len(ids) > probe.MAX_CONVERSATIONS else None
         self._summary = (
             f"Scored {counted(self._scored, 'conversation')} {_summary_text(fits, drawn)}."
@@ -184,10 +188,6 @@ class FittingStage(CpuStage):
             figures = _auroc_text(fits.test)
             self._summary = f"After {self._read_count:,} of {self._scored:,} read: {figures}."
         yield Progress(STEPS, STEPS)
-
-    def _note_counts(self, counts: tuple[int, int]) -> None:
-        """Takes how many conversations have a score, and how many of these one by states too, for the summary."""
-        self._scored, self._read_count = counts
 
     def summary(self) -> str:
         """Returns the result in one sentence, with the test of it, or why there is none."""
@@ -287,7 +287,7 @@ class FittingStage(CpuStage):
         Args:
             tested: The conversations that the probe is tested on.
         """
-        texts = LogTexts.read(self._project, ids, self._check, tested)
+        texts = LogTexts.read(self._project, ids, self._raise_if_cancelled, tested)
         with self._project.reading() as conn:
             entries = {
                 entry.conversation_id: entry
@@ -417,7 +417,7 @@ class FittingStage(CpuStage):
             packed: bytes | None,
         ) -> None:
             """Stores one part; the first one begins the set, and the last one finishes it."""
-            self._check()  # a thread that was cancelled runs on until here
+            self._raise_if_cancelled()  # a thread that was cancelled runs on until here
             if first:
                 score_sets.begin_set(conn, config)
             scores.add(conn, key, run_id, entries)

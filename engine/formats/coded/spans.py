@@ -3,7 +3,7 @@
 A *trace* is the log of one run of an application, a *span* one step of it, and a *session* holds the traces of one
 conversation. A *sub-agent* is a model that the application calls several times for a task of its own.
 
-A trace has the calls of models, each with the messages it was given and its answer. Calls whose messages continue
+A trace has the calls of models, each with messages as input and an answer as output. Calls whose messages continue
 those of an earlier one are one *history*; the longest state of it is the conversation. A call in a later trace that
 continues none, as of an application that sends no history, is the next turn. In the same trace it is a history of its
 own: with several calls, as sub-agents have, it becomes a conversation; a single call (a router, a title) stays as
@@ -21,10 +21,10 @@ from engine.base.conversation import Conversation, Message, ToolCall
 from engine.formats.accounting import MessageTexts
 from engine.formats.json_values import BadRecord, json_text
 from engine.formats.messages.call_messages import (
-    messages_answered,
-    messages_given,
-    text_answered,
-    text_given,
+    input_messages,
+    input_text,
+    output_messages,
+    output_text,
 )
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.normalize import messages_of
@@ -33,17 +33,21 @@ from engine.formats.opening.framing import Frame
 from engine.formats.paths import json_within
 from engine.formats.records import ParsedRecord
 
-SPANS, ABOUT = "spans", "about"
-"""Keys of a grouped record: its spans, and what is said of their traces."""
+SPANS_KEY, STATEMENTS_KEY = "spans", "about"
+"""Keys of the record of a session: its spans, and the statements on their traces."""
 
-_TRUTH = ("scores", "feedback_stats", "assessments", "corrections")
+_TRUTH_KEYS = ("scores", "feedback_stats", "assessments", "corrections")
 """Keys of what people or other models said of a trace."""
 
-_INSTRUCTIONS = ("system", "developer")
+_INSTRUCTION_ROLES = ("system", "developer")
 """Roles of instructions, which stand before what is spoken."""
 
 SESSION_KEYS = ("thread_id", "session_id", "conversation_id", "threadId", "sessionId")
 """Names under which tools keep the id of a session."""
+
+
+SpanKind = Literal["model", "tool", "other"]
+"""What a step does: it calls a model, it runs a tool, or it does something else, such as an agent that calls both."""
 
 
 @dataclass(slots=True)
@@ -55,11 +59,11 @@ class Span:
         key: Its own id.
         parent: Id of the span within which it ran; "" for none.
         session: The session, thread or conversation that it names, if any.
-        kind: Whether it called a model, a tool, or did something else.
+        kind: What it does.
         name: Name of the function or tool.
         start: ISO 8601, or a text that sorts like it.
-        given: What a model or tool was given.
-        answered: What it answered.
+        input: What a model or a tool got, as the log has it.
+        output: What it answered, as the log has it.
         facts: Model, usage and time, for the message that it answered.
         call_id: Id of the call that a tool was run for; "" if the span does not say.
     """
@@ -68,11 +72,11 @@ class Span:
     key: str
     parent: str
     session: str
-    kind: Literal["model", "tool", "other"]
+    kind: SpanKind
     name: str
     start: str
-    given: Any
-    answered: Any
+    input: Any
+    output: Any
     facts: dict[str, Any]
     call_id: str = ""
 
@@ -92,7 +96,7 @@ class _History:
         depth: Number of spans within which the first call lies.
         transcript: All messages so far, those of the last answer included.
         answer_size: Number of messages of the last answer.
-        request_keys: Keys of the messages that the last call was given, without instructions.
+        request_keys: Keys of the messages in the input of the last call, without instructions.
         facts: Facts of answers, by the position of the answer among the messages.
         spans: Positions of the calls among the spans.
         traces: Ids of the traces of the calls.
@@ -171,7 +175,7 @@ def _group_by_session(records: list[_SpanRecord]) -> dict[str, list[_SpanRecord]
 
 
 def _trace_of(statement: Any, default: str) -> str:
-    """Returns the id of the trace of which a statement speaks; the default if it names none."""
+    """Returns the id of the trace that a statement is about; the default if it names none."""
     trace = statement.get("id") if isinstance(statement, dict) else None
     return trace if isinstance(trace, str) else default
 
@@ -179,9 +183,9 @@ def _trace_of(statement: Any, default: str) -> str:
 def _group_frame(key: str, members: list[_SpanRecord], statements: list[Any]) -> Frame:
     """Returns the frame of a group of spans with what is said of their traces; its bytes are those of its lines, if
     these are the spans themselves."""
-    value: dict[str, Any] = {"id": key, SPANS: [record for record, _, _ in members]}
+    value: dict[str, Any] = {"id": key, SPANS_KEY: [record for record, _, _ in members]}
     if statements:
-        value[ABOUT] = statements
+        value[STATEMENTS_KEY] = statements
     frames = list({id(frame): frame for _, _, frame in members}.values())
     has_own_bytes = all(frame.value is record for record, _, frame in members)
     raw = b"\n".join(frame.raw for frame in frames) if has_own_bytes else json_text(value).encode()
@@ -194,11 +198,11 @@ def draft_of_spans(read: SpanReader, record: Any, fallback_id: str) -> ParsedRec
     Raises:
         BadRecord: No span has messages or a text.
     """
-    records = record.get(SPANS) if isinstance(record, dict) else None
+    records = record.get(SPANS_KEY) if isinstance(record, dict) else None
     if not isinstance(records, list):
         raise BadRecord("there are no spans")
     spans = [span for record_of_span in records if (span := read(record_of_span)) is not None]
-    statements = record.get(ABOUT) or []
+    statements = record.get(STATEMENTS_KEY) or []
     histories = _call_histories(spans)
     chat_messages: list[ChatMessage] = []
     facts: dict[int, dict[str, Any]] = {}
@@ -216,8 +220,8 @@ def draft_of_spans(read: SpanReader, record: Any, fallback_id: str) -> ParsedRec
         messages += messages_of(chat_message, len(messages) + 1, facts=facts.get(position))
     start_time = min((span.start for span in spans if span.start), default=None)
     truth = _statements_of_truth([*statements, *records])
-    texts = MessageTexts(messages, frozenset(_TRUTH))
-    fields = {SPANS: texts.without(records), ABOUT: texts.without(statements)}
+    texts = MessageTexts(messages, frozenset(_TRUTH_KEYS))
+    fields = {SPANS_KEY: texts.without(records), STATEMENTS_KEY: texts.without(statements)}
     fields = {key: value for key, value in fields.items() if value}
     name = record.get("id") or fallback_id
     return ParsedRecord(
@@ -252,7 +256,7 @@ def _answer_of_outer_step(history: _History, spans: list[Span]) -> list[ChatMess
     [] if there is none."""
     for span in sorted(spans, key=lambda span: span.start):
         is_around = span.kind == "other" and span.trace in history.traces
-        if is_around and (text := text_answered(span.answered)):
+        if is_around and (text := output_text(span.output)):
             return [{"role": "assistant", "content": text}]
     return []
 
@@ -303,7 +307,7 @@ def _statements_of_truth(records: list[Any]) -> dict[str, Any]:
     """Returns what people or other models said of the traces."""
     truth: dict[str, Any] = {}
     for record in records:
-        for key in _TRUTH:
+        for key in _TRUTH_KEYS:
             if isinstance(record, dict) and record.get(key):
                 value = record[key]
                 truth[key] = truth.get(key, []) + value if isinstance(value, list) else value
@@ -323,19 +327,19 @@ def _link_histories(spans: list[Span], positions: list[int]) -> list[_History]:
     histories: list[_History] = []
     for position in sorted(positions, key=lambda index: spans[index].start):
         span = spans[position]
-        request = messages_given(span.given)
-        answered = messages_answered(span.answered)
-        text = text_given(span.given) if not request else None
-        if text is not None and (answered if span.kind == "other" else not span.parent):
+        request = input_messages(span.input)
+        output = output_messages(span.output)
+        text = input_text(span.input) if not request else None
+        if text is not None and (output if span.kind == "other" else not span.parent):
             request = [{"role": "user", "content": text}]
         if not request:
             continue
-        if not answered and (text := text_answered(span.answered)):
-            answered = [{"role": "assistant", "content": text}]
+        if not output and (text := output_text(span.output)):
+            output = [{"role": "assistant", "content": text}]
         question = _MessageList(request)
-        answer = _MessageList(answered)
-        if len(answered) > len(request) and _begins_with(question.keys, answer.keys):
-            answer = answer.tail(len(request))  # an agent's state has what it was given too
+        answer = _MessageList(output)
+        if len(output) > len(request) and _begins_with(question.keys, answer.keys):
+            answer = answer.tail(len(request))  # an agent's state has its input too
         history = _history_for(histories, span, question, answer)
         if history is None:
             history = _History(len(_ancestors(span.key, parents)), question)
@@ -352,7 +356,7 @@ def _link_histories(spans: list[Span], positions: list[int]) -> list[_History]:
 def _history_for(
     histories: list[_History], span: Span, request: _MessageList, answer: _MessageList
 ) -> _History | None:
-    """Returns the history that a call continues, brought to what the call was given; None if it begins one.
+    """Returns the history that a call continues, brought to the input of the call; None if the call begins one.
 
     The newest history that the call repeats comes first. A call that repeats none continues the newest history of its
     trace if it has answers of tools only, because the server has the rest, or that of another trace with the same
@@ -381,7 +385,7 @@ def _history_for(
 def _is_next_step(
     history: _History, span: Span, spoken: _MessageList, answer: _MessageList
 ) -> bool:
-    """Returns whether a call that is given the same again is the next step of an agent.
+    """Returns whether a call with the same input as the one before it is the next step of an agent.
 
     It is after an answer that calls tools, if the trace leaves out what the tools answered; after an answer in words it
     is a second try.
@@ -455,7 +459,9 @@ class _MessageList:
     def without_instructions(self) -> _MessageList:
         """Returns the messages that are no instructions."""
         positions = [
-            position for position, (role, _) in enumerate(self.keys) if role not in _INSTRUCTIONS
+            position
+            for position, (role, _) in enumerate(self.keys)
+            if role not in _INSTRUCTION_ROLES
         ]
         return _MessageList(
             [self.messages[position] for position in positions],
@@ -464,7 +470,7 @@ class _MessageList:
 
     def instructions(self) -> str:
         """Returns the text of the first instructions; "" without any."""
-        return next((text for role, text in self.keys if role in _INSTRUCTIONS), "")
+        return next((text for role, text in self.keys if role in _INSTRUCTION_ROLES), "")
 
 
 def _calls_tools(answer: list[_MessageKey]) -> bool:
@@ -530,9 +536,9 @@ def _repeats_another(history: _History, keys: set[str], spans: list[Span]) -> bo
 
 
 def _messages_of_texts(spans: list[Span]) -> list[ChatMessage]:
-    """Returns messages of the texts that the outermost steps were given and answered, with the calls of tools between.
+    """Returns the texts of the outermost steps as messages, input and output, with the calls of tools between.
 
-    For traces without messages.
+    It is for traces without messages.
     """
     messages: list[ChatMessage] = []
     in_order = sorted(spans, key=lambda step: step.start)
@@ -541,19 +547,19 @@ def _messages_of_texts(spans: list[Span]) -> list[ChatMessage]:
         with_text = [
             step
             for step in steps
-            if step.kind != "tool" and (text_given(step.given) or text_answered(step.answered))
+            if step.kind != "tool" and (input_text(step.input) or output_text(step.output))
         ]
         parents = {step.key: step.parent for step in steps}
         keys_with_text = {step.key for step in with_text}
         roots = [step for step in with_text if not keys_with_text & _ancestors(step.key, parents)]
         other_roots = [step for step in roots if step.kind != "model"]
         for span in other_roots[:1] or roots:
-            if question := text_given(span.given):
+            if question := input_text(span.input):
                 messages.append({"role": "user", "content": question})
             for tool in steps:
                 if tool.kind == "tool" and span.kind != "model":
                     messages += _tool_call(tool)
-            if answer := text_answered(span.answered):
+            if answer := output_text(span.output):
                 messages.append({"role": "assistant", "content": answer, **span.facts})
     return messages
 
@@ -561,9 +567,9 @@ def _messages_of_texts(spans: list[Span]) -> list[ChatMessage]:
 def _tool_call(span: Span) -> list[ChatMessage]:
     """Returns the call of a tool and its answer as messages."""
     call_id = span.call_id or span.key
-    call = {"name": span.name, "arguments": span.given, "id": call_id}
-    answer = json_within(span.answered)
-    messages = messages_answered(answer)
+    call = {"name": span.name, "arguments": span.input, "id": call_id}
+    answer = json_within(span.output)
+    messages = output_messages(answer)
     if messages and messages[0].get("role") == "tool":
         answer = messages[0]["content"]
     text = answer if isinstance(answer, str) else json_text(answer)
@@ -578,13 +584,6 @@ def time_text(value: Any) -> str:
     if isinstance(value, str) and value.isdecimal() and len(value) < 20:
         value = int(value)
     return as_time(value) or ""
-
-
-def first_filled(record: Any, *keys: str) -> Any:
-    """Returns the first value under one of the keys that is neither null nor empty."""
-    if not isinstance(record, dict):
-        return None
-    return next((record[key] for key in keys if record.get(key) not in (None, "", {}, [])), None)
 
 
 def as_text(value: Any) -> str:

@@ -30,13 +30,13 @@ OTHER_SPEAKERS = "*"
 FIRST_SPEAKER = "first"
 """Word for the first speaker whose role is not said."""
 
-_ITSELF = read_path(".")
+ITSELF = read_path(".")
 """Path of the value itself."""
 
-_KEYS_OF_A_TURN = ("role", "text", "name", "time", "reasoning", "calls", "answers", "join")
+_MESSAGE_KEYS = ("role", "text", "name", "time", "reasoning", "calls", "answers", "join")
 """Keys that say what a message has."""
 
-_WORDS = {
+_WORDS_FOR_MSGSPEC = {
     "Object contains unknown field": "no mapping file has the key",
     "Expected `str`, got": "it is not text but",
     "Expected `bool`, got": "it is neither true nor false but",
@@ -79,7 +79,7 @@ class CallMapping:
 
     def __init__(
         self,
-        each: Path = _ITSELF,
+        each: Path = ITSELF,
         name: Path | None = None,
         arguments: Path | None = None,
         id: Path | None = None,
@@ -119,7 +119,7 @@ class MessageRule(_Section, frozen=True):
     turns: tuple[MessageRule, ...] = ()
 
     def __post_init__(self) -> None:
-        others = [key for key in _KEYS_OF_A_TURN if getattr(self, key)]
+        others = [key for key in _MESSAGE_KEYS if getattr(self, key)]
         if self.turns and others:
             raise ValueError(f"beside `turns` there is `{others[0]}`, which belongs into a turn")
 
@@ -183,7 +183,7 @@ class Tree(_Section, frozen=True):
         rank: Path of a number in a node; the lowest child is followed.
     """
 
-    nodes: Path = _ITSELF
+    nodes: Path = ITSELF
     id: Path | None = None
     parent: Path | None = None
     children: Path | None = None
@@ -202,7 +202,7 @@ class Transcript(_Section, frozen=True):
         marks: What a turn begins with, such as a line break and `Human:`; without blanks and colon it is the role.
     """
 
-    at: Path = _ITSELF
+    at: Path = ITSELF
     marks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -340,7 +340,7 @@ def _call_path(key: str, text: Any) -> Path:
 def _error_in_words(error: str) -> str:
     """Returns an error of msgspec as a person reads it: the key, and what is wrong there."""
     what, _, place = error.partition(" - at `$")
-    for msgspec_words, words in _WORDS.items():
+    for msgspec_words, words in _WORDS_FOR_MSGSPEC.items():
         what = what.replace(msgspec_words, words)
     key = place.removesuffix("`").removeprefix(".")
     return f"`{key}`: {what}" if key else what

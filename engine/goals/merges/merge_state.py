@@ -39,8 +39,8 @@ class Group:
         label, description: A few words, and one sentence; either may be empty.
         support: Of the label; None where it was not counted.
         size: Number of members.
-        lowest: Lowest conversation id of a member.
-        own: Conversation ids of the members, ascending; None if the members are those of `made_of`.
+        lowest_id: Lowest conversation id of a member.
+        own_members: Conversation ids of the members, ascending; None if the members are those of `made_of`.
         made_of: Ids of the groups that it was merged or split from; empty for a cluster.
         made_by: The decision that merged or split groups into it; None for a cluster.
         named_by, pinned_by, themed_by: The decisions that named it, pinned it, and put it under a theme; None if there
@@ -51,8 +51,8 @@ class Group:
     label: str
     description: str
     size: int
-    lowest: int
-    own: Ids | None
+    lowest_id: int
+    own_members: Ids | None
     made_of: tuple[str, ...] = ()
     made_by: GoalDecision | None = None
     support: Support | None = None
@@ -121,23 +121,13 @@ class MergeState:
         cls, members: Mapping[int, Iterable[int]], outliers: Iterable[int] = ()
     ) -> MergeState:
         """Returns the state before any decision, in which group `c12` is cluster 12."""
-        groups = {}
-        for number, ids in members.items():
-            sorted_ids = _ids(ids)
-            groups[f"c{number}"] = Group(
-                id=f"c{number}",
-                label="",
-                description="",
-                size=len(sorted_ids),
-                lowest=int(sorted_ids[0]),
-                own=sorted_ids,
-            )
-        sorted_outliers = _ids(outliers)
-        conversation_ids = np.sort(
-            np.concatenate(
-                [sorted_outliers, *(g.own for g in groups.values() if g.own is not None)]
-            )
-        )
+        members_by_group = {f"c{number}": _sorted_ids(ids) for number, ids in members.items()}
+        groups = {
+            key: Group(key, "", "", size=len(ids), lowest_id=int(ids[0]), own_members=ids)
+            for key, ids in members_by_group.items()
+        }
+        sorted_outliers = _sorted_ids(outliers)
+        conversation_ids = np.sort(np.concatenate([sorted_outliers, *members_by_group.values()]))
         return cls(groups, dict.fromkeys(groups), sorted_outliers, conversation_ids)
 
     def named(self, names: Mapping[str, tuple[str, str, Support | None]]) -> MergeState:
@@ -182,17 +172,17 @@ class MergeState:
         """Returns the conversation ids of a current or former group, ascending; those of the outliers for None."""
         if key is None:
             return self.outliers
-        first, *others = [part.own for part in self.parts(key) if part.own is not None]
-        return np.sort(np.concatenate([first, *others])) if others else first
+        parts = [part.own_members for part in self.parts(key) if part.own_members is not None]
+        return np.sort(np.concatenate(parts)) if len(parts) > 1 else parts[0]
 
     def parts(self, key: str) -> list[Group]:
-        """Returns the groups with members of their own (`Group.own`) that a group was merged from; the group itself if
-        it was not merged."""
+        """Returns the groups with members of their own (`Group.own_members`) that a group was merged from; the group
+        itself if it was not merged."""
         parts: list[Group] = []
         remaining = [key]
         while remaining:
             group = self.groups[remaining.pop()]
-            if group.own is None:
+            if group.own_members is None:
                 remaining += group.made_of
             else:
                 parts.append(group)
@@ -231,7 +221,7 @@ class MergeState:
     def sides(self, a: str, b: str) -> tuple[Group, Group]:
         """Returns both groups, the larger first; of equal sizes the one with the lowest conversation id first."""
         first, second = self.group(a), self.group(b)
-        larger = (-first.size, first.lowest) <= (-second.size, second.lowest)
+        larger = (-first.size, first.lowest_id) <= (-second.size, second.lowest_id)
         return (first, second) if larger else (second, first)
 
     def sides_key(self, a: str, b: str) -> str:
@@ -314,8 +304,8 @@ class MergeState:
             label=label,
             description=description,
             size=a.size + b.size,
-            lowest=min(a.lowest, b.lowest),
-            own=None,
+            lowest_id=min(a.lowest_id, b.lowest_id),
+            own_members=None,
             made_of=(a.id, b.id),
             made_by=decision,
             named_by=decision,
@@ -348,8 +338,8 @@ class MergeState:
                 label=label,
                 description=description,
                 size=len(part),
-                lowest=int(part[0]),
-                own=part,
+                lowest_id=int(part[0]),
+                own_members=part,
                 made_of=(group.id,),
                 made_by=decision,
                 named_by=decision,
@@ -372,7 +362,7 @@ class MergeState:
             UsageError: The parts overlap, name a conversation of another group, are empty, or are not at least two.
         """
         members = self.members(group.id)
-        named_parts = [np.unique(_ids(part)) for part in decision.parts]
+        named_parts = [np.unique(_sorted_ids(part)) for part in decision.parts]
         named = np.concatenate([np.empty(0, np.int64), *named_parts])
         if len(np.unique(named)) < len(named):
             raise UsageError("A conversation cannot be in two parts.")
@@ -396,7 +386,7 @@ class MergeState:
         if len(decision.parts) != 1 or not all(map(len, decision.parts)):
             raise NotYet("There is no conversation to move.")
         (part,) = decision.parts
-        named_ids = np.unique(_ids(part))
+        named_ids = np.unique(_sorted_ids(part))
         clustered_ids = named_ids[np.isin(named_ids, self.conversation_ids, assume_unique=True)]
         changed: dict[str, Ids] = {}
         for key in self.current:
@@ -418,7 +408,7 @@ class MergeState:
         self.outliers = outliers
         for key, members in changed.items():
             self.groups[key] = replace(
-                self.groups[key], own=members, size=len(members), lowest=int(members[0])
+                self.groups[key], own_members=members, size=len(members), lowest_id=int(members[0])
             )
             self.touched.add(key)
             self.digests.pop(key, None)
@@ -505,8 +495,8 @@ def replay(base: MergeState, decisions: Iterable[GoalDecision]) -> MergeState:
     return state
 
 
-def _ids(ids: Iterable[int]) -> Ids:
-    """Returns ids as a sorted array."""
-    if isinstance(ids, array | np.ndarray):
-        return np.sort(np.asarray(ids, dtype=np.int64))
-    return np.sort(np.fromiter(ids, dtype=np.int64))
+def _sorted_ids(ids: Iterable[int]) -> Ids:
+    """Returns ids as an array, ascending."""
+    if not isinstance(ids, array | np.ndarray):
+        ids = np.fromiter(ids, dtype=np.int64)
+    return np.sort(np.asarray(ids, dtype=np.int64))

@@ -63,12 +63,9 @@ def transfer_decisions(
     decisions_by_people = {d.id: d for d in decisions if d.decided_by == "human"}
     transfer = _Transfer(old, new, decisions_by_people, {})
     yield from transfer.transfer_merges()
-    for step in (
-        transfer.transfer_to_homes,
-        transfer.transfer_moves,
-        transfer.transfer_refusals,
-    ):
-        yield from step()
+    yield from transfer.transfer_to_homes()
+    yield from transfer.transfer_moves()
+    yield from transfer.transfer_refusals()
     transfer.report_lost_splits()
     return transfer.unplaced
 

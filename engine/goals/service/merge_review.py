@@ -15,7 +15,7 @@ import numpy as np
 
 from engine.base.errors import NotYet, UsageError
 from engine.base.number_format import counted
-from engine.goals.clusters.clustering import split
+from engine.goals.clusters.kmeans import split
 from engine.goals.labels.distinctive_words import distinctive_words
 from engine.goals.labels.phrase_labels import phrase_labels
 from engine.goals.merges.merge_state import MergeState
@@ -168,9 +168,9 @@ class MergeReviewService:
             return ReviewProgress(agreement=measure_agreement([]))
         queue = self._queue()
         stored, pairs = queue.table.view.stored, queue.ordered_pairs()
-        likely = queue.likely(pairs)
+        likely = queue.likely_pairs(pairs)
         # The paper asks about every pair, however alike the members are.
-        unasked = sum(not queue.asked(pair) for pair in (pairs if stored.paper else likely))
+        unasked = sum(not queue.was_asked(pair) for pair in (pairs if stored.paper else likely))
         active = self._log.active(stored.id)
         decided = Counter((decision.kind, decision.decided_by) for decision in active)
         to_review = len(self.to_review())

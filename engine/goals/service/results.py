@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from engine.conversations.tables.conversations import imported
-from engine.goals.clusters.clustering import DISSOLVED, STABLE, membership_of
+from engine.goals.clusters.cluster_stability import DISSOLVED, STABLE
+from engine.goals.clusters.clustering import membership_of
 from engine.goals.records import GoalDecision, GoalGroup
 from engine.goals.stages.validation import StabilityStage
 from engine.goals.tables import clusterings, measurements, vectors
@@ -23,7 +24,7 @@ from engine.goals.views.decision_log import DecisionLog, read_merge_state, unpla
 from engine.project.project import Project
 from engine.project.sql import id_pages, snapshot
 
-OUTLIER = "like no group"
+LIKE_NO_GROUP = "like no group"
 """Reason of a conversation that is too far from every group."""
 NOT_ASSIGNED = "came after the clustering and was not assigned"
 """Reason of a conversation that is not in the clustering."""
@@ -40,30 +41,25 @@ def cluster_lines(conn: sqlite3.Connection) -> Iterator[dict[str, Any]]:
         rows = group_rows(view, states_of_groups(conn, view))
     words = {f"c{cluster.number}": cluster.words for cluster in view.clusters}
     for row in rows:
-        yield _cluster_line(row, words.get(row.id, ()))
-
-
-def _cluster_line(row: GoalGroup, words: Sequence[str]) -> dict[str, Any]:
-    """Returns the line of a group; `words` are the distinctive words of the cluster, none for a merged group."""
-    return {
-        "cluster": row.id,
-        "label": row.label,
-        "description": row.description,
-        "support": row.support,
-        "members_read": row.members_read,
-        "words": list(words),
-        "size": row.size,
-        "share": row.share,
-        "complete": row.states.complete,
-        "incomplete": row.states.incomplete,
-        "borderline": row.states.borderline,
-        "unscored": row.states.unscored,
-        "above": row.states.above,
-        "stability": row.stability,
-        "pinned": row.pinned,
-        "made_of": list(row.made_of),
-        "made_by": row.made_by,
-    }
+        yield {
+            "cluster": row.id,
+            "label": row.label,
+            "description": row.description,
+            "support": row.support,
+            "members_read": row.members_read,
+            "words": list(words.get(row.id, ())),  # a merged group has none
+            "size": row.size,
+            "share": row.share,
+            "complete": row.states.complete,
+            "incomplete": row.states.incomplete,
+            "borderline": row.states.borderline,
+            "unscored": row.states.unscored,
+            "above": row.states.above,
+            "stability": row.stability,
+            "pinned": row.pinned,
+            "made_of": list(row.made_of),
+            "made_by": row.made_by,
+        }
 
 
 def decision_lines(conn: sqlite3.Connection) -> Iterator[dict[str, Any]]:
@@ -140,7 +136,7 @@ def assignment_lines(
                         "cluster": None if group is None else keys[group],
                         "label": None if group is None else view.state.groups[keys[group]].label,
                         "distance": max(0.0, float(nearest)),
-                        "reason": OUTLIER if group is None else None,
+                        "reason": LIKE_NO_GROUP if group is None else None,
                     }
                 yield line
 

@@ -7,7 +7,7 @@ no group. So SQLite counts in one pass over a table.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 from engine.base.conversation import State
@@ -48,17 +48,6 @@ def add_repetition(
             for cluster, value in jaccard.items()
         ],
     )
-
-
-def missing_repetitions(
-    conn: sqlite3.Connection,
-    clustering_id: int,
-    config_hash: str,
-    repetitions: Iterable[RepetitionKey],
-) -> list[RepetitionKey]:
-    """Returns those of the repetitions that are not stored yet, in their order."""
-    stored = {repetition for repetition, _ in agreements(conn, clustering_id, config_hash)}
-    return [repetition for repetition in repetitions if repetition not in stored]
 
 
 def agreements(

@@ -147,8 +147,8 @@ class ClusteringView:
         """Returns the mean vector of a group that was not merged, shape (d,); None if no member has one."""
         if self._as_clustered(part):
             return np.frombuffer(self._by_key[part.id].center, dtype="<f4").astype(np.float64)
-        assert part.own is not None
-        rows = space.rows_of(part.own)
+        assert part.own_members is not None
+        rows = space.rows_of(part.own_members)
         return np.asarray(rows.mean(axis=0, dtype=np.float64)) if len(rows) else None
 
     def centers(self, keys: Sequence[str], space: Space) -> Vectors:

@@ -119,7 +119,7 @@ class PatternStage(CpuStage):
             """Stores the answers of a batch."""
             machine_answers.put(conn, answerer, run_id, answers)
 
-        yield from self._each_batch(run_id, ids, BATCH, self._read_answers, put)
+        yield from self._run_batches(run_id, ids, BATCH, self._read_answers, put)
 
     def _read_answers(self, conn: sqlite3.Connection, ids: Sequence[int]) -> list[MachineAnswer]:
         """Returns the answers on conversations, and counts them."""

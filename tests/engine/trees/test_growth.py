@@ -103,7 +103,7 @@ class TestRecordedAnswer:
         grow(model, again)
 
         assert sum(again.answer_log_probs) == pytest.approx(log_prob(PROMPT, answer), abs=1e-4)
-        assert again.tree.prefix_length_in_tree(list(answer)) >= len(inside)
+        assert len(again.tree.path_of(answer)) >= len(inside)
 
 
 class TestStopping:

@@ -98,7 +98,7 @@ class TestFigures:
         rows = unit_rows(rng.standard_normal((30, 4)))
         labels = np.concatenate([np.arange(k), rng.integers(k, size=30 - k)]).astype(np.int32)
         sums, sizes = granularity_module._sums(rows, labels, k)
-        steps = granularity_module._agglomerate(sums, sizes, 0.0, 0.5)
+        steps = granularity_module._agglomerate(sums, sizes, granularity_module.Baseline(0.0, 0.5))
         partitions = [labels.copy()]
         for step in steps:
             partitions.append(np.where(partitions[-1] == step.second, step.first, partitions[-1]))
@@ -123,7 +123,7 @@ class TestFigures:
         rows = unit_rows(rng.standard_normal((40, 5)))
         labels = np.arange(40, dtype=np.int32) % 6
         sums, sizes = granularity_module._sums(rows, labels, 6)
-        steps = granularity_module._agglomerate(sums, sizes, 0.0, 0.5)
+        steps = granularity_module._agglomerate(sums, sizes, granularity_module.Baseline(0.0, 0.5))
         found = granularity_module._silhouettes(rows, labels, sums, sizes, steps)
         now = labels.copy()
         for groups, step in zip(range(6, 1, -1), steps, strict=True):

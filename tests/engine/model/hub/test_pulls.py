@@ -14,9 +14,10 @@ from engine.base.errors import ModelError, ModelFileError, NetworkRefused, Usage
 from engine.model.catalog_files import HubFile, known_sha256, manifest_path, pulled_models
 from engine.model.endpoints import pacing
 from engine.model.gguf_file import read_gguf
-from engine.model.hub import pulls
-from engine.model.hub.access import Hub, look_at
+from engine.model.hub import downloads, pulls
+from engine.model.hub.access import Hub
 from engine.model.hub.pulls import PullPlan, PullProgress, carry_out, forget, plan_pull, unfinished
+from engine.model.hub.repositories import read_repository
 from tests.engine.model.tiny import write_sliding
 from tests.hub_server import COMMIT, TOKEN, FaultyAnswer, HubServer, Repository, serving
 
@@ -46,7 +47,7 @@ def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 def planned(server: HubServer, data: Path, token: str = "") -> tuple[Hub, PullPlan]:
     """The hub, and the pull plan for its one file."""
     hub = Hub(server.url, token)
-    repository = look_at(hub, NAME)
+    repository = read_repository(hub, NAME)
     return hub, plan_pull(data, hub, repository, repository.file(None))
 
 
@@ -112,7 +113,7 @@ class TestInterrupted:
     ) -> None:
         """A pull from an unavailable hub ends and keeps what has arrived; the next pull resumes there."""
         server.faults.append(FaultyAnswer(cut=1234))
-        server.faults.extend(FaultyAnswer(cut=0) for _ in range(pulls.MAX_ATTEMPTS))
+        server.faults.extend(FaultyAnswer(cut=0) for _ in range(downloads.MAX_ATTEMPTS))
         with pytest.raises(ModelError, match="have arrived and are kept"):
             pulled(server, tmp_path)
         (plan,) = unfinished(tmp_path)
@@ -210,7 +211,7 @@ class TestRefused:
     def test_names(self, name: str, server: HubServer, tmp_path: Path) -> None:
         """A name that is empty, too long, or has a slash or a line break is refused."""
         hub = Hub(server.url)
-        repository = look_at(hub, NAME)
+        repository = read_repository(hub, NAME)
         with pytest.raises(UsageError, match="cannot be the name"):
             plan_pull(tmp_path, hub, repository, repository.file(None), name)
 
@@ -232,21 +233,21 @@ class TestSentOn:
 
     def test_unencrypted(self, content: bytes, tmp_path: Path) -> None:
         """A redirect from https to http is refused."""
-        fetch = pulls.Fetch(
+        download = downloads.Download(
             Hub("https://hub.example", TOKEN), NAME, COMMIT, _file(content), tmp_path / "x",
             report=lambda _, __: None,
         )  # fmt: skip
         with pytest.raises(ModelError, match="unencrypted"):
-            fetch._redirected("https://hub.example/a", "http://cdn.example/a", {})
+            download._redirected("https://hub.example/a", "http://cdn.example/a", {})
 
     def test_this_machine(self, content: bytes, tmp_path: Path) -> None:
         """A redirect of a remote hub to this machine is refused."""
-        fetch = pulls.Fetch(
+        download = downloads.Download(
             Hub("https://hub.example"), NAME, COMMIT, _file(content), tmp_path / "x",
             report=lambda _, __: None,
         )  # fmt: skip
         with pytest.raises(ModelError, match="to this machine"):
-            fetch._redirected("https://hub.example/a", "https://127.0.0.1/a", {})
+            download._redirected("https://hub.example/a", "https://127.0.0.1/a", {})
 
 
 def _file(content: bytes) -> HubFile:
@@ -257,7 +258,7 @@ def test_no_token_on_disk(server: HubServer, tmp_path: Path) -> None:
     """Plan and manifest contain no token, nor does the printed form of a hub."""
     server.repositories[NAME].gated = True
     server.faults.append(FaultyAnswer(cut=100))
-    server.faults.extend(FaultyAnswer(cut=0) for _ in range(pulls.MAX_ATTEMPTS))
+    server.faults.extend(FaultyAnswer(cut=0) for _ in range(downloads.MAX_ATTEMPTS))
     with pytest.raises(ModelError):
         pulled(server, tmp_path, token=TOKEN)
     (plan,) = unfinished(tmp_path)

@@ -46,7 +46,7 @@ def answer(scenario: str, request: Ask | Cancel, first_life: bool) -> None:
         if scenario != "deaf":
             send(Stopped(number))
         return
-    result = encode({} if request.kind == "Load" else [1])
+    result = encode({} if request.kind == "Load" else [[1]])
     if scenario == "error":
         send(Failure(number, "ModelFileError", "It is broken.", "Mend it."))
     elif scenario == "strange error":

@@ -67,7 +67,7 @@ def test_trees() -> None:
     root = tree.take()
     assert root is not None
     tree.expand(root, np.log([0.1, 0.9]))
-    grown = GrownTree(record(tree), (65,), (-0.1,), 3, None)
+    grown = GrownTree(record(tree), (65,), (-0.1,), 3, None, 0.5)
     answer = ([grown], Work(1, 1, 0.5, 0.25, True))
     (arrived,), work = crossed(protocol.answer_type(Grow), answer)
     assert arrived.record == record(arrived.tree) == record(tree)
