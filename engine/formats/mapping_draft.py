@@ -122,8 +122,8 @@ class MappingDraft:
                 f"Nothing in {label} looks like messages.",
                 "A list of messages, or rows with a text each, is needed.",
             )
-        chosen_reader = choose_reader(values, len(values))
-        self.known_as = chosen_reader[0].name if chosen_reader is not None else None
+        choice = choose_reader(values, len(values))
+        self.known_as = None if choice is None else choice.reader.name
         self._label = label
         self._name = _free_name(label)
         self.texts = tuple(

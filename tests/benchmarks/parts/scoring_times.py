@@ -195,7 +195,7 @@ def _score(
     scorer: BoundaryScorer,
     blocks: Sequence[Sequence[LogItem]],
     question: Question,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] = lambda count: None,
 ) -> list[ItemScore]:
     scores = []
     for block in blocks:
